@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file codelet.h
+ * Codelets: what a task or a batch runs.
+ */
+#ifndef FILCH_CODELET_H
+#define FILCH_CODELET_H
+
+#include "filch/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A codelet; see filch_codelet_create(). */
+typedef struct filch_codelet filch_codelet;
+
+/** The part of a data handle that a call may touch: a column-major block. */
+typedef struct filch_view {
+    void *ptr;        /**< First element; in the memory of the device that runs the call. */
+    uint64_t rows;    /**< Rows, or elements of a 1-D range. */
+    uint64_t cols;    /**< Columns; 1 for a 1-D range. */
+    uint64_t ld;      /**< Elements from one column to the next. */
+    uint64_t row;     /**< Row of the handle at which the view starts. */
+    uint64_t col;     /**< Column of the handle at which the view starts. */
+    uint64_t element; /**< Bytes an element. */
+} filch_view;
+
+/** What a host function is given. Valid during the call only. */
+typedef struct filch_call {
+    const filch_view *views; /**< One per access, in the order of the declaration. */
+    uint32_t view_count;     /**< Number of views. */
+    uint32_t device;         /**< Index of the device that runs the call. */
+    uint32_t team;           /**< Cores the function must use; 1 except on host:NxT devices. */
+    uint32_t reserved;       /**< 0. */
+    const void *args;        /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
+    uint64_t lo;             /**< First item of a batch chunk; 0 for a task. */
+    uint64_t hi;             /**< One past the last item of a batch chunk; 0 for a task. */
+    filch_runtime *runtime;  /**< The runtime, for submitting more from inside. */
+    void *opaque;            /**< filch's own. */
+} filch_call;
+
+/**
+ * Host implementation of a codelet.
+ *
+ * Returns 0, or the caller's own code, which fails the job and is found in the job's error. Runs on
+ * a worker thread (or inside filch_poll) with no filch lock held; may create, submit and wait for
+ * other work. Must not call filch_runtime_destroy or longjmp out.
+ */
+typedef int (*filch_host_fn)(const filch_call *call);
+
+/**
+ * Work of a call in abstract units (flops, cells, …), at least 0; used to predict its duration.
+ *
+ * Called at submission and on worker threads; must be pure. For batches it is called for chunks.
+ */
+typedef double (*filch_work_fn)(const filch_call *call);
+
+/** Properties of a codelet; combine with |. */
+typedef enum filch_codelet_flags {
+    FILCH_CODELET_RESTARTABLE = 1 /**< Running it again on the same inputs is harmless. */
+} filch_codelet_flags;
+
+/** How a codelet is made; see ::FILCH_CODELET_DESC_INIT. */
+typedef struct filch_codelet_desc {
+    size_t size;        /**< sizeof(filch_codelet_desc). */
+    const char *name;   /**< Appears in errors, traces and statistics; copied, cut at 63 bytes. */
+    filch_host_fn host; /**< Host implementation. */
+    filch_work_fn work; /**< Work of a call; null: 1 a task, the number of items a chunk. */
+    filch_work_fn cost; /**< Simulated devices only: the true work of a call, where it differs from
+                             what work declares; null: work. */
+    uint32_t arg_size;  /**< Bytes of arguments that every task of this codelet carries by value
+                             (at most 65,535). */
+    uint32_t flags;     /**< filch_codelet_flags. */
+} filch_codelet_desc;
+
+/** Initializer of a ::filch_codelet_desc. */
+#define FILCH_CODELET_DESC_INIT                                    \
+    {                                                              \
+        sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, 0, 0 \
+    }
+
+/**
+ * Makes a codelet.
+ *
+ * A codelet lives as long as its runtime: there is nothing to destroy.
+ *
+ * Returns FILCH_OK, FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
+ * arguments too large), FILCH_OUT_OF_MEMORY, FILCH_INVALID_HANDLE, FILCH_FORKED.
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
+                                            filch_codelet **codelet);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file config.h
+ * What a runtime is created with, and the settings it reads from the environment.
+ *
+ * Every field's zero means "default". A field that is set beats the environment variable of the
+ * same meaning, which beats the built-in default.
+ */
+#ifndef FILCH_CONFIG_H
+#define FILCH_CONFIG_H
+
+#include "filch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Severity of a message, most severe first. */
+typedef enum filch_log_level {
+    FILCH_LOG_DEFAULT = 0, /**< What FILCH_LOG says, else warnings. */
+    FILCH_LOG_ERROR = 1,
+    FILCH_LOG_WARNING = 2,
+    FILCH_LOG_INFO = 3,
+    FILCH_LOG_DEBUG = 4
+} filch_log_level;
+
+/**
+ * Receives filch's messages: one line without a newline, valid during the call only.
+ *
+ * May be called from any thread of the runtime or of the host that is inside a filch call, also
+ * concurrently; must not call filch.
+ */
+typedef void (*filch_log_fn)(filch_log_level level, const char *text, void *user);
+
+/**
+ * Where filch's own structures are allocated.
+ *
+ * Both functions may be called concurrently from any thread.
+ */
+typedef struct filch_allocator {
+    /** Returns @p size (> 0) bytes aligned to @p align (a power of two), or null. */
+    void *(*alloc)(size_t size, size_t align, void *user);
+    /** Frees what alloc returned for the same @p size and @p align; never null. */
+    void (*free)(void *pointer, size_t size, size_t align, void *user);
+    void *user; /**< Handed to both. */
+} filch_allocator;
+
+/** Which built-in allocator to use. */
+typedef enum filch_allocator_kind {
+    FILCH_ALLOCATOR_DEFAULT = 0,  /**< FILCH_ALLOCATOR, else jemalloc where the build has it. */
+    FILCH_ALLOCATOR_JEMALLOC = 1, /**< FILCH_UNSUPPORTED at creation where the build has none. */
+    FILCH_ALLOCATOR_SYSTEM = 2
+} filch_allocator_kind;
+
+/** How work finds a device. */
+typedef enum filch_policy {
+    FILCH_POLICY_DEFAULT = 0, /**< FILCH_POLICY, else steal. */
+    FILCH_POLICY_STEAL = 1,   /**< The static partition seeds; idle workers steal. */
+    FILCH_POLICY_STATIC = 2   /**< Every device runs exactly what the partition gave it. */
+} filch_policy;
+
+/** Who runs the workers. */
+typedef enum filch_drive {
+    FILCH_DRIVE_DEFAULT = 0, /**< FILCH_DRIVE, else threads (a virtual clock for sim: devices). */
+    FILCH_DRIVE_THREADS = 1, /**< One pinned thread a device. */
+    FILCH_DRIVE_POLL = 2     /**< No thread: the host's own threads, inside filch_poll. */
+} filch_drive;
+
+/** How a runtime is made; see ::FILCH_CONFIG_INIT. */
+typedef struct filch_config {
+    size_t size;           /**< sizeof(filch_config). */
+    const char *devices;   /**< Device specification (device.h); null: FILCH_DEVICES, else every
+                                usable GPU, else the host's cores. Copied. */
+    const double *scores;  /**< One score a device, in specification order, in place of the
+                                measured or computed ones; copied. Null: filch's own. */
+    size_t score_count;    /**< Elements of scores; must equal the device count when not 0. */
+    filch_policy policy;   /**< Placement policy. */
+    filch_drive drive;     /**< Who runs the workers. */
+    filch_log_fn log;      /**< Receives messages; null: none (stderr where FILCH_LOG is set). */
+    void *log_user;        /**< Handed to log. */
+    filch_log_level log_level;           /**< Messages above this level are dropped. */
+    filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
+    const filch_allocator *allocator;    /**< The caller's allocator; copied. */
+    uint64_t seed;         /**< Seed of victim choice and of simulation; 0: FILCH_SEED, else 1. */
+    uint32_t trace;        /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
+    uint32_t reserved;     /**< Must be 0. */
+} filch_config;
+
+/** Initializer of a ::filch_config: all defaults. */
+#define FILCH_CONFIG_INIT                                                                  \
+    {                                                                                      \
+        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT,    \
+            NULL, NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, 0          \
+    }
+
+/** One row of the settings table; all texts are constant. */
+typedef struct filch_setting {
+    const char *name;          /**< Environment variable, e.g. "FILCH_DEVICES". */
+    const char *type;          /**< "text", "integer", "number" or "choice: a b c". */
+    const char *default_value; /**< Text of the default. */
+    const char *help;          /**< One sentence. */
+} filch_setting;
+
+/**
+ * Row @p index of the settings table, from 0.
+ *
+ * Returns FILCH_BAD_INDEX past the last row, FILCH_INVALID_ARGUMENT for a null @p setting.
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API filch_status filch_setting_at(size_t index, filch_setting *setting);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file data.h
+ * Data handles: buffers of the host's, cut into tiles, whose use orders tasks.
+ *
+ * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
+ * (r, c) covers rows r * tile_rows … and columns c * tile_cols …; the last ones may be smaller.
+ */
+#ifndef FILCH_DATA_H
+#define FILCH_DATA_H
+
+#include "filch/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A data handle. */
+typedef struct filch_data filch_data;
+
+/** How a handle is made; see ::FILCH_DATA_DESC_INIT. */
+typedef struct filch_data_desc {
+    size_t size;        /**< sizeof(filch_data_desc). */
+    void *ptr;          /**< The buffer; stays the caller's and must outlive the handle. */
+    uint64_t element;   /**< Bytes an element. */
+    uint64_t rows;      /**< Rows, or elements of a 1-D range. */
+    uint64_t cols;      /**< Columns; 0 means 1. */
+    uint64_t ld;        /**< Elements from one column to the next; 0 means rows. */
+    uint64_t tile_rows; /**< Rows a tile; 0 means rows. */
+    uint64_t tile_cols; /**< Columns a tile; 0 means cols. */
+    const char *label;  /**< Appears in errors and traces; copied, cut at 63 bytes; may be null. */
+} filch_data_desc;
+
+/** Initializer of a ::filch_data_desc. */
+#define FILCH_DATA_DESC_INIT                                      \
+    {                                                             \
+        sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL \
+    }
+
+/**
+ * Registers a buffer.
+ *
+ * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null buffer, zero rows or element, ld < rows, a tile
+ * larger than the handle); FILCH_OVERFLOW (bytes or the tile count, which must be below 2^32 - 1, do
+ * not fit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. The buffer is not touched.
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
+                                         filch_data **data);
+
+/**
+ * Forgets a handle; the buffer stays as it is.
+ *
+ * Returns FILCH_OK, FILCH_BUSY while an existing graph or a running job uses it (nothing changes),
+ * FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_data_destroy(filch_data *data);
+
+/** Shape of a handle in tiles; see filch_data_tiles(). */
+typedef struct filch_tiling {
+    size_t size;      /**< sizeof(filch_tiling). */
+    uint64_t rows;    /**< Tile rows. */
+    uint64_t cols;    /**< Tile columns. */
+} filch_tiling;
+
+/** Counts the tiles of a handle. FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE. Any thread; wait-free. */
+FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling);
+
+/** How a task uses a tile. */
+typedef enum filch_access_mode {
+    FILCH_READ = 1,      /**< Reads; concurrent with other readers. */
+    FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be kept. */
+    FILCH_READWRITE = 3, /**< Reads and writes. */
+    FILCH_SCRATCH = 4    /**< Private memory for the duration of the call; orders nothing. */
+} filch_access_mode;
+
+/** One access of a task. */
+typedef struct filch_access {
+    filch_data *data;       /**< The handle; null for FILCH_SCRATCH. */
+    uint32_t row;           /**< Tile row. */
+    uint32_t col;           /**< Tile column. */
+    filch_access_mode mode; /**< How it is used. */
+    uint32_t reserved;      /**< 0. */
+    uint64_t bytes;         /**< FILCH_SCRATCH: how many, aligned to 64; else 0. */
+} filch_access;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file filch.h
+ * Everything.
+ */
+#ifndef FILCH_FILCH_H
+#define FILCH_FILCH_H
+
+#include "filch/batch.h"
+#include "filch/codelet.h"
+#include "filch/config.h"
+#include "filch/data.h"
+#include "filch/device.h"
+#include "filch/graph.h"
+#include "filch/job.h"
+#include "filch/runtime.h"
+#include "filch/status.h"
+#include "filch/trace.h"
+
+#endif

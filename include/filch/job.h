@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file job.h
+ * Jobs: running submissions of graphs and batches.
+ *
+ * Jobs that use a common handle, at least one of them writing it, run one after the other in the
+ * order of their submission.
+ */
+#ifndef FILCH_JOB_H
+#define FILCH_JOB_H
+
+#include "filch/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A job. */
+typedef struct filch_job filch_job;
+
+/** What happens to the rest of a job when a task fails. */
+typedef enum filch_on_failure {
+    FILCH_FAILURE_SKIP = 0,  /**< Dependants are skipped, independent work finishes. */
+    FILCH_FAILURE_CANCEL = 1 /**< Nothing more is started. */
+} filch_on_failure;
+
+/**
+ * Called once when a job is complete, on a worker thread or inside filch_poll, before any wait on
+ * the job returns. May submit; must not wait for this job or destroy its graph, and must not block.
+ */
+typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *user);
+
+/** How work is submitted; see ::FILCH_SUBMIT_INIT. */
+typedef struct filch_submit {
+    size_t size;                   /**< sizeof(filch_submit). */
+    filch_complete_fn on_complete; /**< May be null. */
+    void *user;                    /**< Handed to on_complete. */
+    const char *label;             /**< Appears in errors and traces; copied, cut at 63 bytes. */
+    filch_on_failure on_failure;   /**< What a failure does to the rest. */
+    uint32_t reserved;             /**< 0. */
+} filch_submit;
+
+/** Initializer of a ::filch_submit. */
+#define FILCH_SUBMIT_INIT                                                   \
+    {                                                                       \
+        sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0 \
+    }
+
+/** What one device did for a job. */
+typedef struct filch_device_stats {
+    uint64_t tiles;       /**< Tiles run. */
+    uint64_t stolen_in;   /**< Tiles (tasks; grains of a batch) it took from others. */
+    uint64_t stolen_out;  /**< Tiles others took from it. */
+    uint64_t items;       /**< Batch items run. */
+    double work;          /**< Declared work done. */
+    double busy_s;        /**< Seconds spent on the job's tiles, dispatch included. */
+    double idle_s;        /**< The rest of the job's time. */
+    double speed;         /**< Work a second, measured; 0 when nothing was timed. */
+} filch_device_stats;
+
+/** State and totals of a job; see filch_job_stats(). */
+typedef struct filch_job_info {
+    size_t size;            /**< sizeof(filch_job_info). */
+    filch_status status;    /**< FILCH_NOT_READY while it runs; then its result. */
+    uint32_t device_count;  /**< Devices of the runtime. */
+    uint64_t total;         /**< Tasks, or items of a batch; of an open graph: so far. */
+    uint64_t done;          /**< Of these, run to success. */
+    uint64_t failed;        /**< Reported failure. */
+    uint64_t skipped;       /**< Not run, because of a failure or a cancellation. */
+    double seconds;         /**< From start to completion, or to now. */
+} filch_job_info;
+
+/**
+ * Waits for a job to complete.
+ *
+ * @param seconds time limit; negative: none.
+ *
+ * Returns the job's result: FILCH_OK; FILCH_TASK_FAILED (details: filch_job_error());
+ * FILCH_CANCELLED. Or: FILCH_TIMEOUT (the job goes on), FILCH_WRONG_STATE (the job contains the
+ * calling task or callback), FILCH_INVALID_HANDLE, FILCH_FORKED.
+ * From inside a task it runs other ready work meanwhile. In poll mode the caller runs the workers.
+ * On a virtual clock the caller runs the simulation. Thread safety: any thread. Blocking. Since 0.1.
+ */
+FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
+
+/**
+ * Result of a job without waiting: FILCH_NOT_READY while it runs, else as filch_job_wait().
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API filch_status filch_job_poll(filch_job *job);
+
+/**
+ * Asks a job to start nothing more. Tiles in flight finish; the job completes with FILCH_CANCELLED
+ * if anything was left out. A job that is already complete is left as it is.
+ *
+ * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_job_cancel(filch_job *job);
+
+/**
+ * Totals of a job, and what each device did for it.
+ *
+ * @param info    receives the totals; its size must be set.
+ * @param devices receives one element a device, up to @p count; may be null when count is 0.
+ *
+ * May be called while the job runs; counts are then a recent snapshot.
+ * Returns FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread.
+ */
+FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
+                                       filch_device_stats *devices, uint32_t count);
+
+/**
+ * The first failure of a job: the task's label, its own code in native_code, its device.
+ *
+ * Returns FILCH_OK, FILCH_NOT_FOUND (no failure), FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE,
+ * FILCH_FORKED. Any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_job_error(filch_job *job, filch_error *error);
+
+/** A range of batch items with the same status. */
+typedef struct filch_item_range {
+    uint64_t lo;         /**< First item. */
+    uint64_t hi;         /**< One past the last. */
+    filch_status status; /**< FILCH_OK, FILCH_TASK_FAILED or FILCH_SKIPPED. */
+    int32_t code;        /**< The body's own code, for FILCH_TASK_FAILED. */
+} filch_item_range;
+
+/**
+ * Status of every item of a complete batch job, as ranges in ascending order that cover 0..n.
+ *
+ * @param ranges   receives up to @p capacity ranges; may be null when capacity is 0.
+ * @param count    receives how many there are in all.
+ * Returns FILCH_OK, FILCH_NOT_READY, FILCH_WRONG_STATE (not a batch), FILCH_INVALID_ARGUMENT,
+ * FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t capacity,
+                                       size_t *count);
+
+/**
+ * Gives a job handle back. A running job goes on to its end without it.
+ *
+ * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread, once, and no other call on the job in progress. Since 0.1.
+ */
+FILCH_API filch_status filch_job_release(filch_job *job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file status.h
+ * Status codes and error records.
+ *
+ * Every filch function that can fail returns a ::filch_status. The details of a failure (which
+ * task, device, driver call, character or line) are kept in a ::filch_error, which is copied into
+ * memory of the caller's; filch owns no static text buffer.
+ */
+#ifndef FILCH_STATUS_H
+#define FILCH_STATUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Marks what the shared library exports. */
+#if defined(__GNUC__)
+#define FILCH_API __attribute__((visibility("default")))
+#else
+#define FILCH_API
+#endif
+
+/**
+ * The one table of statuses: X(NAME, number, message).
+ *
+ * Numbers are part of the ABI: they are never reused or renumbered.
+ */
+#define FILCH_STATUS_TABLE(X)                                                     \
+    X(OK, 0, "success")                                                           \
+    X(INVALID_ARGUMENT, 1, "an argument is null, zero or out of range")           \
+    X(INVALID_HANDLE, 2, "the handle is null, destroyed or of another kind")      \
+    X(WRONG_RUNTIME, 3, "the handle belongs to another runtime")                  \
+    X(WRONG_STATE, 4, "the call is not allowed in the object's present state")    \
+    X(BUSY, 5, "the object is in use by a running job")                           \
+    X(OUT_OF_MEMORY, 6, "memory could not be allocated")                          \
+    X(OVERFLOW, 7, "a size or count does not fit its type")                       \
+    X(PARSE, 8, "the text is malformed")                                          \
+    X(DATA, 9, "the data is not acceptable")                                      \
+    X(NOT_FOUND, 10, "no such name or object")                                    \
+    X(UNKNOWN_ORDINAL, 11, "no device of the backend has this ordinal")           \
+    X(BAD_INDEX, 12, "the index is not below the device count")                   \
+    X(DUPLICATE_DEVICE, 13, "the device is named twice")                          \
+    X(UNSUPPORTED, 14, "not supported here")                                      \
+    X(NO_DEVICE, 15, "no device can run this")                                    \
+    X(CYCLE, 16, "the dependencies form a cycle")                                 \
+    X(ALIAS, 17, "two pieces that run concurrently would write the same element") \
+    X(TOO_LARGE, 18, "larger than any device can hold")                           \
+    X(NOT_READY, 19, "not finished yet")                                          \
+    X(TIMEOUT, 20, "the time limit passed first")                                 \
+    X(CANCELLED, 21, "cancelled")                                                 \
+    X(TASK_FAILED, 22, "a task reported failure")                                 \
+    X(SKIPPED, 23, "not run because a predecessor failed")                        \
+    X(FORKED, 24, "the runtime belongs to the parent process")                    \
+    X(IO, 25, "a file could not be read or written")                              \
+    X(SYSTEM, 26, "an operating system call failed")                              \
+    X(BACKEND, 27, "a device driver call failed")                                 \
+    X(DEVICE_LOST, 28, "the device no longer answers")                            \
+    X(INTERNAL, 29, "an internal invariant was broken; please report it")
+
+/** Result of a filch call. */
+typedef enum filch_status {
+#define FILCH_STATUS_ENUM(name, number, message) FILCH_##name = number,
+    FILCH_STATUS_TABLE(FILCH_STATUS_ENUM)
+#undef FILCH_STATUS_ENUM
+} filch_status;
+
+/**
+ * What is known of a failure.
+ *
+ * Texts are always terminated; a text that does not fit is cut. Empty text means "does not apply".
+ */
+typedef struct filch_error {
+    size_t size;          /**< sizeof(filch_error), set by the caller (::FILCH_ERROR_INIT). */
+    filch_status status;  /**< The status that the failing call returned. */
+    int32_t native_code;  /**< The driver's, the system's or the task's own code; 0 if none. */
+    int64_t line;         /**< Line or character position in the input, from 1; 0 if none. */
+    char native_name[48]; /**< Name of native_code, e.g. "ENOMEM". */
+    char call[48];        /**< The call that failed, e.g. "filch_graph_add" or a driver call. */
+    char device[48];      /**< Name of the device concerned. */
+    char label[64];       /**< Label of the task, codelet, handle or caller concerned. */
+    char text[256];       /**< One sentence that says what and where. */
+} filch_error;
+
+/** Initializer of a ::filch_error. */
+#define FILCH_ERROR_INIT                                           \
+    {                                                              \
+        sizeof(filch_error), FILCH_OK, 0, 0, "", "", "", "", "" \
+    }
+
+/**
+ * Name of a status, e.g. "OUT_OF_MEMORY"; "UNKNOWN" for a number outside the table.
+ *
+ * The text is constant and never freed. Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API const char *filch_status_name(filch_status status);
+
+/**
+ * One sentence for a status.
+ *
+ * The text is constant and never freed. Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API const char *filch_status_message(filch_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
