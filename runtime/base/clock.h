@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time behind one interface: the machine's monotonic clock, or a virtual one that a simulation
+ * advances. All times are nanoseconds from an arbitrary origin. */
+#ifndef FL_BASE_CLOCK_H
+#define FL_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FL_TIME_NEVER UINT64_MAX
+#define FL_NS_PER_S 1000000000ull
+
+typedef struct fl_clock {
+    bool is_virtual;
+    uint64_t virtual_now; /* only the thread that drives the simulation reads or writes it */
+} fl_clock;
+
+void fl_clock_init(fl_clock *clock, bool is_virtual);
+/* The real clock may be read from any thread; wait-free. */
+uint64_t fl_clock_now(const fl_clock *clock);
+/* Moves a virtual clock to t, never backwards. */
+void fl_clock_advance(fl_clock *clock, uint64_t t);
+/* The machine's monotonic time. */
+uint64_t fl_time_now(void);
+/* Seconds to nanoseconds, saturating: negative and NaN give 0, huge or infinite FL_TIME_NEVER. */
+uint64_t fl_time_from_seconds(double seconds);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recording of failures. The first detector records; those who pass the status on stay silent.
+ *
+ * Two ways out for a record: into a filch_error of the caller's (calls that have no runtime yet),
+ * or into the runtime's error log, a ring from which each thread fetches its own newest record. */
+#ifndef FL_BASE_ERROR_H
+#define FL_BASE_ERROR_H
+
+#include <stdarg.h>
+
+#include "base/thread.h"
+#include "filch/status.h"
+
+#define FL_ERROR_LOG_SLOTS 64
+
+/* What the detector knows. Null texts mean "does not apply". */
+typedef struct fl_fault {
+    filch_status status;
+    int32_t native_code;
+    int64_t line;
+    const char *native_name;
+    const char *call;
+    const char *device;
+    const char *label;
+} fl_fault;
+
+/* Ring of the newest records of all threads; any thread may record or fetch (blocking, short). */
+typedef struct fl_error_log {
+    fl_mutex lock;
+    uint64_t next;
+    struct {
+        uint64_t thread; /* fl_thread_id of the recorder, 0 = empty */
+        uint64_t serial;
+        filch_error error;
+    } slots[FL_ERROR_LOG_SLOTS];
+} fl_error_log;
+
+filch_status fl_error_log_init(fl_error_log *log);
+void fl_error_log_fini(fl_error_log *log);
+
+/* Fills *error (honours error->size; null is allowed) and returns fault.status. */
+filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *format, va_list args);
+
+/* Records in the ring for the calling thread (null log is allowed) and returns fault.status. */
+filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Records an already filled error. */
+void fl_error_store(fl_error_log *log, const filch_error *error);
+
+/* Copies the newest record of the calling thread into *error, up to error->size.
+ * FILCH_NOT_FOUND when the thread has none in the ring. */
+filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
+
+/* Copies from to to, up to to->size bytes; to->size stays. */
+void fl_error_copy(filch_error *to, const filch_error *from);
+
+#endif

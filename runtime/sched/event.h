@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Event count: how a worker sleeps without losing a wake-up.
+ *
+ * Sleeper:  key = fl_event_announce(e); re-check for work; if there is some fl_event_cancel(e),
+ *           else fl_event_sleep(e, key, ns).
+ * Waker:    publish work; fl_event_notify(e).
+ *
+ * The announce and the notify are ordered by sequentially consistent operations (Dekker): either the waker sees
+ * the announcement, or the sleeper's re-check sees the work. notify costs one fence and one load when nobody
+ * sleeps. One sleeper a event; any number of wakers. */
+#ifndef FL_SCHED_EVENT_H
+#define FL_SCHED_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/thread.h"
+
+typedef struct fl_event {
+    _Alignas(64) _Atomic uint32_t state; /* 0 awake, 1 announced, 2 notified */
+    fl_mutex lock;
+    fl_cond cond;
+} fl_event;
+
+filch_status fl_event_init(fl_event *event);
+void fl_event_fini(fl_event *event);
+/* Sleeper: from here on, notify will be seen. */
+void fl_event_announce(fl_event *event);
+void fl_event_cancel(fl_event *event);
+/* Sleeper: returns when notified since the announcement, or after ns nanoseconds (UINT64_MAX: no
+ * limit). true when notified. */
+bool fl_event_sleep(fl_event *event, uint64_t ns);
+/* Waker, after publishing: full fence, then wakes the sleeper if one is announced. Lock-free unless
+ * somebody sleeps. Returns whether it woke one. */
+bool fl_event_notify(fl_event *event);
+/* Waker that has already made a full fence after publishing: no second one. */
+bool fl_event_notify_fenced(fl_event *event);
+
+#endif

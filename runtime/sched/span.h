@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device's share of a divisible range: {lo, hi} in one 64-bit word, counted in grains. The owner
+ * takes from lo, a thief cuts from hi, each with one compare-and-swap. Lock-free; any thread may
+ * call anything. */
+#ifndef FL_SCHED_SPAN_H
+#define FL_SCHED_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+typedef struct fl_span {
+    _Alignas(64) _Atomic uint64_t word; /* hi in the upper half, lo in the lower */
+} fl_span;
+
+/* Publishes [lo, hi): what was written before is seen by whoever takes from it. */
+void fl_span_set(fl_span *span, uint32_t lo, uint32_t hi);
+/* Takes up to want (> 0) grains from the front; false when empty. */
+bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi);
+/* Cuts up to want (> 0) grains off the back; false when empty. */
+bool fl_span_cut(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi);
+/* Takes everything that is left, leaving it empty; false when it was. */
+bool fl_span_drain(fl_span *span, uint32_t *lo, uint32_t *hi);
+/* Snapshot; returns the number of grains left. */
+uint32_t fl_span_peek(const fl_span *span, uint32_t *lo, uint32_t *hi);
+
+#endif
