@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# The prohibitions of the architecture, as tests over sources and built libraries.
+
+set(check ${CMAKE_CURRENT_SOURCE_DIR}/check)
+filch_test(layers check 60 ${check}/layers.sh)
+filch_test(size check 60 ${check}/size.sh)
+filch_test(format check 60 ${check}/format.sh)
+filch_test(tidy check 600 ${check}/tidy.sh ${PROJECT_BINARY_DIR})
+filch_test(state check 60 ${check}/state.sh $<TARGET_FILE:filch_static>)
+filch_test(calls check 60 ${check}/calls.sh $<TARGET_FILE:filch_static>)
+filch_test(exports check 60 ${check}/exports.sh ${PROJECT_SOURCE_DIR}/include/filch
+           $<TARGET_FILE:filch> $<TARGET_FILE:filch_system>)
+filch_test(docs check 120 ${check}/docs.sh ${PROJECT_BINARY_DIR}/docs)

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The include graph of runtime/ points downwards, and upper layers name no backend.
+set -euo pipefail
+
+files=$(find runtime include kernels -name '*.[ch]' | sort)
+# shellcheck disable=SC2086 # no file name has blanks
+awk '
+function bad(text) { print FILENAME ":" FNR ": " text; failed = 1 }
+
+# Layer of a path below runtime/; files directly in runtime/ own every part.
+function layer(path,    parts) {
+    if (path !~ /\//)
+        return "runtime"
+    split(path, parts, "/")
+    return parts[1]
+}
+
+BEGIN {
+    count = split("base observe backend device module memory graph sched runtime", order, " ")
+    for (i = 1; i <= count; i++)
+        rank[order[i]] = i
+    # Lock-free structures: a model checker takes them as they are.
+    free_standing = "^runtime/sched/(deque|span|inbox|event)\\.[ch]$"
+}
+
+FNR == 1 {
+    own = FILENAME
+    in_runtime = sub(/^runtime\//, "", own)
+    mine = in_runtime ? layer(own) : "public"
+    if (in_runtime && !(mine in rank))
+        bad("folder runtime/" mine " is not a layer")
+}
+
+(mine == "sched" || mine == "graph") && /FILCH_BACKEND_/ {
+    bad(mine " names a backend")
+}
+
+/^[ \t]*#[ \t]*include/ {
+    system_header = /</
+    target = $0
+    sub(/^[^"<]*["<]/, "", target)
+    sub(/[">].*$/, "", target)
+
+    if (target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
+        FILENAME !~ /^runtime\/(backend\/cuda|module)\//)
+        bad("only backend/cuda and module may include " target)
+    if (system_header)
+        next
+    if (target ~ /\.\./)
+        bad("include " target " relative to runtime/ or include/")
+    if (target ~ /^filch\//) {
+        if (system("test -f include/" target) != 0)
+            bad("no such public header: " target)
+        next
+    }
+    if (mine == "public") {
+        bad("a public header includes the internal " target)
+        next
+    }
+    if (target ~ /^kernels\//)
+        next
+    if (system("test -f runtime/" target) != 0) {
+        bad("no such internal header: " target)
+        next
+    }
+    if (rank[layer(target)] > rank[mine])
+        bad(mine " includes " target ", which lies above it")
+    if (target ~ /^backend\/[^\/]+\//) {
+        folder = target
+        sub(/\/[^\/]*$/, "", folder)
+        if (FILENAME != "runtime/backend/backend.c" && index(own, folder "/") != 1)
+            bad("only backend/backend.c and the backend itself may include " target)
+    }
+    if (FILENAME ~ free_standing && target !~ /^base\/(atomic|memory|thread)\.h$/ &&
+        target != substr(own, 1, length(own) - 1) "h")
+        bad("a lock-free structure includes " target)
+}
+
+END { exit failed }
+' $files
+echo "layers: $(wc -w <<<"$files") files in order"

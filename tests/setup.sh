@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by tests/run and bench/run: finds what a step needs, and installs what is missing on
+# Debian and Ubuntu. Where nothing is missing it changes nothing and needs no network.
+
+# group  package  probe. A probe is a command's name, a pkg-config module (module:NAME) or a file
+# that the compiler finds (file:NAME). "peers" and "lint" are wanted but not needed.
+setup_table="
+build  build-essential    c++
+build  cmake              cmake
+build  ninja-build        ninja
+build  pkg-config         pkg-config
+build  libhwloc-dev       module:hwloc
+build  libjansson-dev     module:jansson
+build  libjemalloc-dev    file:libjemalloc_pic.a
+bench  libopenblas-dev    module:openblas
+bench  liblapacke-dev     module:lapacke
+bench  libpng-dev         module:libpng
+peers  libtbb-dev         module:tbb
+peers  libstarpu-dev      module:starpu-1.3
+tests  libcmocka-dev      module:cmocka
+tests  doxygen            doxygen
+tests  spin               spin
+lint   clang-14           clang-14
+lint   clang-format-14    clang-format-14
+lint   clang-tidy-14      clang-tidy-14
+"
+
+setup_has()
+{
+    case $1 in
+    module:*) pkg-config --exists "${1#module:}" 2>/dev/null ;;
+    file:*) [ "$(cc -print-file-name="${1#file:}" 2>/dev/null)" != "${1#file:}" ] &&
+        command -v cc >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+# setup_missing GROUP...: the packages of the groups whose probe fails.
+setup_missing()
+{
+    local group package probe
+    while read -r group package probe; do
+        case " $* " in
+        *" $group "*) setup_has "$probe" || printf '%s\n' "$package" ;;
+        esac
+    done <<<"$setup_table"
+}
+
+setup_can_install()
+{
+    command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
+}
+
+setup_apt()
+{
+    local sudo=
+    [ "$(id -u)" -eq 0 ] || sudo=sudo
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
+}
+
+# setup_need GROUP...: everything of the groups is there afterwards, or the script ends.
+setup_need()
+{
+    local missing
+    missing=$(setup_missing "$@" | tr '\n' ' ')
+    [ -n "$missing" ] || return 0
+    echo "Missing: $missing"
+    if ! setup_can_install; then
+        echo "Install them (names are Debian's) and run this again." >&2
+        exit 1
+    fi
+    echo "Installing with apt-get: $missing"
+    setup_apt update || true
+    # shellcheck disable=SC2086 # one word a package
+    setup_apt install --no-install-recommends $missing
+    missing=$(setup_missing "$@" | tr '\n' ' ')
+    if [ -n "$missing" ]; then
+        echo "Still missing after installation: $missing" >&2
+        exit 1
+    fi
+}
+
+# setup_want GROUP...: installs what can be had; says what cannot, and goes on.
+setup_want()
+{
+    local missing package
+    missing=$(setup_missing "$@")
+    [ -n "$missing" ] || return 0
+    ! setup_can_install || setup_apt update || true
+    for package in $missing; do
+        if setup_can_install; then
+            echo "Installing with apt-get (optional): $package"
+            setup_apt install --no-install-recommends "$package" && continue
+        fi
+        echo "Not available, left out: $package"
+    done
+}
