@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a host program meets: headers alone, the installed package, late loading.
+
+set(embed ${CMAKE_CURRENT_SOURCE_DIR}/embed)
+set(scratch ${PROJECT_BINARY_DIR}/embed)
+
+set(cxx "")
+if(CMAKE_CXX_COMPILER)
+    set(cxx ${CMAKE_CXX_COMPILER})
+endif()
+filch_test(headers embed 120 ${embed}/headers.sh ${CMAKE_C_COMPILER} "${cxx}")
+filch_test(install embed 180 ${embed}/install.sh ${PROJECT_BINARY_DIR} ${scratch}
+           ${CMAKE_INSTALL_LIBDIR})
+
+add_executable(embed_plain ${embed}/plain.c)
+target_link_libraries(embed_plain PRIVATE filch_flags ${CMAKE_DL_LIBS})
+target_include_directories(embed_plain PRIVATE ${PROJECT_SOURCE_DIR}/include)
+filch_test(dlopen embed 60 ${embed}/dlopen.sh $<TARGET_FILE:embed_plain>
+           $<TARGET_FILE:filch_system> $<TARGET_FILE:filch>)
+
+add_executable(embed_malloc ${embed}/malloc.c)
+target_link_libraries(embed_malloc PRIVATE filch filch_flags ${CMAKE_DL_LIBS})
+filch_test(malloc embed 60 embed_malloc)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# install.sh BUILD SCRATCH LIBDIR: installs the build into an empty prefix, looks at what is there,
+# and builds and runs a program against it through find_package and through pkg-config.
+set -euo pipefail
+build=$1
+scratch=$2
+libdir=$3
+prefix=$scratch/prefix
+rm -rf "$scratch"
+mkdir -p "$scratch"
+
+cmake --install "$build" --prefix "$prefix" >"$scratch/install.log"
+
+# Headers: those of include/filch and no other.
+diff <(cd include && find . -type f | sort) <(cd "$prefix/include" && find . -type f | sort)
+for library in filch filch_system; do
+    [ -f "$prefix/$libdir/lib$library.so" ]
+    if ! readelf -d "$prefix/$libdir/lib$library.so" | grep -q "SONAME.*\[lib$library\.so\.0\]"; then
+        echo "lib$library.so has the wrong soname"
+        exit 1
+    fi
+    # Nothing of the build tree is left in what is installed, and no BLAS is linked.
+    if readelf -d "$prefix/$libdir/lib$library.so" | grep -E 'RPATH|RUNPATH|blas|lapack|libstdc'; then
+        exit 1
+    fi
+done
+[ -z "$(find "$prefix" -name '*.a')" ]
+
+echo "== find_package"
+cmake -S tests/embed/consumer -B "$scratch/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/cmake.log"
+cmake --build "$scratch/cmake"
+"$scratch/cmake/consumer"
+
+echo "== pkg-config"
+PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+export PKG_CONFIG_PATH
+# The package was configured for another prefix; pkg-config finds the real one from the file.
+flags=$(pkg-config --define-prefix --cflags --libs filch)
+# shellcheck disable=SC2086 # words
+${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror tests/embed/consumer/consumer.c \
+    -o "$scratch/consumer" $flags
+LD_LIBRARY_PATH=$prefix/$libdir "$scratch/consumer"
+if command -v "${CXX:-c++}" >/dev/null; then
+    # shellcheck disable=SC2086 # words
+    ${CXX:-c++} -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \
+        tests/embed/consumer/consumer.c -o "$scratch/consumer-cxx" $flags
+    LD_LIBRARY_PATH=$prefix/$libdir "$scratch/consumer-cxx"
+fi
