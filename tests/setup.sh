@@ -95,3 +95,22 @@ setup_want()
         echo "Not available, left out: $package"
     done
 }
+
+# setup_build PRESET [--target NAME] [-DOPTION...]: configures and builds; says what was left out.
+setup_build()
+{
+    local preset=$1 target=() log
+    shift
+    if [ "${1-}" = --target ]; then
+        target=(--target "$2")
+        shift 2
+    fi
+    mkdir -p build
+    log=build/configure-$preset.log
+    if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
+        cat "$log"
+        exit 1
+    fi
+    grep '^-- filch' "$log" || true
+    cmake --build --preset "$preset" ${target[@]+"${target[@]}"} -- --quiet
+}
