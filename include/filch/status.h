@@ -63,7 +63,7 @@ extern "C" {
 
 /** Result of a filch call. */
 typedef enum filch_status {
-#define FILCH_STATUS_ENUM(name, number, message) FILCH_##name = number,
+#define FILCH_STATUS_ENUM(name, number, message) FILCH_##name = (number),
     FILCH_STATUS_TABLE(FILCH_STATUS_ENUM)
 #undef FILCH_STATUS_ENUM
 } filch_status;

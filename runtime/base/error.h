@@ -2,7 +2,7 @@
 /* Recording of failures. The first detector records; those who pass the status on stay silent.
  *
  * Two ways out for a record: into a filch_error of the caller's (calls that have no runtime yet),
- * or into the runtime's error log, a ring from which each thread fetches its own newest record. */
+ * or into the runtime's error log, from which each thread fetches its own newest record. */
 #ifndef FL_BASE_ERROR_H
 #define FL_BASE_ERROR_H
 
@@ -24,13 +24,14 @@ typedef struct fl_fault {
     const char *label;
 } fl_fault;
 
-/* Ring of the newest records of all threads; any thread may record or fetch (blocking, short). */
+/* The newest record of each of the threads that failed last, at most one a thread; any thread may
+ * record or fetch (blocking, short). */
 typedef struct fl_error_log {
     fl_mutex lock;
-    uint64_t next;
+    uint64_t next; /* serials given so far */
     struct {
         uint64_t thread; /* fl_thread_id of the recorder, 0 = empty */
-        uint64_t serial;
+        uint64_t serial; /* order of recording, from 1; 0 = empty */
         filch_error error;
     } slots[FL_ERROR_LOG_SLOTS];
 } fl_error_log;
@@ -43,7 +44,7 @@ filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *forma
     __attribute__((format(printf, 3, 4)));
 filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *format, va_list args);
 
-/* Records in the ring for the calling thread (null log is allowed) and returns fault.status. */
+/* Records in the log for the calling thread (null log is allowed) and returns fault.status. */
 filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -51,10 +52,10 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
 void fl_error_store(fl_error_log *log, const filch_error *error);
 
 /* Copies the newest record of the calling thread into *error, up to error->size.
- * FILCH_NOT_FOUND when the thread has none in the ring. */
+ * FILCH_NOT_FOUND when the thread has none in the log. */
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
 
-/* Copies from to to, up to to->size bytes; to->size stays. */
+/* Copies the fields that lie whole within both sizes; to->size stays. */
 void fl_error_copy(filch_error *to, const filch_error *from);
 
 #endif

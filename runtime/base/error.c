@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(filch_error) == 488,
+               "the error record is part of the ABI and has no padding");
+
+static void text_set(char *to, size_t size, const char *from)
+{
+    size_t length = from == NULL ? 0 : strlen(from);
+
+    if (length >= size)
+        length = size - 1;
+    if (length > 0)
+        memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+void fl_error_copy(filch_error *to, const filch_error *from)
+{
+    size_t limit = to->size < from->size ? to->size : from->size;
+
+/* Whole fields only: a text that both sides have in part would lose its terminator. */
+#define COPY_FIELD(field)                                               \
+    do {                                                                \
+        if (offsetof(filch_error, field) + sizeof from->field <= limit) \
+            memcpy(&to->field, &from->field, sizeof from->field);       \
+    } while (0)
+
+    COPY_FIELD(status);
+    COPY_FIELD(native_code);
+    COPY_FIELD(line);
+    COPY_FIELD(native_name);
+    COPY_FIELD(call);
+    COPY_FIELD(device);
+    COPY_FIELD(label);
+    COPY_FIELD(text);
+#undef COPY_FIELD
+}
+
+filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *format, va_list args)
+{
+    filch_error made = FILCH_ERROR_INIT;
+
+    if (error == NULL)
+        return fault.status;
+    made.status = fault.status;
+    made.native_code = fault.native_code;
+    made.line = fault.line;
+    text_set(made.native_name, sizeof made.native_name, fault.native_name);
+    text_set(made.call, sizeof made.call, fault.call);
+    text_set(made.device, sizeof made.device, fault.device);
+    text_set(made.label, sizeof made.label, fault.label);
+    if (vsnprintf(made.text, sizeof made.text, format, args) < 0)
+        text_set(made.text, sizeof made.text, filch_status_message(fault.status));
+    fl_error_copy(error, &made);
+    return fault.status;
+}
+
+filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)fl_error_fill_v(error, fault, format, args);
+    va_end(args);
+    return fault.status;
+}
+
+filch_status fl_error_log_init(fl_error_log *log)
+{
+    memset(log, 0, sizeof *log);
+    return fl_mutex_init(&log->lock);
+}
+
+void fl_error_log_fini(fl_error_log *log)
+{
+    fl_mutex_fini(&log->lock);
+}
+
+/* The thread's own slot, else a slot never used, else the one written longest ago. A thread that
+ * fails often thus displaces its own older records and nobody else's. */
+static size_t slot_for(const fl_error_log *log, uint64_t thread)
+{
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < FL_ERROR_LOG_SLOTS; i++) {
+        if (log->slots[i].thread == thread)
+            return i;
+        /* Serials start at 1, so an empty slot is older than any other. */
+        if (log->slots[i].serial < log->slots[oldest].serial)
+            oldest = i;
+    }
+    return oldest;
+}
+
+void fl_error_store(fl_error_log *log, const filch_error *error)
+{
+    uint64_t thread = fl_thread_id();
+    size_t slot;
+
+    if (log == NULL)
+        return;
+    fl_mutex_lock(&log->lock);
+    slot = slot_for(log, thread);
+    log->slots[slot].thread = thread;
+    log->slots[slot].serial = ++log->next;
+    log->slots[slot].error = (filch_error)FILCH_ERROR_INIT;
+    fl_error_copy(&log->slots[slot].error, error);
+    fl_mutex_unlock(&log->lock);
+}
+
+filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *format, ...)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    va_list args;
+
+    if (log == NULL)
+        return fault.status;
+    /* Formatted before the lock is taken: the arguments may be long. */
+    va_start(args, format);
+    (void)fl_error_fill_v(&error, fault, format, args);
+    va_end(args);
+    fl_error_store(log, &error);
+    return fault.status;
+}
+
+filch_status fl_error_fetch(fl_error_log *log, filch_error *error)
+{
+    uint64_t thread = fl_thread_id();
+    filch_status status = FILCH_NOT_FOUND;
+
+    fl_mutex_lock(&log->lock);
+    for (size_t i = 0; i < FL_ERROR_LOG_SLOTS; i++) {
+        if (log->slots[i].thread == thread) {
+            fl_error_copy(error, &log->slots[i].error);
+            status = FILCH_OK;
+            break;
+        }
+    }
+    fl_mutex_unlock(&log->lock);
+    return status;
+}
