@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, mutexes, condition variables and per-thread values over C11 <threads.h>.
  *
- * In a thread-sanitized build the same names stand on pthreads, because the sanitizers of GCC 12 and
- * Clang 14 crash inside the C11 wrappers of glibc 2.36. */
+ * In a thread-sanitized build the same names stand on pthreads, because the sanitizers of GCC 12
+ * and Clang 14 crash inside the C11 wrappers of glibc 2.36. */
 #ifndef FL_BASE_THREAD_H
 #define FL_BASE_THREAD_H
 
@@ -54,7 +54,8 @@ void fl_mutex_unlock(fl_mutex *mutex);
 filch_status fl_cond_init(fl_cond *cond);
 void fl_cond_fini(fl_cond *cond);
 void fl_cond_wait(fl_cond *cond, fl_mutex *mutex);
-/* Waits at most ns nanoseconds; false when the time passed. Spurious returns of true happen. */
+/* Waits at most ns nanoseconds, or ten minutes if that is less; false when ns passed. Spurious
+ * returns of true happen. The time is the wall clock's: a step of it moves the end of the wait. */
 bool fl_cond_wait_for(fl_cond *cond, fl_mutex *mutex, uint64_t ns);
 void fl_cond_signal(fl_cond *cond);
 void fl_cond_broadcast(fl_cond *cond);
