@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory for filch's own structures.
  *
- * An fl_memory is a plain table that each runtime carries: jemalloc by default, the system allocator
- * where the build or the caller chose it, or the caller's own functions (fault injection in tests).
- * jemalloc stands behind its non-standard entry points only, so filch never replaces malloc. */
+ * An fl_memory is a plain table that each runtime carries: jemalloc by default, the system
+ * allocator where the build or the caller chose it, or the caller's own functions (fault injection
+ * in tests). jemalloc stands behind its non-standard entry points only, so filch never replaces
+ * malloc. */
 #ifndef FL_BASE_MEMORY_H
 #define FL_BASE_MEMORY_H
 
