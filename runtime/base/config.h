@@ -9,25 +9,54 @@
 
 #define FL_SETTING_TEXT 256
 
-/* X(field, NAME, kind, default, help). Kinds: TEXT (char[FL_SETTING_TEXT]), INTEGER (int64_t),
- * NUMBER (double), or a CHOICE of words, kept as the word's position. */
+/* X(field, NAME, kind, default, low, high, words, help).
+ * TEXT: any text shorter than FL_SETTING_TEXT. INTEGER, NUMBER: from low to high. CHOICE: one of
+ * words, kept as its position counted from low, which is the value of the public enumeration. */
+#define FL_SETTINGS_TABLE(X)                                                                   \
+    X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                            \
+      "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
+    X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0, "steal static",          \
+      "Whether idle devices steal work or keep to the static partition.")                      \
+    X(drive, "FILCH_DRIVE", CHOICE, "default", FILCH_DRIVE_DEFAULT, 0, "default threads poll", \
+      "Who runs the workers: a thread a device, or the host's threads inside filch_poll.")     \
+    X(allocator, "FILCH_ALLOCATOR", CHOICE, "default", FILCH_ALLOCATOR_DEFAULT, 0,             \
+      "default jemalloc system", "Allocator of filch's own structures; default: jemalloc.")    \
+    X(log, "FILCH_LOG", CHOICE, "none", FILCH_LOG_DEFAULT, 0, "none error warning info debug", \
+      "Least severe messages to write, to standard error unless the program receives them.")   \
+    X(seed, "FILCH_SEED", INTEGER, "1", 1, INT64_MAX, "",                                      \
+      "Seed of victim choice and of simulation.")                                              \
+    X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")       \
+    X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
+      "Newest trace events that are kept for each worker.")                                    \
+    X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
+      "Microseconds that an idle worker spins before it sleeps.")
+
+#define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
+#define FL_SETTING_FIELD_INTEGER(field) int64_t field;
+#define FL_SETTING_FIELD_NUMBER(field) double field;
+#define FL_SETTING_FIELD_CHOICE(field) int64_t field;
+#define FL_SETTING_FIELD(field, name, kind, initial, low, high, words, help) \
+    FL_SETTING_FIELD_##kind(field)
+
 typedef struct fl_settings {
-    char devices[FL_SETTING_TEXT];       /* FILCH_DEVICES  "" = default devices */
-    int64_t policy;                      /* FILCH_POLICY   filch_policy value; steal */
-    int64_t drive;                       /* FILCH_DRIVE    filch_drive value; 0 = by device */
-    int64_t allocator;                   /* FILCH_ALLOCATOR filch_allocator_kind value; 0 */
-    int64_t log;                         /* FILCH_LOG      filch_log_level; 0 = not set */
-    int64_t seed;                        /* FILCH_SEED     1 */
-    int64_t trace;                       /* FILCH_TRACE    0 or 1 */
-    int64_t trace_events;                /* FILCH_TRACE_EVENTS ring size a worker, 65536 */
-    double spin_us;                      /* FILCH_SPIN_US  idle spin before sleeping, 20 */
+    FL_SETTINGS_TABLE(FL_SETTING_FIELD)
 } fl_settings;
 
-/* Reads every setting. A malformed value is FILCH_PARSE and names the variable and the value in
- * *error (may be null); *settings is then untouched. Unknown FILCH_* names are logged as warnings
- * with the nearest known name. */
+/* Reads every setting. A malformed value is FILCH_PARSE and names the variable, the value and what
+ * is allowed in *error (may be null); *settings is then untouched and nothing is logged. Unknown
+ * FILCH_* names are logged as warnings with the nearest known name; log is completed as by
+ * fl_settings_log. An empty variable counts as absent. A program with raised privileges gets the
+ * defaults. The host must not change its environment meanwhile. */
 filch_status fl_settings_read(fl_settings *settings, const fl_log *log, filch_error *error);
 /* The built-in defaults, without the environment. */
 void fl_settings_defaults(fl_settings *settings);
+/* Sets the one that name names from text, where empty text means the default; no environment, no
+ * locale. FILCH_NOT_FOUND for an unknown name, FILCH_PARSE for malformed text; *settings changes
+ * on success only. */
+filch_status fl_setting_parse(fl_settings *settings, const char *name, const char *text,
+                              filch_error *error);
+/* What the host's wishes (null means none) and FILCH_LOG make together: the host's level beats
+ * FILCH_LOG, which beats warnings; without a callback, FILCH_LOG sends messages to stderr. */
+fl_log fl_settings_log(const fl_settings *settings, const fl_log *wanted);
 
 #endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+
+static const char *const known[] = {
+    "FILCH_DEVICES", "FILCH_POLICY", "FILCH_DRIVE",        "FILCH_ALLOCATOR", "FILCH_LOG",
+    "FILCH_SEED",    "FILCH_TRACE",  "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
+};
+
+#define KNOWN (sizeof known / sizeof known[0])
+
+typedef struct heard {
+    int calls;
+    filch_log_level level;
+    char text[8][512];
+} heard;
+
+static void hear(filch_log_level level, const char *text, void *user)
+{
+    heard *all = user;
+
+    all->level = level;
+    if (all->calls < 8)
+        (void)snprintf(all->text[all->calls], sizeof all->text[0], "%s", text);
+    all->calls++;
+}
+
+/* The tests must not depend on the environment that they are started from. */
+static int clean(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KNOWN; i++)
+        (void)unsetenv(known[i]);
+    (void)unsetenv("FILCH_POLCY");
+    (void)unsetenv("FILCH_");
+    (void)unsetenv("FILCHER");
+    return 0;
+}
+
+static void assert_defaults(const fl_settings *settings)
+{
+    assert_string_equal(settings->devices, "");
+    assert_int_equal(settings->policy, FILCH_POLICY_STEAL);
+    assert_int_equal(settings->drive, FILCH_DRIVE_DEFAULT);
+    assert_int_equal(settings->allocator, FILCH_ALLOCATOR_DEFAULT);
+    assert_int_equal(settings->log, FILCH_LOG_DEFAULT);
+    assert_int_equal(settings->seed, 1);
+    assert_int_equal(settings->trace, 0);
+    assert_int_equal(settings->trace_events, 65536);
+    assert_true(settings->spin_us == 20.0);
+}
+
+static void rows_describe_every_setting(void **state)
+{
+    filch_setting row = {0};
+    size_t index = 0;
+
+    (void)state;
+    for (; filch_setting_at(index, &row) == FILCH_OK; index++) {
+        assert_true(index < KNOWN);
+        assert_string_equal(row.name, known[index]);
+        assert_true(strlen(row.help) > 10);
+        assert_non_null(row.default_value);
+    }
+    assert_int_equal(index, KNOWN);
+    assert_int_equal(filch_setting_at(KNOWN, &row), FILCH_BAD_INDEX);
+    assert_int_equal(filch_setting_at(SIZE_MAX, &row), FILCH_BAD_INDEX);
+    assert_int_equal(filch_setting_at(0, NULL), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_setting_at(1, &row), FILCH_OK);
+    assert_string_equal(row.type, "choice: steal static");
+    assert_string_equal(row.default_value, "steal");
+    assert_int_equal(filch_setting_at(0, &row), FILCH_OK);
+    assert_string_equal(row.type, "text");
+    assert_int_equal(filch_setting_at(5, &row), FILCH_OK);
+    assert_string_equal(row.type, "integer");
+    assert_int_equal(filch_setting_at(8, &row), FILCH_OK);
+    assert_string_equal(row.type, "number");
+}
+
+static void every_default_is_acceptable_to_its_row(void **state)
+{
+    fl_settings settings;
+    filch_setting row;
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    assert_defaults(&settings);
+    for (size_t i = 0; filch_setting_at(i, &row) == FILCH_OK; i++)
+        assert_int_equal(fl_setting_parse(&settings, row.name, row.default_value, NULL), FILCH_OK);
+    assert_defaults(&settings);
+}
+
+static void an_empty_environment_gives_the_defaults(void **state)
+{
+    fl_settings settings;
+
+    (void)state;
+    memset(&settings, 0xee, sizeof settings);
+    assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
+    assert_defaults(&settings);
+}
+
+static void the_environment_sets_every_field(void **state)
+{
+    fl_settings settings;
+
+    (void)state;
+    (void)setenv("FILCH_DEVICES", "host:2,cuda:1", 1);
+    (void)setenv("FILCH_POLICY", "static", 1);
+    (void)setenv("FILCH_DRIVE", "poll", 1);
+    (void)setenv("FILCH_ALLOCATOR", "system", 1);
+    (void)setenv("FILCH_LOG", "debug", 1);
+    (void)setenv("FILCH_SEED", "9223372036854775807", 1);
+    (void)setenv("FILCH_TRACE", "1", 1);
+    (void)setenv("FILCH_TRACE_EVENTS", "1024", 1);
+    (void)setenv("FILCH_SPIN_US", "2.5", 1);
+    assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
+    assert_string_equal(settings.devices, "host:2,cuda:1");
+    assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
+    assert_int_equal(settings.drive, FILCH_DRIVE_POLL);
+    assert_int_equal(settings.allocator, FILCH_ALLOCATOR_SYSTEM);
+    assert_int_equal(settings.log, FILCH_LOG_DEBUG);
+    assert_true(settings.seed == INT64_MAX);
+    assert_int_equal(settings.trace, 1);
+    assert_int_equal(settings.trace_events, 1024);
+    assert_true(settings.spin_us == 2.5);
+}
+
+static void empty_variables_count_as_absent(void **state)
+{
+    fl_settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < KNOWN; i++)
+        (void)setenv(known[i], "", 1);
+    assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
+    assert_defaults(&settings);
+}
+
+static void every_choice_is_its_enumerator(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *word;
+        int value;
+    } cases[] = {
+        {"FILCH_POLICY", "steal", FILCH_POLICY_STEAL},
+        {"FILCH_POLICY", "static", FILCH_POLICY_STATIC},
+        {"FILCH_DRIVE", "default", FILCH_DRIVE_DEFAULT},
+        {"FILCH_DRIVE", "threads", FILCH_DRIVE_THREADS},
+        {"FILCH_DRIVE", "poll", FILCH_DRIVE_POLL},
+        {"FILCH_ALLOCATOR", "default", FILCH_ALLOCATOR_DEFAULT},
+        {"FILCH_ALLOCATOR", "jemalloc", FILCH_ALLOCATOR_JEMALLOC},
+        {"FILCH_ALLOCATOR", "system", FILCH_ALLOCATOR_SYSTEM},
+        {"FILCH_LOG", "none", FILCH_LOG_DEFAULT},
+        {"FILCH_LOG", "error", FILCH_LOG_ERROR},
+        {"FILCH_LOG", "warning", FILCH_LOG_WARNING},
+        {"FILCH_LOG", "info", FILCH_LOG_INFO},
+        {"FILCH_LOG", "debug", FILCH_LOG_DEBUG},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fl_settings settings;
+        const char *name = cases[i].name;
+        const int64_t *field = strcmp(name, "FILCH_POLICY") == 0  ? &settings.policy
+                               : strcmp(name, "FILCH_DRIVE") == 0 ? &settings.drive
+                               : strcmp(name, "FILCH_LOG") == 0   ? &settings.log
+                                                                  : &settings.allocator;
+
+        memset(&settings, 0xee, sizeof settings);
+        assert_int_equal(fl_setting_parse(&settings, name, cases[i].word, NULL), FILCH_OK);
+        assert_int_equal(*field, cases[i].value);
+    }
+}
+
+static void malformed_values_are_refused(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+    } cases[] = {
+        {"FILCH_POLICY", "stea"},
+        {"FILCH_POLICY", "steals"},
+        {"FILCH_POLICY", "Steal"},
+        {"FILCH_POLICY", "steal static"},
+        {"FILCH_POLICY", " "},
+        {"FILCH_POLICY", "1"},
+        {"FILCH_SEED", "0"},
+        {"FILCH_SEED", "-1"},
+        {"FILCH_SEED", "1 "},
+        {"FILCH_SEED", " 1"},
+        {"FILCH_SEED", "+1"},
+        {"FILCH_SEED", "0x10"},
+        {"FILCH_SEED", "-"},
+        {"FILCH_SEED", "1e3"},
+        {"FILCH_SEED", "1.0"},
+        {"FILCH_SEED", "9223372036854775808"},
+        {"FILCH_SEED", "99999999999999999999999"},
+        {"FILCH_SEED", "-9223372036854775809"},
+        {"FILCH_TRACE", "2"},
+        {"FILCH_TRACE", "yes"},
+        {"FILCH_TRACE_EVENTS", "63"},
+        {"FILCH_TRACE_EVENTS", "268435457"},
+        {"FILCH_SPIN_US", "-0.5"},
+        {"FILCH_SPIN_US", "1000000.5"},
+        {"FILCH_SPIN_US", "."},
+        {"FILCH_SPIN_US", "-"},
+        {"FILCH_SPIN_US", "1.2.3"},
+        {"FILCH_SPIN_US", "2,5"},
+        {"FILCH_SPIN_US", "nan"},
+        {"FILCH_SPIN_US", "inf"},
+        {"FILCH_SPIN_US", "1e3"},
+        {"FILCH_SPIN_US", "0.1234567890123456"},
+    };
+    fl_settings settings;
+    fl_settings before;
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    before = settings;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        filch_error error = FILCH_ERROR_INIT;
+
+        assert_int_equal(fl_setting_parse(&settings, cases[i].name, cases[i].text, &error),
+                         FILCH_PARSE);
+        assert_memory_equal(&settings, &before, sizeof before);
+        assert_int_equal(error.status, FILCH_PARSE);
+        assert_string_equal(error.label, cases[i].name);
+        assert_non_null(strstr(error.text, cases[i].name));
+        assert_non_null(strstr(error.text, cases[i].text));
+        assert_non_null(strstr(error.text, "allowed"));
+    }
+}
+
+static void errors_say_what_is_allowed(void **state)
+{
+    fl_settings settings;
+    filch_error error = FILCH_ERROR_INIT;
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    (void)fl_setting_parse(&settings, "FILCH_LOG", "loud", &error);
+    assert_string_equal(error.text, "FILCH_LOG is \"loud\"; allowed is one of: "
+                                    "none error warning info debug");
+    (void)fl_setting_parse(&settings, "FILCH_TRACE", "7", &error);
+    assert_string_equal(error.text, "FILCH_TRACE is \"7\"; allowed is an integer from 0 to 1");
+    (void)fl_setting_parse(&settings, "FILCH_SPIN_US", "x", &error);
+    assert_non_null(strstr(error.text, "a decimal number from 0 to 1000000"));
+}
+
+static void numbers_round_correctly_in_every_locale(void **state)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {
+        {"0", 0.0},           {"0.1", 0.1},
+        {".5", 0.5},          {"7.", 7.0},
+        {"123.456", 123.456}, {"0.00000000000001", 1e-14},
+        {"1000000", 1e6},     {"3.14159265358979", 3.14159265358979},
+    };
+    static const char *const locales[] = {"C", "de_DE.UTF-8", "fr_FR.UTF-8"};
+    fl_settings settings;
+
+    (void)state;
+    for (size_t l = 0; l < 3; l++) {
+        /* Where a locale is not installed the one before stays. */
+        (void)setlocale(LC_ALL, locales[l]);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            assert_int_equal(fl_setting_parse(&settings, "FILCH_SPIN_US", cases[i].text, NULL),
+                             FILCH_OK);
+            assert_true(settings.spin_us == cases[i].value);
+        }
+    }
+    (void)setlocale(LC_ALL, "C");
+}
+
+static void texts_of_any_length_are_kept_or_refused(void **state)
+{
+    fl_settings settings;
+    filch_error error = FILCH_ERROR_INIT;
+    char text[2000];
+
+    (void)state;
+    for (size_t length = 250; length < sizeof text; length++) {
+        filch_status expected = length < FL_SETTING_TEXT ? FILCH_OK : FILCH_PARSE;
+
+        memset(text, 'h', length);
+        text[length] = '\0';
+        settings.seed = 77;
+        assert_int_equal(fl_setting_parse(&settings, "FILCH_DEVICES", text, &error), expected);
+        if (expected == FILCH_OK)
+            assert_string_equal(settings.devices, text);
+        assert_int_equal(settings.seed, 77);
+    }
+    /* The value is quoted in part, so that what is allowed still fits. */
+    assert_non_null(strstr(error.text, "hhh...\"; allowed are at most 255 characters"));
+    (void)fl_setting_parse(&settings, "FILCH_SEED", "1\n\x1b[2J", &error);
+    assert_non_null(strstr(error.text, "\"1??[2J\""));
+}
+
+static void unknown_names_are_not_parsed(void **state)
+{
+    fl_settings settings;
+    filch_error error = FILCH_ERROR_INIT;
+    char name[5000];
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    assert_int_equal(fl_setting_parse(&settings, "FILCH_SEDE", "1", &error), FILCH_NOT_FOUND);
+    assert_string_equal(error.text, "there is no setting \"FILCH_SEDE\"; "
+                                    "the nearest is FILCH_SEED");
+    assert_int_equal(fl_setting_parse(&settings, "", "1", NULL), FILCH_NOT_FOUND);
+    assert_int_equal(fl_setting_parse(&settings, "FILCH_TRACE_", "1", NULL), FILCH_NOT_FOUND);
+    memset(name, 'F', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(fl_setting_parse(&settings, name, "1", &error), FILCH_NOT_FOUND);
+    assert_defaults(&settings);
+}
+
+static void a_malformed_variable_changes_and_logs_nothing(void **state)
+{
+    fl_settings settings;
+    fl_settings before;
+    filch_error error = FILCH_ERROR_INIT;
+    heard all = {0};
+    const fl_log log = {hear, &all, FILCH_LOG_DEBUG};
+
+    (void)state;
+    memset(&settings, 0xee, sizeof settings);
+    before = settings;
+    (void)setenv("FILCH_POLICY", "static", 1);
+    (void)setenv("FILCH_SPIN_US", "fast", 1);
+    (void)setenv("FILCH_POLCY", "static", 1);
+    assert_int_equal(fl_settings_read(&settings, &log, &error), FILCH_PARSE);
+    assert_memory_equal(&settings, &before, sizeof before);
+    assert_string_equal(error.label, "FILCH_SPIN_US");
+    assert_non_null(strstr(error.text, "fast"));
+    assert_int_equal(all.calls, 0);
+    assert_int_equal(fl_settings_read(&settings, &log, NULL), FILCH_PARSE);
+}
+
+static void unknown_variables_are_warned_of_once_each(void **state)
+{
+    fl_settings settings;
+    heard all = {0};
+    const fl_log log = {hear, &all, FILCH_LOG_DEFAULT};
+
+    (void)state;
+    (void)setenv("FILCH_POLCY", "static", 1);
+    (void)setenv("FILCH_POLICY", "static", 1);
+    (void)setenv("FILCHER", "not ours", 1);
+    assert_int_equal(fl_settings_read(&settings, &log, NULL), FILCH_OK);
+    assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
+    assert_int_equal(all.calls, 1);
+    assert_int_equal(all.level, FILCH_LOG_WARNING);
+    assert_string_equal(all.text[0], "the environment sets FILCH_POLCY, which filch does not "
+                                     "know; the nearest is FILCH_POLICY");
+    (void)setenv("FILCH_", "", 1);
+    all.calls = 0;
+    assert_int_equal(fl_settings_read(&settings, &log, NULL), FILCH_OK);
+    assert_int_equal(all.calls, 2);
+    /* The host asked for errors only. */
+    all.calls = 0;
+    assert_int_equal(fl_settings_read(&settings, &(fl_log){hear, &all, FILCH_LOG_ERROR}, NULL),
+                     FILCH_OK);
+    assert_int_equal(all.calls, 0);
+}
+
+static void the_nearest_name_is_by_edits(void **state)
+{
+    static const struct {
+        const char *wrong;
+        const char *right;
+    } cases[] = {
+        {"FILCH_DEVICE", "FILCH_DEVICES"},
+        {"FILCH_DRIVER", "FILCH_DRIVE"},
+        {"FILCH_TRACE_EVENT", "FILCH_TRACE_EVENTS"},
+        {"FILCH_TRACES", "FILCH_TRACE"},
+        {"FILCH_ALOCATOR", "FILCH_ALLOCATOR"},
+        {"FILCH_SPIN", "FILCH_SPIN_US"},
+        {"FILCH_LOGS", "FILCH_LOG"},
+    };
+    fl_settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        filch_error error = FILCH_ERROR_INIT;
+        char expected[64];
+
+        (void)snprintf(expected, sizeof expected, "the nearest is %s", cases[i].right);
+        (void)fl_setting_parse(&settings, cases[i].wrong, "1", &error);
+        assert_non_null(strstr(error.text, expected));
+    }
+}
+
+static void the_hosts_wishes_beat_the_log_setting(void **state)
+{
+    heard all = {0};
+    const fl_log mine = {hear, &all, FILCH_LOG_ERROR};
+    const fl_log open = {hear, &all, FILCH_LOG_DEFAULT};
+    fl_settings settings;
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    assert_null(fl_settings_log(&settings, NULL).fn);
+    assert_int_equal(fl_settings_log(&settings, &open).level, FILCH_LOG_WARNING);
+    settings.log = FILCH_LOG_DEBUG;
+    assert_true(fl_settings_log(&settings, NULL).fn == fl_log_stderr);
+    assert_int_equal(fl_settings_log(&settings, NULL).level, FILCH_LOG_DEBUG);
+    assert_true(fl_settings_log(&settings, &open).fn == hear);
+    assert_int_equal(fl_settings_log(&settings, &open).level, FILCH_LOG_DEBUG);
+    assert_true(fl_settings_log(&settings, &mine).fn == hear);
+    assert_ptr_equal(fl_settings_log(&settings, &mine).user, &all);
+    assert_int_equal(fl_settings_log(&settings, &mine).level, FILCH_LOG_ERROR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(rows_describe_every_setting, clean),
+        cmocka_unit_test_setup(every_default_is_acceptable_to_its_row, clean),
+        cmocka_unit_test_setup(an_empty_environment_gives_the_defaults, clean),
+        cmocka_unit_test_setup(the_environment_sets_every_field, clean),
+        cmocka_unit_test_setup(empty_variables_count_as_absent, clean),
+        cmocka_unit_test_setup(every_choice_is_its_enumerator, clean),
+        cmocka_unit_test_setup(malformed_values_are_refused, clean),
+        cmocka_unit_test_setup(errors_say_what_is_allowed, clean),
+        cmocka_unit_test_setup(numbers_round_correctly_in_every_locale, clean),
+        cmocka_unit_test_setup(texts_of_any_length_are_kept_or_refused, clean),
+        cmocka_unit_test_setup(unknown_names_are_not_parsed, clean),
+        cmocka_unit_test_setup(a_malformed_variable_changes_and_logs_nothing, clean),
+        cmocka_unit_test_setup(unknown_variables_are_warned_of_once_each, clean),
+        cmocka_unit_test_setup(the_nearest_name_is_by_edits, clean),
+        cmocka_unit_test_setup(the_hosts_wishes_beat_the_log_setting, clean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
