@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Sourced by tests/run and bench/run: finds what a step needs, and installs what is missing on
 # Debian and Ubuntu. Where nothing is missing it changes nothing and needs no network.
 

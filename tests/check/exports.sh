@@ -21,8 +21,9 @@ for library in "$@"; do
         grep '^[<>]' <<<"$difference"
         failed=1
     fi
+    taken=$(nm -D -u "$library")
     for symbol in malloc free; do
-        if ! nm -D -u "$library" | grep -qE " $symbol(@|$)"; then
+        if ! grep -qE " $symbol(@|$)" <<<"$taken"; then
             echo "$(basename "$library") does not take $symbol from the process"
             failed=1
         fi

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 for tool in clang-format-14 clang-format; do
-    if "$tool" --version 2>/dev/null | grep -q 'version 14\.'; then
+    if [[ "$("$tool" --version 2>/dev/null)" == *"version 14."* ]]; then
         find include runtime kernels bench tests -name '*.c' -o -name '*.h' -o -name '*.cpp' |
             sort | xargs "$tool" --dry-run -Werror
         exit 0

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 for tool in clang-tidy-14 clang-tidy; do
-    if "$tool" --version 2>/dev/null | grep -q 'version 14\.'; then
+    if [[ "$("$tool" --version 2>/dev/null)" == *"version 14."* ]]; then
         find runtime bench -name '*.c' ! -path 'bench/peers/*' | sort |
             xargs -P "$(nproc)" -n 4 "$tool" -p "$1" --quiet 2>/dev/null
         echo "tidy: clean"

@@ -16,12 +16,13 @@ cmake --install "$build" --prefix "$prefix" >"$scratch/install.log"
 diff <(cd include && find . -type f | sort) <(cd "$prefix/include" && find . -type f | sort)
 for library in filch filch_system; do
     [ -f "$prefix/$libdir/lib$library.so" ]
-    if ! readelf -d "$prefix/$libdir/lib$library.so" | grep -q "SONAME.*\[lib$library\.so\.0\]"; then
+    dynamic=$(readelf -d "$prefix/$libdir/lib$library.so")
+    if ! grep -q "SONAME.*\[lib$library\.so\.0\]" <<<"$dynamic"; then
         echo "lib$library.so has the wrong soname"
         exit 1
     fi
     # Nothing of the build tree is left in what is installed, and no BLAS is linked.
-    if readelf -d "$prefix/$libdir/lib$library.so" | grep -E 'RPATH|RUNPATH|blas|lapack|libstdc'; then
+    if grep -E 'RPATH|RUNPATH|blas|lapack|libstdc' <<<"$dynamic"; then
         exit 1
     fi
 done
