@@ -24,6 +24,7 @@ tests  spin               spin
 lint   clang-14           clang-14
 lint   clang-format-14    clang-format-14
 lint   clang-tidy-14      clang-tidy-14
+lint   valgrind           valgrind
 "
 
 setup_has()
