@@ -17,8 +17,8 @@ else()
     mark_as_advanced(FILCH_JEMALLOC_ARCHIVE FILCH_JEMALLOC_INCLUDE)
     if(NOT FILCH_JEMALLOC_ARCHIVE OR NOT FILCH_JEMALLOC_INCLUDE)
         set(reason "libjemalloc_pic.a or jemalloc/jemalloc.h not found")
-    elseif(NOT CMAKE_OBJCOPY OR NOT CMAKE_LINKER)
-        set(reason "ld or objcopy not found")
+    elseif(NOT CMAKE_OBJCOPY)
+        set(reason "objcopy not found")
     endif()
 endif()
 
@@ -31,12 +31,12 @@ if(reason)
 endif()
 
 set(keep mallocx sdallocx dallocx rallocx mallctl)
-list(TRANSFORM keep PREPEND "--undefined=" OUTPUT_VARIABLE pull)
+list(TRANSFORM keep PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE pull)
 list(TRANSFORM keep PREPEND "--keep-global-symbol=" OUTPUT_VARIABLE keep_global)
 set(object ${CMAKE_CURRENT_BINARY_DIR}/filch_jemalloc.o)
 # Members that nothing pulls in (the C++ operators) stay out: filch needs no C++ run-time library.
 add_custom_command(OUTPUT ${object}
-    COMMAND ${CMAKE_LINKER} -r ${pull} -o ${object}.all ${FILCH_JEMALLOC_ARCHIVE}
+    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib ${pull} -o ${object}.all ${FILCH_JEMALLOC_ARCHIVE}
     COMMAND ${CMAKE_OBJCOPY} ${keep_global} ${object}.all ${object}
     COMMAND ${CMAKE_COMMAND} -E rm ${object}.all
     DEPENDS ${FILCH_JEMALLOC_ARCHIVE} VERBATIM
