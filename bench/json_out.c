@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_out.h"
+
+#include "fail.h"
+#include "stats.h"
+
+#include <jansson.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool bench_result_init(bench_result *result, size_t devices, size_t repeat, bool versus)
+{
+    *result = (bench_result){.device_count = devices,
+                             .repeat = repeat,
+                             .median_s = NAN,
+                             .work = NAN,
+                             .rate = NAN,
+                             .efficiency = NAN,
+                             .imbalance = NAN,
+                             .residual = NAN,
+                             .versus = {.median_s = NAN, .ratio = NAN}};
+    result->devices = calloc(devices ? devices : 1, sizeof *result->devices);
+    result->seconds = calloc(repeat ? repeat : 1, sizeof *result->seconds);
+    if (versus)
+        result->versus.seconds = calloc(repeat ? repeat : 1, sizeof *result->versus.seconds);
+    if (result->devices && result->seconds && (!versus || result->versus.seconds))
+        return true;
+    bench_result_free(result);
+    return false;
+}
+
+void bench_result_free(bench_result *result)
+{
+    free(result->devices);
+    free(result->seconds);
+    free(result->versus.seconds);
+    *result = (bench_result){0};
+}
+
+static void derive_devices(bench_result *result)
+{
+    double speed = 0;
+    double busy = 0;
+    double longest = 0;
+    for (size_t d = 0; d < result->device_count; d++) {
+        speed += result->devices[d].speed;
+        busy += result->devices[d].busy_s;
+        longest = fmax(longest, result->devices[d].busy_s);
+    }
+    result->efficiency = speed > 0 ? result->work / (result->median_s * speed) : NAN;
+    result->imbalance = busy > 0 ? longest * (double)result->device_count / busy : NAN;
+}
+
+bool bench_result_derive(bench_result *result)
+{
+    bench_stats stats;
+    if (!bench_stats_of(result->seconds, result->repeat, &stats))
+        return false;
+    result->median_s = stats.median;
+    result->rate = stats.median > 0 ? result->work / stats.median : NAN;
+    derive_devices(result);
+    if (result->versus.seconds) {
+        if (!bench_stats_of(result->versus.seconds, result->repeat, &stats))
+            return false;
+        result->versus.median_s = stats.median;
+        result->versus.ratio = result->median_s > 0 ? stats.median / result->median_s : NAN;
+    }
+    return true;
+}
+
+/* JSON has no word for what is not finite. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *count_of(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static json_t *numbers(const double *values, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t k = 0; array && k < count; k++)
+        if (json_array_append_new(array, number(values[k])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+/* A null value, from memory that ran out, makes the set fail: *object is then dropped, so that only
+ * the end result needs a look. */
+static void put(json_t **object, const char *key, json_t *value)
+{
+    if (!*object) {
+        json_decref(value);
+    } else if (json_object_set_new(*object, key, value) != 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+}
+
+static json_t *device_json(const bench_device_result *device)
+{
+    json_t *object = json_object();
+    put(&object, "name", json_string(device->name));
+    put(&object, "model", json_string(device->model));
+    put(&object, "backend", json_string(device->backend));
+    put(&object, "score", number(device->score));
+    put(&object, "speed", number(device->speed));
+    put(&object, "busy_s", number(device->busy_s));
+    put(&object, "idle_s", number(device->idle_s));
+    put(&object, "transfer_s", number(device->transfer_s));
+    put(&object, "tiles", count_of(device->tiles));
+    put(&object, "stolen_in", count_of(device->stolen_in));
+    put(&object, "stolen_out", count_of(device->stolen_out));
+    put(&object, "bytes_in", count_of(device->bytes_in));
+    put(&object, "bytes_out", count_of(device->bytes_out));
+    return object;
+}
+
+static json_t *devices_json(const bench_result *result)
+{
+    json_t *array = json_array();
+    for (size_t d = 0; array && d < result->device_count; d++)
+        if (json_array_append_new(array, device_json(&result->devices[d])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *versus_json(const bench_result *result)
+{
+    const bench_versus_result *versus = &result->versus;
+    json_t *object = json_object();
+    put(&object, "name", json_string(versus->name));
+    put(&object, "seconds", numbers(versus->seconds, result->repeat));
+    put(&object, "median_s", number(versus->median_s));
+    put(&object, "ratio", number(versus->ratio));
+    return object;
+}
+
+static json_t *result_json(const bench_result *result)
+{
+    json_t *object = json_object();
+    put(&object, "workload", json_string(result->workload));
+    put(&object, "n", count_of(result->n));
+    put(&object, "tile", count_of(result->tile));
+    put(&object, "precision", json_string(result->precision));
+    put(&object, "policy", json_string(result->policy));
+    put(&object, "devices", devices_json(result));
+    put(&object, "seconds", numbers(result->seconds, result->repeat));
+    put(&object, "median_s", number(result->median_s));
+    put(&object, "work", number(result->work));
+    put(&object, "work_unit", json_string(result->work_unit));
+    put(&object, "rate", number(result->rate));
+    put(&object, "efficiency", number(result->efficiency));
+    put(&object, "imbalance", number(result->imbalance));
+    put(&object, "residual", number(result->residual));
+    put(&object, "checked", json_boolean(result->checked));
+    if (result->versus.seconds)
+        put(&object, "versus", versus_json(result));
+    return object;
+}
+
+static int dump(const json_t *document, FILE *file)
+{
+    int failed = json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    return putc('\n', file) == EOF || fflush(file) != 0 || failed;
+}
+
+filch_status bench_json_write(const char *path, const bench_result *result, filch_error *error)
+{
+    json_t *document = result_json(result);
+    if (!document)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the result");
+    bool to_stdout = strcmp(path, "-") == 0;
+    errno = 0;
+    FILE *file = to_stdout ? stdout : fopen(path, "w");
+    int failed = !file || dump(document, file);
+    int code = errno;
+    if (file && !to_stdout && fclose(file) != 0 && !failed) {
+        failed = 1;
+        code = errno;
+    }
+    json_decref(document);
+    if (failed)
+        return bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", strerror(code));
+    return FILCH_OK;
+}

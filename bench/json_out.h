@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run found out, and its JSON form, whose keys are stable. */
+#ifndef BENCH_JSON_OUT_H
+#define BENCH_JSON_OUT_H
+
+#include "filch/status.h"
+
+#include <stdbool.h>
+
+/* What one device did, summed over the measured repeats. */
+typedef struct bench_device_result {
+    char name[64];
+    char model[64];
+    char backend[8]; /* "host", "cuda" or "sim" */
+    double score;
+    double speed; /* work a second, measured alone in this run */
+    double busy_s;
+    double idle_s;
+    double transfer_s; /* waiting for data */
+    uint64_t tiles;
+    uint64_t stolen_in;
+    uint64_t stolen_out;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+} bench_device_result;
+
+/* A peer that did the same work, interleaved. */
+typedef struct bench_versus_result {
+    char name[32];   /* empty: none was run */
+    double *seconds; /* repeat of them */
+    double median_s;
+    double ratio; /* peer's median / filch's: above 1 filch is faster */
+} bench_versus_result;
+
+/* Zero-initialised is empty. Numbers that were not measured are not-a-number, null in JSON. */
+typedef struct bench_result {
+    char workload[32];
+    char policy[16];
+    char precision[8];
+    char work_unit[16]; /* "flop", "item", "task" */
+    size_t n;
+    size_t tile;
+    bench_device_result *devices;
+    size_t device_count;
+    double *seconds; /* one a measured repeat, in order */
+    size_t repeat;
+    double median_s;
+    double work;       /* a repeat */
+    double rate;       /* work / median_s */
+    double efficiency; /* work / (median_s * sum of speed) */
+    double imbalance;  /* longest busy_s of a device over their mean */
+    double residual;
+    bool checked; /* a check was made and passed */
+    bench_versus_result versus;
+} bench_result;
+
+/* Arrays for the counts, zeroed. False when memory is out; the result is then empty. */
+bool bench_result_init(bench_result *result, size_t devices, size_t repeat, bool versus);
+/* The medians and what follows from seconds, work, speed and busy_s. False where a time is missing
+ * or not finite. */
+bool bench_result_derive(bench_result *result);
+void bench_result_free(bench_result *result);
+
+/* Writes the document; path "-" is standard output. FILCH_IO, FILCH_OUT_OF_MEMORY. */
+filch_status bench_json_write(const char *path, const bench_result *result, filch_error *error);
+
+#endif

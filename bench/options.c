@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum option_id {
+    OPTION_DEVICES = 256,
+    OPTION_SCORES,
+    OPTION_POLICY,
+    OPTION_N,
+    OPTION_TILE,
+    OPTION_MATRIX,
+    OPTION_VERSUS,
+    OPTION_PRECISION,
+    OPTION_REPEAT,
+    OPTION_SEED,
+    OPTION_CHECK,
+    OPTION_JSON,
+    OPTION_TRACE,
+    OPTION_REPORT,
+    OPTION_IMAGE,
+    OPTION_HELP
+};
+
+static const struct option long_options[] = {
+    {"devices", required_argument, NULL, OPTION_DEVICES},
+    {"scores", required_argument, NULL, OPTION_SCORES},
+    {"policy", required_argument, NULL, OPTION_POLICY},
+    {"n", required_argument, NULL, OPTION_N},
+    {"tile", required_argument, NULL, OPTION_TILE},
+    {"matrix", required_argument, NULL, OPTION_MATRIX},
+    {"versus", required_argument, NULL, OPTION_VERSUS},
+    {"precision", required_argument, NULL, OPTION_PRECISION},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"check", no_argument, NULL, OPTION_CHECK},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"trace", required_argument, NULL, OPTION_TRACE},
+    {"report", required_argument, NULL, OPTION_REPORT},
+    {"image", required_argument, NULL, OPTION_IMAGE},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+const char *bench_options_usage(void)
+{
+    return "  --devices SPEC      cuda, cuda:1, cuda:0/88+24+8, host, host:4, host:2x8, sim:FILE,\n"
+           "                      separated by commas (default: every GPU, else the host's cores)\n"
+           "  --scores S,S,...    one score a device, in place of filch's own\n"
+           "  --policy WORD       steal (default) or static\n"
+           "  --n N               size of the problem\n"
+           "  --tile T            size of a tile\n"
+           "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
+           "  --versus PEER       interleave a peer that does the same work\n"
+           "  --precision WORD    double (default) or single\n"
+           "  --repeat R          measured repeats (default 5)\n"
+           "  --seed S            seed of generated input and of victim choice\n"
+           "  --check             check the result; exit 1 where it is wrong\n"
+           "  --json FILE         write the result document (- is standard output)\n"
+           "  --trace FILE        write a trace of the last repeat\n"
+           "  --report FILE.html  write a report\n"
+           "  --image FILE.png    write the picture of a workload that has one\n";
+}
+
+static filch_status wrong(filch_error *error, const char *option, const char *value,
+                          const char *expected)
+{
+    return bench_fail(error, FILCH_PARSE, option, 0, "'%s' is not %s", value, expected);
+}
+
+static filch_status parse_whole(const char *option, const char *text, uint64_t limit,
+                                uint64_t *value, filch_error *error)
+{
+    char *end;
+    errno = 0;
+    unsigned long long parsed = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0')
+        return wrong(error, option, text, "a whole number");
+    if (errno == ERANGE || parsed < 1 || parsed > limit)
+        return bench_fail(error, FILCH_PARSE, option, 0, "'%s' is outside 1..%llu", text,
+                          (unsigned long long)limit);
+    *value = parsed;
+    return FILCH_OK;
+}
+
+static filch_status parse_size(const char *option, const char *text, size_t limit, size_t *value,
+                               filch_error *error)
+{
+    uint64_t parsed = 0;
+    filch_status status = parse_whole(option, text, limit, &parsed, error);
+    if (status == FILCH_OK)
+        *value = (size_t)parsed;
+    return status;
+}
+
+static filch_status parse_scores(const char *text, bench_options *options, filch_error *error)
+{
+    size_t count = 1;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    double *scores = calloc(count, sizeof *scores);
+    if (!scores)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--scores", 0, "no memory");
+    const char *at = text;
+    for (size_t k = 0; k < count; k++) {
+        char *end;
+        scores[k] = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0') || !isfinite(scores[k]) || scores[k] <= 0) {
+            free(scores);
+            return bench_fail(error, FILCH_PARSE, "--scores", 0,
+                              "score %zu of '%s' is not a number above 0", k + 1, text);
+        }
+        at = end + 1;
+    }
+    free(options->scores);
+    options->scores = scores;
+    options->score_count = count;
+    return FILCH_OK;
+}
+
+static filch_status parse_policy(const char *text, bench_options *options, filch_error *error)
+{
+    if (strcmp(text, "steal") == 0)
+        options->policy = FILCH_POLICY_STEAL;
+    else if (strcmp(text, "static") == 0)
+        options->policy = FILCH_POLICY_STATIC;
+    else
+        return wrong(error, "--policy", text, "'steal' or 'static'");
+    return FILCH_OK;
+}
+
+static filch_status parse_precision(const char *text, bench_options *options, filch_error *error)
+{
+    if (strcmp(text, "double") == 0)
+        options->precision = BENCH_DOUBLE;
+    else if (strcmp(text, "single") == 0)
+        options->precision = BENCH_SINGLE;
+    else
+        return wrong(error, "--precision", text, "'single' or 'double'");
+    return FILCH_OK;
+}
+
+static filch_status parse_text(const char *option, const char *text, const char **value,
+                               filch_error *error)
+{
+    if (text[0] == '\0')
+        return bench_fail(error, FILCH_PARSE, option, 0, "the value is empty");
+    *value = text;
+    return FILCH_OK;
+}
+
+static filch_status parse_option(int id, const char *value, bench_options *o, filch_error *error)
+{
+    switch (id) {
+    case OPTION_DEVICES:
+        return parse_text("--devices", value, &o->devices, error);
+    case OPTION_SCORES:
+        return parse_scores(value, o, error);
+    case OPTION_POLICY:
+        return parse_policy(value, o, error);
+    case OPTION_N:
+        return parse_size("--n", value, SIZE_MAX >> 1, &o->n, error);
+    case OPTION_TILE:
+        return parse_size("--tile", value, SIZE_MAX >> 1, &o->tile, error);
+    case OPTION_MATRIX:
+        return parse_text("--matrix", value, &o->matrix, error);
+    case OPTION_VERSUS:
+        return parse_text("--versus", value, &o->versus, error);
+    case OPTION_PRECISION:
+        return parse_precision(value, o, error);
+    case OPTION_REPEAT:
+        return parse_size("--repeat", value, BENCH_REPEAT_MAX, &o->repeat, error);
+    case OPTION_SEED:
+        return parse_whole("--seed", value, UINT64_MAX, &o->seed, error);
+    case OPTION_JSON:
+        return parse_text("--json", value, &o->json, error);
+    case OPTION_TRACE:
+        return parse_text("--trace", value, &o->trace, error);
+    case OPTION_REPORT:
+        return parse_text("--report", value, &o->report, error);
+    case OPTION_IMAGE:
+        return parse_text("--image", value, &o->image, error);
+    case OPTION_CHECK:
+        o->check = true;
+        return FILCH_OK;
+    default:
+        o->help = true;
+        return FILCH_OK;
+    }
+}
+
+static filch_status parse_all(int argc, char **argv, bench_options *o, filch_error *error)
+{
+    int id;
+    /* 0 also makes glibc start afresh after an earlier parse; ':' tells a missing value apart. */
+    optind = 0;
+    opterr = 0;
+    while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        if (id == ':')
+            return bench_fail(error, FILCH_PARSE, argv[optind - 1], 0, "the value is missing");
+        if (id == '?')
+            return bench_fail(error, FILCH_PARSE, argv[optind - 1], 0,
+                              "is not an option, takes no value, or is short for several");
+        filch_status status = parse_option(id, optarg, o, error);
+        if (status != FILCH_OK)
+            return status;
+    }
+    if (optind < argc)
+        o->workload = argv[optind++];
+    if (optind < argc)
+        return bench_fail(error, FILCH_PARSE, argv[optind], 0,
+                          "is one word too many after the workload '%s'", o->workload);
+    if (!o->workload && !o->help)
+        return bench_fail(error, FILCH_PARSE, argv[0], 0, "the workload is missing");
+    if (o->n && o->matrix)
+        return bench_fail(error, FILCH_PARSE, "--n", 0, "the size comes from --matrix");
+    return FILCH_OK;
+}
+
+filch_status bench_options_parse(int argc, char **argv, bench_options *options, filch_error *error)
+{
+    bench_options parsed = {.repeat = BENCH_REPEAT_DEFAULT};
+    filch_status status = parse_all(argc, argv, &parsed, error);
+    if (status == FILCH_OK)
+        *options = parsed;
+    else
+        bench_options_free(&parsed);
+    return status;
+}
+
+void bench_options_free(bench_options *options)
+{
+    free(options->scores);
+    options->scores = NULL;
+    options->score_count = 0;
+}

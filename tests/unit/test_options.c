@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WORDS_MAX 40
+
+/* getopt_long reorders its argument vector, so each parse gets words of its own. */
+typedef struct words {
+    char text[1024];
+    char *argv[WORDS_MAX];
+    int argc;
+} words;
+
+static void split(words *w, const char *line)
+{
+    assert_true(strlen(line) < sizeof w->text);
+    strcpy(w->text, line);
+    w->argc = 0;
+    for (char *word = strtok(w->text, " "); word; word = strtok(NULL, " "))
+        w->argv[w->argc++] = word;
+    w->argv[w->argc] = NULL;
+}
+
+static void parse_good(words *w, const char *line, bench_options *options)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    split(w, line);
+    if (bench_options_parse(w->argc, w->argv, options, &error) != FILCH_OK)
+        fail_msg("%s: %s %s", line, error.label, error.text);
+}
+
+static void expect_failure(const char *line, const char *label, const char *fragment)
+{
+    words w;
+    filch_error error = FILCH_ERROR_INIT;
+    bench_options options = {.n = 17};
+    split(&w, line);
+    assert_int_equal(bench_options_parse(w.argc, w.argv, &options, &error), FILCH_PARSE);
+    if (strcmp(error.label, label) != 0 || !strstr(error.text, fragment))
+        fail_msg("%s: got %s: %s", line, error.label, error.text);
+    assert_int_equal(options.n, 17);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    words w;
+    bench_options o;
+    parse_good(&w, "run gemm", &o);
+    assert_string_equal(o.workload, "gemm");
+    assert_int_equal(o.repeat, BENCH_REPEAT_DEFAULT);
+    assert_int_equal(o.policy, FILCH_POLICY_DEFAULT);
+    assert_int_equal(o.precision, BENCH_DOUBLE);
+    assert_null(o.devices);
+    assert_null(o.scores);
+    assert_int_equal(o.n, 0);
+    assert_false(o.check);
+    bench_options_free(&o);
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    words w;
+    bench_options o;
+    parse_good(&w,
+               "run --devices host:2,cuda:0/88+24 --scores 1,2.5,4e2 --policy static --n 4096 "
+               "--tile=256 cholesky --versus openblas --precision single --repeat 9 --seed "
+               "18446744073709551615 --check --json - --trace t.json --report r.html --image i.png",
+               &o);
+    assert_string_equal(o.devices, "host:2,cuda:0/88+24");
+    assert_int_equal(o.score_count, 3);
+    assert_float_equal(o.scores[1], 2.5, 0);
+    assert_float_equal(o.scores[2], 400, 0);
+    assert_int_equal(o.policy, FILCH_POLICY_STATIC);
+    assert_int_equal(o.n, 4096);
+    assert_int_equal(o.tile, 256);
+    assert_string_equal(o.workload, "cholesky");
+    assert_string_equal(o.versus, "openblas");
+    assert_int_equal(o.precision, BENCH_SINGLE);
+    assert_int_equal(o.repeat, 9);
+    assert_true(o.seed == UINT64_MAX);
+    assert_true(o.check);
+    assert_string_equal(o.json, "-");
+    assert_string_equal(o.trace, "t.json");
+    assert_string_equal(o.report, "r.html");
+    assert_string_equal(o.image, "i.png");
+    bench_options_free(&o);
+    /* A later option replaces the earlier one; --matrix gives the size. */
+    parse_good(&w, "run cholesky --matrix a.mtx --scores 1,2 --scores 3 --policy steal", &o);
+    assert_string_equal(o.matrix, "a.mtx");
+    assert_int_equal(o.score_count, 1);
+    assert_int_equal(o.policy, FILCH_POLICY_STEAL);
+    bench_options_free(&o);
+    parse_good(&w, "run --help", &o);
+    assert_true(o.help);
+}
+
+static void test_every_option_is_documented(void **state)
+{
+    (void)state;
+    const char *usage = bench_options_usage();
+    const char *names[] = {"devices", "scores", "policy",    "n",      "tile",
+                           "matrix",  "versus", "precision", "repeat", "seed",
+                           "check",   "json",   "trace",     "report", "image"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char word[32] = "  --";
+        strcat(strcat(word, names[k]), " ");
+        assert_non_null(strstr(usage, word));
+    }
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    expect_failure("run", "run", "workload is missing");
+    expect_failure("run gemm extra", "extra", "one word too many");
+    expect_failure("run gemm --n", "--n", "missing");
+    expect_failure("run gemm --n 12x", "--n", "'12x' is not a whole number");
+    expect_failure("run gemm --n -4", "--n", "'-4' is not a whole number");
+    expect_failure("run gemm --n 0", "--n", "'0' is outside 1..");
+    expect_failure("run gemm --n 99999999999999999999", "--n", "is outside 1..");
+    expect_failure("run gemm --tile 0", "--tile", "outside");
+    expect_failure("run gemm --repeat 100001", "--repeat", "outside 1..100000");
+    expect_failure("run gemm --scores 1,,2", "--scores", "score 2 of '1,,2'");
+    expect_failure("run gemm --scores 1,2,", "--scores", "score 3");
+    expect_failure("run gemm --scores 0", "--scores", "score 1 of '0'");
+    expect_failure("run gemm --scores nan", "--scores", "score 1");
+    expect_failure("run gemm --scores 1;2", "--scores", "score 1");
+    expect_failure("run gemm --policy fast", "--policy", "'fast' is not 'steal' or 'static'");
+    expect_failure("run gemm --precision half", "--precision", "'half'");
+    expect_failure("run gemm --json=", "--json", "empty");
+    expect_failure("run gemm --bogus", "--bogus", "is not an option");
+    expect_failure("run gemm --check=1", "--check=1", "takes no value");
+    expect_failure("run gemm -x", "-x", "is not an option");
+    expect_failure("run gemm --matrix a.mtx --n 5", "--n", "--matrix");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_every_option_is_documented),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

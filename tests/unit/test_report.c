@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people see: report, table, picture. */
+#define _GNU_SOURCE
+#include "png_image.h"
+#include "report.h"
+#include "table.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <png.h>
+
+static char *report_text(const bench_result *result)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    bench_report_print(out, result);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, word)); text++)
+        count++;
+    return count;
+}
+
+static void test_report(void **state)
+{
+    (void)state;
+    bench_result r;
+    assert_true(bench_result_init(&r, 2, 4, true));
+    strcpy(r.workload, "<gemm> & \"co\"");
+    strcpy(r.work_unit, "flop");
+    strcpy(r.versus.name, "tbb");
+    r.work = 1e9;
+    for (size_t k = 0; k < 4; k++) {
+        r.seconds[k] = 0.5;
+        r.versus.seconds[k] = 1.5;
+    }
+    strcpy(r.devices[0].name, "host:0");
+    r.devices[0].busy_s = 3;
+    r.devices[0].idle_s = 1;
+    r.devices[1].busy_s = 1;
+    r.devices[1].transfer_s = 1;
+    r.devices[1].idle_s = 2;
+    r.devices[1].stolen_in = 123457;
+    assert_true(bench_result_derive(&r));
+    char *text = report_text(&r);
+    assert_non_null(strstr(text, "<title>filch: &lt;gemm&gt; &amp; &quot;co&quot;</title>"));
+    assert_null(strstr(text, "<gemm>"));
+    assert_null(strstr(text, "://")); /* nothing is fetched */
+    assert_null(strstr(text, "nan")); /* what was not measured is a dash */
+    assert_non_null(strstr(text, "residual<td>&#8211;"));
+    assert_int_equal(count_of(text, "<rect class=peer"), 4);
+    assert_int_equal(count_of(text, "<svg"), 2);
+    assert_non_null(strstr(text, "75.0 % busy"));
+    assert_non_null(strstr(text, "25.0 % busy"));
+    assert_non_null(strstr(text, "<td>123457"));
+    assert_non_null(strstr(text, "2 Gflop/s"));
+    free(text);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_int_equal(bench_report_write("/nonexistent/x.html", &r, &error), FILCH_IO);
+    assert_int_equal(bench_report_write("/dev/full", &r, &error), FILCH_IO);
+    bench_result_free(&r);
+}
+
+/* A run that measured nothing still gives a page. */
+static void test_report_of_nothing(void **state)
+{
+    (void)state;
+    bench_result r;
+    assert_true(bench_result_init(&r, 1, 0, false));
+    char *text = report_text(&r);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    assert_non_null(strstr(text, "</html>"));
+    free(text);
+    bench_result_free(&r);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bench_table table = {0};
+    assert_false(bench_table_print(&table, out));
+    bench_table_column(&table, true, "name");
+    bench_table_column(&table, false, "µs");
+    bench_table_cell(&table, "%s", "a");
+    bench_table_cell(&table, "%d", 1234);
+    bench_table_cell(&table, "%s", "longer");
+    bench_table_cell(&table, "%d", 5);
+    assert_true(bench_table_print(&table, out));
+    bench_table_column(&table, false, "too late");
+    assert_false(bench_table_print(&table, out));
+    bench_table_free(&table);
+    bench_progress progress;
+    bench_progress_start(&progress, out, "never shown", 3);
+    bench_progress_step(&progress);
+    bench_progress_end(&progress);
+    fclose(out);
+    assert_string_equal(text, "name      µs\n------  ----\na       1234\nlonger     5\n");
+    free(text);
+}
+
+static void test_format(void **state)
+{
+    (void)state;
+    char text[32];
+    const struct {
+        double value;
+        const char *si;
+    } si[] = {{0, "0"}, {999, "999"}, {1000, "1 k"}, {12345678, "12.35 M"}, {-2.5e9, "-2.5 G"}};
+    for (size_t k = 0; k < sizeof si / sizeof *si; k++) {
+        bench_format_si(si[k].value, text, sizeof text);
+        assert_string_equal(text, si[k].si);
+    }
+    const struct {
+        double value;
+        const char *seconds;
+    } times[] = {
+        {0, "0 s"}, {2.5, "2.5 s"}, {0.0125, "12.5 ms"}, {3e-6, "3 us"}, {1.5e-9, "1.5 ns"}};
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+        bench_format_seconds(times[k].value, text, sizeof text);
+        assert_string_equal(text, times[k].seconds);
+    }
+}
+
+static void test_picture(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/filch_picture_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    filch_error error = FILCH_ERROR_INIT;
+    const unsigned char rgb[2 * 3 * 3] = {255, 0,  0,  0,  255, 0,  0,  0,  255,
+                                          10,  20, 30, 40, 50,  60, 70, 80, 90};
+    assert_int_equal(bench_png_write(path, 3, 2, rgb, &error), FILCH_OK);
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_file(&image, path));
+    assert_int_equal(image.width, 3);
+    assert_int_equal(image.height, 2);
+    image.format = PNG_FORMAT_RGB;
+    unsigned char back[sizeof rgb];
+    assert_true(png_image_finish_read(&image, NULL, back, 0, NULL));
+    assert_memory_equal(back, rgb, sizeof rgb);
+    unlink(path);
+
+    assert_int_equal(bench_png_write(path, 0, 2, rgb, &error), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(bench_png_write(path, SIZE_MAX, 2, rgb, &error), FILCH_INVALID_ARGUMENT);
+    assert_true(access(path, F_OK) != 0);
+    assert_int_equal(bench_png_write("/nonexistent/x.png", 3, 2, rgb, &error), FILCH_IO);
+    assert_string_equal(error.label, "/nonexistent/x.png");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_report),  cmocka_unit_test(test_report_of_nothing),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_format),
+        cmocka_unit_test(test_picture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
