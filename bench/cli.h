@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of filch-bench. Each gets the words from its own name on and returns the exit code
+ * of the process. */
+#ifndef BENCH_CLI_H
+#define BENCH_CLI_H
+
+#include "filch/status.h"
+
+enum bench_exit {
+    BENCH_EXIT_OK = 0,
+    BENCH_EXIT_FAILED = 1, /* a check failed, a median fell */
+    BENCH_EXIT_ERROR = 2   /* usage, input, or the work could not be done */
+};
+
+int bench_compare_main(int argc, char **argv);
+int bench_config_main(int argc, char **argv);
+int bench_peers_main(int argc, char **argv);
+
+const char *bench_cli_version(void);
+
+/* Prints "filch-bench COMMAND: LABEL:LINE: TEXT" on standard error; returns BENCH_EXIT_ERROR. */
+int bench_cli_fail(const char *command, const filch_error *error);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peers/peer.h"
+
+#include <string.h>
+
+static const bench_peer *const peers[] = {
+#ifdef BENCH_HAVE_OPENBLAS
+    &bench_peer_openblas,
+#endif
+#ifdef BENCH_HAVE_OPENMP
+    &bench_peer_openmp,
+#endif
+#ifdef BENCH_HAVE_TBB
+    &bench_peer_tbb,
+#endif
+#ifdef BENCH_HAVE_STARPU
+    &bench_peer_starpu,
+#endif
+    NULL,
+};
+
+const bench_peer *bench_peer_at(size_t index)
+{
+    return index < sizeof peers / sizeof *peers ? peers[index] : NULL;
+}
+
+const bench_peer *bench_peer_find(const char *name)
+{
+    for (size_t k = 0; peers[k]; k++)
+        if (strcmp(peers[k]->name, name) == 0)
+            return peers[k];
+    return NULL;
+}
+
+const char *bench_peer_kind_name(bench_peer_kind kind)
+{
+    static const char *const names[BENCH_PEER_KINDS] = {
+        [BENCH_PEER_EMPTY] = "empty",         [BENCH_PEER_RERUN] = "rerun",
+        [BENCH_PEER_WAVEFRONT] = "wavefront", [BENCH_PEER_CHAIN] = "chain",
+        [BENCH_PEER_CHOLESKY] = "cholesky",   [BENCH_PEER_GEMM] = "gemm",
+    };
+    return names[kind];
+}
+
+size_t bench_peer_tasks(const bench_peer_work *work)
+{
+    size_t tiles = work->tile ? (work->n + work->tile - 1) / work->tile : 1;
+    switch (work->kind) {
+    case BENCH_PEER_WAVEFRONT:
+        return work->n * work->n;
+    case BENCH_PEER_CHOLESKY:
+        return tiles * (tiles + 1) * (tiles + 2) / 6;
+    case BENCH_PEER_GEMM:
+        return tiles * tiles;
+    default:
+        return work->n;
+    }
+}
+
+/* The length of the chain that ends with the longer of two predecessors. A plain access: the
+ * dependency itself must order it, which is what a run with marks tests. */
+static unsigned longest_before(const bench_peer_work *work, size_t task)
+{
+    unsigned up = 0;
+    unsigned left = 0;
+    if (work->kind == BENCH_PEER_CHAIN && task > 0)
+        left = work->marks[task - 1];
+    if (work->kind == BENCH_PEER_WAVEFRONT && task >= work->n)
+        up = work->marks[task - work->n];
+    if (work->kind == BENCH_PEER_WAVEFRONT && task % work->n > 0)
+        left = work->marks[task - 1];
+    return up > left ? up : left;
+}
+
+void bench_peer_mark(const bench_peer_work *work, size_t task)
+{
+    work->marks[task] += 1 + longest_before(work, task);
+}
+
+bool bench_peer_marks_hold(const bench_peer_work *work)
+{
+    size_t count = bench_peer_tasks(work);
+    for (size_t t = 0; t < count; t++) {
+        size_t expected = 1;
+        if (work->kind == BENCH_PEER_CHAIN)
+            expected = t + 1;
+        if (work->kind == BENCH_PEER_WAVEFRONT)
+            expected = t / work->n + t % work->n + 1;
+        if (work->marks[t] != expected)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other runtimes doing the bench's work, in this process, so that runs can be interleaved. */
+#ifndef BENCH_PEERS_PEER_H
+#define BENCH_PEERS_PEER_H
+
+#include "filch/status.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum bench_peer_kind {
+    BENCH_PEER_EMPTY,     /* n independent empty tasks, created and run */
+    BENCH_PEER_RERUN,     /* the same, created beforehand and run again */
+    BENCH_PEER_WAVEFRONT, /* n x n empty tasks, each after its upper and left neighbour; created
+                             beforehand and run again where the peer can */
+    BENCH_PEER_CHAIN,     /* n empty tasks, each after the last; likewise */
+    BENCH_PEER_CHOLESKY,  /* lower factor of a into c, by tiles where the peer has tasks */
+    BENCH_PEER_GEMM,      /* c = a b, likewise */
+    BENCH_PEER_KINDS
+} bench_peer_kind;
+
+typedef struct bench_peer_work {
+    bench_peer_kind kind;
+    unsigned workers; /* threads that run tasks */
+    size_t n;         /* tasks, the side of the wavefront, or the order of the matrices */
+    size_t tile;
+    const double *a; /* n x n, column-major, not changed */
+    const double *b;
+    double *c; /* receives the result */
+    /* Null, or one element a task, zeroed: each task writes the length of the longest chain that
+     * ends with it. With it a run proves that every task ran and in what order; measured runs go
+     * without. */
+    unsigned *marks;
+} bench_peer_work;
+
+typedef struct bench_peer {
+    const char *name;
+    const char *description;
+    bool (*supports)(bench_peer_kind kind);
+    /* Starts the peer and creates what it can beforehand. The work must outlive the state. */
+    filch_status (*setup)(const bench_peer_work *work, filch_error *error, void **state);
+    /* Does the work once; seconds is the time from the first call into the peer's tasks until all
+     * have run. Copying the input is not part of it. */
+    filch_status (*run)(void *state, filch_error *error, double *seconds);
+    void (*teardown)(void *state);
+} bench_peer;
+
+/* The peers of this build, in a fixed order; null past the last. */
+const bench_peer *bench_peer_at(size_t index);
+/* Null where this build has no such peer. */
+const bench_peer *bench_peer_find(const char *name);
+const char *bench_peer_kind_name(bench_peer_kind kind);
+
+/* Tasks of a work: the divisor of a cost per task. */
+size_t bench_peer_tasks(const bench_peer_work *work);
+/* What a run with marks must have written; false where a task did not run, or ran too early. */
+bool bench_peer_marks_hold(const bench_peer_work *work);
+
+void bench_peer_mark(const bench_peer_work *work, size_t task);
+
+/* The body of every empty task. Task i * n + j is the wavefront's (i, j). */
+static inline void bench_peer_body(const bench_peer_work *work, size_t task)
+{
+    if (work->marks)
+        bench_peer_mark(work, task);
+}
+
+extern const bench_peer bench_peer_openblas;
+extern const bench_peer bench_peer_openmp;
+extern const bench_peer bench_peer_tbb;
+extern const bench_peer bench_peer_starpu;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
