@@ -16,9 +16,9 @@ extern "C" {
 
 /** How a range of items maps to elements (rows of a 1-D handle, columns of a 2-D one). */
 typedef enum filch_map_kind {
-    FILCH_MAP_WHOLE = 0,   /**< Every chunk sees the whole handle; it may only be read. */
-    FILCH_MAP_AFFINE = 1,  /**< Items [lo, hi) use [offset + scale * lo - before, offset + scale * hi
-                                + after), cut to the handle; before and after only when read. */
+    FILCH_MAP_WHOLE = 0,  /**< Every chunk sees the whole handle; it may only be read. */
+    FILCH_MAP_AFFINE = 1, /**< Items [lo, hi) use [offset + scale * lo - before, offset + scale * hi
+                               + after), cut to the handle; before and after only when read. */
     FILCH_MAP_CALLBACK = 2 /**< The caller's function says. */
 } filch_map_kind;
 
@@ -54,8 +54,8 @@ typedef struct filch_batch_desc {
 } filch_batch_desc;
 
 /** Initializer of a ::filch_batch_desc. */
-#define FILCH_BATCH_DESC_INIT                                     \
-    {                                                             \
+#define FILCH_BATCH_DESC_INIT                                  \
+    {                                                          \
         sizeof(filch_batch_desc), NULL, NULL, 0, 0, NULL, 0, 0 \
     }
 

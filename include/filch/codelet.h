@@ -33,11 +33,11 @@ typedef struct filch_call {
     uint32_t device;         /**< Index of the device that runs the call. */
     uint32_t team;           /**< Cores the function must use; 1 except on host:NxT devices. */
     uint32_t reserved;       /**< 0. */
-    const void *args;        /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
-    uint64_t lo;             /**< First item of a batch chunk; 0 for a task. */
-    uint64_t hi;             /**< One past the last item of a batch chunk; 0 for a task. */
-    filch_runtime *runtime;  /**< The runtime, for submitting more from inside. */
-    void *opaque;            /**< filch's own. */
+    const void *args;       /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
+    uint64_t lo;            /**< First item of a batch chunk; 0 for a task. */
+    uint64_t hi;            /**< One past the last item of a batch chunk; 0 for a task. */
+    filch_runtime *runtime; /**< The runtime, for submitting more from inside. */
+    void *opaque;           /**< filch's own. */
 } filch_call;
 
 /**
@@ -75,8 +75,8 @@ typedef struct filch_codelet_desc {
 } filch_codelet_desc;
 
 /** Initializer of a ::filch_codelet_desc. */
-#define FILCH_CODELET_DESC_INIT                                    \
-    {                                                              \
+#define FILCH_CODELET_DESC_INIT                                  \
+    {                                                            \
         sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, 0, 0 \
     }
 

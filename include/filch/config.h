@@ -68,29 +68,29 @@ typedef enum filch_drive {
 
 /** How a runtime is made; see ::FILCH_CONFIG_INIT. */
 typedef struct filch_config {
-    size_t size;           /**< sizeof(filch_config). */
-    const char *devices;   /**< Device specification (device.h); null: FILCH_DEVICES, else every
-                                usable GPU, else the host's cores. Copied. */
-    const double *scores;  /**< One score a device, in specification order, in place of the
-                                measured or computed ones; copied. Null: filch's own. */
-    size_t score_count;    /**< Elements of scores; must equal the device count when not 0. */
-    filch_policy policy;   /**< Placement policy. */
-    filch_drive drive;     /**< Who runs the workers. */
-    filch_log_fn log;      /**< Receives messages; null: none (stderr where FILCH_LOG is set). */
-    void *log_user;        /**< Handed to log. */
+    size_t size;          /**< sizeof(filch_config). */
+    const char *devices;  /**< Device specification (device.h); null: FILCH_DEVICES, else every
+                               usable GPU, else the host's cores. Copied. */
+    const double *scores; /**< One score a device, in specification order, in place of the
+                               measured or computed ones; copied. Null: filch's own. */
+    size_t score_count;   /**< Elements of scores; must equal the device count when not 0. */
+    filch_policy policy;  /**< Placement policy. */
+    filch_drive drive;    /**< Who runs the workers. */
+    filch_log_fn log;     /**< Receives messages; null: none (stderr where FILCH_LOG is set). */
+    void *log_user;       /**< Handed to log. */
     filch_log_level log_level;           /**< Messages above this level are dropped. */
     filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
     const filch_allocator *allocator;    /**< The caller's allocator; copied. */
-    uint64_t seed;         /**< Seed of victim choice and of simulation; 0: FILCH_SEED, else 1. */
-    uint32_t trace;        /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
-    uint32_t reserved;     /**< Must be 0. */
+    uint64_t seed;     /**< Seed of victim choice and of simulation; 0: FILCH_SEED, else 1. */
+    uint32_t trace;    /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
+    uint32_t reserved; /**< Must be 0. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
-#define FILCH_CONFIG_INIT                                                                  \
-    {                                                                                      \
-        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT,    \
-            NULL, NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, 0          \
+#define FILCH_CONFIG_INIT                                                                     \
+    {                                                                                         \
+        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL, \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, 0                   \
     }
 
 /** One row of the settings table; all texts are constant. */

@@ -32,8 +32,8 @@ typedef struct filch_data_desc {
 } filch_data_desc;
 
 /** Initializer of a ::filch_data_desc. */
-#define FILCH_DATA_DESC_INIT                                      \
-    {                                                             \
+#define FILCH_DATA_DESC_INIT                                  \
+    {                                                         \
         sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL \
     }
 
@@ -41,8 +41,8 @@ typedef struct filch_data_desc {
  * Registers a buffer.
  *
  * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null buffer, zero rows or element, ld < rows, a tile
- * larger than the handle); FILCH_OVERFLOW (bytes or the tile count, which must be below 2^32 - 1, do
- * not fit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. The buffer is not touched.
+ * larger than the handle); FILCH_OVERFLOW (bytes or the tile count, which must be below 2^32 - 1,
+ * do not fit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. The buffer is not touched.
  * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
@@ -58,12 +58,13 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
 
 /** Shape of a handle in tiles; see filch_data_tiles(). */
 typedef struct filch_tiling {
-    size_t size;      /**< sizeof(filch_tiling). */
-    uint64_t rows;    /**< Tile rows. */
-    uint64_t cols;    /**< Tile columns. */
+    size_t size;   /**< sizeof(filch_tiling). */
+    uint64_t rows; /**< Tile rows. */
+    uint64_t cols; /**< Tile columns. */
 } filch_tiling;
 
-/** Counts the tiles of a handle. FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE. Any thread; wait-free. */
+/** Counts the tiles of a handle. FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE. Any
+ * thread; wait-free. */
 FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling);
 
 /** How a task uses a tile. */

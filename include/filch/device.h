@@ -34,19 +34,19 @@ typedef enum filch_backend {
 
 /** What is known of one device. */
 typedef struct filch_device_info {
-    size_t size;            /**< sizeof(filch_device_info). */
-    char name[64];          /**< E.g. "host:0", "cuda:0/1". Unique in the runtime. */
-    char model[64];         /**< Processor or GPU model. */
-    filch_backend backend;  /**< What implements it. */
-    uint32_t index;         /**< Position in the runtime, from 0. */
-    uint32_t ordinal;       /**< Number within its backend, from 0. */
-    uint32_t place;         /**< Memory it computes in; devices of one place share memory. */
-    uint32_t team;          /**< Cores of a host device, multiprocessors of a GPU; else 1. */
-    uint32_t reserved;      /**< 0. */
-    double score;           /**< Prior weight in the static partition. */
-    uint64_t memory_total;  /**< Bytes of its place. */
-    uint64_t memory_free;   /**< Bytes free now, as the system reports them. */
-    uint64_t affinity[16];  /**< Bit set of the CPUs its worker runs on (first 1024 CPUs). */
+    size_t size;           /**< sizeof(filch_device_info). */
+    char name[64];         /**< E.g. "host:0", "cuda:0/1". Unique in the runtime. */
+    char model[64];        /**< Processor or GPU model. */
+    filch_backend backend; /**< What implements it. */
+    uint32_t index;        /**< Position in the runtime, from 0. */
+    uint32_t ordinal;      /**< Number within its backend, from 0. */
+    uint32_t place;        /**< Memory it computes in; devices of one place share memory. */
+    uint32_t team;         /**< Cores of a host device, multiprocessors of a GPU; else 1. */
+    uint32_t reserved;     /**< 0. */
+    double score;          /**< Prior weight in the static partition. */
+    uint64_t memory_total; /**< Bytes of its place. */
+    uint64_t memory_free;  /**< Bytes free now, as the system reports them. */
+    uint64_t affinity[16]; /**< Bit set of the CPUs its worker runs on (first 1024 CPUs). */
 } filch_device_info;
 
 /** Number of devices. 0 for an invalid handle. Any thread; wait-free. Since 0.1. */

@@ -50,8 +50,8 @@ typedef struct filch_graph_desc {
 } filch_graph_desc;
 
 /** Initializer of a ::filch_graph_desc. */
-#define FILCH_GRAPH_DESC_INIT                                                                   \
-    {                                                                                           \
+#define FILCH_GRAPH_DESC_INIT                                                           \
+    {                                                                                   \
         sizeof(filch_graph_desc), FILCH_GRAPH_CLOSED, FILCH_PRIORITIES_RANK, 0, 0, NULL \
     }
 
@@ -72,8 +72,8 @@ typedef struct filch_task_desc {
 } filch_task_desc;
 
 /** Initializer of a ::filch_task_desc. */
-#define FILCH_TASK_DESC_INIT                                                             \
-    {                                                                                    \
+#define FILCH_TASK_DESC_INIT                                                       \
+    {                                                                              \
         sizeof(filch_task_desc), NULL, NULL, NULL, 0, 0, NULL, FILCH_ANY_DEVICE, 0 \
     }
 
@@ -96,10 +96,9 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
  * twice with a write, a bad mode or affinity); FILCH_WRONG_RUNTIME; FILCH_NO_DEVICE (no device can
  * run the codelet); FILCH_TOO_LARGE; FILCH_WRONG_STATE (the graph was submitted, or an open one is
- * closed or cancelled); FILCH_OVERFLOW (2^32 - 1 tasks); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On
- * failure the graph is unchanged.
- * Thread safety: any thread, one at a time gets in (a short lock); dependencies follow the order in which callers do.
- * Since 0.1.
+ * closed or cancelled); FILCH_OVERFLOW (2^32 - 1 tasks); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
+ * FILCH_FORKED. On failure the graph is unchanged. Thread safety: any thread, one at a time gets in
+ * (a short lock); dependencies follow the order in which callers do. Since 0.1.
  */
 FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc,
                                        filch_task *task);

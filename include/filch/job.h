@@ -41,33 +41,33 @@ typedef struct filch_submit {
 } filch_submit;
 
 /** Initializer of a ::filch_submit. */
-#define FILCH_SUBMIT_INIT                                                   \
-    {                                                                       \
+#define FILCH_SUBMIT_INIT                                             \
+    {                                                                 \
         sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0 \
     }
 
 /** What one device did for a job. */
 typedef struct filch_device_stats {
-    uint64_t tiles;       /**< Tiles run. */
-    uint64_t stolen_in;   /**< Tiles (tasks; grains of a batch) it took from others. */
-    uint64_t stolen_out;  /**< Tiles others took from it. */
-    uint64_t items;       /**< Batch items run. */
-    double work;          /**< Declared work done. */
-    double busy_s;        /**< Seconds spent on the job's tiles, dispatch included. */
-    double idle_s;        /**< The rest of the job's time. */
-    double speed;         /**< Work a second, measured; 0 when nothing was timed. */
+    uint64_t tiles;      /**< Tiles run. */
+    uint64_t stolen_in;  /**< Tiles (tasks; grains of a batch) it took from others. */
+    uint64_t stolen_out; /**< Tiles others took from it. */
+    uint64_t items;      /**< Batch items run. */
+    double work;         /**< Declared work done. */
+    double busy_s;       /**< Seconds spent on the job's tiles, dispatch included. */
+    double idle_s;       /**< The rest of the job's time. */
+    double speed;        /**< Work a second, measured; 0 when nothing was timed. */
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
 typedef struct filch_job_info {
-    size_t size;            /**< sizeof(filch_job_info). */
-    filch_status status;    /**< FILCH_NOT_READY while it runs; then its result. */
-    uint32_t device_count;  /**< Devices of the runtime. */
-    uint64_t total;         /**< Tasks, or items of a batch; of an open graph: so far. */
-    uint64_t done;          /**< Of these, run to success. */
-    uint64_t failed;        /**< Reported failure. */
-    uint64_t skipped;       /**< Not run, because of a failure or a cancellation. */
-    double seconds;         /**< From start to completion, or to now. */
+    size_t size;           /**< sizeof(filch_job_info). */
+    filch_status status;   /**< FILCH_NOT_READY while it runs; then its result. */
+    uint32_t device_count; /**< Devices of the runtime. */
+    uint64_t total;        /**< Tasks, or items of a batch; of an open graph: so far. */
+    uint64_t done;         /**< Of these, run to success. */
+    uint64_t failed;       /**< Reported failure. */
+    uint64_t skipped;      /**< Not run, because of a failure or a cancellation. */
+    double seconds;        /**< From start to completion, or to now. */
 } filch_job_info;
 
 /**
@@ -79,7 +79,8 @@ typedef struct filch_job_info {
  * FILCH_CANCELLED. Or: FILCH_TIMEOUT (the job goes on), FILCH_WRONG_STATE (the job contains the
  * calling task or callback), FILCH_INVALID_HANDLE, FILCH_FORKED.
  * From inside a task it runs other ready work meanwhile. In poll mode the caller runs the workers.
- * On a virtual clock the caller runs the simulation. Thread safety: any thread. Blocking. Since 0.1.
+ * On a virtual clock the caller runs the simulation. Thread safety: any thread. Blocking. Since
+ * 0.1.
  */
 FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
 
@@ -139,7 +140,8 @@ FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges,
 /**
  * Gives a job handle back. A running job goes on to its end without it.
  *
- * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread, once, and no other call on the job in progress. Since 0.1.
+ * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread, once, and no
+ * other call on the job in progress. Since 0.1.
  */
 FILCH_API filch_status filch_job_release(filch_job *job);
 

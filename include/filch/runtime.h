@@ -28,12 +28,12 @@ FILCH_API uint32_t filch_version(void);
  * @param error   receives the details of a failure, or null.
  * @param runtime receives the runtime; untouched on failure.
  *
- * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size too small to be a filch_config, reserved not 0, a
- * score count that is not the device count); FILCH_PARSE (device specification or setting, with
- * the offending character in error->line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE,
- * FILCH_NO_DEVICE (devices); FILCH_UNSUPPORTED; FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread or the
- * topology). Nothing is left behind on failure.
- * Thread safety: any thread. Blocking: some milliseconds. Since 0.1.
+ * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size too small to be a filch_config,
+ * reserved not 0, a score count that is not the device count); FILCH_PARSE (device specification or
+ * setting, with the offending character in error->line); FILCH_UNKNOWN_ORDINAL,
+ * FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (devices); FILCH_UNSUPPORTED; FILCH_OUT_OF_MEMORY;
+ * FILCH_SYSTEM (a thread or the topology). Nothing is left behind on failure. Thread safety: any
+ * thread. Blocking: some milliseconds. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_error *error,
                                             filch_runtime **runtime);
@@ -52,9 +52,9 @@ FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double second
  * Destroys an idle runtime and every object made from it.
  *
  * Returns FILCH_BUSY, and changes nothing, while a job runs: drain or abort first.
- * FILCH_INVALID_HANDLE, FILCH_FORKED (the child may only forget the handle), FILCH_WRONG_STATE (called from a task or a callback). All handles of the
- * runtime are invalid afterwards. Thread safety: no other call on the runtime may be in progress.
- * Blocking: joins the workers. Since 0.1.
+ * FILCH_INVALID_HANDLE, FILCH_FORKED (the child may only forget the handle), FILCH_WRONG_STATE
+ * (called from a task or a callback). All handles of the runtime are invalid afterwards. Thread
+ * safety: no other call on the runtime may be in progress. Blocking: joins the workers. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_destroy(filch_runtime *runtime);
 
@@ -73,8 +73,8 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
  * the workers; negative: until nothing can be done). Concurrent callers share the workers; a worker
  * that another caller holds is passed over.
  * @param worked receives 1 if any tile was run, else 0; may be null.
- * Returns FILCH_OK, FILCH_WRONG_STATE (the runtime has threads), FILCH_INVALID_HANDLE, FILCH_FORKED.
- * Thread safety: any thread. Runs host functions of tasks. Since 0.1.
+ * Returns FILCH_OK, FILCH_WRONG_STATE (the runtime has threads), FILCH_INVALID_HANDLE,
+ * FILCH_FORKED. Thread safety: any thread. Runs host functions of tasks. Since 0.1.
  */
 FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, uint32_t *worked);
 
@@ -89,11 +89,11 @@ FILCH_API filch_status filch_runtime_error(filch_runtime *runtime, filch_error *
 
 /** Counts of what a runtime holds; see filch_runtime_usage(). */
 typedef struct filch_usage {
-    size_t size;            /**< sizeof(filch_usage). */
-    uint64_t host_bytes;    /**< Bytes of filch's own structures, live now. */
-    uint64_t task_bytes;    /**< Of these, bytes reserved for tasks, edges and their arguments. */
-    uint64_t tasks_live;    /**< Tasks of existing graphs that are not retired for good. */
-    uint64_t jobs_running;  /**< Jobs submitted and not complete. */
+    size_t size;           /**< sizeof(filch_usage). */
+    uint64_t host_bytes;   /**< Bytes of filch's own structures, live now. */
+    uint64_t task_bytes;   /**< Of these, bytes reserved for tasks, edges and their arguments. */
+    uint64_t tasks_live;   /**< Tasks of existing graphs that are not retired for good. */
+    uint64_t jobs_running; /**< Jobs submitted and not complete. */
 } filch_usage;
 
 /**

@@ -86,8 +86,8 @@ typedef struct filch_error {
 } filch_error;
 
 /** Initializer of a ::filch_error. */
-#define FILCH_ERROR_INIT                                           \
-    {                                                              \
+#define FILCH_ERROR_INIT                                        \
+    {                                                           \
         sizeof(filch_error), FILCH_OK, 0, 0, "", "", "", "", "" \
     }
 

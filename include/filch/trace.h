@@ -20,7 +20,8 @@ extern "C" {
  */
 FILCH_API filch_status filch_trace_start(filch_runtime *runtime);
 
-/** Stops recording; what was recorded stays. Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. */
+/** Stops recording; what was recorded stays. Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED.
+ */
 FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
 
 /**

@@ -32,28 +32,29 @@
 #define fl_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 #define fl_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
 
-/* On failure *expected receives the value found. The failing load is acquire (relaxed for relaxed). */
-#define fl_cas_relaxed(p, expected, desired)                                                    \
+/* On failure *expected receives the value found. The failing load is acquire (relaxed for relaxed).
+ */
+#define fl_cas_relaxed(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, \
                                             memory_order_relaxed)
-#define fl_cas_acquire(p, expected, desired)                                                    \
+#define fl_cas_acquire(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acquire, \
                                             memory_order_acquire)
-#define fl_cas_acq_rel(p, expected, desired)                                                    \
+#define fl_cas_acq_rel(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, \
                                             memory_order_acquire)
-#define fl_cas_seq_cst(p, expected, desired)                                                    \
+#define fl_cas_seq_cst(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst, \
                                             memory_order_seq_cst)
-#define fl_cas_weak_acq_rel(p, expected, desired)                                             \
+#define fl_cas_weak_acq_rel(p, expected, desired)                                           \
     atomic_compare_exchange_weak_explicit((p), (expected), (desired), memory_order_acq_rel, \
                                           memory_order_acquire)
-#define fl_cas_weak_release(p, expected, desired)                                             \
+#define fl_cas_weak_release(p, expected, desired)                                           \
     atomic_compare_exchange_weak_explicit((p), (expected), (desired), memory_order_release, \
                                           memory_order_relaxed)
 
-/* Store-load ordering. GCC refuses fences under -fsanitize=thread, where an idle read-modify-write of
- * a local does the same on every machine that the sanitizer supports. */
+/* Store-load ordering. GCC refuses fences under -fsanitize=thread, where an idle read-modify-write
+ * of a local does the same on every machine that the sanitizer supports. */
 static inline void fl_fence_seq_cst(void)
 {
 #if defined(__SANITIZE_THREAD__)
