@@ -22,7 +22,9 @@ typedef struct fl_part {
 /* Cuts 0..n (n < 2^63) into at most count parts in device order, into parts (room for count).
  * Zero-width parts are dropped; *part_count receives how many remain. A score that is NaN or
  * negative counts as 0; a total that is zero or infinite means an even split. Exact: integer
- * arithmetic on fixed-point scores. FILCH_INVALID_ARGUMENT (null, n too large), FILCH_OUT_OF_MEMORY. */
+ * arithmetic on fixed-point scores, to 2^-64 of the largest; a score below half of that counts
+ * as 0 too. O(count log count). FILCH_INVALID_ARGUMENT (null, n too large, no such policy),
+ * FILCH_OUT_OF_MEMORY; the outputs are untouched then. */
 filch_status fl_partition(const fl_memory *memory, fl_partition_policy policy, uint64_t n,
                           const double *scores, uint32_t count, fl_part *parts,
                           uint32_t *part_count);
