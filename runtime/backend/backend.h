@@ -12,49 +12,57 @@
 #include "base/memory.h"
 #include "filch/device.h"
 
+/* Devices of one runtime at most; FILCH_UNSUPPORTED beyond. */
+#define FL_DEVICE_LIMIT 4096
+
 typedef struct fl_backend fl_backend;
 typedef struct fl_device fl_device;
+
+/* Kinds of implementation that a codelet may have, as bits. */
+#define FL_IMPL_HOST_FN 1u
 
 /* One item of a device specification, parsed (device/spec.h). */
 typedef struct fl_device_spec {
     filch_backend backend;
-    bool has_number;       /* cuda:N, host:N */
-    uint32_t number;       /* ordinal of a GPU, count of host devices */
-    uint32_t team;         /* host:NxT; 0 = not given */
-    uint32_t slice_count;  /* cuda:N/a+b+c */
+    bool has_number;      /* cuda:N, host:N */
+    uint32_t number;      /* ordinal of a GPU, count of host devices */
+    uint32_t team;        /* host:NxT; 0 = not given */
+    uint32_t slice_count; /* cuda:N/a+b+c */
     uint32_t slices[64];
-    char file[256];        /* sim:FILE */
-    uint32_t column;       /* where the item starts in the text, from 1 */
+    char file[256];  /* sim:FILE */
+    uint32_t column; /* where the item starts in the text, from 1 */
 } fl_device_spec;
 
 /* An execution resource, as its backend describes it. The registry owns the array. */
 struct fl_device {
     filch_device_info info;
     const fl_backend *backend;
-    void *state;           /* the backend's own, made by open, gone after close */
-    uint32_t place;        /* index of its memory place */
-    bool is_synchronous;   /* tiles run on the worker's own thread; launch is NULL */
-    uint32_t window;       /* tiles in flight that keep it busy; 1 when synchronous */
-    uint64_t overhead_ns;  /* dispatch overhead of one tile, a prior; measured later */
+    void *state;              /* the backend's own, made by open, gone after close */
+    uint32_t place;           /* index of its memory place; 0 is always the host's memory */
+    uint32_t implementations; /* FL_IMPL_* bits: what it can run */
+    bool is_synchronous;      /* tiles run on the worker's own thread; launch is NULL */
+    bool calls_host_fn;   /* an asynchronous device whose tiles' results the host function makes */
+    uint32_t window;      /* tiles in flight that keep it busy; 1 when synchronous */
+    uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */
 };
 
 /* A tile handed to an asynchronous device. */
 typedef struct fl_launch {
-    double cost;       /* abstract units of work, for devices that only pretend */
-    uint64_t tag;      /* the worker's own name for the tile */
+    double cost;  /* abstract units of work, for devices that only pretend */
+    uint64_t tag; /* the worker's own name for the tile */
 } fl_launch;
 
 /* What enumerate needs and reports into. */
 typedef struct fl_discovery {
     const fl_memory *memory;
     const fl_log *log;
-    filch_error *error;    /* details of a failure; may be null */
+    filch_error *error; /* details of a failure; may be null */
 } fl_discovery;
 
 struct fl_backend {
-    const char *name;      /* "host", "cuda", "sim": the word of the device grammar */
+    const char *name; /* "host", "cuda", "sim": the word of the device grammar */
     filch_backend kind;
-    bool is_virtual;       /* runs on the virtual clock */
+    bool is_virtual; /* runs on the virtual clock */
 
     /* Appends the devices that spec names to *devices (capacity grows with fl_array_reserve).
      * spec->has_number false means all of them. Devices come closed (state NULL, or backend
@@ -65,13 +73,15 @@ struct fl_backend {
     filch_status (*open)(fl_device *device, const fl_discovery *how);
     /* Releases everything open or enumerate gave the device. */
     void (*close)(fl_device *device, const fl_memory *memory);
-    /* Called once on the worker's own thread before its first step: pin, bind a context. NULL: nothing. */
+    /* Called once on the worker's own thread before its first step: pin, bind a context. NULL:
+     * nothing. */
     filch_status (*bind)(fl_device *device);
     /* Free bytes of the device's place now. */
     filch_status (*memory_free)(const fl_device *device, uint64_t *bytes);
 
     /* Asynchronous devices only (NULL when is_synchronous): */
-    /* Starts a tile at time now; tiles of one device run in launch order. */
+    /* Starts a tile at time now; tiles of one device run in launch order. FILCH_BUSY, and nothing
+     * is started, where more tiles are in flight than the device can hold (at least its window). */
     filch_status (*launch)(fl_device *device, const fl_launch *launch, uint64_t now);
     /* Tag and device seconds of the oldest tile launched and finished by now;
      * FILCH_NOT_READY when none is. *next: when to ask again (FL_TIME_NEVER: nothing in flight). */

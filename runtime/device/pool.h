@@ -10,18 +10,23 @@ typedef struct fl_pool {
     fl_device *devices;
     size_t count;
     size_t capacity;
-    uint32_t place_count;
-    bool is_virtual;          /* every device is simulated */
-    _Atomic uint64_t next;    /* round-robin ticket; relaxed: only its own order matters */
+    uint32_t place_count;  /* place 0, the host's memory, always counts */
+    bool is_virtual;       /* every device is simulated */
+    _Atomic uint64_t next; /* round-robin ticket; relaxed: only its own order matters */
 } fl_pool;
 
-/* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens. Mixed virtual and real devices
- * are FILCH_UNSUPPORTED, a device named twice FILCH_DUPLICATE_DEVICE, none FILCH_NO_DEVICE. On failure
- * *pool is empty and *error (may be null) is filled. */
+/* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens.
+ *
+ * Mixed virtual and real devices and backends that the build lacks are FILCH_UNSUPPORTED, no device
+ * FILCH_NO_DEVICE. FILCH_DUPLICATE_DEVICE where a device is named twice: a GPU, a simulator file or
+ * a device name that repeats, a second item of host devices of one team size (write host:4, not
+ * host:2,host:2), any item beside one that names all devices of its backend. Else as spec.h and
+ * the backends. On failure *pool is empty and how->error (may be null) is filled. */
 filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *how);
 void fl_pool_close(fl_pool *pool, const fl_memory *memory);
 
-/* As the public functions of filch/device.h. */
+/* As the public functions of filch/device.h. An info->size below that of the first version is
+ * FILCH_INVALID_ARGUMENT; memory that cannot be asked for counts as 0 bytes free. */
 filch_status fl_pool_by_ordinal(const fl_pool *pool, filch_backend backend, uint32_t ordinal,
                                 uint32_t *index);
 uint32_t fl_pool_next(fl_pool *pool);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "backend/sim/describe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/sim/sim.h"
+#include "base/error.h"
+
+typedef struct sim_source {
+    const fl_discovery *how;
+    const char *path;
+    const char *text;
+    size_t size;
+} sim_source;
+
+#define ROOT ((size_t)-1)
+
+/* Line of the key of element device of the "devices" array, of the element itself where key is
+ * null, or of a key of the root where device is ROOT; 0 if there is none. The text is valid
+ * JSON: jansson has parsed it, but keeps no positions. */
+static int64_t line_find(const sim_source *source, size_t device, const char *key)
+{
+    size_t length = key != NULL ? strlen(key) : 0;
+    int key_depth = device == ROOT ? 1 : 3;
+    int depth = 0;
+    int64_t line = 1;
+    size_t element = 0;
+    bool is_key = false; /* would a string here be an object's key? */
+
+    for (size_t i = 0; i < source->size; i++) {
+        char c = source->text[i];
+        bool is_here = device == ROOT || (element == device && depth >= 2);
+
+        if (c == '\n')
+            line++;
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+            continue;
+        if (key == NULL && depth == 2 && element == device && c != ',')
+            return line;
+        if (c == '"') {
+            size_t start = ++i;
+
+            for (; source->text[i] != '"'; i++)
+                i += source->text[i] == '\\';
+            if (key != NULL && is_key && is_here && depth == key_depth && i - start == length &&
+                memcmp(source->text + start, key, length) == 0)
+                return line;
+            is_key = false;
+        } else if (c == '{' || c == '[') {
+            depth++;
+            is_key = c == '{';
+        } else if (c == '}' || c == ']') {
+            depth--;
+        } else if (c == ',') {
+            element += depth == 2;
+            is_key = depth != 2;
+        }
+    }
+    return 0;
+}
+
+static int64_t line_count(const sim_source *source)
+{
+    int64_t lines = 1;
+
+    for (size_t i = 0; i < source->size; i++)
+        lines += source->text[i] == '\n';
+    return lines;
+}
+
+static filch_status refuse(const sim_source *source, filch_status status, int64_t line,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static filch_status refuse(const sim_source *source, filch_status status, int64_t line,
+                           const char *format, ...)
+{
+    fl_fault fault = {.status = status, .line = line, .label = source->path};
+    char problem[256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(problem, sizeof problem, format, args);
+    va_end(args);
+    /* The problem comes first: a long path may be cut off. */
+    if (line > 0)
+        return fl_error_fill(source->how->error, fault, "%s; line %lld of %s", problem,
+                             (long long)line, source->path);
+    return fl_error_fill(source->how->error, fault, "%s; in %s", problem, source->path);
+}
+
+/* A failure of one device's description, at key where that can be found. */
+static int64_t line_of(const sim_source *source, size_t device, const char *key)
+{
+    int64_t line = line_find(source, device, key);
+
+    return line > 0 || device == ROOT ? line : line_find(source, device, NULL);
+}
+
+/* The start of a key as it may stand in a message. */
+static void key_show(const char *key, char shown[41])
+{
+    size_t length = 0;
+
+    for (; key[length] != '\0' && length < 40; length++)
+        shown[length] = (unsigned char)key[length] < ' ' || key[length] == 0x7f ? '?' : key[length];
+    shown[length] = '\0';
+}
+
+typedef enum number_key { SPEED, COUNT, OVERHEAD, MEMORY, WINDOW, SCORE, NUMBER_KEYS } number_key;
+
+static const struct {
+    const char *name;
+    bool is_whole;
+    double least, most, usual;
+} numbers[NUMBER_KEYS] = {
+    [SPEED] = {"speed", false, 1e-6, 1e18, 0.0},
+    [COUNT] = {"count", true, 1.0, FL_DEVICE_LIMIT, 1.0},
+    [OVERHEAD] = {"overhead_us", false, 0.0, 1e9, 0.0},
+    [MEMORY] = {"memory", true, 1.0, 0x1p50, 0x1p34},
+    [WINDOW] = {"window", true, 1.0, FL_SIM_TILES, 2.0},
+    [SCORE] = {"score", false, 0.0, 1e300, 0.0},
+};
+
+static filch_status name_read(const sim_source *source, size_t device, const json_t *value,
+                              fl_sim_model *model)
+{
+    const char *name = json_string_value(value);
+    size_t length = name != NULL ? strlen(name) : 0;
+    bool is_good = length > 0 && length <= FL_SIM_NAME_LIMIT;
+
+    for (size_t i = 0; i < length; i++)
+        is_good = is_good && (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
+    if (!is_good)
+        return refuse(source, FILCH_DATA, line_of(source, device, "name"),
+                      "device %zu: \"name\" must be a text of 1 to %d bytes without control "
+                      "characters",
+                      device, FL_SIM_NAME_LIMIT);
+    memcpy(model->name, name, length + 1);
+    return FILCH_OK;
+}
+
+static filch_status number_read(const sim_source *source, size_t device, number_key key,
+                                const json_t *value, double *number)
+{
+    double read = json_number_value(value);
+
+    if (!json_is_number(value) || !(read >= numbers[key].least && read <= numbers[key].most) ||
+        (numbers[key].is_whole && floor(read) != read))
+        return refuse(source, FILCH_DATA, line_of(source, device, numbers[key].name),
+                      "device %zu: \"%s\" must be a %snumber from %.16g to %.16g", device,
+                      numbers[key].name, numbers[key].is_whole ? "whole " : "", numbers[key].least,
+                      numbers[key].most);
+    *number = read;
+    return FILCH_OK;
+}
+
+static filch_status member_read(const sim_source *source, size_t device, const char *key,
+                                const json_t *value, fl_sim_model *model,
+                                double values[NUMBER_KEYS])
+{
+    char shown[41];
+
+    if (strcmp(key, "name") == 0)
+        return name_read(source, device, value, model);
+    for (number_key k = 0; k < NUMBER_KEYS; k++) {
+        if (strcmp(key, numbers[k].name) == 0)
+            return number_read(source, device, k, value, &values[k]);
+    }
+    key_show(key, shown);
+    return refuse(source, FILCH_DATA, line_of(source, device, key),
+                  "device %zu: unknown key \"%s\"", device, shown);
+}
+
+static filch_status model_read(const sim_source *source, size_t device, json_t *object,
+                               fl_sim_model *model)
+{
+    double values[NUMBER_KEYS];
+    const char *key;
+    json_t *value;
+
+    memset(model, 0, sizeof *model);
+    if (!json_is_object(object))
+        return refuse(source, FILCH_DATA, line_of(source, device, NULL),
+                      "device %zu: must be an object", device);
+    for (number_key k = 0; k < NUMBER_KEYS; k++)
+        values[k] = numbers[k].usual;
+    json_object_foreach(object, key, value)
+    {
+        filch_status status = member_read(source, device, key, value, model, values);
+
+        if (status != FILCH_OK)
+            return status;
+    }
+    if (json_object_get(object, "speed") == NULL)
+        return refuse(source, FILCH_DATA, line_of(source, device, NULL),
+                      "device %zu: \"speed\" is missing", device);
+    model->speed = values[SPEED];
+    model->overhead_us = values[OVERHEAD];
+    model->score = json_object_get(object, "score") != NULL ? values[SCORE] : values[SPEED];
+    model->memory = (uint64_t)values[MEMORY];
+    model->window = (uint32_t)values[WINDOW];
+    model->count = (uint32_t)values[COUNT];
+    return FILCH_OK;
+}
+
+/* The "devices" array, after everything else at the root was refused. */
+static filch_status root_read(const sim_source *source, json_t *root, json_t **devices)
+{
+    char shown[41];
+    const char *key;
+    json_t *value;
+
+    *devices = json_object_get(root, "devices");
+    if (!json_is_object(root))
+        return refuse(source, FILCH_DATA, 1, "the file must hold an object with \"devices\"");
+    json_object_foreach(root, key, value)
+    {
+        if (value != *devices) {
+            key_show(key, shown);
+            return refuse(source, FILCH_DATA, line_of(source, ROOT, key), "unknown key \"%s\"",
+                          shown);
+        }
+    }
+    if (*devices == NULL)
+        return refuse(source, FILCH_DATA, 1, "\"devices\" is missing");
+    if (!json_is_array(*devices) || json_array_size(*devices) == 0)
+        return refuse(source, FILCH_DATA, line_of(source, ROOT, "devices"),
+                      "\"devices\" must be an array of at least one object");
+    if (json_array_size(*devices) > FL_DEVICE_LIMIT)
+        return refuse(source, FILCH_DATA, line_of(source, FL_DEVICE_LIMIT, NULL),
+                      "more than %d devices", FL_DEVICE_LIMIT);
+    return FILCH_OK;
+}
+
+static filch_status models_read(const sim_source *source, json_t *root,
+                                fl_sim_description *description)
+{
+    fl_sim_description made = {NULL, 0};
+    json_t *devices;
+    filch_status status = root_read(source, root, &devices);
+
+    if (status != FILCH_OK)
+        return status;
+    made.count = json_array_size(devices);
+    made.models = fl_alloc(source->how->memory, made.count * sizeof *made.models);
+    if (made.models == NULL)
+        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu devices", made.count);
+    for (size_t i = 0; i < made.count && status == FILCH_OK; i++)
+        status = model_read(source, i, json_array_get(devices, i), &made.models[i]);
+    if (status == FILCH_OK)
+        *description = made;
+    else
+        fl_sim_description_free(&made, source->how->memory);
+    return status;
+}
+
+void fl_sim_description_free(fl_sim_description *description, const fl_memory *memory)
+{
+    fl_free(memory, description->models, description->count * sizeof *description->models);
+    *description = (fl_sim_description){NULL, 0};
+}
+
+filch_status fl_sim_describe_text(fl_sim_description *description, const char *path,
+                                  const char *text, size_t size, const fl_discovery *how)
+{
+    sim_source source = {.how = how, .path = path, .text = text, .size = size};
+    json_error_t problem;
+    const char *zero = memchr(text, '\0', size);
+    json_t *root;
+    filch_status status;
+
+    /* jansson skips a zero byte after a number. */
+    if (zero != NULL) {
+        source.size = (size_t)(zero - text);
+        return refuse(&source, FILCH_PARSE, line_count(&source), "a zero byte is not JSON");
+    }
+    root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+    if (root == NULL && json_error_code(&problem) == json_error_out_of_memory)
+        return refuse(&source, FILCH_OUT_OF_MEMORY, 0, "no memory to parse the file");
+    if (root == NULL)
+        return refuse(&source, FILCH_PARSE, problem.line > 0 ? problem.line : 0, "%s",
+                      problem.text);
+    status = models_read(&source, root, description);
+    json_decref(root);
+    return status;
+}
+
+static filch_status system_refuse(const sim_source *source, const char *call, int code)
+{
+    fl_fault fault = {.status = FILCH_IO, .native_code = code, .call = call, .label = source->path};
+    char reason[96];
+
+    if (strerror_r(code, reason, sizeof reason) != 0)
+        (void)snprintf(reason, sizeof reason, "error %d", code);
+    return fl_error_fill(source->how->error, fault, "%s; %s of %s", reason, call, source->path);
+}
+
+/* Reads to the end of the file or of the buffer; -1 on failure. */
+static ssize_t read_all(int file, char *text, size_t size)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t got = read(file, text + done, size - done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+static filch_status file_read(fl_sim_description *description, sim_source *source, int file)
+{
+    const size_t room = FL_SIM_FILE_LIMIT + 1;
+    struct stat about;
+    filch_status status;
+    ssize_t size;
+    char *text;
+
+    if (fstat(file, &about) != 0)
+        return system_refuse(source, "fstat", errno);
+    if (!S_ISREG(about.st_mode))
+        return refuse(source, FILCH_IO, 0, "not a regular file");
+    text = fl_alloc(source->how->memory, room);
+    if (text == NULL)
+        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory to read the file");
+    size = read_all(file, text, room);
+    if (size < 0)
+        status = system_refuse(source, "read", errno);
+    else if (size > FL_SIM_FILE_LIMIT)
+        status = refuse(source, FILCH_IO, 0, "larger than %d bytes", FL_SIM_FILE_LIMIT);
+    else
+        status = fl_sim_describe_text(description, source->path, text, (size_t)size, source->how);
+    fl_free(source->how->memory, text, room);
+    return status;
+}
+
+filch_status fl_sim_describe(fl_sim_description *description, const char *path,
+                             const fl_discovery *how)
+{
+    sim_source source = {.how = how, .path = path};
+    /* A pipe that nobody writes must not hold up the caller: it is opened, then refused. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    filch_status status;
+
+    if (file < 0)
+        return system_refuse(&source, "open", errno);
+    status = file_read(description, &source, file);
+    (void)close(file);
+    return status;
+}

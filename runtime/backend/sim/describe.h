@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulator's JSON file (format in sim.h) as models. */
+#ifndef FL_BACKEND_SIM_DESCRIBE_H
+#define FL_BACKEND_SIM_DESCRIBE_H
+
+#include "backend/backend.h"
+
+#define FL_SIM_FILE_LIMIT 1048576
+#define FL_SIM_NAME_LIMIT 48
+
+/* One element of "devices"; every member is within its range. */
+typedef struct fl_sim_model {
+    char name[FL_SIM_NAME_LIMIT + 1]; /* empty: not given */
+    double speed;                     /* units of work a second */
+    double overhead_us;
+    double score;
+    uint64_t memory;
+    uint32_t window;
+    uint32_t count;
+} fl_sim_model;
+
+typedef struct fl_sim_description {
+    fl_sim_model *models;
+    size_t count;
+} fl_sim_description;
+
+/* Reads the file at path. Statuses as in sim.h; *description is set on success only. */
+filch_status fl_sim_describe(fl_sim_description *description, const char *path,
+                             const fl_discovery *how);
+/* The same for size bytes of text; path only names them in errors. */
+filch_status fl_sim_describe_text(fl_sim_description *description, const char *path,
+                                  const char *text, size_t size, const fl_discovery *how);
+void fl_sim_description_free(fl_sim_description *description, const fl_memory *memory);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/sim/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/sim/describe.h"
+#include "base/error.h"
+
+typedef struct sim_tile {
+    uint64_t tag;
+    uint64_t busy_ns;
+    uint64_t end; /* virtual time */
+} sim_tile;
+
+/* The worker that drives the device is the only one to touch it. */
+typedef struct sim_state {
+    double speed;
+    double overhead_ns;
+    double carry;     /* what rounding to whole nanoseconds has kept back so far, -1/2 to 1/2 */
+    uint64_t idle_at; /* when the last tile launched ends */
+    uint64_t memory;
+    uint32_t first; /* oldest of the tiles in flight, a ring */
+    uint32_t in_flight;
+    sim_tile tiles[FL_SIM_TILES];
+} sim_state;
+
+static void sim_close(fl_device *device, const fl_memory *memory)
+{
+    fl_free(memory, device->state, sizeof(sim_state));
+    device->state = NULL;
+}
+
+static filch_status sim_memory_free(const fl_device *device, uint64_t *bytes)
+{
+    const sim_state *state = device->state;
+
+    *bytes = state->memory;
+    return FILCH_OK;
+}
+
+static filch_status sim_launch(fl_device *device, const fl_launch *launch, uint64_t now)
+{
+    sim_state *state = device->state;
+    uint64_t start = now > state->idle_at ? now : state->idle_at;
+    double exact;
+    double whole;
+
+    if (!(launch->cost >= 0.0) || isinf(launch->cost))
+        return FILCH_INVALID_ARGUMENT;
+    if (state->in_flight == FL_SIM_TILES)
+        return FILCH_BUSY;
+    /* The carry makes many tiles of a fraction of a nanosecond take as long as they should. */
+    exact = state->overhead_ns + launch->cost / state->speed * (double)FL_NS_PER_S + state->carry;
+    whole = floor(exact + 0.5);
+    /* 2^64 is the first that does not fit; FL_TIME_NEVER itself is no time. */
+    if (whole >= 0x1p64 || (uint64_t)whole >= FL_TIME_NEVER - start)
+        return FILCH_OVERFLOW;
+    state->carry = exact - whole;
+    state->idle_at = start + (uint64_t)whole;
+    state->tiles[(state->first + state->in_flight) % FL_SIM_TILES] = (sim_tile){
+        .tag = launch->tag,
+        .busy_ns = (uint64_t)whole,
+        .end = state->idle_at,
+    };
+    state->in_flight++;
+    return FILCH_OK;
+}
+
+static filch_status sim_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
+                             uint64_t *next)
+{
+    sim_state *state = device->state;
+    const sim_tile *oldest = &state->tiles[state->first];
+
+    if (state->in_flight == 0) {
+        *next = FL_TIME_NEVER;
+        return FILCH_NOT_READY;
+    }
+    if (oldest->end > now) {
+        *next = oldest->end;
+        return FILCH_NOT_READY;
+    }
+    *tag = oldest->tag;
+    *busy_ns = oldest->busy_ns;
+    state->first = (state->first + 1) % FL_SIM_TILES;
+    state->in_flight--;
+    *next = state->in_flight > 0 ? state->tiles[state->first].end : FL_TIME_NEVER;
+    return FILCH_OK;
+}
+
+static void device_describe(fl_device *device, const fl_sim_model *model, uint32_t member,
+                            uint32_t ordinal)
+{
+    filch_device_info *info = &device->info;
+
+    info->size = sizeof *info;
+    if (model->name[0] == '\0')
+        (void)snprintf(info->name, sizeof info->name, "sim:%u", ordinal);
+    else if (model->count > 1)
+        (void)snprintf(info->name, sizeof info->name, "%s:%u", model->name, member);
+    else
+        (void)snprintf(info->name, sizeof info->name, "%s", model->name);
+    (void)snprintf(info->model, sizeof info->model, "simulated, %g units/s", model->speed);
+    info->backend = FILCH_BACKEND_SIM;
+    info->ordinal = ordinal;
+    info->team = 1;
+    info->score = model->score;
+    info->memory_total = model->memory;
+    device->backend = &fl_sim_backend;
+    device->implementations = FL_IMPL_HOST_FN;
+    device->calls_host_fn = true;
+    device->window = model->window;
+    device->overhead_ns = (uint64_t)(model->overhead_us * 1e3 + 0.5);
+}
+
+static filch_status device_add(const fl_memory *memory, const fl_sim_model *model, uint32_t member,
+                               uint32_t ordinal, uint32_t place, fl_device **devices, size_t *count,
+                               size_t *capacity)
+{
+    filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
+    sim_state *state;
+
+    if (status != FILCH_OK)
+        return status;
+    state = fl_alloc_zeroed(memory, sizeof *state);
+    if (state == NULL)
+        return FILCH_OUT_OF_MEMORY;
+    state->speed = model->speed;
+    state->overhead_ns = model->overhead_us * 1e3;
+    state->memory = model->memory;
+
+    fl_device *device = &(*devices)[*count];
+
+    memset(device, 0, sizeof *device);
+    device->state = state;
+    device->place = place;
+    device_describe(device, model, member, ordinal);
+    (*count)++;
+    return FILCH_OK;
+}
+
+static filch_status models_add(const fl_discovery *how, const fl_sim_description *description,
+                               fl_device **devices, size_t *count, size_t *capacity)
+{
+    uint32_t ordinal = 0;
+    uint32_t place = 1;
+
+    for (size_t i = 0; i < *count; i++) {
+        ordinal += (*devices)[i].info.backend == FILCH_BACKEND_SIM;
+        if ((*devices)[i].place >= place)
+            place = (*devices)[i].place + 1;
+    }
+    for (size_t m = 0; m < description->count; m++) {
+        const fl_sim_model *model = &description->models[m];
+
+        for (uint32_t member = 0; member < model->count; member++) {
+            filch_status status = device_add(how->memory, model, member, ordinal++, place++,
+                                             devices, count, capacity);
+
+            if (status != FILCH_OK)
+                return fl_error_fill(how->error, (fl_fault){.status = status},
+                                     "no memory for simulated device %u", ordinal - 1);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec *spec,
+                                  fl_device **devices, size_t *count, size_t *capacity)
+{
+    size_t before = *count;
+    size_t wanted = 0;
+    fl_sim_description description;
+    filch_status status = fl_sim_describe(&description, spec->file, how);
+
+    if (status != FILCH_OK)
+        return status;
+    for (size_t m = 0; m < description.count; m++)
+        wanted += description.models[m].count;
+    if (wanted > FL_DEVICE_LIMIT - before)
+        status =
+            fl_error_fill(how->error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = spec->file},
+                          "%s: %zu simulated devices are more than the %d that a runtime may have",
+                          spec->file, wanted, FL_DEVICE_LIMIT);
+    else
+        status = models_add(how, &description, devices, count, capacity);
+    if (status != FILCH_OK) {
+        while (*count > before)
+            sim_close(&(*devices)[--*count], how->memory);
+    }
+    fl_sim_description_free(&description, how->memory);
+    return status;
+}
+
+const fl_backend fl_sim_backend = {
+    .name = "sim",
+    .kind = FILCH_BACKEND_SIM,
+    .is_virtual = true,
+    .enumerate = sim_enumerate,
+    .close = sim_close,
+    .memory_free = sim_memory_free,
+    .launch = sim_launch,
+    .poll = sim_poll,
+};

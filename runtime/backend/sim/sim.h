@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices that only pretend, on the virtual clock, described in a JSON file:
+ *
+ *     {"devices": [
+ *         {"name": "fast", "speed": 4e9, "overhead_us": 5, "memory": 17179869184, "window": 2},
+ *         {"name": "slow", "speed": 1e9, "score": 4e9, "count": 3}
+ *     ]}
+ *
+ * speed        units of work a second, 1e-6 to 1e18; the only key that must be there
+ * name         1 to 48 bytes without control characters; default sim:N
+ * count        devices like this one, 1 to 4096; default 1
+ * overhead_us  added to every tile, 0 to 1e9; default 0
+ * memory       bytes, 1 to 2^50; default 2^34
+ * window       tiles in flight that keep it busy, 1 to 64; default 2
+ * score        prior weight, 0 to 1e300; default speed
+ *
+ * A device is called by its name; NAME:0, NAME:1, ... where count is above 1; by its ordinal,
+ * sim:N, where the name is left out. Other keys are refused. Each device has a place of its own.
+ *
+ * FILCH_IO when the file cannot be read or is larger than 1 MiB, FILCH_PARSE where it is not JSON,
+ * FILCH_DATA where the JSON does not say the above; the last two with the line in the error. */
+#ifndef FL_BACKEND_SIM_SIM_H
+#define FL_BACKEND_SIM_SIM_H
+
+#include "backend/backend.h"
+
+/* Tiles in flight that a simulated device can hold. */
+#define FL_SIM_TILES 64
+
+extern const fl_backend fl_sim_backend;
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/pool.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "device/spec.h"
+
+/* Size of the record in the first version of the interface; later ones only append. */
+#define INFO_SIZE_FIRST (offsetof(filch_device_info, affinity) + sizeof(uint64_t[16]))
+
+/* Do two items of a specification name the same device? Each names one kind of device of its
+ * backend, or all of them. */
+static bool items_overlap(const fl_device_spec *a, const fl_device_spec *b)
+{
+    if (a->backend != b->backend)
+        return false;
+    if (a->backend == FILCH_BACKEND_SIM)
+        return strcmp(a->file, b->file) == 0;
+    if (!a->has_number || !b->has_number)
+        return true;
+    if (a->backend == FILCH_BACKEND_HOST)
+        return (a->team > 0 ? a->team : 1) == (b->team > 0 ? b->team : 1);
+    return a->number == b->number;
+}
+
+/* What the items say together, before any device is looked for. */
+static filch_status items_check(const fl_device_spec *items, size_t count, filch_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const fl_backend *backend = fl_backend_by_kind(items[i].backend);
+        fl_fault fault = {.status = FILCH_UNSUPPORTED, .line = items[i].column};
+
+        if (backend == NULL)
+            return fl_error_fill(
+                error, fault, "device specification, character %u: this build has no %s backend",
+                items[i].column, items[i].backend == FILCH_BACKEND_CUDA ? "CUDA" : "such");
+        if (backend->is_virtual != fl_backend_by_kind(items[0].backend)->is_virtual)
+            return fl_error_fill(error, fault,
+                                 "device specification, character %u: simulated devices do not mix "
+                                 "with real ones",
+                                 items[i].column);
+        fault.status = FILCH_DUPLICATE_DEVICE;
+        for (size_t j = 0; j < i; j++) {
+            if (items_overlap(&items[i], &items[j]))
+                return fl_error_fill(error, fault,
+                                     "device specification, character %u: these devices are named "
+                                     "already at character %u",
+                                     items[i].column, items[j].column);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status item_enumerate(fl_pool *pool, const fl_device_spec *item,
+                                   const fl_discovery *how)
+{
+    const fl_backend *backend = fl_backend_by_kind(item->backend);
+
+    return backend->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
+}
+
+/* Without a specification: every usable GPU; where there is none, the host's cores. */
+static filch_status default_enumerate(fl_pool *pool, const fl_discovery *how)
+{
+    static const filch_backend preference[] = {FILCH_BACKEND_CUDA, FILCH_BACKEND_HOST};
+
+    for (size_t i = 0; i < sizeof preference / sizeof preference[0]; i++) {
+        const fl_device_spec item = {.backend = preference[i]};
+        filch_status status;
+
+        if (fl_backend_by_kind(preference[i]) == NULL)
+            continue;
+        status = item_enumerate(pool, &item, how);
+        if (status != FILCH_OK && status != FILCH_NO_DEVICE)
+            return status;
+        if (pool->count > 0)
+            return FILCH_OK;
+    }
+    return FILCH_OK;
+}
+
+static filch_status spec_enumerate(fl_pool *pool, const char *spec, const fl_discovery *how)
+{
+    const size_t bytes = FL_SPEC_ITEMS * sizeof(fl_device_spec);
+    fl_device_spec *items = fl_alloc(how->memory, bytes);
+    size_t count = 0;
+    filch_status status;
+
+    if (items == NULL)
+        return fl_error_fill(how->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                             "no memory to read the device specification");
+    status = fl_spec_parse(spec, items, &count, how->error);
+    if (status == FILCH_OK)
+        status = items_check(items, count, how->error);
+    for (size_t i = 0; i < count && status == FILCH_OK; i++)
+        status = item_enumerate(pool, &items[i], how);
+    fl_free(how->memory, items, bytes);
+    return status;
+}
+
+/* Names must be unique; a hash table, because there may be thousands. */
+static filch_status names_check(const fl_pool *pool, const fl_discovery *how)
+{
+    filch_status status = FILCH_OK;
+    size_t slot_count = 16;
+    uint32_t *slots; /* index + 1, 0 = empty */
+
+    while (slot_count < 2 * pool->count)
+        slot_count *= 2;
+    slots = fl_alloc_zeroed(how->memory, slot_count * sizeof *slots);
+    if (slots == NULL)
+        return fl_error_fill(how->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                             "no memory to compare device names");
+    for (size_t i = 0; i < pool->count && status == FILCH_OK; i++) {
+        const char *name = pool->devices[i].info.name;
+        size_t at = (size_t)fl_hash_mix(fl_hash_text(FL_HASH_START, name)) & (slot_count - 1);
+
+        for (; slots[at] != 0 && status == FILCH_OK; at = (at + 1) & (slot_count - 1)) {
+            if (strcmp(pool->devices[slots[at] - 1].info.name, name) == 0)
+                status = fl_error_fill(how->error,
+                                       (fl_fault){.status = FILCH_DUPLICATE_DEVICE, .device = name},
+                                       "two devices are called '%s'", name);
+        }
+        slots[at] = (uint32_t)i + 1;
+    }
+    fl_free(how->memory, slots, slot_count * sizeof *slots);
+    return status;
+}
+
+static void devices_number(fl_pool *pool)
+{
+    pool->place_count = 1;
+    for (size_t i = 0; i < pool->count; i++) {
+        fl_device *device = &pool->devices[i];
+
+        device->info.index = (uint32_t)i;
+        device->info.place = device->place;
+        if (device->place >= pool->place_count)
+            pool->place_count = device->place + 1;
+    }
+    pool->is_virtual = pool->devices[0].backend->is_virtual;
+}
+
+static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        fl_device *device = &pool->devices[i];
+
+        if (device->backend->open != NULL) {
+            filch_status status = device->backend->open(device, how);
+
+            if (status != FILCH_OK)
+                return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *how)
+{
+    filch_status status;
+
+    memset(pool, 0, sizeof *pool);
+    if (spec == NULL || spec[0] == '\0')
+        status = default_enumerate(pool, how);
+    else
+        status = spec_enumerate(pool, spec, how);
+    if (status == FILCH_OK && pool->count == 0)
+        status = fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
+                               "the specification gives no device");
+    if (status == FILCH_OK)
+        status = names_check(pool, how);
+    if (status == FILCH_OK) {
+        devices_number(pool);
+        status = devices_open(pool, how);
+    }
+    if (status != FILCH_OK)
+        fl_pool_close(pool, how->memory);
+    return status;
+}
+
+void fl_pool_close(fl_pool *pool, const fl_memory *memory)
+{
+    for (size_t i = pool->count; i-- > 0;)
+        pool->devices[i].backend->close(&pool->devices[i], memory);
+    fl_free(memory, pool->devices, pool->capacity * sizeof *pool->devices);
+    memset(pool, 0, sizeof *pool);
+}
+
+filch_status fl_pool_by_ordinal(const fl_pool *pool, filch_backend backend, uint32_t ordinal,
+                                uint32_t *index)
+{
+    if (index == NULL || (backend != FILCH_BACKEND_HOST && backend != FILCH_BACKEND_CUDA &&
+                          backend != FILCH_BACKEND_SIM))
+        return FILCH_INVALID_ARGUMENT;
+    for (size_t i = 0; i < pool->count; i++) {
+        const filch_device_info *info = &pool->devices[i].info;
+
+        if (info->backend == backend && info->ordinal == ordinal) {
+            *index = (uint32_t)i;
+            return FILCH_OK;
+        }
+    }
+    return FILCH_UNKNOWN_ORDINAL;
+}
+
+uint32_t fl_pool_next(fl_pool *pool)
+{
+    /* The modification order of next alone makes tickets unique; nothing is published with them. */
+    return (uint32_t)(fl_add_relaxed(&pool->next, 1) % pool->count);
+}
+
+static uint64_t free_bytes(const fl_device *device)
+{
+    uint64_t bytes = 0;
+
+    if (device->backend->memory_free(device, &bytes) != FILCH_OK)
+        return 0;
+    return bytes;
+}
+
+filch_status fl_pool_info(const fl_pool *pool, uint32_t index, filch_device_info *info)
+{
+    filch_device_info now;
+    size_t size;
+
+    if (info == NULL || info->size < INFO_SIZE_FIRST)
+        return FILCH_INVALID_ARGUMENT;
+    if (index >= pool->count)
+        return FILCH_BAD_INDEX;
+    size = info->size;
+    now = pool->devices[index].info;
+    now.memory_free = free_bytes(&pool->devices[index]);
+    memcpy(info, &now, size < sizeof now ? size : sizeof now);
+    info->size = size;
+    return FILCH_OK;
+}
+
+uint32_t fl_pool_best_memory(const fl_pool *pool)
+{
+    uint64_t most = 0;
+    uint64_t here = 0;
+    uint32_t best = 0;
+
+    for (size_t i = 0; i < pool->count; i++) {
+        /* Asking the system is slow, and neighbours share a place: slices, host cores. */
+        if (i == 0 || pool->devices[i].place != pool->devices[i - 1].place)
+            here = free_bytes(&pool->devices[i]);
+        if (here > most) {
+            most = here;
+            best = (uint32_t)i;
+        }
+    }
+    return best;
+}
+
+uint32_t fl_pool_best_score(const fl_pool *pool)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < pool->count; i++) {
+        if (pool->devices[i].info.score > pool->devices[best].info.score)
+            best = i;
+    }
+    return best;
+}
+
+filch_status fl_pool_choose(const fl_pool *pool, filch_device_rate_fn rate, void *user,
+                            uint32_t *index)
+{
+    double highest = 0.0;
+    bool found = false;
+    uint32_t best = 0;
+
+    if (rate == NULL || index == NULL)
+        return FILCH_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        filch_device_info info = pool->devices[i].info;
+        double rating;
+
+        info.memory_free = free_bytes(&pool->devices[i]);
+        rating = rate(&info, user);
+        if (rating != rating || (found && !(rating > highest)))
+            continue;
+        highest = rating;
+        best = i;
+        found = true;
+    }
+    if (!found)
+        return FILCH_NO_DEVICE;
+    *index = best;
+    return FILCH_OK;
+}
