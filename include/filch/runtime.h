@@ -31,9 +31,9 @@ FILCH_API uint32_t filch_version(void);
  * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size too small to be a filch_config,
  * reserved not 0, a score count that is not the device count); FILCH_PARSE (device specification or
  * setting, with the offending character in error->line); FILCH_UNKNOWN_ORDINAL,
- * FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (devices); FILCH_UNSUPPORTED; FILCH_OUT_OF_MEMORY;
- * FILCH_SYSTEM (a thread or the topology). Nothing is left behind on failure. Thread safety: any
- * thread. Blocking: some milliseconds. Since 0.1.
+ * FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (devices); FILCH_IO, FILCH_DATA (a simulator file);
+ * FILCH_UNSUPPORTED; FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread or the topology). Nothing is left
+ * behind on failure. Thread safety: any thread. Blocking: some milliseconds. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_error *error,
                                             filch_runtime **runtime);
