@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event count: how a worker sleeps without losing a wake-up.
  *
- * Sleeper:  key = fl_event_announce(e); re-check for work; if there is some fl_event_cancel(e),
- *           else fl_event_sleep(e, key, ns).
+ * Sleeper:  fl_event_announce(e); re-check for work; if there is some fl_event_cancel(e),
+ *           else fl_event_sleep(e, ns).
  * Waker:    publish work; fl_event_notify(e).
  *
- * The announce and the notify are ordered by sequentially consistent operations (Dekker): either the waker sees
- * the announcement, or the sleeper's re-check sees the work. notify costs one fence and one load when nobody
- * sleeps. One sleeper a event; any number of wakers. */
+ * announce and notify each make a full fence between their own store and the other's (Dekker):
+ * either the waker sees the announcement, or the sleeper's re-check sees the work. notify costs one
+ * fence and one load when nobody sleeps. One sleeper an event; any number of wakers. */
 #ifndef FL_SCHED_EVENT_H
 #define FL_SCHED_EVENT_H
 
@@ -24,9 +24,11 @@ typedef struct fl_event {
 } fl_event;
 
 filch_status fl_event_init(fl_event *event);
+/* No waker may be inside. */
 void fl_event_fini(fl_event *event);
 /* Sleeper: from here on, notify will be seen. */
 void fl_event_announce(fl_event *event);
+/* Sleeper: awake after all. */
 void fl_event_cancel(fl_event *event);
 /* Sleeper: returns when notified since the announcement, or after ns nanoseconds (UINT64_MAX: no
  * limit). true when notified. */

@@ -14,7 +14,8 @@ typedef struct fl_span {
     _Alignas(64) _Atomic uint64_t word; /* hi in the upper half, lo in the lower */
 } fl_span;
 
-/* Publishes [lo, hi): what was written before is seen by whoever takes from it. */
+/* Publishes [lo, hi): what was written before is seen by whoever takes from it. What the span still
+ * held is dropped, so only its owner sets it, and only when it is empty. */
 void fl_span_set(fl_span *span, uint32_t lo, uint32_t hi);
 /* Takes up to want (> 0) grains from the front; false when empty. */
 bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/deque.h"
+
+#include <string.h>
+
+enum { RING_ALIGN = 64, LOG2_SLOTS_MAX = 30 };
+
+static size_t ring_bytes(uint64_t slots)
+{
+    return sizeof(fl_ring) + (size_t)slots * sizeof(uint64_t);
+}
+
+/* Empty slots are zero, not indeterminate: a thief that slept through a growth may read one before
+ * its compare-and-swap fails. */
+static fl_ring *ring_new(const fl_memory *memory, uint64_t slots)
+{
+    fl_ring *ring = fl_alloc_aligned(memory, ring_bytes(slots), RING_ALIGN);
+    if (!ring)
+        return NULL;
+    memset(ring, 0, ring_bytes(slots));
+    ring->mask = slots - 1;
+    return ring;
+}
+
+static filch_status deque_grow(fl_deque *deque, uint64_t slots)
+{
+    fl_ring *old = fl_load_relaxed(&deque->ring);
+    fl_ring *ring = ring_new(deque->memory, slots);
+    if (!ring)
+        return FILCH_OUT_OF_MEMORY;
+    int64_t bottom = fl_load_relaxed(&deque->bottom);
+    /* Indices below top_seen are taken. Relaxed: the stores of ring and bottom publish the copies.
+     */
+    for (int64_t i = deque->top_seen; i < bottom; i++) {
+        uint64_t entry = fl_load_relaxed(&old->slots[(uint64_t)i & old->mask]);
+        fl_store_relaxed(&ring->slots[(uint64_t)i & ring->mask], entry);
+    }
+    ring->retired = old;
+    /* Release: the copies before the ring. A thief that still reads the old ring finds every index
+     * below the bottom it read, because nobody writes to a retired ring. */
+    fl_store_release(&deque->ring, ring);
+    return FILCH_OK;
+}
+
+filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned log2_capacity)
+{
+    atomic_init(&deque->top, 0);
+    atomic_init(&deque->bottom, 0);
+    atomic_init(&deque->ring, NULL);
+    deque->top_seen = 0;
+    deque->memory = memory;
+    if (log2_capacity > LOG2_SLOTS_MAX)
+        return FILCH_INVALID_ARGUMENT;
+    fl_ring *ring = ring_new(memory, UINT64_C(1) << log2_capacity);
+    if (!ring)
+        return FILCH_OUT_OF_MEMORY;
+    atomic_init(&deque->ring, ring);
+    return FILCH_OK;
+}
+
+void fl_deque_fini(fl_deque *deque)
+{
+    /* Relaxed: whoever ends the deque is ordered after its users by other means. */
+    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    while (ring) {
+        fl_ring *retired = ring->retired;
+        fl_free_aligned(deque->memory, ring, ring_bytes(ring->mask + 1), RING_ALIGN);
+        ring = retired;
+    }
+    fl_store_relaxed(&deque->ring, NULL);
+}
+
+bool fl_deque_make_room(fl_deque *deque)
+{
+    return fl_deque_reserve(deque, 1) == FILCH_OK;
+}
+
+filch_status fl_deque_reserve(fl_deque *deque, size_t count)
+{
+    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    /* Acquire: the winning thief's read of a slot before the owner stores the slot anew. */
+    deque->top_seen = fl_load_acquire(&deque->top);
+    uint64_t used = (uint64_t)(fl_load_relaxed(&deque->bottom) - deque->top_seen);
+    uint64_t slots = ring->mask + 1;
+    if (count <= slots - used)
+        return FILCH_OK;
+    uint64_t most = UINT64_C(1) << LOG2_SLOTS_MAX;
+    if (count > most - used)
+        return FILCH_OUT_OF_MEMORY;
+    while (slots < used + count)
+        slots *= 2;
+    return deque_grow(deque, slots);
+}
+
+fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
+{
+    /* Seq_cst, top before bottom: see the race for the last entry in the header. */
+    int64_t top = fl_load_seq_cst(&deque->top);
+    /* Also acquire: the slot, its ring and the task before the index. */
+    int64_t bottom = fl_load_seq_cst(&deque->bottom);
+    if (top >= bottom)
+        return FL_STEAL_EMPTY;
+    /* Acquire: the ring's contents before its address. It may be newer than bottom, never older. */
+    fl_ring *ring = fl_load_acquire(&deque->ring);
+    /* Relaxed: ordered by the acquire of bottom; a refilled slot means that the swap fails. */
+    uint64_t found = fl_load_relaxed(&ring->slots[(uint64_t)top & ring->mask]);
+    /* Seq_cst: index top goes to the one that moves top. Its release half keeps the read of the
+     * slot before the owner's refilling it. */
+    if (!fl_cas_seq_cst(&deque->top, &top, top + 1))
+        return FL_STEAL_LOST;
+    *entry = found;
+    return FL_STEAL_OK;
+}
+
+bool fl_deque_peek(fl_deque *deque, uint64_t *entry)
+{
+    return fl_deque_peek_at(deque, 0, entry);
+}
+
+bool fl_deque_peek_at(fl_deque *deque, uint32_t older, uint64_t *entry)
+{
+    /* Acquire: top before bottom, so that an old top is not compared with a still older bottom. */
+    int64_t index = fl_load_acquire(&deque->top) + (int64_t)older;
+    /* Acquire: slot and ring before the index, as in steal. */
+    if (index >= fl_load_acquire(&deque->bottom))
+        return false;
+    fl_ring *ring = fl_load_acquire(&deque->ring);
+    uint64_t found = fl_load_relaxed(&ring->slots[(uint64_t)index & ring->mask]);
+    /* A ring too new to hold index was published after the owner saw a top beyond it; the acquire
+     * of ring then makes this load see that top too, and what was read is not used. */
+    if (fl_load_relaxed(&deque->top) > index)
+        return false;
+    *entry = found;
+    return true;
+}
+
+int64_t fl_deque_size(const fl_deque *deque)
+{
+    /* Relaxed: an estimate. A pop in progress or a steal between the loads can make it negative. */
+    int64_t top = fl_load_relaxed(&deque->top);
+    int64_t size = fl_load_relaxed(&deque->bottom) - top;
+    return size > 0 ? size : 0;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/inbox.h"
+
+#include <stddef.h>
+
+void fl_inbox_init(fl_inbox *inbox)
+{
+    atomic_init(&inbox->head, NULL);
+}
+
+/* Turns newest -> ... -> oldest over; returns the new first, whose last link is `first`. */
+static fl_link *chain_reverse(fl_link *first)
+{
+    fl_link *done = NULL;
+    while (first) {
+        fl_link *next = first->next;
+        first->next = done;
+        done = first;
+        first = next;
+    }
+    return done;
+}
+
+bool fl_inbox_push(fl_inbox *inbox, fl_link *link)
+{
+    return fl_inbox_push_chain(inbox, link, link);
+}
+
+bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last)
+{
+    /* The stack holds the newest first, so the chain is turned over while it is still private. */
+    last->next = NULL;
+    (void)chain_reverse(first);
+    /* Relaxed: the swap confirms it, and nothing is read through it. */
+    fl_link *head = fl_load_relaxed(&inbox->head);
+    do {
+        first->next = head;
+        /* Release: the links and what they belong to before the head that leads to them. Pushes on
+         * top of this one are read-modify-writes and continue its release sequence, so a drain sees
+         * every push below the head that it took. */
+    } while (!fl_cas_weak_release(&inbox->head, &head, last));
+    return head == NULL;
+}
+
+fl_link *fl_inbox_drain(fl_inbox *inbox)
+{
+    /* Relaxed: an idle drain leaves the line shared. */
+    if (!fl_load_relaxed(&inbox->head))
+        return NULL;
+    /* Acquire: what every push released. Nothing is released: the next push starts from null. */
+    return chain_reverse(fl_exchange_acquire(&inbox->head, NULL));
+}
+
+bool fl_inbox_is_empty(const fl_inbox *inbox)
+{
+    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_event_announce, and the links are
+     * reached through fl_inbox_drain only. */
+    return fl_load_relaxed(&inbox->head) == NULL;
+}
+
+/* A cell's turn is p when put p may fill it, p + 1 when take p may empty it, and p +
+ * FL_MAILBOX_NOTES after that. Indices count up in 64 bits and never come round. */
+enum { CELL_MASK = FL_MAILBOX_NOTES - 1 };
+
+void fl_mailbox_init(fl_mailbox *mailbox)
+{
+    atomic_init(&mailbox->head, 0);
+    atomic_init(&mailbox->tail, 0);
+    for (uint64_t i = 0; i < FL_MAILBOX_NOTES; i++) {
+        atomic_init(&mailbox->cells[i].turn, i);
+        atomic_init(&mailbox->cells[i].note, 0);
+    }
+}
+
+bool fl_mailbox_put(fl_mailbox *mailbox, uint64_t note)
+{
+    /* Relaxed: the cell's turn says whether the index is current. */
+    uint64_t index = fl_load_relaxed(&mailbox->head);
+    for (;;) {
+        uint64_t cell = index & CELL_MASK;
+        /* Acquire: the take a lap ago has read the note before this put overwrites it. */
+        int64_t lead = (int64_t)(fl_load_acquire(&mailbox->cells[cell].turn) - index);
+        if (lead < 0)
+            return false;
+        if (lead > 0) {
+            index = fl_load_relaxed(&mailbox->head);
+            continue;
+        }
+        /* Relaxed: the swap only decides who gets the cell; turn carries the data. */
+        if (!fl_cas_relaxed(&mailbox->head, &index, index + 1))
+            continue;
+        fl_store_relaxed(&mailbox->cells[cell].note, note);
+        /* Release: the note, and what it speaks of, before the take that finds this turn. */
+        fl_store_release(&mailbox->cells[cell].turn, index + 1);
+        return true;
+    }
+}
+
+bool fl_mailbox_take(fl_mailbox *mailbox, uint64_t *note)
+{
+    /* Relaxed: the cell's turn says whether the index is current. */
+    uint64_t index = fl_load_relaxed(&mailbox->tail);
+    for (;;) {
+        uint64_t cell = index & CELL_MASK;
+        /* Acquire: the note that the put released. */
+        int64_t lead = (int64_t)(fl_load_acquire(&mailbox->cells[cell].turn) - (index + 1));
+        if (lead < 0)
+            return false;
+        if (lead > 0) {
+            index = fl_load_relaxed(&mailbox->tail);
+            continue;
+        }
+        /* Relaxed: the swap only decides who empties the cell. */
+        if (!fl_cas_relaxed(&mailbox->tail, &index, index + 1))
+            continue;
+        *note = fl_load_relaxed(&mailbox->cells[cell].note);
+        /* Release: the note has been read before the put a lap later overwrites it. */
+        fl_store_release(&mailbox->cells[cell].turn, index + FL_MAILBOX_NOTES);
+        return true;
+    }
+}
+
+bool fl_mailbox_is_empty(const fl_mailbox *mailbox)
+{
+    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_event_announce. tail before head
+     * or after, a difference only means that somebody is putting or taking. */
+    uint64_t tail = fl_load_relaxed(&mailbox->tail);
+    return fl_load_relaxed(&mailbox->head) == tail;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/span.h"
+
+/* Orders. fl_span_set releases; everything that takes acquires. Between two sets the word changes
+ * by read-modify-writes only, which continue the release sequence of the set, so each taker sees
+ * what its set published without any of the takers having to release. The word is the whole state:
+ * a compare-and-swap that succeeds on an old value which came back takes what is there now, so
+ * there is no ABA problem. */
+
+static uint64_t word_pack(uint32_t lo, uint32_t hi)
+{
+    return (uint64_t)hi << 32 | lo;
+}
+
+static uint32_t word_lo(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static uint32_t word_hi(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+void fl_span_set(fl_span *span, uint32_t lo, uint32_t hi)
+{
+    /* Release: what the range stands for before the range. */
+    fl_store_release(&span->word, word_pack(lo, hi));
+}
+
+bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
+{
+    /* Relaxed: the swap acquires; an empty span gives nothing that would need it. */
+    uint64_t word = fl_load_relaxed(&span->word);
+    for (;;) {
+        uint32_t first = word_lo(word), end = word_hi(word);
+        if (first >= end)
+            return false;
+        uint32_t next = end - first > want ? first + want : end;
+        /* Acquire: what was published with the set before the use of the range. */
+        if (fl_cas_acquire(&span->word, &word, word_pack(next, end))) {
+            *lo = first;
+            *hi = next;
+            return true;
+        }
+    }
+}
+
+bool fl_span_cut(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
+{
+    /* Relaxed and acquire as in fl_span_take. */
+    uint64_t word = fl_load_relaxed(&span->word);
+    for (;;) {
+        uint32_t first = word_lo(word), end = word_hi(word);
+        if (first >= end)
+            return false;
+        uint32_t next = end - first > want ? end - want : first;
+        if (fl_cas_acquire(&span->word, &word, word_pack(first, next))) {
+            *lo = next;
+            *hi = end;
+            return true;
+        }
+    }
+}
+
+bool fl_span_drain(fl_span *span, uint32_t *lo, uint32_t *hi)
+{
+    return fl_span_take(span, UINT32_MAX, lo, hi);
+}
+
+uint32_t fl_span_peek(const fl_span *span, uint32_t *lo, uint32_t *hi)
+{
+    /* Relaxed: a snapshot of one word, for estimates; taking is what synchronizes. */
+    uint64_t word = fl_load_relaxed(&span->word);
+    *lo = word_lo(word);
+    *hi = word_hi(word);
+    return *lo < *hi ? *hi - *lo : 0;
+}
