@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "base/core.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void *counted_alloc(size_t size, size_t align, void *user)
+{
+    fl_core *core = user;
+    void *pointer = core->inner.alloc(size, align, core->inner.user);
+    if (pointer != NULL) {
+        fl_add_relaxed(&core->host_bytes, size);
+    }
+    return pointer;
+}
+
+static void counted_free(void *pointer, size_t size, size_t align, void *user)
+{
+    fl_core *core = user;
+    fl_sub_relaxed(&core->host_bytes, size);
+    core->inner.free(pointer, size, align, core->inner.user);
+}
+
+/* One page that the kernel zeroes in a forked child, so that noticing a fork costs one load. */
+static filch_status map_alive_page(fl_core *core)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t *alive =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (alive == MAP_FAILED) {
+        return FILCH_SYSTEM;
+    }
+#ifdef MADV_WIPEONFORK
+    if (madvise(alive, page, MADV_WIPEONFORK) != 0) {
+        munmap(alive, page);
+        return FILCH_SYSTEM;
+    }
+#endif
+    *alive = 1;
+    core->alive = alive;
+    return FILCH_OK;
+}
+
+filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *error)
+{
+    const char *what = "page that detects fork";
+    core->inner = *inner;
+    core->memory = (fl_memory){counted_alloc, counted_free, core, inner->name};
+    core->object.core = core;
+    filch_status status = map_alive_page(core);
+    if (status != FILCH_OK) {
+        goto fail;
+    }
+    what = "error log";
+    status = fl_error_log_init(&core->errors);
+    if (status != FILCH_OK) {
+        goto unmap;
+    }
+    what = "lock";
+    status = fl_mutex_init(&core->lock);
+    if (status != FILCH_OK) {
+        goto errors;
+    }
+    what = "per-thread value";
+    status = fl_tss_init(&core->worker);
+    if (status != FILCH_OK) {
+        goto lock;
+    }
+    fl_store_relaxed(&core->object.magic, (uint32_t)FL_MAGIC_RUNTIME);
+    return FILCH_OK;
+lock:
+    fl_mutex_fini(&core->lock);
+errors:
+    fl_error_log_fini(&core->errors);
+unmap:
+    munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));
+fail:
+    return fl_error_fill(error, (fl_fault){.status = status, .call = "filch_runtime_create"},
+                         "the runtime's %s could not be made", what);
+}
+
+void fl_core_fini(fl_core *core)
+{
+    fl_store_relaxed(&core->object.magic, (uint32_t)FL_MAGIC_DEAD);
+    fl_object *lists[] = {core->objects, core->graveyard};
+    for (size_t i = 0; i < 2; ++i) {
+        for (fl_object *object = lists[i]; object != NULL;) {
+            fl_object *next = object->next;
+            fl_store_relaxed(&object->magic, (uint32_t)FL_MAGIC_DEAD);
+            fl_free_aligned(&core->memory, object, object->bytes, object->align);
+            object = next;
+        }
+    }
+    fl_tss_fini(core->worker);
+    fl_mutex_fini(&core->lock);
+    fl_error_log_fini(&core->errors);
+    munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align)
+{
+    size_t used = align < _Alignof(max_align_t) ? _Alignof(max_align_t) : align;
+    fl_object *object = fl_alloc_aligned(&core->memory, bytes, used);
+    if (object == NULL) {
+        return NULL;
+    }
+    memset(object, 0, bytes);
+    object->bytes = bytes;
+    object->align = (uint32_t)used;
+    object->core = core;
+    fl_mutex_lock(&core->lock);
+    object->next = core->objects;
+    if (core->objects != NULL) {
+        core->objects->prev = object;
+    }
+    core->objects = object;
+    fl_mutex_unlock(&core->lock);
+    fl_store_relaxed(&object->magic, (uint32_t)magic);
+    return object;
+}
+
+void fl_object_delete(void *handle)
+{
+    fl_object *object = handle;
+    fl_core *core = object->core;
+    fl_mutex_lock(&core->lock);
+    fl_store_relaxed(&object->magic, (uint32_t)FL_MAGIC_DEAD);
+    if (object->prev != NULL) {
+        object->prev->next = object->next;
+    } else {
+        core->objects = object->next;
+    }
+    if (object->next != NULL) {
+        object->next->prev = object->prev;
+    }
+#ifndef NDEBUG
+    object->next = core->graveyard;
+    core->graveyard = object;
+#endif
+    fl_mutex_unlock(&core->lock);
+#ifdef NDEBUG
+    fl_free_aligned(&core->memory, object, object->bytes, object->align);
+#endif
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every layer of one runtime shares: memory, messages, errors, settings, time, and the list of
+ * the objects made from it. It is the first member of struct filch_runtime. */
+#ifndef FL_BASE_CORE_H
+#define FL_BASE_CORE_H
+
+#include <stddef.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "filch/runtime.h"
+
+typedef struct fl_core fl_core;
+typedef struct fl_object fl_object;
+
+/* Kinds of handles; the value is what a living object carries. */
+typedef enum fl_magic {
+    FL_MAGIC_DEAD = 0, /* never that of a living object */
+    FL_MAGIC_RUNTIME = 0x66726e74,
+    FL_MAGIC_CODELET = 0x66636f64,
+    FL_MAGIC_DATA = 0x66646174,
+    FL_MAGIC_GRAPH = 0x66677270,
+    FL_MAGIC_JOB = 0x666a6f62
+} fl_magic;
+
+/* First member of every public object. */
+struct fl_object {
+    _Atomic uint32_t magic; /* relaxed: a diagnostic; the caller orders use and destruction */
+    uint32_t align;         /* of the allocation */
+    size_t bytes;           /* size of the allocation */
+    fl_core *core;
+    fl_object *next, *prev; /* in core->objects; under core->lock */
+};
+
+struct fl_core {
+    fl_object object;            /* the runtime itself */
+    const uint32_t *alive;       /* a page that a forked child finds zeroed */
+    fl_memory memory;            /* counts into host_bytes, then asks inner */
+    fl_memory inner;
+    _Atomic uint64_t host_bytes; /* relaxed: a statistic */
+    fl_log log;
+    fl_error_log errors;
+    fl_settings settings;
+    fl_clock clock;
+    fl_mutex lock;               /* objects, and the order of jobs; never held in a worker's steps */
+    fl_object *objects;          /* living objects, newest first */
+    fl_object *graveyard;        /* debug builds keep the dead to recognise their handles */
+    struct fl_scheduler *scheduler; /* of the layers above, which set them */
+    struct fl_store *store;
+    struct fl_jobs *jobs;
+    fl_tss worker;               /* the calling thread's worker, or null */
+};
+
+/* memory must be usable until fl_core_fini returns. On failure nothing is left. */
+filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *error);
+/* Frees what is still in the lists of objects by fl_free alone: their owners were asked before. */
+void fl_core_fini(fl_core *core);
+
+/* FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. Records nothing: there may be no runtime. */
+static inline filch_status fl_object_check(const void *handle, fl_magic magic)
+{
+    const fl_object *object = handle;
+    if (FL_UNLIKELY(object == NULL || fl_load_relaxed(&object->magic) != (uint32_t)magic)) {
+        return FILCH_INVALID_HANDLE;
+    }
+    return FL_LIKELY(*object->core->alive == 1) ? FILCH_OK : FILCH_FORKED;
+}
+
+static inline fl_core *fl_core_of(filch_runtime *runtime)
+{
+    return (fl_core *)(void *)runtime;
+}
+
+/* A zeroed object of bytes (its first member an fl_object), linked into core; null: no memory.
+ * Thread safety: any thread. */
+void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align);
+/* Unlinks and frees (or, in a debug build, buries) an object. */
+void fl_object_delete(void *object);
+
+/* Records a failure of a public call for the calling thread. */
+#define fl_core_fail(core, code, function, name, ...)                                          \
+    fl_error_record(&(core)->errors,                                                           \
+                    (fl_fault){.status = (code), .call = (function), .label = (name)}, __VA_ARGS__)
+
+#endif
