@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches: what is divided, where it may be cut, and which elements a chunk touches. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/job.h"
+
+#define SUBMIT "filch_batch_submit"
+#define MOST_ITEMS ((uint64_t)1 << 63)
+/* Boundaries of a callback mapping that are checked at submission; every cut is checked again. */
+#define CHECKED_CUTS 1024u
+
+struct fl_batch {
+    size_t bytes; /* of the whole allocation */
+    const filch_codelet *codelet;
+    void *args;
+    uint64_t n, grain;
+    uint32_t grains;
+    uint32_t access_count;
+    filch_batch_access *accesses;
+    fl_use *uses; /* one a distinct handle */
+    size_t use_count;
+};
+
+fl_use *fl_batch_uses(fl_batch *batch, size_t *count)
+{
+    *count = batch->use_count;
+    return batch->uses;
+}
+
+const filch_codelet *fl_batch_codelet(const fl_batch *batch)
+{
+    return batch->codelet;
+}
+
+const void *fl_batch_args(const fl_batch *batch)
+{
+    return batch->args;
+}
+
+uint64_t fl_batch_items(const fl_batch *batch)
+{
+    return batch->n;
+}
+
+uint32_t fl_batch_grains(const fl_batch *batch)
+{
+    return batch->grains;
+}
+
+uint32_t fl_batch_view_count(const fl_batch *batch)
+{
+    return batch->access_count;
+}
+
+void fl_batch_free(fl_core *core, fl_batch *batch)
+{
+    if (batch != NULL) {
+        fl_free_aligned(&core->memory, batch, batch->bytes, 16);
+    }
+}
+
+void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
+                    uint64_t *last)
+{
+    *first = (uint64_t)lo * batch->grain;
+    /* The last grain may be short; n < 2^63, so the product with at most n / grain + 1 fits. */
+    *last = hi == batch->grains ? batch->n : (uint64_t)hi * batch->grain;
+}
+
+/* Elements of items [lo, hi); not clipped for callbacks, whose answer is checked by the caller. */
+static void map_items(const filch_batch_access *access, uint64_t lo, uint64_t hi, uint64_t *first,
+                      uint64_t *last)
+{
+    uint64_t extent = fl_data_extent(access->data);
+    switch (access->map) {
+    case FILCH_MAP_WHOLE:
+        *first = 0;
+        *last = extent;
+        break;
+    case FILCH_MAP_AFFINE: {
+        uint64_t from = access->offset + access->scale * lo;
+        uint64_t to = access->offset + access->scale * hi;
+        *first = from > access->before ? from - access->before : 0;
+        *last = extent - to > access->after ? to + access->after : extent;
+        break;
+    }
+    case FILCH_MAP_CALLBACK:
+        *first = *last = 0;
+        access->fn(lo, hi, first, last, access->user);
+        break;
+    }
+}
+
+/* Whether a callback's answer lies in the handle. */
+static bool is_inside(const filch_batch_access *access, uint64_t first, uint64_t last)
+{
+    return first <= last && last <= fl_data_extent(access->data);
+}
+
+/* Whether a written callback mapping keeps clear of both neighbours of [lo, hi). */
+static bool is_disjoint(const fl_batch *batch, const filch_batch_access *access, uint64_t lo,
+                        uint64_t hi)
+{
+    uint64_t first, last, other_first, other_last;
+    map_items(access, lo, hi, &first, &last);
+    if (lo > 0) {
+        map_items(access, lo - 1, lo, &other_first, &other_last);
+        if (other_first < last && first < other_last) {
+            return false;
+        }
+    }
+    if (hi < batch->n) {
+        map_items(access, hi, hi + 1, &other_first, &other_last);
+        if (other_first < last && first < other_last) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views)
+{
+    for (uint32_t i = 0; i < batch->access_count; ++i) {
+        const filch_batch_access *access = &batch->accesses[i];
+        uint64_t first, last;
+        map_items(access, lo, hi, &first, &last);
+        if (access->map == FILCH_MAP_CALLBACK) {
+            bool writes = (access->mode & FILCH_WRITE) != 0;
+            if (!is_inside(access, first, last) ||
+                (writes && !is_disjoint(batch, access, lo, hi))) {
+                return false;
+            }
+        }
+        views[i] = fl_data_range_view(access->data, first, last);
+    }
+    return true;
+}
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static filch_status fail(fl_core *core, filch_status status, uint32_t i, const char *label,
+                         const char *what)
+{
+    return fl_core_fail(core, status, SUBMIT, label, "access %u: %s", i, what);
+}
+
+static filch_status check_affine(fl_core *core, const filch_batch_access *access, uint32_t i,
+                                 uint64_t n, uint64_t *grain)
+{
+    const char *label = access->data->label;
+    uint64_t extent = fl_data_extent(access->data);
+    bool writes = (access->mode & FILCH_WRITE) != 0;
+    if (access->scale == 0) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label, "scale is 0");
+    }
+    if (n > (UINT64_MAX - access->offset) / access->scale) {
+        return fail(core, FILCH_OVERFLOW, i, label, "offset + scale * n overflows");
+    }
+    if (access->offset + access->scale * n > extent) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label,
+                    "offset + scale * n reaches past the handle");
+    }
+    if (!writes) {
+        return FILCH_OK;
+    }
+    if (access->before != 0 || access->after != 0) {
+        return fail(core, FILCH_ALIAS, i, label, "a written range cannot have a halo");
+    }
+    uint64_t tile = fl_data_tile_extent(access->data);
+    if (tile >= extent) {
+        return FILCH_OK; /* not tiled along this axis: any cut will do */
+    }
+    if (access->offset % tile != 0) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label,
+                    "the written range does not start at a tile");
+    }
+    uint64_t step = tile / greatest_divisor(tile, access->scale);
+    uint64_t factor = step / greatest_divisor(step, *grain);
+    if (*grain > MOST_ITEMS / factor) {
+        return fail(core, FILCH_OVERFLOW, i, label, "no grain below 2^63 ends at its tiles");
+    }
+    *grain *= factor;
+    return FILCH_OK;
+}
+
+static filch_status check_callback(fl_core *core, const fl_batch *batch,
+                                   const filch_batch_access *access, uint32_t i)
+{
+    const char *label = access->data->label;
+    bool writes = (access->mode & FILCH_WRITE) != 0;
+    uint32_t checks = batch->grains < CHECKED_CUTS ? batch->grains : CHECKED_CUTS;
+    for (uint32_t c = 0; c < checks; ++c) {
+        uint32_t g = (uint32_t)((uint64_t)c * batch->grains / checks);
+        uint64_t lo, hi, first, last;
+        fl_batch_range(batch, g, g + 1, &lo, &hi);
+        map_items(access, lo, hi, &first, &last);
+        if (!is_inside(access, first, last)) {
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
+                                "access %u: items %llu to %llu map outside the handle", i,
+                                (unsigned long long)lo, (unsigned long long)hi - 1);
+        }
+        if (writes && !is_disjoint(batch, access, lo, hi)) {
+            return fl_core_fail(core, FILCH_ALIAS, SUBMIT, label,
+                                "access %u: items around %llu would write the same elements", i,
+                                (unsigned long long)lo);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)
+{
+    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
+        return fail(core, FILCH_INVALID_HANDLE, i, NULL, "the data handle is null or destroyed");
+    }
+    const char *label = access->data->label;
+    if (access->data->object.core != core) {
+        return fail(core, FILCH_WRONG_RUNTIME, i, label, "the handle is another runtime's");
+    }
+    if (access->mode < FILCH_READ || access->mode > FILCH_READWRITE) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label, "unknown mode");
+    }
+    if ((unsigned)access->map > FILCH_MAP_CALLBACK) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label, "unknown map");
+    }
+    if (access->map == FILCH_MAP_CALLBACK && access->fn == NULL) {
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label, "the map's function is null");
+    }
+    if (access->map == FILCH_MAP_WHOLE && (access->mode & FILCH_WRITE) != 0) {
+        return fail(core, FILCH_ALIAS, i, label, "every chunk would write the whole handle");
+    }
+    return FILCH_OK;
+}
+
+/* Two accesses to one handle, one of them writing, are refused unless they map items alike. */
+static filch_status check_pairs(fl_core *core, const filch_batch_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        for (uint32_t j = 0; j < i; ++j) {
+            const filch_batch_access *a = &desc->accesses[i], *b = &desc->accesses[j];
+            if (a->data == b->data && ((a->mode | b->mode) & FILCH_WRITE) != 0) {
+                return fail(core, FILCH_ALIAS, i, a->data->label,
+                            "the handle is named twice, once to write it");
+            }
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
+{
+    if (desc == NULL || desc->size < sizeof *desc) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, NULL, "%s",
+                            desc == NULL ? "the descriptor is null" : "its size is not set");
+    }
+    const filch_codelet *codelet = desc->codelet;
+    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
+                            "the codelet is null or destroyed");
+    }
+    if (codelet->object.core != core) {
+        return fl_core_fail(core, FILCH_WRONG_RUNTIME, SUBMIT, codelet->name,
+                            "the codelet is another runtime's");
+    }
+    if ((codelet->implementations & core->scheduler->implementations) == 0) {
+        return fl_core_fail(core, FILCH_NO_DEVICE, SUBMIT, codelet->name,
+                            "no device of this runtime can run the codelet");
+    }
+    const char *wrong = codelet->arg_size != 0 && desc->args == NULL        ? "no arguments"
+                        : desc->access_count > 255                          ? "over 255 accesses"
+                        : desc->access_count != 0 && desc->accesses == NULL ? "null accesses"
+                        : desc->reserved != 0 ? "reserved is not 0"
+                                              : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, codelet->name, "%s", wrong);
+    }
+    return desc->n < MOST_ITEMS && desc->grain < MOST_ITEMS
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_OVERFLOW, SUBMIT, codelet->name,
+                              "n or grain is 2^63 or more");
+}
+
+/* One allocation: the batch, its accesses, its uses, its arguments. */
+static fl_batch *batch_make(fl_core *core, const filch_batch_desc *desc)
+{
+    size_t head = (sizeof(fl_batch) + 15) & ~(size_t)15;
+    size_t accesses = (desc->access_count * sizeof(filch_batch_access) + 15) & ~(size_t)15;
+    size_t uses = (desc->access_count * sizeof(fl_use) + 15) & ~(size_t)15;
+    size_t bytes = head + accesses + uses + desc->codelet->arg_size;
+    char *at = fl_alloc_aligned(&core->memory, bytes, 16);
+    if (at == NULL) {
+        return NULL;
+    }
+    memset(at, 0, bytes);
+    fl_batch *batch = (fl_batch *)(void *)at;
+    batch->bytes = bytes;
+    batch->codelet = desc->codelet;
+    batch->n = desc->n;
+    batch->access_count = desc->access_count;
+    batch->accesses = (filch_batch_access *)(void *)(at + head);
+    batch->uses = (fl_use *)(void *)(at + head + accesses);
+    if (desc->access_count != 0) {
+        memcpy(batch->accesses, desc->accesses, desc->access_count * sizeof *desc->accesses);
+    }
+    if (desc->codelet->arg_size != 0) {
+        batch->args = at + head + accesses + uses;
+        memcpy(batch->args, desc->args, desc->codelet->arg_size);
+    }
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        size_t u = 0;
+        while (u < batch->use_count && batch->uses[u].data != desc->accesses[i].data) {
+            ++u;
+        }
+        batch->use_count += u == batch->use_count;
+        batch->uses[u].data = desc->accesses[i].data;
+        batch->uses[u].writes |= (desc->accesses[i].mode & FILCH_WRITE) != 0;
+    }
+    return batch;
+}
+
+static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batch **made)
+{
+    uint64_t grain = desc->grain != 0 ? desc->grain : 1;
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < desc->access_count && status == FILCH_OK; ++i) {
+        status = check_handle(core, &desc->accesses[i], i);
+        if (status == FILCH_OK && desc->accesses[i].map == FILCH_MAP_AFFINE) {
+            status = check_affine(core, &desc->accesses[i], i, desc->n, &grain);
+        }
+    }
+    if (status == FILCH_OK) {
+        status = check_pairs(core, desc);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    while (desc->n / grain >= UINT32_MAX) {
+        grain *= 2; /* cannot overflow: n < 2^63 bounds it */
+    }
+    fl_batch *batch = batch_make(core, desc);
+    if (batch == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
+                            "no memory for a batch");
+    }
+    batch->grain = grain;
+    batch->grains = (uint32_t)(desc->n / grain + (desc->n % grain != 0));
+    for (uint32_t i = 0; i < desc->access_count && status == FILCH_OK; ++i) {
+        if (desc->accesses[i].map == FILCH_MAP_CALLBACK) {
+            status = check_callback(core, batch, &desc->accesses[i], i);
+        }
+    }
+    if (status != FILCH_OK) {
+        fl_batch_free(core, batch);
+        return status;
+    }
+    *made = batch;
+    return FILCH_OK;
+}
+
+filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
+                                const filch_submit *submit, filch_job **job)
+{
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = fl_core_of(runtime);
+    fl_batch *batch = NULL;
+    status = fl_submit_check(core, submit, SUBMIT);
+    status = status == FILCH_OK ? check_desc(core, desc) : status;
+    status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_job *made = fl_job_new(core, submit);
+    if (made == NULL) {
+        fl_batch_free(core, batch);
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
+                            "no memory for a job");
+    }
+    made->batch = batch;
+    if (made->label[0] == '\0') {
+        snprintf(made->label, sizeof made->label, "%s", desc->codelet->name);
+    }
+    fl_store_relaxed(&made->total, desc->n);
+    fl_store_relaxed(&made->remaining, 1 + (int64_t)batch->grains);
+    if (job != NULL) {
+        *job = made;
+    }
+    fl_job_submit(made);
+    if (job == NULL) {
+        filch_job_release(made);
+    }
+    fl_job_retired(made, 1);
+    return FILCH_OK;
+}

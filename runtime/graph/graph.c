@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/job.h"
+
+#define MOST_ACCESSES 255
+
+filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *desc,
+                                filch_graph **graph)
+{
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = fl_core_of(runtime);
+    filch_graph_desc d = FILCH_GRAPH_DESC_INIT;
+    if (desc != NULL && desc->size >= sizeof d) {
+        d = *desc;
+    }
+    const char *wrong = graph == NULL                                  ? "no place for the handle"
+                        : desc != NULL && desc->size < sizeof d        ? "its size is not set"
+                        : (unsigned)d.kind > FILCH_GRAPH_OPEN          ? "unknown kind"
+                        : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
+                        : d.priority_min > d.priority_max ? "priority_min is over priority_max"
+                                                          : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_create", d.label,
+                            "graph: %s", wrong);
+    }
+    filch_graph *made = fl_object_new(core, FL_MAGIC_GRAPH, sizeof *made, _Alignof(filch_graph));
+    if (made == NULL || fl_mutex_init(&made->lock) != FILCH_OK) {
+        if (made != NULL) {
+            fl_object_delete(made);
+        }
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_create", d.label,
+                            "no memory for a graph");
+    }
+    made->kind = d.kind;
+    made->priorities = d.priorities;
+    bool is_default = d.priority_min == 0 && d.priority_max == 0;
+    made->priority_min = is_default ? -5 : d.priority_min;
+    made->priority_max = is_default ? 5 : d.priority_max;
+    snprintf(made->label, sizeof made->label, "%s", d.label != NULL ? d.label : "");
+    fl_arena_init(&made->arena, &core->memory);
+    fl_inbox_init(&made->retired);
+    *graph = made;
+    return FILCH_OK;
+}
+
+/* Reuses what open tasks left behind. */
+static void reclaim(filch_graph *graph)
+{
+    for (fl_link *link = fl_inbox_drain(&graph->retired); link != NULL;) {
+        fl_link *next = link->next;
+        fl_task *task = (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
+        if (task->codelet != NULL) {
+            fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
+        }
+        fl_arena_free(&graph->arena, task->accesses,
+                      task->access_count * sizeof *task->accesses);
+        for (fl_more *more = task->more; more != NULL;) {
+            fl_more *after = more->next;
+            fl_arena_free(&graph->arena, more, sizeof *more);
+            more = after;
+        }
+        link->next = graph->spare != NULL ? &graph->spare->link : NULL;
+        graph->spare = task;
+        link = next;
+    }
+}
+
+fl_task *fl_graph_task_new(filch_graph *graph)
+{
+    fl_task *task = NULL;
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        if (graph->spare == NULL) {
+            reclaim(graph);
+        }
+        task = graph->spare;
+        if (task != NULL) {
+            fl_link *next = task->link.next;
+            graph->spare = next == NULL
+                               ? NULL
+                               : (fl_task *)(void *)((char *)next - offsetof(fl_task, link));
+        }
+    }
+    if (task == NULL) {
+        if (graph->slabs == NULL || graph->slabs->used == FL_SLAB_TASKS) {
+            fl_slab *slab = fl_store_take(graph->object.core->store);
+            if (slab == NULL) {
+                return NULL;
+            }
+            slab->next = graph->slabs;
+            graph->slabs = slab;
+        }
+        task = &graph->slabs->tasks[graph->slabs->used++];
+    }
+    /* The word keeps counting epochs across graphs: hints of earlier lives stay stale. Others may
+     * be reading it, so it is the one member that is not simply overwritten. */
+    uint64_t word = fl_word_next_epoch(fl_load_relaxed(&task->word));
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        word |= FL_TASK_OPEN;
+    }
+    fl_store_relaxed(&task->pending, 1); /* before the word: nobody may claim what is being built */
+    fl_store_release(&task->word, word);
+    task->predecessors = 0;
+    task->codelet = NULL;
+    task->graph = graph;
+    memset(task->successors, 0, sizeof task->successors);
+    task->successor_count = 0;
+    task->level = FL_LEVELS / 2;
+    task->access_count = 0;
+    task->is_gate = 0;
+    task->more = NULL;
+    task->args = NULL;
+    task->accesses = NULL;
+    task->label = NULL;
+    task->link.next = NULL;
+    task->work = 1;
+    task->rank = 0;
+    task->home = 0;
+    task->order = 0;
+    return task;
+}
+
+/* Gives back a task that was never shared. */
+static void task_unmake(filch_graph *graph, fl_task *task)
+{
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        task->link.next = graph->spare != NULL ? &graph->spare->link : NULL;
+        graph->spare = task;
+    } else {
+        --graph->slabs->used; /* it was the newest of the newest slab */
+    }
+}
+
+static filch_status check_access(filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+{
+    fl_core *core = graph->object.core;
+    const filch_access *access = &desc->accesses[i];
+    filch_access_mode mode = access->mode;
+    if (mode == FILCH_SCRATCH) {
+        bool fits = access->data == NULL && access->bytes != 0 &&
+                    access->bytes <= (uint64_t)UINT32_MAX * 64;
+        return fits ? FILCH_OK
+                    : fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
+                                   "access %u: scratch needs bytes (below 2^38) and no handle", i);
+    }
+    if (mode < FILCH_READ || mode > FILCH_READWRITE) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
+                            "access %u: unknown mode %d", i, (int)mode);
+    }
+    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, "filch_graph_add", desc->label,
+                            "access %u: the data handle is null or destroyed", i);
+    }
+    const filch_data *data = access->data;
+    if (data->object.core != core) {
+        return fl_core_fail(core, FILCH_WRONG_RUNTIME, "filch_graph_add", desc->label,
+                            "access %u: handle '%s' belongs to another runtime", i, data->label);
+    }
+    if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
+                            "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
+                            access->row, access->col, data->tiles_down, data->tiles_across,
+                            data->label);
+    }
+    for (uint32_t j = 0; j < i; ++j) {
+        const filch_access *other = &desc->accesses[j];
+        if (other->data == data && other->row == access->row && other->col == access->col &&
+            other->mode != FILCH_SCRATCH && ((other->mode | mode) & FILCH_WRITE) != 0) {
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
+                                "accesses %u and %u name tile (%u, %u) of '%s', one to write it", j,
+                                i, access->row, access->col, data->label);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
+{
+    fl_core *core = graph->object.core;
+    const filch_codelet *codelet = desc->codelet;
+    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, "filch_graph_add", desc->label,
+                            "the codelet is null or destroyed");
+    }
+    if (codelet->object.core != core) {
+        return fl_core_fail(core, FILCH_WRONG_RUNTIME, "filch_graph_add", desc->label,
+                            "codelet '%s' belongs to another runtime", codelet->name);
+    }
+    if ((codelet->implementations & core->scheduler->implementations) == 0) {
+        return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
+                            "no device of this runtime can run codelet '%s'", codelet->name);
+    }
+    const char *wrong =
+        codelet->arg_size != 0 && desc->args == NULL           ? "arguments are missing"
+        : desc->access_count > MOST_ACCESSES                   ? "more than 255 accesses"
+        : desc->access_count != 0 && desc->accesses == NULL    ? "the accesses are null"
+        : desc->affinity > core->scheduler->device_count       ? "affinity names no device"
+        : desc->reserved != 0                                  ? "reserved is not 0"
+                                                               : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
+                            desc->label != NULL ? desc->label : codelet->name, "%s", wrong);
+    }
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        filch_status status = check_access(graph, desc, i);
+        if (status != FILCH_OK) {
+            return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+/* What adding one task needs, taken before anything is changed. */
+typedef struct fl_parts {
+    fl_task *task;
+    void *args;
+    fl_task_access *accesses;
+    fl_reader *readers;
+    fl_more *blocks;
+} fl_parts;
+
+static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
+    fl_arena *arena = &graph->arena;
+    while (parts->readers != NULL) {
+        fl_reader *next = parts->readers->next;
+        fl_arena_free(arena, parts->readers, sizeof *parts->readers);
+        parts->readers = next;
+    }
+    while (parts->blocks != NULL) {
+        fl_more *next = parts->blocks->next;
+        fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
+        parts->blocks = next;
+    }
+    fl_arena_free(arena, parts->accesses, desc->access_count * sizeof *parts->accesses);
+    fl_arena_free(arena, parts->args, desc->codelet->arg_size);
+    if (parts->task != NULL) {
+        task_unmake(graph, parts->task);
+    }
+}
+
+static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_reader *reader = fl_arena_alloc(&graph->arena, sizeof *reader);
+        if (reader == NULL) {
+            return false;
+        }
+        reader->next = *readers;
+        *readers = reader;
+    }
+    return true;
+}
+
+static bool take_blocks(filch_graph *graph, fl_more **blocks)
+{
+    for (size_t i = 0; i < graph->pred_count; ++i) {
+        /* In an open graph only adders change the count, and we hold the lock; of a retired task we
+         * may read an old count and take a block that then goes back unused. */
+        if (fl_edge_needs_block(graph->preds[i].task)) {
+            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
+            if (block == NULL) {
+                return false;
+            }
+            block->next = *blocks;
+            *blocks = block;
+        }
+    }
+    return true;
+}
+
+static bool resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
+                             fl_task_access *accesses)
+{
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *from = &desc->accesses[i];
+        uint32_t slot = 0;
+        uint32_t tile = (uint32_t)((from->bytes + 63) / 64);
+        if (from->mode != FILCH_SCRATCH) {
+            if (fl_graph_slot(graph, from->data, &slot) == NULL) {
+                return false;
+            }
+            tile = from->col * from->data->tiles_down + from->row;
+        }
+        accesses[i] = (fl_task_access){slot & 0xfffffffu, (unsigned)from->mode & 0xfu, tile};
+    }
+    return true;
+}
+
+static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
+    uint32_t reader_count;
+    fl_arena *arena = &graph->arena;
+    uint32_t arg_size = desc->codelet->arg_size;
+    if (desc->access_count != 0) {
+        parts->accesses = fl_arena_alloc(arena, desc->access_count * sizeof *parts->accesses);
+        if (parts->accesses == NULL || !resolve_accesses(graph, desc, parts->accesses) ||
+            fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
+                FILCH_OK ||
+            !take_readers(graph, reader_count, &parts->readers) ||
+            !take_blocks(graph, &parts->blocks)) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    if (arg_size != 0) {
+        parts->args = fl_arena_alloc(arena, arg_size);
+        if (parts->args == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        memcpy(parts->args, desc->args, arg_size);
+    }
+    parts->task = fl_graph_task_new(graph);
+    return parts->task != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+static double declared_work(const fl_task *task, filch_work_fn work)
+{
+    filch_view views[MOST_ACCESSES];
+    fl_task_views(task, views, NULL);
+    filch_call call = {
+        .views = views, .view_count = task->access_count, .team = 1, .args = task->args};
+    double units = work(&call);
+    return units >= 0 ? units : 0; /* NaN fails the comparison too */
+}
+
+static uint8_t clamp_level(const filch_graph *graph, int32_t priority)
+{
+    int64_t low = graph->priority_min, high = graph->priority_max;
+    int64_t p = priority < low ? low : priority > high ? high : priority;
+    return high == low ? FL_LEVELS / 2 : (uint8_t)((p - low) * (FL_LEVELS - 1) / (high - low));
+}
+
+static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_parts *parts)
+{
+    fl_task *task = parts->task;
+    task->codelet = desc->codelet;
+    task->args = parts->args;
+    task->accesses = parts->accesses;
+    task->access_count = (uint8_t)desc->access_count;
+    task->label = desc->label;
+    task->home = desc->affinity;
+    task->order = graph->task_count;
+    if (graph->priorities == FILCH_PRIORITIES_CALLER) {
+        task->rank = (float)desc->priority;
+        task->level = clamp_level(graph, desc->priority);
+    }
+    if (desc->codelet->work != NULL) {
+        task->work = (float)declared_work(task, desc->codelet->work);
+    }
+}
+
+static filch_status check_state(filch_graph *graph, const char *label)
+{
+    fl_core *core = graph->object.core;
+    const char *wrong = NULL;
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        wrong = graph->state != FL_GRAPH_BUILDING ? "the graph is sealed" : NULL;
+    } else if (graph->state == FL_GRAPH_BUILDING) {
+        wrong = "the open graph must be submitted before tasks are added";
+    } else if (graph->state == FL_GRAPH_ENDED) {
+        wrong = "the open graph is closed";
+    }
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", label, "%s", wrong);
+    }
+    return graph->task_count == UINT32_MAX - 1
+               ? fl_core_fail(core, FILCH_OVERFLOW, "filch_graph_add", label,
+                              "the graph has 2^32 - 1 tasks")
+               : FILCH_OK;
+}
+
+filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+{
+    fl_parts parts = {0};
+    if (take_parts(graph, desc, &parts) != FILCH_OK) {
+        parts_release(graph, desc, &parts);
+        return fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add",
+                            desc->label, "no memory for task %u", graph->task_count);
+    }
+    fl_task *task = parts.task;
+    fill_task(graph, desc, &parts);
+    if (desc->access_count != 0) {
+        for (size_t i = 0; i < graph->pred_count; ++i) {
+            fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
+        }
+        fl_infer_commit(graph, task, parts.readers);
+        parts = (fl_parts){.blocks = parts.blocks};
+        parts_release(graph, desc, &parts);
+    }
+    ++graph->task_count;
+    *added = task;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, filch_task *name)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    if (FL_UNLIKELY(desc == NULL || desc->size < sizeof *desc)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", NULL, "%s",
+                            desc == NULL ? "the descriptor is null" : "its size is not set");
+    }
+    status = check_desc(graph, desc);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = check_state(graph, desc->label);
+    if (status == FILCH_OK) {
+        fl_task *task;
+        status = graph->kind == FILCH_GRAPH_CLOSED ? fl_graph_add_locked(graph, desc, &task)
+                                                   : fl_open_add(graph, desc, &task);
+        if (status == FILCH_OK && name != NULL) {
+            *name = (filch_task)(uintptr_t)task;
+        }
+    }
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}

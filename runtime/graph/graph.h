@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs: building, inference of dependencies, sealing, retiring.
+ *
+ * Locks: graph->lock guards building; core->lock guards the order of jobs. Taken in the order graph->lock,
+ * then core->lock. Workers take neither while tasks succeed. */
+#ifndef FL_GRAPH_GRAPH_H
+#define FL_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "filch/graph.h"
+#include "graph/store.h"
+
+typedef enum fl_graph_state {
+    FL_GRAPH_BUILDING, /* closed: tasks are added; open: not submitted yet */
+    FL_GRAPH_SEALED,   /* closed: ready to run, or running when job is not null */
+    FL_GRAPH_CYCLIC,   /* closed: sealing found a cycle */
+    FL_GRAPH_RUNNING,  /* open: submitted, tasks are added */
+    FL_GRAPH_ENDED     /* open: no more tasks */
+} fl_graph_state;
+
+/* A reader of a tile since its last write. */
+typedef struct fl_reader {
+    struct fl_reader *next;
+    fl_task *task;
+    uint32_t epoch;
+} fl_reader;
+
+/* A task to wait for, if it is still in this epoch. */
+typedef struct fl_pred {
+    fl_task *task;
+    uint32_t epoch;
+} fl_pred;
+
+/* What inference knows of one tile. */
+typedef struct fl_tile_state {
+    fl_task *writer;
+    fl_reader *readers;
+    uint32_t writer_epoch;
+    uint32_t reader_count;
+} fl_tile_state;
+
+/* A handle as one graph uses it. Does not move: the use may stand in the data's queue. */
+typedef struct fl_slot {
+    fl_use use;
+    fl_tile_state *tiles; /* null once a closed graph is sealed */
+    fl_task *gate;        /* open graphs: what every first access of a tile waits for, or null */
+    uint32_t gate_epoch;
+    uint32_t tile_count;
+} fl_slot;
+
+/* A set of failed tasks of an open graph, by hint. */
+typedef struct fl_hint_set {
+    uint64_t *keys; /* 0: free */
+    size_t capacity, count;
+} fl_hint_set;
+
+struct filch_graph {
+    fl_object object;
+    filch_graph_kind kind;
+    filch_priorities priorities;
+    int32_t priority_min, priority_max;
+    fl_mutex lock;
+    fl_graph_state state;
+    fl_slab *slabs;        /* newest first */
+    uint32_t task_count;
+    bool has_edges_back;   /* an explicit edge leads to an earlier task: a cycle is possible */
+    fl_arena arena;        /* arguments, accesses, successor blocks, slots, readers */
+    fl_slot **slots;
+    size_t slot_count, slot_capacity;
+    uint32_t *slot_table;  /* open addressing by handle; slot + 1, 0: free; capacity a power of two */
+    size_t table_capacity;
+    fl_pred *preds;        /* of the task being added, without repetition */
+    size_t pred_count, pred_capacity;
+
+    /* Closed graphs, after sealing. */
+    fl_task **roots;       /* by device, then by level, highest first */
+    uint32_t *root_begin;  /* device_count + 1 positions in roots */
+    uint32_t root_count;
+
+    /* Open graphs. */
+    fl_inbox retired;      /* tasks whose memory the next adder reuses */
+    fl_task *spare;        /* reusable, linked by link */
+    fl_hint_set failed;    /* under lock: tasks that failed or were skipped */
+    bool poisoned;         /* the set could not grow: everything later is skipped */
+
+    filch_job *job;        /* running, else null; under core->lock */
+    char label[64];
+};
+
+/* --- Used by the scheduler. Any worker; they take no lock unless said. --- */
+
+/* Views of a task's accesses; scratch points into scratch (room as fl_task_scratch says). */
+void fl_task_views(const fl_task *task, filch_view *views, char *scratch);
+/* Bytes of scratch memory that the task's accesses need. */
+size_t fl_task_scratch(const fl_task *task);
+/* The task's own label, or its codelet's name. */
+const char *fl_task_name(const fl_task *task);
+/* "label #order", cut to fit. */
+void fl_task_describe(const fl_task *task, char *text, size_t bytes);
+
+/* Retires a task of an open graph: closes its successor list, so that its caller may release them, and
+ * remembers it where it failed or was skipped (takes graph->lock then). */
+void fl_open_retire(fl_task *task, bool failed);
+/* Hands the memory of a retired open task back; its successors were released. */
+void fl_open_recycle(fl_task *task);
+
+/* --- Parts of building, in files of their own. All under graph->lock. --- */
+
+/* Slot of a handle, made on first use; null when memory is out. */
+fl_slot *fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
+/* Finds what the task must wait for into graph->preds, and how many readers it adds. */
+filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
+                             uint32_t count, uint32_t *reader_count);
+/* Makes the task the last writer or a reader of its tiles; readers: nodes to use, linked by next. */
+void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
+/* Whether one more successor of pred needs a new block. */
+bool fl_edge_needs_block(const fl_task *pred);
+/* Adds task to the successors of pred, with *blocks (linked by next) serving where a block is full.
+ * Does nothing when pred has retired, but for poisoning the task where pred failed. */
+void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks);
+/* Frees what only building needs. */
+void fl_infer_drop(struct filch_graph *graph);
+filch_status fl_graph_seal_locked(struct filch_graph *graph);
+
+/* Destroys a graph that no job uses. */
+void fl_graph_free(struct filch_graph *graph);
+
+bool fl_hint_set_add(fl_hint_set *set, const fl_memory *memory, uint64_t key);
+bool fl_hint_set_has(const fl_hint_set *set, uint64_t key);
+
+#endif

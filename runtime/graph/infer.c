@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dependencies from accesses: a reader waits for the last writer of its tile, a writer for the
+ * readers since, or for the last writer where nobody read. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "graph/graph.h"
+#include "graph/job.h"
+
+static uint32_t hash_pointer(const void *pointer)
+{
+    uint64_t x = (uint64_t)(uintptr_t)pointer * 0x9e3779b97f4a7c15ull; /* Fibonacci hashing */
+    return (uint32_t)(x >> 32);
+}
+
+static bool table_grow(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    size_t capacity = graph->table_capacity != 0 ? graph->table_capacity * 2 : 16;
+    uint32_t *table = fl_alloc_zeroed(memory, capacity * sizeof *table);
+    if (table == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        size_t at = hash_pointer(graph->slots[i]->use.data) & (capacity - 1);
+        while (table[at] != 0) {
+            at = (at + 1) & (capacity - 1);
+        }
+        table[at] = (uint32_t)i + 1;
+    }
+    fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *table);
+    graph->slot_table = table;
+    graph->table_capacity = capacity;
+    return true;
+}
+
+static fl_slot *slot_make(filch_graph *graph, filch_data *data)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    if (graph->slot_count >= ((size_t)1 << 28) - 1 ||
+        fl_array_reserve(memory, &graph->slots, &graph->slot_capacity, graph->slot_count + 1,
+                         sizeof *graph->slots) != FILCH_OK) {
+        return NULL;
+    }
+    if ((graph->slot_count + 1) * 2 > graph->table_capacity && !table_grow(graph)) {
+        return NULL;
+    }
+    fl_slot *slot = fl_arena_alloc(&graph->arena, sizeof *slot);
+    uint32_t tiles = fl_data_tile_count(data);
+    fl_tile_state *states = fl_alloc_zeroed(memory, tiles * sizeof *states);
+    if (slot == NULL || states == NULL) {
+        fl_free(memory, states, tiles * sizeof *states);
+        fl_arena_free(&graph->arena, slot, sizeof *slot);
+        return NULL;
+    }
+    *slot = (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles};
+    if (!fl_open_slot_enter(graph, slot)) {
+        fl_free(memory, states, tiles * sizeof *states);
+        fl_arena_free(&graph->arena, slot, sizeof *slot);
+        return NULL;
+    }
+    fl_add_relaxed(&data->graphs, 1);
+    graph->slots[graph->slot_count++] = slot;
+    return slot;
+}
+
+fl_slot *fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
+{
+    if (graph->table_capacity != 0) {
+        size_t mask = graph->table_capacity - 1;
+        for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0;
+             at = (at + 1) & mask) {
+            fl_slot *slot = graph->slots[graph->slot_table[at] - 1];
+            if (slot->use.data == data) {
+                *index = graph->slot_table[at] - 1;
+                return slot;
+            }
+        }
+    }
+    fl_slot *slot = slot_make(graph, data);
+    if (slot != NULL) {
+        size_t mask = graph->table_capacity - 1;
+        size_t at = hash_pointer(data) & mask;
+        while (graph->slot_table[at] != 0) {
+            at = (at + 1) & mask;
+        }
+        *index = (uint32_t)graph->slot_count - 1;
+        graph->slot_table[at] = *index + 1;
+    }
+    return slot;
+}
+
+/* Few predecessors are compared in pairs; fl_edge_add drops what slips through beyond that. */
+#define COMPARED 16
+
+static bool pred_add(filch_graph *graph, fl_task *task, uint32_t epoch)
+{
+    size_t from = graph->pred_count > COMPARED ? graph->pred_count - COMPARED : 0;
+    for (size_t i = from; i < graph->pred_count; ++i) {
+        /* The same memory in another epoch is another task. */
+        if (graph->preds[i].task == task && graph->preds[i].epoch == epoch) {
+            return true;
+        }
+    }
+    if (graph->pred_count == graph->pred_capacity &&
+        fl_array_reserve(&graph->object.core->memory, &graph->preds, &graph->pred_capacity,
+                         graph->pred_count + 1, sizeof *graph->preds) != FILCH_OK) {
+        return false;
+    }
+    graph->preds[graph->pred_count++] = (fl_pred){task, epoch};
+    return true;
+}
+
+/* Drops the readers of an open graph that have retired, so that a tile which is only ever read does
+ * not collect them. Called when the list has doubled since. */
+static void prune_readers(filch_graph *graph, fl_tile_state *state)
+{
+    fl_reader **at = &state->readers;
+    uint32_t kept = 0;
+    while (*at != NULL) {
+        fl_reader *reader = *at;
+        /* Acquire: whoever finds the reader retired has seen its run. A failed reader poisons nobody
+         * who writes after it only if it is forgotten, so those stay. */
+        uint64_t word = fl_load_acquire(&reader->task->word);
+        bool gone = fl_word_epoch(word) != reader->epoch;
+        if (gone && graph->failed.count == 0 && !graph->poisoned) {
+            *at = reader->next;
+            fl_arena_free(&graph->arena, reader, sizeof *reader);
+        } else {
+            at = &reader->next;
+            ++kept;
+        }
+    }
+    state->reader_count = kept;
+}
+
+filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
+                             uint32_t *reader_count)
+{
+    graph->pred_count = 0;
+    *reader_count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (accesses[i].mode == FILCH_SCRATCH) {
+            continue;
+        }
+        const fl_slot *slot = graph->slots[accesses[i].slot];
+        const fl_tile_state *state = &slot->tiles[accesses[i].tile];
+        bool writes = (accesses[i].mode & FILCH_WRITE) != 0;
+        bool fits = true;
+        if (writes && state->readers != NULL) {
+            for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+                fits = pred_add(graph, r->task, r->epoch);
+            }
+        } else if (state->writer != NULL) {
+            fits = pred_add(graph, state->writer, state->writer_epoch);
+        } else if (slot->gate != NULL) {
+            fits = pred_add(graph, slot->gate, slot->gate_epoch);
+        }
+        if (!fits) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        *reader_count += !writes;
+    }
+    return FILCH_OK;
+}
+
+void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
+{
+    uint32_t epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* our own task, not yet shared */
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            continue;
+        }
+        fl_slot *slot = graph->slots[access.slot];
+        fl_tile_state *state = &slot->tiles[access.tile];
+        if ((access.mode & FILCH_WRITE) != 0) {
+            slot->use.writes = true;
+            while (state->readers != NULL) {
+                fl_reader *reader = state->readers;
+                state->readers = reader->next;
+                fl_arena_free(&graph->arena, reader, sizeof *reader);
+            }
+            state->reader_count = 0;
+            state->writer = task;
+            state->writer_epoch = epoch;
+        } else {
+            fl_reader *reader = readers;
+            readers = reader->next;
+            *reader = (fl_reader){state->readers, task, epoch};
+            state->readers = reader;
+            ++state->reader_count;
+            bool is_doubled = (state->reader_count & (state->reader_count - 1)) == 0;
+            if (graph->kind == FILCH_GRAPH_OPEN && state->reader_count >= 64 && is_doubled) {
+                prune_readers(graph, state);
+            }
+        }
+    }
+}
+
+void fl_infer_drop(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        fl_slot *slot = graph->slots[i];
+        fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
+        slot->tiles = NULL;
+    }
+    fl_free(memory, graph->preds, graph->pred_capacity * sizeof *graph->preds);
+    graph->preds = NULL;
+    graph->pred_capacity = 0;
+}
+
+static bool hint_set_put(uint64_t *keys, size_t capacity, uint64_t key)
+{
+    size_t at = (size_t)fl_hash_mix(key) & (capacity - 1);
+    while (keys[at] != 0 && keys[at] != key) {
+        at = (at + 1) & (capacity - 1);
+    }
+    bool is_new = keys[at] == 0;
+    keys[at] = key;
+    return is_new;
+}
+
+bool fl_hint_set_add(fl_hint_set *set, const fl_memory *memory, uint64_t key)
+{
+    if ((set->count + 1) * 2 > set->capacity) {
+        size_t capacity = set->capacity != 0 ? set->capacity * 2 : 64;
+        uint64_t *keys = fl_alloc_zeroed(memory, capacity * sizeof *keys);
+        if (keys == NULL) {
+            return false;
+        }
+        for (size_t i = 0; i < set->capacity; ++i) {
+            if (set->keys[i] != 0) {
+                hint_set_put(keys, capacity, set->keys[i]);
+            }
+        }
+        fl_free(memory, set->keys, set->capacity * sizeof *keys);
+        set->keys = keys;
+        set->capacity = capacity;
+    }
+    set->count += hint_set_put(set->keys, set->capacity, key);
+    return true;
+}
+
+bool fl_hint_set_has(const fl_hint_set *set, uint64_t key)
+{
+    if (set->count == 0) {
+        return false;
+    }
+    size_t at = (size_t)fl_hash_mix(key) & (set->capacity - 1);
+    while (set->keys[at] != 0 && set->keys[at] != key) {
+        at = (at + 1) & (set->capacity - 1);
+    }
+    return set->keys[at] == key;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call)
+{
+    const char *wrong = submit == NULL                    ? NULL
+                        : submit->size < sizeof *submit   ? "its size is not set"
+                        : (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL
+                            ? "unknown on_failure"
+                        : submit->reserved != 0 ? "reserved is not 0"
+                                                : NULL;
+    return wrong == NULL
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, NULL, "submission: %s", wrong);
+}
+
+/* A spare job that no worker can still be reading, or null. */
+static filch_job *pool_take(fl_core *core)
+{
+    fl_scheduler *scheduler = core->scheduler;
+    fl_mutex_lock(&core->lock);
+    filch_job **at = &core->jobs->pool;
+    while (*at != NULL && !scheduler->job_is_quiet(scheduler, *at)) {
+        at = &(*at)->next;
+    }
+    filch_job *job = *at;
+    if (job != NULL) {
+        *at = job->next;
+    }
+    fl_mutex_unlock(&core->lock);
+    return job;
+}
+
+static void pool_give(fl_core *core, filch_job *job)
+{
+    fl_mutex_lock(&core->lock);
+    fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_DEAD);
+    job->next = core->jobs->pool;
+    core->jobs->pool = job;
+    fl_mutex_unlock(&core->lock);
+}
+
+static filch_job *job_make(fl_core *core)
+{
+    size_t bytes = sizeof(filch_job) + core->scheduler->share_bytes;
+    filch_job *job = fl_object_new(core, FL_MAGIC_JOB, bytes, _Alignof(filch_job));
+    if (job != NULL && fl_mutex_init(&job->lock) != FILCH_OK) {
+        fl_object_delete(job);
+        return NULL;
+    }
+    return job;
+}
+
+filch_status fl_job_reserve(fl_core *core)
+{
+    /* Two: one may still be in a worker's sight when the next run is submitted. */
+    filch_job *jobs[2] = {job_make(core), NULL};
+    jobs[1] = jobs[0] != NULL ? job_make(core) : NULL;
+    for (int i = 0; i < 2; ++i) {
+        if (jobs[i] != NULL) {
+            pool_give(core, jobs[i]);
+        }
+    }
+    return jobs[1] != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
+{
+    filch_job *job = pool_take(core);
+    if (job == NULL) {
+        job = job_make(core);
+        if (job == NULL) {
+            return NULL;
+        }
+    }
+    fl_store_relaxed(&job->refs, 2);
+    fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
+    job->graph = NULL;
+    job->batch = NULL;
+    job->is_open = false;
+    job->has_slot = false;
+    job->on_failure = submit != NULL ? submit->on_failure : FILCH_FAILURE_SKIP;
+    job->on_complete = submit != NULL ? submit->on_complete : NULL;
+    job->user = submit != NULL ? submit->user : NULL;
+    const char *label = submit != NULL && submit->label != NULL ? submit->label : "";
+    snprintf(job->label, sizeof job->label, "%s", label);
+    job->next = NULL;
+    job->started = job->finished = 0;
+    fl_store_relaxed(&job->total, 0);
+    fl_store_relaxed(&job->remaining, 0);
+    fl_store_relaxed(&job->cancelled, 0);
+    fl_store_relaxed(&job->failed, 0);
+    fl_store_relaxed(&job->left_out, 0);
+    job->note_count = 0;
+    job->notes_lost = false;
+    fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
+    core->scheduler->job_reset(core->scheduler, job);
+    return job;
+}
+
+void fl_job_drop(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_batch_free(core, job->batch);
+    job->batch = NULL;
+    pool_give(core, job);
+}
+
+static void job_unref(filch_job *job)
+{
+    /* Acquire-release: the last one out sees everything the others did with the job. */
+    if (fl_sub_acq_rel(&job->refs, 1) == 1) {
+        fl_job_drop(job);
+    }
+}
+
+void fl_jobs_fini(fl_core *core)
+{
+    /* Pooled jobs are dead to callers, but still in the list of objects, as are released ones. */
+    for (filch_job *job = core->jobs->pool; job != NULL; job = job->next) {
+        fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
+    }
+    core->jobs->pool = NULL;
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
+            filch_job *job = (filch_job *)(void *)object;
+            fl_batch_free(core, job->batch);
+            fl_free(&core->memory, job->notes, job->note_capacity * sizeof *job->notes);
+            fl_mutex_fini(&job->lock);
+        }
+    }
+}
+
+/* --- Order --- */
+
+static fl_use *use_of(filch_job *job, size_t i)
+{
+    if (job->batch != NULL) {
+        size_t count;
+        return fl_batch_uses(job->batch, &count) + i;
+    }
+    return &job->graph->slots[i]->use;
+}
+
+static size_t use_count(const filch_job *job)
+{
+    size_t count = 0;
+    if (job->batch != NULL) {
+        fl_batch_uses(job->batch, &count);
+    } else {
+        count = job->graph->slot_count;
+    }
+    return count;
+}
+
+static void start(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    job->started = fl_clock_now(&core->clock);
+    core->scheduler->job_start(core->scheduler, job);
+}
+
+void fl_job_submit(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
+    fl_add_relaxed(&core->jobs->running, 1);
+    fl_mutex_lock(&core->lock);
+    job->blocked = 1;
+    size_t count = use_count(job);
+    for (size_t i = 0; i < count; ++i) {
+        fl_use *use = use_of(job, i);
+        use->job = job;
+        job->blocked += !fl_use_enqueue(use);
+    }
+    bool is_free = --job->blocked == 0;
+    fl_mutex_unlock(&core->lock);
+    if (is_free) {
+        start(job);
+    }
+}
+
+/* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
+static void on_granted(fl_use *use, void *user)
+{
+    filch_job **ready = user;
+    filch_job *job = use->job;
+    if (job->is_open) {
+        fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
+        if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
+            fl_scheduler *scheduler = job->object.core->scheduler;
+            scheduler->task_ready(scheduler, slot->gate);
+        }
+    } else if (--job->blocked == 0) {
+        job->next = *ready;
+        *ready = job;
+    }
+}
+
+/* --- Completion --- */
+
+static void complete(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_scheduler *scheduler = core->scheduler;
+    filch_status result = fl_load_relaxed(&job->failed) != 0     ? FILCH_TASK_FAILED
+                          : fl_load_relaxed(&job->left_out) != 0 ? FILCH_CANCELLED
+                                                                 : FILCH_OK;
+    job->finished = fl_clock_now(&core->clock);
+    scheduler->job_retire(scheduler, job);
+
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    size_t count = use_count(job);
+    for (size_t i = 0; i < count; ++i) {
+        fl_use_leave(use_of(job, i), on_granted, &ready);
+    }
+    if (job->graph != NULL) {
+        job->graph->job = NULL; /* from here on the graph may be submitted again, or destroyed */
+        job->graph = NULL;
+    }
+    fl_mutex_unlock(&core->lock);
+    while (ready != NULL) {
+        filch_job *next = ready->next;
+        ready->next = NULL;
+        start(ready);
+        ready = next;
+    }
+    if (job->on_complete != NULL) {
+        job->on_complete(job, result, job->user);
+    }
+    /* Release: whoever sees the result sees all the job did. */
+    fl_store_release(&job->result, (int32_t)result);
+    /* Sequentially consistent: before the look at the waiters in job_done. */
+    fl_sub_seq_cst(&core->jobs->running, 1);
+    scheduler->job_done(scheduler, job);
+    job_unref(job);
+}
+
+void fl_job_retired(filch_job *job, int64_t n)
+{
+    /* Release: what the retired tasks did; acquire: the last one sees it all before completing. */
+    if (n != 0 && fl_sub_acq_rel(&job->remaining, n) == n) {
+        complete(job);
+    }
+}
+
+static void note(filch_job *job, filch_item_range range)
+{
+    fl_core *core = job->object.core;
+    if (fl_array_reserve(&core->memory, &job->notes, &job->note_capacity, job->note_count + 1,
+                         sizeof *job->notes) != FILCH_OK) {
+        job->notes_lost = true;
+        return;
+    }
+    job->notes[job->note_count++] = range;
+}
+
+void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
+                 uint64_t hi)
+{
+    char what[96] = "";
+    fl_mutex_lock(&job->lock);
+    if (task == NULL) {
+        note(job, (filch_item_range){lo, hi, FILCH_TASK_FAILED, code});
+        snprintf(what, sizeof what, "items %llu to %llu", (unsigned long long)lo,
+                 (unsigned long long)hi - 1);
+    } else {
+        fl_task_describe(task, what, sizeof what);
+    }
+    if (fl_load_relaxed(&job->failed) == 0) {
+        const char *label = task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
+        job->error = (filch_error)FILCH_ERROR_INIT;
+        fl_error_fill(&job->error,
+                      (fl_fault){.status = FILCH_TASK_FAILED,
+                                 .native_code = code,
+                                 .device = device,
+                                 .label = label},
+                      "%s of job '%s' returned %d on %s", what, job->label, code, device);
+        fl_store_release(&job->failed, 1);
+    }
+    fl_mutex_unlock(&job->lock);
+    if (job->on_failure == FILCH_FAILURE_CANCEL) {
+        fl_store_relaxed(&job->cancelled, 1);
+    }
+}
+
+void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
+{
+    fl_mutex_lock(&job->lock);
+    note(job, (filch_item_range){lo, hi, FILCH_SKIPPED, 0});
+    fl_mutex_unlock(&job->lock);
+}
+
+void fl_jobs_cancel(fl_core *core)
+{
+    /* Closing completes jobs, which takes core->lock, so each round handles one graph. */
+    for (;;) {
+        filch_graph *open = NULL;
+        fl_mutex_lock(&core->lock);
+        for (fl_object *object = core->objects; object != NULL; object = object->next) {
+            uint32_t magic = fl_load_relaxed(&object->magic);
+            if (magic == (uint32_t)FL_MAGIC_JOB) {
+                fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
+            } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
+                filch_graph *graph = (filch_graph *)(void *)object;
+                bool runs = graph->job != NULL && graph->job->is_open;
+                open = runs && graph->state == FL_GRAPH_RUNNING ? graph : open;
+            }
+        }
+        fl_mutex_unlock(&core->lock);
+        if (open == NULL || filch_graph_close(open) != FILCH_OK) {
+            return;
+        }
+    }
+}
+
+/* --- Public calls --- */
+
+filch_status filch_job_wait(filch_job *job, double seconds)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    status = core->scheduler->job_wait(core->scheduler, job, seconds);
+    return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
+}
+
+filch_status filch_job_poll(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
+}
+
+filch_status filch_job_cancel(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status == FILCH_OK) {
+        /* Relaxed: workers look before each tile; a tile more or less is not promised. */
+        fl_store_relaxed(&job->cancelled, 1);
+    }
+    return status;
+}
+
+filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_stats *devices,
+                             uint32_t count)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    if (info == NULL || info->size < sizeof *info || (devices == NULL && count != 0)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_stats", job->label,
+                            "a result is null or its size is not set");
+    }
+    /* Acquire: the counts of a complete job are final. */
+    info->status = (filch_status)fl_load_acquire(&job->result);
+    info->device_count = core->scheduler->device_count;
+    info->total = fl_load_relaxed(&job->total);
+    core->scheduler->job_stats(core->scheduler, job, info, devices, count);
+    return FILCH_OK;
+}
+
+filch_status filch_job_error(filch_job *job, filch_error *error)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (error == NULL || error->size == 0) {
+        return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error",
+                            job->label, "the error is null or its size is not set");
+    }
+    if (fl_load_acquire(&job->failed) == 0) { /* acquire: the record was written before */
+        return FILCH_NOT_FOUND;
+    }
+    fl_error_copy(error, &job->error);
+    return FILCH_OK;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const filch_item_range *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* Writes range where there is room, and counts it. */
+static void emit(filch_item_range *ranges, size_t capacity, size_t *count, filch_item_range range)
+{
+    if (*count < capacity) {
+        ranges[*count] = range;
+    }
+    ++*count;
+}
+
+filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t capacity,
+                             size_t *count)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    if (count == NULL || (ranges == NULL && capacity != 0)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_items", job->label,
+                            "a result is null");
+    }
+    if (fl_load_acquire(&job->result) == (int32_t)FILCH_NOT_READY) {
+        return FILCH_NOT_READY;
+    }
+    if (job->batch == NULL || job->notes_lost) {
+        return fl_core_fail(core, job->batch == NULL ? FILCH_WRONG_STATE : FILCH_OUT_OF_MEMORY,
+                            "filch_job_items", job->label, "%s",
+                            job->batch == NULL ? "the job is not a batch"
+                                               : "there was no memory to note failed items");
+    }
+    fl_mutex_lock(&job->lock);
+    if (job->note_count > 1) {
+        qsort(job->notes, job->note_count, sizeof *job->notes, compare_ranges);
+    }
+    uint64_t n = fl_batch_items(job->batch), at = 0;
+    *count = 0;
+    for (size_t i = 0; i < job->note_count; ++i) {
+        if (job->notes[i].lo > at) {
+            emit(ranges, capacity, count, (filch_item_range){at, job->notes[i].lo, FILCH_OK, 0});
+        }
+        emit(ranges, capacity, count, job->notes[i]);
+        at = job->notes[i].hi;
+    }
+    if (at < n) {
+        emit(ranges, capacity, count, (filch_item_range){at, n, FILCH_OK, 0});
+    }
+    fl_mutex_unlock(&job->lock);
+    return FILCH_OK;
+}
+
+filch_status filch_job_release(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status == FILCH_OK) {
+        job_unref(job);
+    }
+    return status;
+}

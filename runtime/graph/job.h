@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: order among those that share handles, completion, failure. */
+#ifndef FL_GRAPH_JOB_H
+#define FL_GRAPH_JOB_H
+
+#include "filch/batch.h"
+#include "graph/graph.h"
+#include "graph/scheduler.h"
+
+typedef struct fl_batch fl_batch;
+
+/* The jobs of a runtime: the core's, under core->lock unless said. */
+typedef struct fl_jobs {
+    filch_job *pool;           /* spare job objects */
+    _Atomic uint64_t running;  /* submitted, and completion not over; release when it falls */
+} fl_jobs;
+
+struct filch_job {
+    fl_object object;
+    _Atomic uint32_t refs;     /* the user's, and the run's */
+    _Atomic int32_t result;    /* filch_status; FILCH_NOT_READY until everything is over */
+    filch_graph *graph;        /* null for a batch, and once complete */
+    fl_batch *batch;           /* owned */
+    bool is_open;
+    bool has_slot;             /* scheduler: stands in the table of active jobs */
+    filch_on_failure on_failure;
+    filch_complete_fn on_complete;
+    void *user;
+    char label[64];
+    uint32_t blocked;          /* uses not granted yet, + 1 while submitting; under core->lock */
+    filch_job *next;           /* in the pool, in a list of jobs to start or waiting for a slot */
+    uint64_t started, finished; /* ns; finished is written before result */
+    _Atomic uint64_t total;    /* tasks (gates not counted), or items */
+    _Alignas(64) _Atomic int64_t remaining; /* tasks or grains to retire, + 1 while more may be added */
+    _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */
+    _Atomic uint32_t failed;    /* first failure is recorded in error; release after writing it */
+    _Atomic uint32_t left_out;  /* something was skipped because of a cancellation */
+    fl_mutex lock;              /* error, notes */
+    filch_error error;
+    filch_item_range *notes;   /* items that did not succeed, in no order */
+    size_t note_count, note_capacity;
+    bool notes_lost;
+    _Alignas(64) unsigned char shares[]; /* the scheduler's, one a device */
+};
+
+/* Takes n off what remains; completes the job when nothing does. Any thread, but not with
+ * core->lock. */
+void fl_job_retired(filch_job *job, int64_t n);
+/* A task or chunk returned code; records the first failure and cancels where that was asked for. */
+void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
+                 uint64_t hi);
+/* Items that were not run. */
+void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
+
+/* --- Used by graphs and batches to submit. --- */
+
+/* A job with both references, not yet visible to anybody; null: no memory. */
+filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
+/* Makes sure that a later fl_job_new needs no memory. */
+filch_status fl_job_reserve(fl_core *core);
+/* Undoes fl_job_new. */
+void fl_job_drop(filch_job *job);
+/* Queues the job's uses; starts it as soon as all are granted. No failure from here on. */
+void fl_job_submit(filch_job *job);
+/* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */
+void fl_jobs_fini(fl_core *core);
+/* Asks every running job to start nothing more, and closes the open ones. */
+void fl_jobs_cancel(fl_core *core);
+/* Checks a filch_submit (null is fine); records what is wrong with it. */
+filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call);
+/* Open graphs: a handle seen for the first time joins the order of jobs; false: no memory. Under
+ * graph->lock. Closed graphs: nothing to do, true. */
+bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot);
+/* Adds a task to a running open graph. Under graph->lock. */
+filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **task);
+/* The common part of adding: no failure changes the graph. Under graph->lock. */
+filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **task);
+/* A zeroed task of the graph; null: no memory. Under graph->lock. */
+fl_task *fl_graph_task_new(filch_graph *graph);
+
+/* --- Batches. --- */
+
+/* A batch's uses, for the order of jobs. */
+fl_use *fl_batch_uses(fl_batch *batch, size_t *count);
+void fl_batch_free(fl_core *core, fl_batch *batch);
+const filch_codelet *fl_batch_codelet(const fl_batch *batch);
+const void *fl_batch_args(const fl_batch *batch);
+uint64_t fl_batch_items(const fl_batch *batch);
+uint32_t fl_batch_grains(const fl_batch *batch);
+uint32_t fl_batch_view_count(const fl_batch *batch);
+/* Items of grains [lo, hi). */
+void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
+                    uint64_t *last);
+/* Views of the chunk; false when a written one would overlap a neighbour's. */
+bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the graph layer asks of the scheduler above it. One implementation (sched/scheduler.c); the
+ * table keeps the layers apart. */
+#ifndef FL_GRAPH_SCHEDULER_H
+#define FL_GRAPH_SCHEDULER_H
+
+#include "base/core.h"
+#include "filch/job.h"
+
+struct filch_codelet;
+struct filch_graph;
+struct fl_task;
+
+typedef struct fl_scheduler {
+    uint32_t device_count;
+    uint32_t implementations; /* what some device can run, FL_IMPL_* bits */
+    size_t speed_bytes;       /* what each codelet carries for measured speeds */
+
+    /* A codelet was made: its speeds are unknown. */
+    void (*speeds_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
+    /* Device that owns piece index of count under the static partition. */
+    uint32_t (*owner)(struct fl_scheduler *self, uint64_t index, uint64_t count);
+    /* Predicted ns of work units of a codelet on an average device; work itself when unknown. */
+    double (*estimate)(struct fl_scheduler *self, const struct filch_codelet *codelet, double work);
+
+    /* Bytes of per-device shares that each job carries, and their alignment (64). */
+    size_t share_bytes;
+    /* Fresh shares for a new run of the job. */
+    void (*job_reset)(struct fl_scheduler *self, filch_job *job);
+    /* The job may run now: hands its roots or its spans to the devices. Any thread. */
+    void (*job_start)(struct fl_scheduler *self, filch_job *job);
+    /* The job is complete: no device may look at it any more. */
+    void (*job_retire)(struct fl_scheduler *self, filch_job *job);
+    /* Whether no worker can still read the job's memory. */
+    bool (*job_is_quiet)(struct fl_scheduler *self, const filch_job *job);
+    /* A task of an open graph is ready; called by whoever released or added it. */
+    void (*task_ready)(struct fl_scheduler *self, struct fl_task *task);
+    /* Blocks, or works, until the job is done (FILCH_OK), or FILCH_TIMEOUT, FILCH_WRONG_STATE. */
+    filch_status (*job_wait)(struct fl_scheduler *self, filch_job *job, double seconds);
+    /* Totals of a job. */
+    void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,
+                      filch_device_stats *devices, uint32_t count);
+    /* Somebody who waits for the job's completion must look again. */
+    void (*job_done)(struct fl_scheduler *self, filch_job *job);
+} fl_scheduler;
+
+#endif

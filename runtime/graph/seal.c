@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealing a closed graph: order (and cycles), upward ranks, levels, placement, roots. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "graph/job.h"
+
+/* Calls fn for each successor of a task. */
+typedef void (*fl_successor_fn)(fl_task *successor, void *user);
+
+static void for_each_successor(const fl_task *task, fl_successor_fn fn, void *user)
+{
+    uint32_t inlined = task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count
+                                                                  : FL_TASK_SUCCESSORS;
+    for (uint32_t i = 0; i < inlined; ++i) {
+        fn(task->successors[i], user);
+    }
+    for (const fl_more *more = task->more; more != NULL; more = more->next) {
+        for (uint64_t i = 0; i < more->count; ++i) {
+            fn(more->tasks[i], user);
+        }
+    }
+}
+
+/* Tasks in an order in which predecessors come first. */
+typedef struct fl_order {
+    fl_task **tasks;
+    uint32_t count;
+} fl_order;
+
+static void collect_insertion_order(const filch_graph *graph, fl_order *order)
+{
+    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used; ++i) {
+            order->tasks[slab->tasks[i].order] = &slab->tasks[i];
+        }
+    }
+    order->count = graph->task_count;
+}
+
+static void release_in_order(fl_task *successor, void *user)
+{
+    fl_order *order = user;
+    if (fl_sub_relaxed(&successor->pending, 1) == 1) { /* nobody else sees the graph yet */
+        order->tasks[order->count++] = successor;
+    }
+}
+
+/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly at tasks on or behind a cycle. */
+static void collect_topological_order(const filch_graph *graph, fl_order *order)
+{
+    order->count = 0;
+    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used; ++i) {
+            fl_task *task = &slab->tasks[i];
+            fl_store_relaxed(&task->pending, task->predecessors);
+            if (task->predecessors == 0) {
+                order->tasks[order->count++] = task;
+            }
+        }
+    }
+    for (uint32_t done = 0; done < order->count; ++done) {
+        for_each_successor(order->tasks[done], release_in_order, order);
+    }
+}
+
+static void find_stuck(fl_task *successor, void *user)
+{
+    fl_task **stuck = user;
+    if (*stuck == NULL && fl_load_relaxed(&successor->pending) != 0) {
+        *stuck = successor;
+    }
+}
+
+/* Every stuck task that is on a cycle has a stuck successor; but a task merely behind a cycle may have none,
+ * so the walk goes over a *predecessor* relation: from any stuck task to one that leads to it. */
+static fl_task *stuck_predecessor(const filch_graph *graph, const fl_task *of)
+{
+    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used; ++i) {
+            fl_task *task = &slab->tasks[i];
+            if (fl_load_relaxed(&task->pending) == 0) {
+                continue;
+            }
+            uint32_t inlined = task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count
+                                                                          : FL_TASK_SUCCESSORS;
+            for (uint32_t s = 0; s < inlined; ++s) {
+                if (task->successors[s] == of) {
+                    return task;
+                }
+            }
+            for (const fl_more *more = task->more; more != NULL; more = more->next) {
+                for (uint64_t s = 0; s < more->count; ++s) {
+                    if (more->tasks[s] == of) {
+                        return task;
+                    }
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Walks predecessors until a task repeats, marking visits in rank; then names one round. */
+static filch_status report_cycle(filch_graph *graph)
+{
+    fl_task *at = NULL;
+    for (fl_slab *slab = graph->slabs; slab != NULL && at == NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used && at == NULL; ++i) {
+            find_stuck(&slab->tasks[i], &at);
+        }
+    }
+    const float visited = -1;
+    while (at->rank != visited) {
+        at->rank = visited;
+        at = stuck_predecessor(graph, at);
+    }
+    char text[200];
+    size_t used = 0;
+    const fl_task *first = at;
+    uint32_t length = 0;
+    do {
+        char name[48];
+        fl_task_describe(at, name, sizeof name);
+        if (used + strlen(name) + 8 < sizeof text) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                     length == 0 ? "" : " <- ", name);
+        } else if (text[used - 1] != '.') {
+            used += (size_t)snprintf(text + used, sizeof text - used, " ...");
+        }
+        at = stuck_predecessor(graph, at);
+        ++length;
+    } while (at != first);
+    graph->state = FL_GRAPH_CYCLIC;
+    return fl_core_fail(graph->object.core, FILCH_CYCLE, "filch_graph_seal", graph->label,
+                        "%u tasks wait for one another: %s <- (first)", length, text);
+}
+
+static void longest_below(fl_task *successor, void *user)
+{
+    float *longest = user;
+    *longest = successor->rank > *longest ? successor->rank : *longest;
+}
+
+/* Upward rank: the longest path from the task to an exit, itself included. */
+static void rank_tasks(filch_graph *graph, const fl_order *order)
+{
+    fl_scheduler *scheduler = graph->object.core->scheduler;
+    float most = 0;
+    for (uint32_t i = order->count; i-- > 0;) {
+        fl_task *task = order->tasks[i];
+        float longest = 0;
+        for_each_successor(task, longest_below, &longest);
+        double own = scheduler->estimate(scheduler, task->codelet, (double)task->work);
+        task->rank = longest + (float)own;
+        most = task->rank > most ? task->rank : most;
+    }
+    for (uint32_t i = 0; i < order->count; ++i) {
+        float share = most > 0 ? order->tasks[i]->rank / most : 0;
+        uint32_t level = (uint32_t)(share * FL_LEVELS);
+        order->tasks[i]->level = (uint8_t)(level < FL_LEVELS ? level : FL_LEVELS - 1);
+    }
+}
+
+/* The caller's priorities, spread over the levels from the least one used to the greatest. */
+static void spread_priorities(const fl_order *order)
+{
+    float least = order->tasks[0]->rank, most = least;
+    for (uint32_t i = 1; i < order->count; ++i) {
+        float rank = order->tasks[i]->rank;
+        least = rank < least ? rank : least;
+        most = rank > most ? rank : most;
+    }
+    for (uint32_t i = 0; i < order->count; ++i) {
+        float share = most > least ? (order->tasks[i]->rank - least) / (most - least) : 0;
+        order->tasks[i]->level = (uint8_t)(share * (FL_LEVELS - 1) + 0.5f);
+    }
+}
+
+/* The owner of the first tile that the task writes, under the static partition of its handle. */
+static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
+{
+    fl_scheduler *scheduler = graph->object.core->scheduler;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE) {
+            uint32_t tiles = graph->slots[access.slot]->tile_count;
+            return tiles > 1 ? scheduler->owner(scheduler, access.tile, tiles) + 1 : 0;
+        }
+    }
+    return 0;
+}
+
+static void place_tasks(filch_graph *graph, const fl_order *order)
+{
+    for (uint32_t i = 0; i < order->count; ++i) {
+        fl_task *task = order->tasks[i];
+        fl_store_relaxed(&task->pending, task->predecessors);
+        if (task->home == 0) {
+            task->home = owner_of(graph, task);
+        }
+    }
+}
+
+/* Roots by device, and within one by level, highest first: a counting sort on (device, level). */
+static filch_status list_roots(filch_graph *graph, const fl_order *order)
+{
+    fl_core *core = graph->object.core;
+    fl_scheduler *scheduler = core->scheduler;
+    uint32_t devices = scheduler->device_count;
+    size_t bins = (size_t)devices * FL_LEVELS;
+    uint32_t roots = 0;
+    for (uint32_t i = 0; i < order->count; ++i) {
+        roots += order->tasks[i]->predecessors == 0;
+    }
+    uint32_t *starts = fl_alloc_zeroed(&core->memory, (bins + 1) * sizeof *starts);
+    graph->roots = fl_alloc(&core->memory, (roots != 0 ? roots : 1) * sizeof *graph->roots);
+    graph->root_begin = fl_alloc(&core->memory, (devices + 1) * sizeof *graph->root_begin);
+    graph->root_count = roots;
+    if (starts == NULL || graph->roots == NULL || graph->root_begin == NULL) {
+        fl_free(&core->memory, starts, (bins + 1) * sizeof *starts);
+        fl_free(&core->memory, graph->roots, (roots != 0 ? roots : 1) * sizeof *graph->roots);
+        fl_free(&core->memory, graph->root_begin, (devices + 1) * sizeof *graph->root_begin);
+        graph->roots = NULL;
+        graph->root_begin = NULL;
+        return FILCH_OUT_OF_MEMORY;
+    }
+    /* Roots that no handle or caller places are cut over the devices by their position. */
+    uint32_t position = 0;
+    for (uint32_t i = 0; i < order->count; ++i) {
+        fl_task *task = order->tasks[i];
+        if (task->predecessors == 0) {
+            if (task->home == 0) {
+                task->home = scheduler->owner(scheduler, position, roots) + 1;
+            }
+            ++position;
+            ++starts[(size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - task->level) + 1];
+        }
+    }
+    for (size_t bin = 0; bin < bins; ++bin) {
+        starts[bin + 1] += starts[bin];
+    }
+    for (uint32_t d = 0; d <= devices; ++d) {
+        graph->root_begin[d] = starts[(size_t)d * FL_LEVELS];
+    }
+    for (uint32_t i = 0; i < order->count; ++i) {
+        fl_task *task = order->tasks[i];
+        if (task->predecessors == 0) {
+            size_t bin =
+                (size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
+            graph->roots[starts[bin]++] = task;
+        }
+    }
+    fl_free(&core->memory, starts, (bins + 1) * sizeof *starts);
+    return FILCH_OK;
+}
+
+filch_status fl_graph_seal_locked(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
+    fl_order order = {.tasks = fl_alloc(&core->memory, bytes)};
+    filch_status status = order.tasks != NULL ? fl_job_reserve(core) : FILCH_OUT_OF_MEMORY;
+    if (status != FILCH_OK) {
+        goto out;
+    }
+    if (graph->has_edges_back) {
+        collect_topological_order(graph, &order);
+        if (order.count != graph->task_count) {
+            fl_free(&core->memory, order.tasks, bytes);
+            return report_cycle(graph);
+        }
+    } else {
+        collect_insertion_order(graph, &order);
+    }
+    if (order.count != 0) {
+        if (graph->priorities == FILCH_PRIORITIES_RANK) {
+            rank_tasks(graph, &order);
+        } else {
+            spread_priorities(&order);
+        }
+        place_tasks(graph, &order);
+    }
+    status = list_roots(graph, &order);
+    if (status == FILCH_OK) {
+        fl_infer_drop(graph);
+        graph->state = FL_GRAPH_SEALED;
+    }
+out:
+    fl_free(&core->memory, order.tasks, bytes);
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(core, status, "filch_graph_seal", graph->label,
+                                             "no memory to seal %u tasks", graph->task_count);
+}

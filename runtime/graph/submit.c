@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges by hand, sealing, submitting, closing and destroying graphs; adding to open ones. */
+#include <string.h>
+
+#include "graph/job.h"
+
+/* A task of the graph by its public name, or null. */
+static fl_task *find_task(const filch_graph *graph, filch_task name)
+{
+    uintptr_t at = (uintptr_t)name;
+    for (const fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        uintptr_t first = (uintptr_t)&slab->tasks[0];
+        if (at >= first && at < (uintptr_t)&slab->tasks[slab->used] &&
+            (at - first) % sizeof(fl_task) == 0) {
+            return (fl_task *)at;
+        }
+    }
+    return NULL;
+}
+
+static filch_status edge_locked(filch_graph *graph, filch_task before, filch_task after)
+{
+    fl_core *core = graph->object.core;
+    if (graph->kind != FILCH_GRAPH_CLOSED || graph->state != FL_GRAPH_BUILDING) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_edge", graph->label, "%s",
+                            graph->kind != FILCH_GRAPH_CLOSED ? "the graph is open"
+                                                              : "the graph is sealed");
+    }
+    fl_task *from = find_task(graph, before);
+    fl_task *to = find_task(graph, after);
+    if (from == NULL || to == NULL || from == to) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_edge", graph->label, "%s",
+                            from == NULL ? "'before' is not a task of this graph"
+                            : to == NULL ? "'after' is not a task of this graph"
+                                         : "a task cannot wait for itself");
+    }
+    fl_more *block = NULL;
+    if (fl_edge_needs_block(from)) {
+        block = fl_arena_alloc(&graph->arena, sizeof *block);
+        if (block == NULL) {
+            return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_edge", graph->label,
+                                "no memory for an edge");
+        }
+        block->next = NULL;
+    }
+    fl_edge_add(graph, (fl_pred){from, 0}, to, &block);
+    fl_arena_free(&graph->arena, block, sizeof *block);
+    graph->has_edges_back = graph->has_edges_back || from->order > to->order;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task after)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = edge_locked(graph, before, after);
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}
+
+static filch_status seal_if_needed(filch_graph *graph, const char *call)
+{
+    fl_core *core = graph->object.core;
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, call, graph->label, "the graph is open");
+    }
+    if (graph->state == FL_GRAPH_CYCLIC) {
+        return fl_core_fail(core, FILCH_CYCLE, call, graph->label,
+                            "sealing found a cycle earlier; the graph can only be destroyed");
+    }
+    return graph->state == FL_GRAPH_SEALED ? FILCH_OK : fl_graph_seal_locked(graph);
+}
+
+filch_status filch_graph_seal(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = seal_if_needed(graph, "filch_graph_seal");
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}
+
+/* Under graph->lock: the graph's next job, ready to be submitted. */
+static filch_status make_job(filch_graph *graph, const filch_submit *submit, filch_job **made)
+{
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_busy = graph->job != NULL;
+    fl_mutex_unlock(&core->lock);
+    if (is_busy) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_graph_submit", graph->label,
+                            "the graph's previous job still runs");
+    }
+    filch_job *job = fl_job_new(core, submit);
+    if (job == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_submit", graph->label,
+                            "no memory for a job");
+    }
+    if (job->label[0] == '\0') {
+        memcpy(job->label, graph->label, sizeof job->label);
+    }
+    job->graph = graph;
+    job->is_open = graph->kind == FILCH_GRAPH_OPEN;
+    fl_store_relaxed(&job->total, job->is_open ? 0 : graph->task_count);
+    /* One more than the tasks: taken back when the submission is over (closed) or the graph is closed
+     * (open), so that the job cannot complete before. */
+    fl_store_relaxed(&job->remaining, 1 + (job->is_open ? 0 : (int64_t)graph->task_count));
+    fl_mutex_lock(&core->lock);
+    graph->job = job;
+    fl_mutex_unlock(&core->lock);
+    *made = job;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, filch_job **job)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    status = fl_submit_check(core, submit, "filch_graph_submit");
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_job *made = NULL;
+    fl_mutex_lock(&graph->lock);
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        status = seal_if_needed(graph, "filch_graph_submit");
+    } else if (graph->state != FL_GRAPH_BUILDING) {
+        status = fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_submit", graph->label,
+                              "an open graph is submitted once");
+    }
+    if (status == FILCH_OK) {
+        status = make_job(graph, submit, &made);
+    }
+    if (status == FILCH_OK && graph->kind == FILCH_GRAPH_OPEN) {
+        graph->state = FL_GRAPH_RUNNING;
+    }
+    fl_mutex_unlock(&graph->lock);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    bool is_open = made->is_open;
+    if (job != NULL) {
+        *job = made;
+    }
+    fl_job_submit(made);
+    if (job == NULL) {
+        filch_job_release(made);
+    }
+    if (!is_open) {
+        fl_job_retired(made, 1);
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_graph_close(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&graph->lock);
+    const char *wrong = graph->kind == FILCH_GRAPH_CLOSED      ? "the graph is not open"
+                        : graph->state == FL_GRAPH_BUILDING    ? "the graph was not submitted"
+                        : graph->state != FL_GRAPH_RUNNING     ? "the graph is closed already"
+                                                               : NULL;
+    if (wrong == NULL) {
+        graph->state = FL_GRAPH_ENDED;
+    }
+    filch_job *job = graph->job; /* set, and stays while the bias below is held */
+    fl_mutex_unlock(&graph->lock);
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_close", graph->label, "%s",
+                            wrong);
+    }
+    fl_job_retired(job, 1);
+    return FILCH_OK;
+}
+
+filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+{
+    fl_core *core = graph->object.core;
+    filch_job *job = graph->job;
+    if (fl_load_relaxed(&job->cancelled) != 0) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
+                            "the open graph's job was cancelled");
+    }
+    filch_status status = fl_graph_add_locked(graph, desc, added);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_task *task = *added;
+    fl_add_relaxed(&job->total, 1);
+    /* Relaxed: the bias of the open graph keeps the count above zero until it is closed. */
+    fl_add_relaxed(&job->remaining, 1);
+    /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
+    if (fl_sub_acq_rel(&task->pending, 1) == 1) {
+        core->scheduler->task_ready(core->scheduler, task);
+    }
+    return FILCH_OK;
+}
+
+bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
+{
+    if (graph->kind != FILCH_GRAPH_OPEN) {
+        return true;
+    }
+    fl_core *core = graph->object.core;
+    fl_task *gate = fl_graph_task_new(graph);
+    if (gate == NULL) {
+        return false;
+    }
+    gate->is_gate = 1;
+    slot->gate_epoch = fl_word_epoch(fl_load_relaxed(&gate->word));
+    slot->use.job = graph->job;
+    slot->use.writes = true; /* what the graph will do with the handle is not known */
+    fl_mutex_lock(&core->lock);
+    bool is_granted = fl_use_enqueue(&slot->use);
+    if (!is_granted) {
+        slot->gate = gate;
+        fl_add_relaxed(&graph->job->remaining, 1);
+    }
+    fl_mutex_unlock(&core->lock);
+    if (is_granted) {
+        fl_store_relaxed(&gate->pending, 0);
+        fl_open_recycle(gate);
+    }
+    return true;
+}
+
+static void free_graph(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    const fl_memory *memory = &core->memory;
+    fl_infer_drop(graph);
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        fl_sub_relaxed(&graph->slots[i]->use.data->graphs, 1);
+    }
+    fl_free(memory, graph->slots, graph->slot_capacity * sizeof *graph->slots);
+    fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *graph->slot_table);
+    if (graph->roots != NULL) {
+        size_t room = graph->root_count != 0 ? graph->root_count : 1;
+        fl_free(memory, graph->roots, room * sizeof *graph->roots);
+        fl_free(memory, graph->root_begin,
+                (core->scheduler->device_count + 1) * sizeof *graph->root_begin);
+    }
+    fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
+    fl_arena_fini(&graph->arena);
+    fl_store_give(core->store, graph->slabs);
+    fl_mutex_fini(&graph->lock);
+}
+
+void fl_graph_free(filch_graph *graph)
+{
+    free_graph(graph);
+    fl_object_delete(graph);
+}
+
+filch_status filch_graph_destroy(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_busy = graph->job != NULL;
+    fl_mutex_unlock(&core->lock);
+    if (is_busy) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_graph_destroy", graph->label,
+                            "the graph's job still runs");
+    }
+    fl_graph_free(graph);
+    return FILCH_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task, its state word, and the rules of ownership.
+ *
+ * Hints. Deques and mailboxes hold hints {task, epoch}. A hint gives nobody a task: it is claimed
+ * by one compare-and-swap on the task's word. Task memory is type-stable while the runtime lives (it only
+ * moves between graphs through the store), so a stale hint can always be read; its epoch is older
+ * than the task's, and the claim fails.
+ *
+ * The word. {epoch : 32 | bits : 32}. Claiming a task of a closed graph moves it to the next epoch
+ * at once, which is also all the resetting that the next run of the graph needs, together with
+ * `pending`, which the claimer sets back. A task of an open graph stays in its epoch until it retires,
+ * because tasks being added must tell whether it still runs. */
+#ifndef FL_GRAPH_TASK_H
+#define FL_GRAPH_TASK_H
+
+#include "base/atomic.h"
+#include "graph/codelet.h"
+#include "memory/data.h"
+#include "sched/inbox.h"
+
+#define FL_TASK_SUCCESSORS 3
+#define FL_MORE_SUCCESSORS 14
+#define FL_LEVELS 8
+
+enum {
+    FL_TASK_POISONED = 1u << 0, /* a predecessor failed or was skipped: do not run */
+    FL_TASK_CLAIMED = 1u << 1,  /* open graphs: somebody runs it */
+    FL_TASK_LOCKED = 1u << 2,   /* open graphs: its successors are being added to or released */
+    FL_TASK_OPEN = 1u << 3      /* of an open graph */
+};
+
+typedef struct fl_task fl_task;
+struct filch_graph;
+
+/* Successors beyond the first few, in a chain. */
+typedef struct fl_more {
+    struct fl_more *next;
+    uint64_t count;
+    fl_task *tasks[FL_MORE_SUCCESSORS];
+} fl_more;
+
+/* One access, resolved: tile of the graph's handle. mode FILCH_SCRATCH: tile = bytes / 64, rounded up. */
+typedef struct fl_task_access {
+    uint32_t slot : 28; /* in graph->uses */
+    uint32_t mode : 4;  /* filch_access_mode */
+    uint32_t tile;
+} fl_task_access;
+
+struct fl_task {
+    /* What running and retiring an empty task touches: one cache line. */
+    _Alignas(128) _Atomic uint64_t word;
+    _Atomic uint32_t pending; /* predecessors that have not retired in this run */
+    uint32_t predecessors;    /* what pending is set back to */
+    const filch_codelet *codelet;
+    struct filch_graph *graph;
+    fl_task *successors[FL_TASK_SUCCESSORS];
+    uint32_t successor_count;
+    uint8_t level;        /* 0 … FL_LEVELS - 1, higher first */
+    uint8_t access_count;
+    uint8_t is_gate;      /* runs nothing: stands for an earlier job's use of a handle */
+    uint8_t unused;
+    /* The rest. */
+    fl_more *more;        /* successors from FL_TASK_SUCCESSORS on; newest block first */
+    void *args;
+    fl_task_access *accesses;
+    const char *label;
+    fl_link link;         /* in an inbox, a free list or a list of retired tasks; one at a time */
+    float work;           /* declared units */
+    float rank;           /* longest path to an exit; user's priority in a caller-ordered graph */
+    uint32_t home;        /* preferred device + 1, or 0 */
+    uint32_t order;       /* position in the graph, from 0 */
+};
+
+_Static_assert(sizeof(fl_task) == 128, "two cache lines a task");
+_Static_assert(offsetof(fl_task, more) == 64, "the hot half is one cache line");
+_Static_assert(sizeof(fl_task_access) == 8, "an access is one word");
+
+static inline uint32_t fl_word_epoch(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static inline uint64_t fl_word_next_epoch(uint64_t word)
+{
+    return ((word >> 32) + 1) << 32;
+}
+
+/* {task, epoch} in one word: tasks are 128-byte aligned and user addresses have at most 48 bits (the
+ * store refuses others), which leaves 23 bits for the epoch. */
+#define FL_HINT_EPOCH_BITS 23
+#define FL_HINT_EPOCH_MASK ((1u << FL_HINT_EPOCH_BITS) - 1)
+
+static inline uint64_t fl_hint_make(const fl_task *task, uint64_t word)
+{
+    return ((uint64_t)(uintptr_t)task >> 7 << FL_HINT_EPOCH_BITS) |
+           (fl_word_epoch(word) & FL_HINT_EPOCH_MASK);
+}
+
+static inline fl_task *fl_hint_task(uint64_t hint)
+{
+    return (fl_task *)(uintptr_t)(hint >> FL_HINT_EPOCH_BITS << 7);
+}
+
+/* Claims the task of a hint: true when the caller now owns it, *poisoned telling whether to skip it.
+ * Lock-free; any thread. Nothing but word and pending is read before the claim succeeds, since a
+ * stale hint's task may be being rebuilt for another graph.
+ *
+ * Aliased epochs (exactly 2^23 runs after the hint was made) are harmless: a task is claimed only
+ * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. */
+static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisoned)
+{
+    fl_task *task = fl_hint_task(hint);
+    /* Acquire, here and in the swap: what the releaser of the task wrote is seen by its runner. */
+    uint64_t word = fl_load_acquire(&task->word);
+    do {
+        if ((fl_word_epoch(word) & FL_HINT_EPOCH_MASK) != (uint32_t)(hint & FL_HINT_EPOCH_MASK) ||
+            (word & FL_TASK_CLAIMED) != 0 || fl_load_relaxed(&task->pending) != 0) {
+            return false;
+        }
+    } while (!fl_cas_weak_acq_rel(&task->word, &word,
+                                  (word & FL_TASK_OPEN) != 0 ? word | FL_TASK_CLAIMED
+                                                             : fl_word_next_epoch(word)));
+    *claimed = task;
+    *poisoned = (word & FL_TASK_POISONED) != 0;
+    return true;
+}
+
+/* The same for a ready task to which no hint was ever given: the caller is its only finder. */
+static inline bool fl_task_own(fl_task *task)
+{
+    /* Relaxed: the caller released the task itself, or got it from a span by an acquire. An adder of an
+     * open graph may hold the lock bit, so that word is changed by a read-modify-write. */
+    uint64_t word = fl_load_relaxed(&task->word);
+    if ((word & FL_TASK_OPEN) != 0) {
+        word = fl_or_relaxed(&task->word, FL_TASK_CLAIMED);
+    } else {
+        fl_store_relaxed(&task->word, fl_word_next_epoch(word));
+    }
+    return (word & FL_TASK_POISONED) != 0;
+}
+
+#endif
