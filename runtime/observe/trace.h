@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ring of events per worker. One writer (the worker); read only while no job runs. */
+#ifndef FL_OBSERVE_TRACE_H
+#define FL_OBSERVE_TRACE_H
+
+#include "base/core.h"
+
+typedef enum fl_trace_kind { FL_TRACE_TILE, FL_TRACE_THEFT, FL_TRACE_WAIT } fl_trace_kind;
+
+typedef struct fl_trace_event {
+    uint64_t start, end;  /* ns */
+    const char *name;     /* of a codelet: lives as long as the runtime */
+    uint64_t first, last; /* task's order in first, or items; theft: how many in first */
+    uint32_t other;       /* theft: the victim */
+    uint16_t kind;
+    uint16_t is_chunk;
+} fl_trace_event;
+
+typedef struct fl_trace_ring {
+    size_t bytes;
+    uint64_t capacity;
+    uint64_t next; /* events ever written */
+    fl_trace_event events[];
+} fl_trace_ring;
+
+fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity);
+void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring);
+
+static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
+{
+    ring->events[ring->next++ % ring->capacity] = event;
+}
+
+/* Who is who in the file. */
+typedef struct fl_trace_lane {
+    const char *device;
+    const fl_trace_ring *ring; /* null: recorded nothing */
+} fl_trace_lane;
+
+/* Writes the lanes as Chrome/Perfetto JSON. FILCH_IO leaves no file. */
+filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
+                            fl_core *core);
+
+#endif

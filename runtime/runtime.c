@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns every part of a runtime, and makes the public calls that need several of them. */
+#include "runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CREATE "filch_runtime_create"
+
+uint32_t filch_version(void)
+{
+    return 100; /* 0.1.0 */
+}
+
+static void *caller_alloc(size_t size, size_t align, void *user)
+{
+    const filch_allocator *allocator = user;
+    return allocator->alloc(size, align, allocator->user);
+}
+
+static void caller_free(void *pointer, size_t size, size_t align, void *user)
+{
+    const filch_allocator *allocator = user;
+    allocator->free(pointer, size, align, allocator->user);
+}
+
+static filch_status refuse(filch_error *error, filch_status status, const char *text)
+{
+    return fl_error_fill(error, (fl_fault){.status = status, .call = CREATE}, "%s", text);
+}
+
+static filch_status check_config(const filch_config *config, filch_runtime **runtime,
+                                 filch_error *error)
+{
+    const char *wrong =
+        runtime == NULL                          ? "there is nowhere to put the runtime"
+        : config->size < sizeof *config          ? "the configuration's size is not set"
+        : config->reserved != 0                  ? "reserved is not 0"
+        : config->trace > 1                      ? "trace is neither 0 nor 1"
+        : (unsigned)config->policy > FILCH_POLICY_STATIC             ? "unknown policy"
+        : (unsigned)config->drive > FILCH_DRIVE_POLL                 ? "unknown drive"
+        : (unsigned)config->log_level > FILCH_LOG_DEBUG              ? "unknown log level"
+        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM  ? "unknown allocator kind"
+        : (config->scores == NULL) != (config->score_count == 0)     ? "scores and score_count "
+                                                                       "contradict each other"
+        : config->allocator != NULL &&
+                (config->allocator->alloc == NULL || config->allocator->free == NULL)
+            ? "the allocator lacks a function"
+            : NULL;
+    return wrong == NULL ? FILCH_OK : refuse(error, FILCH_INVALID_ARGUMENT, wrong);
+}
+
+static filch_status choose_memory(const filch_config *config, const fl_settings *settings,
+                                  filch_allocator *allocator, fl_memory *memory,
+                                  filch_error *error)
+{
+    if (config->allocator != NULL) {
+        *allocator = *config->allocator;
+        *memory = (fl_memory){caller_alloc, caller_free, allocator, "caller"};
+        return FILCH_OK;
+    }
+    int64_t kind = config->allocator_kind != 0 ? (int64_t)config->allocator_kind
+                                               : settings->allocator;
+    *memory = kind == FILCH_ALLOCATOR_SYSTEM ? fl_memory_system() : fl_memory_default();
+    if (kind == FILCH_ALLOCATOR_JEMALLOC && strcmp(memory->name, "jemalloc") != 0) {
+        return refuse(error, FILCH_UNSUPPORTED, "this build of filch has no jemalloc");
+    }
+    return FILCH_OK;
+}
+
+static filch_drive choose_drive(const filch_runtime *rt, const filch_config *config)
+{
+    filch_drive drive = config->drive != FILCH_DRIVE_DEFAULT
+                            ? config->drive
+                            : (filch_drive)rt->core.settings.drive;
+    if (drive == FILCH_DRIVE_DEFAULT) {
+        /* The virtual clock has no threads: whoever waits drives it. */
+        drive = rt->pool.is_virtual ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
+    }
+    return drive;
+}
+
+static filch_status start_trace(filch_runtime *rt)
+{
+    const fl_memory *memory = &rt->core.memory;
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        fl_worker *w = &rt->sched.workers[i];
+        if (rt->rings[i] == NULL) {
+            rt->rings[i] =
+                fl_trace_ring_new(memory, (uint64_t)rt->core.settings.trace_events);
+            if (rt->rings[i] == NULL) {
+                return FILCH_OUT_OF_MEMORY;
+            }
+        }
+        fl_store_release(&w->trace, rt->rings[i]);
+    }
+    return FILCH_OK;
+}
+
+/* Everything above the core; on failure nothing of it is left. */
+static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
+{
+    fl_core *core = &rt->core;
+    fl_discovery how = {&core->memory, &core->log, error};
+    const char *spec = config->devices != NULL ? config->devices : core->settings.devices;
+    filch_status status = fl_store_init(&rt->store, &core->memory);
+    if (status != FILCH_OK) {
+        return refuse(error, status, "the task store has no lock");
+    }
+    core->store = &rt->store;
+    core->jobs = &rt->jobs;
+    status = fl_pool_open(&rt->pool, spec, &how);
+    if (status != FILCH_OK) {
+        goto store;
+    }
+    fl_clock_init(&core->clock, rt->pool.is_virtual);
+    filch_drive drive = choose_drive(rt, config);
+    filch_policy policy =
+        config->policy != 0 ? config->policy : (filch_policy)core->settings.policy;
+    if (rt->pool.count > FL_MOST_DEVICES ||
+        (config->scores != NULL && config->score_count != rt->pool.count)) {
+        status = fl_error_fill(error, (fl_fault){.status = FILCH_INVALID_ARGUMENT, .call = CREATE},
+                               "%zu devices, but %zu scores were given (devices: at most %d)",
+                               rt->pool.count, config->score_count, FL_MOST_DEVICES);
+        goto pool;
+    }
+    if (rt->pool.is_virtual && drive == FILCH_DRIVE_THREADS) {
+        status = refuse(error, FILCH_UNSUPPORTED, "simulated devices have no threads");
+        goto pool;
+    }
+    rt->rings = fl_alloc_zeroed(&core->memory, rt->pool.count * sizeof *rt->rings);
+    if (rt->rings == NULL) {
+        status = refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the trace");
+        goto pool;
+    }
+    status = fl_sched_init(&rt->sched, core, &rt->pool, config->scores, policy, drive, error);
+    if (status != FILCH_OK) {
+        goto rings;
+    }
+    if (config->trace == 1 || core->settings.trace == 1) {
+        status = start_trace(rt);
+        if (status != FILCH_OK) {
+            refuse(error, status, "no memory for the trace");
+            goto sched;
+        }
+    }
+    return FILCH_OK;
+sched:
+    fl_sched_fini(&rt->sched);
+    for (uint32_t i = 0; i < rt->pool.count; ++i) {
+        fl_trace_ring_free(&core->memory, rt->rings[i]);
+    }
+rings:
+    fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+pool:
+    fl_pool_close(&rt->pool, &core->memory);
+store:
+    fl_store_fini(&rt->store);
+    return status;
+}
+
+filch_status filch_runtime_create(const filch_config *config, filch_error *error,
+                                  filch_runtime **runtime)
+{
+    const filch_config defaults = FILCH_CONFIG_INIT;
+    config = config != NULL ? config : &defaults;
+    fl_settings settings;
+    fl_log log = {config->log, config->log_user, config->log_level};
+    fl_memory memory;
+    filch_allocator allocator = {0};
+    filch_status status = check_config(config, runtime, error);
+    status = status == FILCH_OK ? fl_settings_read(&settings, &log, error) : status;
+    status = status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error)
+                                : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_runtime *rt = fl_alloc_aligned(&memory, sizeof *rt, _Alignof(filch_runtime));
+    if (rt == NULL) {
+        return refuse(error, FILCH_OUT_OF_MEMORY, "no memory for a runtime");
+    }
+    memset(rt, 0, sizeof *rt);
+    rt->allocator = allocator;
+    if (memory.user == &allocator) {
+        memory.user = &rt->allocator;
+    }
+    rt->core.settings = settings;
+    if (config->seed != 0) {
+        rt->core.settings.seed = (int64_t)config->seed;
+    }
+    rt->core.log = fl_settings_log(&settings, &log);
+    status = fl_core_init(&rt->core, &memory, error);
+    if (status == FILCH_OK) {
+        status = build(rt, config, error);
+        if (status == FILCH_OK) {
+            *runtime = rt;
+            return FILCH_OK;
+        }
+        fl_core_fini(&rt->core);
+    }
+    fl_free_aligned(&memory, rt, sizeof *rt, _Alignof(filch_runtime));
+    return status;
+}
+
+/* Frees an idle runtime. */
+static void tear_down(filch_runtime *rt)
+{
+    fl_core *core = &rt->core;
+    fl_sched_fini(&rt->sched);
+    for (fl_object *object = core->objects; object != NULL;) {
+        fl_object *next = object->next;
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_GRAPH) {
+            fl_graph_free((filch_graph *)(void *)object);
+        }
+        object = next;
+    }
+    fl_jobs_fini(core);
+    for (uint32_t i = 0; i < rt->pool.count; ++i) {
+        fl_trace_ring_free(&core->memory, rt->rings[i]);
+    }
+    fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+    fl_pool_close(&rt->pool, &core->memory);
+    fl_store_fini(&rt->store);
+    filch_allocator allocator = rt->allocator;
+    fl_memory inner = core->inner;
+    fl_core_fini(core);
+    if (inner.user == &rt->allocator) {
+        inner.user = &allocator;
+    }
+    fl_free_aligned(&inner, rt, sizeof *rt, _Alignof(filch_runtime));
+}
+
+static filch_status check_outside(filch_runtime *rt, const char *call)
+{
+    if (fl_sched_self(&rt->sched) != NULL) {
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, NULL,
+                            "called from one of the runtime's tasks or callbacks");
+    }
+    return FILCH_OK;
+}
+
+static bool is_idle(const filch_runtime *rt)
+{
+    return fl_load_acquire(&rt->jobs.running) == 0; /* acquire: what the jobs did is over */
+}
+
+filch_status filch_runtime_drain(filch_runtime *rt, double seconds)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    status = status == FILCH_OK ? check_outside(rt, "filch_runtime_drain") : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    return fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, seconds);
+}
+
+filch_status filch_runtime_destroy(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    status = status == FILCH_OK ? check_outside(rt, "filch_runtime_destroy") : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (!is_idle(rt)) {
+        return fl_core_fail(&rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL,
+                            "%llu jobs still run",
+                            (unsigned long long)fl_load_relaxed(&rt->jobs.running));
+    }
+    tear_down(rt);
+    return FILCH_OK;
+}
+
+filch_status filch_runtime_abort(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    status = status == FILCH_OK ? check_outside(rt, "filch_runtime_abort") : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    do {
+        fl_jobs_cancel(&rt->core); /* again and again: callbacks may submit more */
+    } while (fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, 0.01) != FILCH_OK);
+    tear_down(rt);
+    return FILCH_OK;
+}
+
+filch_status filch_poll(filch_runtime *rt, double seconds, uint32_t *worked)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (rt->sched.drive != FILCH_DRIVE_POLL || rt->pool.is_virtual ||
+        fl_sched_self(&rt->sched) != NULL) {
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_poll", NULL, "%s",
+                            rt->pool.is_virtual ? "a virtual clock is driven by filch_job_wait"
+                            : rt->sched.drive != FILCH_DRIVE_POLL
+                                ? "the runtime has threads of its own"
+                                : "called from one of the runtime's tasks or callbacks");
+    }
+    uint64_t span = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
+    uint64_t start = span == 0 ? 0 : fl_time_now();
+    bool any;
+    fl_drive_poll(&rt->sched, span > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + span, &any);
+    if (worked != NULL) {
+        *worked = any;
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_runtime_error(filch_runtime *rt, filch_error *error)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    return error == NULL || error->size == 0 ? FILCH_INVALID_ARGUMENT
+                                             : fl_error_fetch(&rt->core.errors, error);
+}
+
+filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (usage == NULL || usage->size < sizeof *usage) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_runtime_usage", NULL,
+                            "the result is null or its size is not set");
+    }
+    usage->host_bytes = fl_load_relaxed(&rt->core.host_bytes);
+    usage->jobs_running = fl_load_relaxed(&rt->jobs.running);
+    usage->task_bytes = fl_load_relaxed(&rt->store.bytes);
+    return FILCH_OK;
+}
+
+filch_status filch_trace_start(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&rt->core.lock);
+    status = start_trace(rt);
+    fl_mutex_unlock(&rt->core.lock);
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(&rt->core, status, "filch_trace_start", NULL,
+                                             "no memory for the trace");
+}
+
+filch_status filch_trace_stop(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    for (uint32_t i = 0; status == FILCH_OK && i < rt->sched.count; ++i) {
+        fl_store_release(&rt->sched.workers[i].trace, NULL);
+    }
+    return status;
+}
+
+filch_status filch_trace_write(filch_runtime *rt, const char *path)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = &rt->core;
+    if (path == NULL || !is_idle(rt) || rt->rings[0] == NULL) {
+        filch_status wrong = path == NULL   ? FILCH_INVALID_ARGUMENT
+                             : !is_idle(rt) ? FILCH_BUSY
+                                            : FILCH_WRONG_STATE;
+        return fl_core_fail(core, wrong, "filch_trace_write", NULL, "%s",
+                            path == NULL   ? "the path is null"
+                            : !is_idle(rt) ? "a job runs"
+                                           : "nothing was ever recorded");
+    }
+    size_t bytes = rt->sched.count * sizeof(fl_trace_lane);
+    fl_trace_lane *lanes = fl_alloc(&core->memory, bytes);
+    if (lanes == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_trace_write", NULL, "no memory");
+    }
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        lanes[i] = (fl_trace_lane){rt->pool.devices[i].info.name, rt->rings[i]};
+    }
+    status = fl_trace_write(path, lanes, rt->sched.count, core);
+    fl_free(&core->memory, lanes, bytes);
+    return status;
+}
+
+/* --- Devices --- */
+
+static filch_status check_device_call(filch_runtime *rt, const void *result, const char *call)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status == FILCH_OK && result == NULL) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, call, NULL, "the result is null");
+    }
+    return status;
+}
+
+uint32_t filch_device_count(filch_runtime *rt)
+{
+    return fl_object_check(rt, FL_MAGIC_RUNTIME) == FILCH_OK ? (uint32_t)rt->pool.count : 0;
+}
+
+filch_status filch_device_at(filch_runtime *rt, uint32_t index, filch_device_info *info)
+{
+    filch_status status = check_device_call(rt, info, "filch_device_at");
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (index >= rt->pool.count || info->size < sizeof *info) {
+        return fl_core_fail(&rt->core,
+                            index >= rt->pool.count ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
+                            "filch_device_at", NULL, "index %u of %zu devices, size %zu", index,
+                            rt->pool.count, info->size);
+    }
+    return fl_pool_info(&rt->pool, index, info);
+}
+
+filch_status filch_device_by_ordinal(filch_runtime *rt, filch_backend backend, uint32_t ordinal,
+                                     uint32_t *index)
+{
+    filch_status status = check_device_call(rt, index, "filch_device_by_ordinal");
+    if (status == FILCH_OK) {
+        status = fl_pool_by_ordinal(&rt->pool, backend, ordinal, index);
+        if (status != FILCH_OK) {
+            fl_core_fail(&rt->core, status, "filch_device_by_ordinal", NULL,
+                         "backend %d has no device with ordinal %u here", (int)backend, ordinal);
+        }
+    }
+    return status;
+}
+
+filch_status filch_device_next(filch_runtime *rt, uint32_t *index)
+{
+    filch_status status = check_device_call(rt, index, "filch_device_next");
+    if (status == FILCH_OK) {
+        *index = fl_pool_next(&rt->pool);
+    }
+    return status;
+}
+
+filch_status filch_device_best_memory(filch_runtime *rt, uint32_t *index)
+{
+    filch_status status = check_device_call(rt, index, "filch_device_best_memory");
+    if (status == FILCH_OK) {
+        *index = fl_pool_best_memory(&rt->pool);
+    }
+    return status;
+}
+
+filch_status filch_device_best_score(filch_runtime *rt, uint32_t *index)
+{
+    filch_status status = check_device_call(rt, index, "filch_device_best_score");
+    if (status == FILCH_OK) {
+        *index = fl_pool_best_score(&rt->pool);
+    }
+    return status;
+}
+
+filch_status filch_device_choose(filch_runtime *rt, filch_device_rate_fn rate, void *user,
+                                 uint32_t *index)
+{
+    filch_status status = check_device_call(rt, index, "filch_device_choose");
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (rate == NULL) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_device_choose", NULL,
+                            "the rating function is null");
+    }
+    status = fl_pool_choose(&rt->pool, rate, user, index);
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(&rt->core, status, "filch_device_choose", NULL,
+                                             "every rating was NaN");
+}

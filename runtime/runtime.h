@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FL_RUNTIME_H
+#define FL_RUNTIME_H
+
+#include "device/pool.h"
+#include "filch/filch.h"
+#include "graph/graph.h"
+#include "graph/job.h"
+#include "sched/sched.h"
+
+struct filch_runtime {
+    fl_core core; /* first: a filch_runtime * is an fl_core * to the layers below */
+    filch_allocator allocator;
+    fl_store store;
+    fl_jobs jobs;
+    fl_pool pool;
+    fl_sched sched;
+    fl_trace_ring **rings; /* one a worker; null until tracing starts */
+};
+
+#endif

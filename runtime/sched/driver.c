@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, the virtual
+ * clock, or a tile that waits for other work. */
+#include "sched/sched.h"
+
+static bool is_stopping(const fl_sched *sched)
+{
+    return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
+}
+
+static void set_idle(fl_worker *w)
+{
+    /* Seq_cst, and a fence in announce: our announcement before the second look for work. */
+    fl_or_seq_cst(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
+    fl_event_announce(&w->event);
+}
+
+static void clear_idle(fl_worker *w)
+{
+    /* The bit is usually gone: its waker took it. */
+    fl_and_acq_rel(&w->sched->idle[w->index / 64], ~((uint64_t)1 << (w->index % 64)));
+}
+
+/* Steps, and runs what the step picked. False: nothing to do before w->wake_at. */
+static bool advance(fl_worker *w)
+{
+    fl_act act = fl_worker_step(w);
+    if (act == FL_ACT_RUN) {
+        fl_worker_run(w);
+    }
+    return act != FL_ACT_WAIT;
+}
+
+/* Spins a little, then sleeps until notified or wake_at, looking for work once in between. `goal`: what
+ * a nested wait is for, or null. */
+static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+{
+    fl_sched *sched = w->sched;
+    uint64_t spin = fl_time_now() + (uint64_t)(sched->core->settings.spin_us * 1000);
+    set_idle(w);
+    bool worked = advance(w);
+    while (!worked && !is_stopping(sched) && fl_time_now() < spin) {
+        for (int i = 0; i < 64; ++i) {
+            fl_relax();
+        }
+        if (fl_load_relaxed(&w->event.state) != 1) {
+            break; /* notified */
+        }
+    }
+    uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
+    uint64_t t = until == FL_TIME_NEVER ? 0 : fl_time_now();
+    if (worked || is_stopping(sched) || (goal != NULL && fl_goal_is_met(goal)) || until <= t) {
+        fl_event_cancel(&w->event);
+    } else {
+        fl_event_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
+    }
+    clear_idle(w);
+}
+
+int fl_drive_thread(void *arg)
+{
+    fl_worker *w = arg;
+    fl_sched *sched = w->sched;
+    fl_thread_name(w->device->info.name);
+    if (w->device->backend->bind != NULL) {
+        filch_status status = w->device->backend->bind(w->device);
+        if (status != FILCH_OK) {
+            fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
+                         "device %s: its thread could not be bound (%s)", w->device->info.name,
+                         filch_status_name(status));
+        }
+    }
+    if (fl_tss_set(sched->core->worker, w) != FILCH_OK) {
+        fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
+                     "device %s: tasks cannot wait for other work here", w->device->info.name);
+    }
+    while (!is_stopping(sched)) {
+        if (!advance(w)) {
+            rest(w, NULL, FL_TIME_NEVER);
+        }
+    }
+    return 0;
+}
+
+filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
+{
+    fl_sched *sched = w->sched;
+    filch_view views[FL_MOST_VIEWS];
+    fl_frame frame = {w->tile, w->frames};
+    filch_view *outer_views = w->views;
+    char *outer_scratch = w->scratch;
+    size_t outer_bytes = w->scratch_bytes;
+    w->frames = &frame;
+    w->has_tile = false;
+    w->views = views;
+    w->scratch = NULL;
+    w->scratch_bytes = 0;
+    filch_status status = FILCH_OK;
+    while (!fl_goal_is_met(&goal)) {
+        if (!advance(w)) {
+            if (fl_clock_now(&sched->core->clock) >= deadline) {
+                status = FILCH_TIMEOUT;
+                break;
+            }
+            rest(w, &goal, deadline);
+        }
+    }
+    /* What was picked last has been run, but not retired. */
+    while (w->has_tile) {
+        advance(w);
+    }
+    fl_worker_leave(w);
+    fl_free_aligned(&sched->core->memory, w->scratch, w->scratch_bytes, 64);
+    w->views = outer_views;
+    w->scratch = outer_scratch;
+    w->scratch_bytes = outer_bytes;
+    w->tile = frame.tile;
+    w->has_tile = true;
+    w->frames = frame.outer;
+    return status;
+}
+
+void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
+{
+    *worked = false;
+    bool any;
+    do {
+        any = false;
+        for (uint32_t i = 0; i < sched->count; ++i) {
+            fl_worker *w = &sched->workers[i];
+            uint32_t is_free = 0;
+            /* Acquire: what the thread that drove the worker before did with it. */
+            if (fl_load_relaxed(&w->held) != 0 || !fl_cas_acquire(&w->held, &is_free, 1)) {
+                continue;
+            }
+            if (fl_tss_set(sched->core->worker, w) == FILCH_OK) {
+                any = advance(w) || any;
+                fl_tss_set(sched->core->worker, NULL);
+            }
+            fl_store_release(&w->held, 0);
+        }
+        *worked = *worked || any;
+    } while (any && fl_time_now() < deadline);
+}
+
+/* One round over all workers at the present virtual time; false when none had anything to do.
+ * *next: the earliest time at which one wants to go on. */
+static bool round_virtual(fl_sched *sched, uint64_t *next)
+{
+    bool any = false;
+    *next = FL_TIME_NEVER;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        fl_worker *w = &sched->workers[i];
+        fl_tss_set(sched->core->worker, w);
+        if (fl_worker_step(w) == FL_ACT_MORE) {
+            any = true;
+        } else {
+            *next = w->wake_at < *next ? w->wake_at : *next;
+        }
+    }
+    fl_tss_set(sched->core->worker, NULL);
+    return any;
+}
+
+filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
+{
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&sched->drive_lock);
+    while (!fl_goal_is_met(&goal)) {
+        uint64_t next;
+        if (round_virtual(sched, &next)) {
+            continue;
+        }
+        if (fl_goal_is_met(&goal)) {
+            break;
+        }
+        if (next > deadline || next == FL_TIME_NEVER) {
+            /* Nothing will happen before the deadline, or ever without another call of the host's. */
+            fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
+            status = FILCH_TIMEOUT;
+            break;
+        }
+        fl_clock_advance(&sched->core->clock, next);
+    }
+    fl_mutex_unlock(&sched->drive_lock);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking from spans: the device's own share of each active job, in chunks that shrink with what is
+ * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+/* A chunk lasts at least this many dispatches … */
+#define FLOOR_DISPATCHES 20.0
+/* … and at most this part of what is left of the device's share. */
+#define PART_OF_REST 0.0025
+
+filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
+{
+    fl_sched *sched = w->sched;
+    /* Relaxed, acquire: the load that counts is the one after the hazard is visible. */
+    filch_job *job = fl_load_acquire(&sched->slots[slot]);
+    if (job == fl_load_relaxed(&w->hazard)) {
+        return job; /* already protected, or null */
+    }
+    while (job != NULL) {
+        /* Seq_cst: the hazard before the second look at the slot, against the emptying of the slot
+         * before the look at the hazards. */
+        fl_store_seq_cst(&w->hazard, job);
+        filch_job *again = fl_load_seq_cst(&sched->slots[slot]);
+        if (again == job) {
+            return job;
+        }
+        job = again;
+    }
+    return NULL;
+}
+
+void fl_worker_leave(fl_worker *w)
+{
+    /* Release: our reads of the job are over before it may be used again. */
+    if (fl_load_relaxed(&w->hazard) != NULL) {
+        fl_store_release(&w->hazard, NULL);
+    }
+}
+
+double fl_batch_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    const filch_codelet *codelet = fl_batch_codelet(job->batch);
+    filch_call call = {.team = 1, .device = w->index, .args = fl_batch_args(job->batch)};
+    fl_batch_range(job->batch, lo, hi, &call.lo, &call.hi);
+    double work = codelet->work != NULL ? codelet->work(&call) : (double)(call.hi - call.lo);
+    return work > 0 ? work : 0;
+}
+
+double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device)
+{
+    double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+    for (uint32_t other = 0; ns == 0 && other < sched->count; ++other) {
+        double theirs = fl_speed_get(fl_codelet_speed(codelet, other));
+        if (theirs > 0 && sched->scores[device] > 0) {
+            ns = theirs * sched->scores[other] / sched->scores[device];
+        }
+    }
+    return ns;
+}
+
+/* Grains for the next chunk of the device's share, of which rest grains from lo are left. */
+static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
+{
+    const filch_codelet *codelet = fl_batch_codelet(job->batch);
+    double ns = fl_speed_get(fl_codelet_speed(codelet, w->index));
+    if (ns == 0) {
+        return 1; /* a probe; the next one is sized by it */
+    }
+    double ns_left = fl_batch_work(w, job, lo, lo + rest) * ns;
+    double least = FLOOR_DISPATCHES * (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns
+                                                                           : 500);
+    double wanted = ns_left * PART_OF_REST;
+    wanted = wanted > least ? wanted : least;
+    if (ns_left <= wanted) {
+        return rest;
+    }
+    double grains = (double)rest * wanted / ns_left;
+    return grains >= (double)rest ? rest : grains < 1 ? 1 : (uint32_t)grains;
+}
+
+static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    fl_span *span = &fl_job_share(job, w->index)->span;
+    uint32_t lo, hi;
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    if (is_cancelled) {
+        if (!fl_span_drain(span, &lo, &hi)) {
+            return false;
+        }
+    } else {
+        uint32_t rest = fl_span_peek(span, &lo, &hi);
+        if (rest == 0 || !fl_span_take(span, chunk_size(w, job, lo, rest), &lo, &hi)) {
+            return false;
+        }
+    }
+    *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
+    return true;
+}
+
+static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    uint32_t lo, hi;
+    if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
+        return false;
+    }
+    tile->task = job->graph->roots[lo];
+    return true;
+}
+
+bool fl_pick_span(fl_worker *w, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            filch_job *job = fl_worker_visit(w, slot);
+            if (job != NULL &&
+                (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler: its workers, the table of active jobs, and who sleeps.
+ *
+ * Active jobs. Jobs whose devices take from spans (graphs with roots, batches) stand in a table of
+ * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE TPDS
+ * 15, 2004); a job object is used again only when no hazard names it. At the end of a step a hazard
+ * is null or names a job of which the worker holds a tile, so nobody waits longer than a step.
+ *
+ * Sleepers. A worker that finds nothing sets its bit in idle, looks once more, and sleeps on its
+ * event. Whoever makes work available makes a full fence and then wakes one whose bit is set. */
+#ifndef FL_SCHED_SCHED_H
+#define FL_SCHED_SCHED_H
+
+#include "device/pool.h"
+#include "graph/scheduler.h"
+#include "sched/worker.h"
+
+#define FL_ACTIVE_SLOTS 256
+#define FL_IDLE_WORDS 16 /* 1,024 devices */
+#define FL_MOST_DEVICES (FL_IDLE_WORDS * 64)
+
+struct fl_sched {
+    fl_scheduler scheduler; /* what the graph layer sees; first member */
+    fl_core *core;
+    fl_pool *pool;
+    double *scores;         /* one a device */
+    fl_worker *workers;
+    uint32_t count;
+    filch_policy policy;
+    filch_drive drive;
+    bool mails;             /* devices of different places: hints may exist twice */
+    fl_thread *threads;
+    uint32_t thread_count;
+    _Atomic uint32_t stopping;
+
+    fl_mutex slots_lock;
+    _Alignas(64) _Atomic uint64_t active[FL_ACTIVE_SLOTS / 64]; /* bits of slots in use */
+    _Atomic(filch_job *) slots[FL_ACTIVE_SLOTS];
+    filch_job *queue, *queue_last; /* jobs without a slot, under slots_lock */
+
+    _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
+
+    fl_mutex done_lock;     /* somebody waits for a job */
+    fl_cond done;
+    _Alignas(64) _Atomic uint32_t waiters;
+    fl_mutex drive_lock;    /* virtual clock: one thread drives at a time */
+};
+
+/* devices of pool; scores NULL: the devices' own. */
+filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const double *scores,
+                           filch_policy policy, filch_drive drive, filch_error *error);
+/* No job runs. Stops and joins the threads. */
+void fl_sched_fini(fl_sched *sched);
+
+/* Makes a full fence, then wakes up to count idle workers; for work that is already visible. */
+void fl_sched_wake(fl_sched *sched, uint32_t count);
+/* Wakes one particular worker if it sleeps. */
+void fl_sched_wake_worker(fl_sched *sched, uint32_t index);
+/* Whether some worker sleeps or is about to; only after a full fence is "no" reliable. */
+bool fl_sched_has_idle(const fl_sched *sched);
+/* The worker that the calling thread is, or null. */
+fl_worker *fl_sched_self(const fl_sched *sched);
+/* Puts a ready task where a device that can run it will find it; any thread. */
+void fl_sched_route(fl_sched *sched, fl_task *task);
+
+/* What somebody waits for: one job, or all of them. */
+typedef struct fl_goal {
+    const filch_job *job; /* null: until *running is 0 */
+    const _Atomic uint64_t *running;
+} fl_goal;
+
+static inline bool fl_goal_is_met(const fl_goal *goal)
+{
+    /* Acquire: whoever sees the end sees what the jobs did. */
+    return goal->job != NULL ? fl_load_acquire(&goal->job->result) != (int32_t)FILCH_NOT_READY
+                             : fl_load_acquire(goal->running) == 0;
+}
+
+/* Waits on a thread that is no worker, in the way that the drive asks for. */
+filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
+
+/* Drivers. */
+int fl_drive_thread(void *worker);
+/* Polls workers for at most until `deadline`; *worked: whether any tile ran. */
+void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);
+/* Runs the simulation until the goal is met. */
+filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline);
+/* A worker waits for a job from inside a tile: it runs other tiles meanwhile. */
+filch_status fl_drive_nested(fl_worker *worker, fl_goal goal, uint64_t deadline);
+
+#endif

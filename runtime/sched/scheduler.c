@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the graph layer asks for (graph/scheduler.h), and the scheduler's own beginning and end. */
+#include "sched/sched.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sched/partition.h"
+
+/* How long a polling waiter sleeps when there is nothing it could run. */
+#define POLL_NAP_NS 100000u
+
+static fl_sched *sched_of(fl_scheduler *self)
+{
+    return (fl_sched *)(void *)self;
+}
+
+static void speeds_init(fl_scheduler *self, filch_codelet *codelet)
+{
+    for (uint32_t device = 0; device < self->device_count; ++device) {
+        fl_speed_init(fl_codelet_speed(codelet, device));
+    }
+}
+
+/* Position on the line of scores; contiguous pieces as fl_partition's, without its exactness. */
+static uint32_t owner(fl_scheduler *self, uint64_t index, uint64_t count)
+{
+    const fl_sched *sched = sched_of(self);
+    double total = 0, sum = 0;
+    for (uint32_t device = 0; device < sched->count; ++device) {
+        total += sched->scores[device];
+    }
+    double at = ((double)index + 0.5) / (double)count * total;
+    for (uint32_t device = 0; device < sched->count; ++device) {
+        sum += sched->scores[device];
+        if (at < sum) {
+            return device;
+        }
+    }
+    return sched->count - 1;
+}
+
+static double estimate(fl_scheduler *self, const filch_codelet *codelet, double work)
+{
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t device = 0; device < self->device_count; ++device) {
+        double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+        sum += ns;
+        known += ns > 0;
+    }
+    return known != 0 ? work * sum / known : work;
+}
+
+/* --- Active jobs --- */
+
+static void job_reset(fl_scheduler *self, filch_job *job)
+{
+    memset(job->shares, 0, self->share_bytes);
+    (void)self;
+}
+
+/* Fills the spans, then the slot: whoever sees the slot sees the spans. */
+static void fill_spans(fl_sched *sched, filch_job *job)
+{
+    if (job->batch == NULL) {
+        for (uint32_t d = 0; d < sched->count; ++d) {
+            fl_span_set(&fl_job_share(job, d)->span, job->graph->root_begin[d],
+                        job->graph->root_begin[d + 1]);
+        }
+        return;
+    }
+    uint32_t grains = fl_batch_grains(job->batch);
+    fl_part parts[FL_MOST_DEVICES];
+    uint32_t count = 0;
+    if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, sched->scores,
+                     sched->count, parts, &count) != FILCH_OK) {
+        /* No memory for an exact cut: the first device takes all, and theft spreads it. */
+        parts[0] = (fl_part){0, grains, 0};
+        count = 1;
+    }
+    for (uint32_t p = 0; p < count; ++p) {
+        fl_span_set(&fl_job_share(job, parts[p].device)->span, (uint32_t)parts[p].lo,
+                    (uint32_t)parts[p].hi);
+    }
+}
+
+/* Under slots_lock: gives the job a free slot. */
+static bool enter_slot(fl_sched *sched, filch_job *job)
+{
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        uint64_t bits = fl_load_relaxed(&sched->active[word]); /* changed under our lock only */
+        if (bits != UINT64_MAX) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(~bits);
+            job->has_slot = true;
+            /* Release: the job's fields and spans before the slot that leads to them … */
+            fl_store_release(&sched->slots[slot], job);
+            /* … and the slot before its bit. */
+            fl_or_release(&sched->active[word], bits ^ (bits | (uint64_t)1 << (slot % 64)));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool needs_slot(const filch_job *job)
+{
+    return job->batch != NULL ? fl_batch_grains(job->batch) != 0
+                              : !job->is_open && job->graph->root_count != 0;
+}
+
+static void job_start(fl_scheduler *self, filch_job *job)
+{
+    fl_sched *sched = sched_of(self);
+    if (!needs_slot(job)) {
+        return;
+    }
+    fill_spans(sched, job);
+    fl_mutex_lock(&sched->slots_lock);
+    if (!enter_slot(sched, job)) {
+        job->next = NULL;
+        if (sched->queue == NULL) {
+            sched->queue = job;
+        } else {
+            sched->queue_last->next = job;
+        }
+        sched->queue_last = job;
+    }
+    fl_mutex_unlock(&sched->slots_lock);
+    fl_sched_wake(sched, sched->count);
+}
+
+static void job_retire(fl_scheduler *self, filch_job *job)
+{
+    fl_sched *sched = sched_of(self);
+    if (!job->has_slot) {
+        return;
+    }
+    filch_job *next = NULL;
+    fl_mutex_lock(&sched->slots_lock);
+    for (uint32_t slot = 0; slot < FL_ACTIVE_SLOTS; ++slot) {
+        if (fl_load_relaxed(&sched->slots[slot]) == job) {
+            fl_and_release(&sched->active[slot / 64], ~((uint64_t)1 << (slot % 64)));
+            /* Seq_cst: before the looks at the hazards in job_is_quiet. */
+            fl_store_seq_cst(&sched->slots[slot], NULL);
+            break;
+        }
+    }
+    job->has_slot = false;
+    next = sched->queue;
+    if (next != NULL) {
+        sched->queue = next->next;
+        next->next = NULL;
+        enter_slot(sched, next);
+    }
+    fl_mutex_unlock(&sched->slots_lock);
+    if (next != NULL) {
+        fl_sched_wake(sched, sched->count);
+    }
+}
+
+static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
+{
+    const fl_sched *sched = sched_of(self);
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        /* Seq_cst: after the emptying of the slot; pairs with fl_worker_visit. Acquire: the worker's
+         * reads are over. */
+        if (fl_load_seq_cst(&sched->workers[i].hazard) == job) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- Waking --- */
+
+void fl_sched_wake(fl_sched *sched, uint32_t count)
+{
+    fl_fence_seq_cst(); /* what was published before, against the sleepers' second look */
+    for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
+        uint64_t bits = fl_load_relaxed(&sched->idle[word]); /* after the fence */
+        while (bits != 0 && count != 0) {
+            uint64_t bit = bits & (~bits + 1);
+            bits ^= bit;
+            /* Whoever clears the bit wakes the worker: one waker each. */
+            if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
+                uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
+                fl_event_notify_fenced(&sched->workers[index].event);
+                --count;
+            }
+        }
+    }
+}
+
+void fl_sched_wake_worker(fl_sched *sched, uint32_t index)
+{
+    fl_fence_seq_cst();
+    uint64_t bit = (uint64_t)1 << (index % 64);
+    if ((fl_load_relaxed(&sched->idle[index / 64]) & bit) != 0 &&
+        (fl_and_acq_rel(&sched->idle[index / 64], ~bit) & bit) != 0) {
+        fl_event_notify_fenced(&sched->workers[index].event);
+    }
+}
+
+fl_worker *fl_sched_self(const fl_sched *sched)
+{
+    return fl_tss_get(sched->core->worker);
+}
+
+void fl_sched_route(fl_sched *sched, fl_task *task)
+{
+    uint32_t target = task->home != 0 ? task->home - 1 : fl_pool_next(sched->pool);
+    const filch_codelet *codelet = task->codelet;
+    for (uint32_t i = 0; codelet != NULL && i < sched->count; ++i) {
+        if ((codelet->implementations & sched->workers[target].device->implementations) != 0) {
+            break;
+        }
+        target = (target + 1) % sched->count;
+    }
+    fl_inbox_push(&sched->workers[target].inbox, &task->link);
+    fl_sched_wake_worker(sched, target);
+}
+
+static void task_ready(fl_scheduler *self, fl_task *task)
+{
+    fl_sched *sched = sched_of(self);
+    fl_worker *w = fl_sched_self(sched);
+    bool stays = w != NULL && (task->home == 0 || task->home == w->index + 1 ||
+                               sched->policy != FILCH_POLICY_STATIC);
+    if (stays && (task->is_gate ||
+                  (task->codelet->implementations & w->device->implementations) != 0)) {
+        fl_worker_push(w, task);
+        if (!w->in_step) {
+            w->pushed = false;
+            fl_sched_wake(sched, 1); /* the caller's tile may go on for long */
+        }
+        return;
+    }
+    fl_sched_route(sched, task);
+}
+
+/* --- Waiting and totals --- */
+
+static void job_done(fl_scheduler *self, filch_job *job)
+{
+    fl_sched *sched = sched_of(self);
+    (void)job;
+    fl_fence_seq_cst(); /* the result, against the waiter's second look at it */
+    if (fl_load_relaxed(&sched->waiters) != 0) {
+        fl_mutex_lock(&sched->done_lock);
+        fl_cond_broadcast(&sched->done);
+        fl_mutex_unlock(&sched->done_lock);
+    }
+    /* Workers that wait for the job from inside a tile sleep as idle ones. */
+    fl_sched_wake(sched, sched->count);
+}
+
+static filch_status wait_blocking(fl_sched *sched, const fl_goal *goal, uint64_t deadline)
+{
+    filch_status status = FILCH_OK;
+    fl_add_seq_cst(&sched->waiters, 1); /* before the second look, against job_done */
+    fl_fence_seq_cst();
+    fl_mutex_lock(&sched->done_lock);
+    while (!fl_goal_is_met(goal)) {
+        uint64_t t = fl_time_now();
+        if (t >= deadline) {
+            status = FILCH_TIMEOUT;
+            break;
+        }
+        if (deadline == FL_TIME_NEVER) {
+            fl_cond_wait(&sched->done, &sched->done_lock);
+        } else {
+            fl_cond_wait_for(&sched->done, &sched->done_lock, deadline - t);
+        }
+    }
+    fl_mutex_unlock(&sched->done_lock);
+    fl_sub_seq_cst(&sched->waiters, 1);
+    return status;
+}
+
+/* The host's threads are the workers. Where none can go on, because other threads drive them or a
+ * graph is still open, this one sleeps a little, or until a job is done. */
+static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t deadline)
+{
+    while (!fl_goal_is_met(goal)) {
+        bool worked;
+        fl_drive_poll(sched, 0, &worked);
+        uint64_t t = fl_time_now();
+        if (!worked && !fl_goal_is_met(goal)) {
+            if (t >= deadline) {
+                return FILCH_TIMEOUT;
+            }
+            uint64_t nap = t + POLL_NAP_NS < deadline ? t + POLL_NAP_NS : deadline;
+            wait_blocking(sched, goal, nap);
+        } else if (t >= deadline && !fl_goal_is_met(goal)) {
+            return FILCH_TIMEOUT;
+        }
+    }
+    return FILCH_OK;
+}
+
+static uint64_t deadline_after(const fl_sched *sched, double seconds)
+{
+    uint64_t start = fl_clock_now(&sched->core->clock);
+    uint64_t span = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
+    return span > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + span;
+}
+
+filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds)
+{
+    if (fl_goal_is_met(&goal)) {
+        return FILCH_OK;
+    }
+    uint64_t deadline = deadline_after(sched, seconds);
+    if (sched->pool->is_virtual) {
+        return fl_drive_virtual(sched, goal, deadline);
+    }
+    return sched->drive == FILCH_DRIVE_POLL ? wait_polling(sched, &goal, deadline)
+                                            : wait_blocking(sched, &goal, deadline);
+}
+
+static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
+{
+    fl_sched *sched = sched_of(self);
+    fl_goal goal = {.job = job};
+    fl_worker *w = fl_sched_self(sched);
+    if (w == NULL || fl_goal_is_met(&goal)) {
+        return fl_sched_wait(sched, goal, seconds);
+    }
+    if (w->in_step || fl_worker_is_inside(w, job)) {
+        return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label, "%s",
+                            w->in_step ? "a callback cannot wait"
+                                       : "a task cannot wait for the job it belongs to");
+    }
+    return fl_drive_nested(w, goal, deadline_after(sched, seconds));
+}
+
+static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info,
+                      filch_device_stats *devices, uint32_t count)
+{
+    const fl_sched *sched = sched_of(self);
+    fl_goal goal = {.job = job};
+    uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
+    info->seconds = job->started != 0 || sched->pool->is_virtual
+                        ? (double)(end - job->started) / 1e9
+                        : 0;
+    info->done = info->failed = info->skipped = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_share *share = fl_job_share(job, d);
+        info->done += fl_load_relaxed(&share->done);
+        info->failed += fl_load_relaxed(&share->failed);
+        info->skipped += fl_load_relaxed(&share->skipped);
+        if (d >= count) {
+            continue;
+        }
+        double busy = (double)fl_load_relaxed(&share->busy_ns) / 1e9;
+        double work = fl_bits_double(fl_load_relaxed(&share->work));
+        uint64_t tiles = fl_load_relaxed(&share->tiles);
+        work = work > 0 ? work : (double)tiles;
+        devices[d] = (filch_device_stats){
+            .tiles = tiles,
+            .stolen_in = fl_load_relaxed(&share->stolen_in),
+            .stolen_out = fl_load_relaxed(&share->stolen_out),
+            .items = fl_load_relaxed(&share->items),
+            .work = work,
+            .busy_s = busy,
+            .idle_s = info->seconds > busy ? info->seconds - busy : 0,
+            .speed = busy > 0 ? work / busy : 0,
+        };
+    }
+}
+
+/* --- Beginning and end --- */
+
+static void set_scores(fl_sched *sched, const double *scores)
+{
+    double total = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        double score = scores != NULL ? scores[d] : sched->pool->devices[d].info.score;
+        sched->scores[d] = score > 0 && score <= 1e300 ? score : 0; /* NaN fails it too */
+        total += sched->scores[d];
+    }
+    for (uint32_t d = 0; total == 0 && d < sched->count; ++d) {
+        sched->scores[d] = 1;
+    }
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        sched->pool->devices[d].info.score = sched->scores[d];
+    }
+}
+
+static void fill_interface(fl_sched *sched)
+{
+    uint32_t implementations = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        implementations |= sched->pool->devices[d].implementations;
+    }
+    sched->scheduler = (fl_scheduler){
+        .device_count = sched->count,
+        .implementations = implementations,
+        .speed_bytes = sched->count * sizeof(fl_speed),
+        .speeds_init = speeds_init,
+        .owner = owner,
+        .estimate = estimate,
+        .share_bytes = sched->count * sizeof(fl_share),
+        .job_reset = job_reset,
+        .job_start = job_start,
+        .job_retire = job_retire,
+        .job_is_quiet = job_is_quiet,
+        .task_ready = task_ready,
+        .job_wait = job_wait,
+        .job_stats = job_stats,
+        .job_done = job_done,
+    };
+}
+
+static filch_status init_locks(fl_sched *sched)
+{
+    filch_status status = fl_mutex_init(&sched->slots_lock);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if ((status = fl_mutex_init(&sched->done_lock)) != FILCH_OK) {
+        goto slots;
+    }
+    if ((status = fl_cond_init(&sched->done)) != FILCH_OK) {
+        goto done;
+    }
+    if ((status = fl_mutex_init(&sched->drive_lock)) == FILCH_OK) {
+        return FILCH_OK;
+    }
+    fl_cond_fini(&sched->done);
+done:
+    fl_mutex_fini(&sched->done_lock);
+slots:
+    fl_mutex_fini(&sched->slots_lock);
+    return status;
+}
+
+static void fini_locks(fl_sched *sched)
+{
+    fl_mutex_fini(&sched->drive_lock);
+    fl_cond_fini(&sched->done);
+    fl_mutex_fini(&sched->done_lock);
+    fl_mutex_fini(&sched->slots_lock);
+}
+
+static filch_status init_workers(fl_sched *sched)
+{
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        filch_status status =
+            fl_worker_init(&sched->workers[d], sched, &sched->pool->devices[d], d);
+        if (status != FILCH_OK) {
+            while (d-- > 0) {
+                fl_worker_fini(&sched->workers[d]);
+            }
+            return status;
+        }
+        sched->mails |= sched->pool->devices[d].place != sched->pool->devices[0].place;
+    }
+    return FILCH_OK;
+}
+
+static void stop_threads(fl_sched *sched)
+{
+    fl_store_seq_cst(&sched->stopping, 1); /* before the look at who sleeps */
+    for (uint32_t i = 0; i < sched->thread_count; ++i) {
+        fl_sched_wake_worker(sched, i);
+    }
+    for (uint32_t i = 0; i < sched->thread_count; ++i) {
+        fl_thread_join(sched->threads[i]);
+    }
+    sched->thread_count = 0;
+}
+
+static filch_status start_threads(fl_sched *sched)
+{
+    if (sched->drive != FILCH_DRIVE_THREADS) {
+        return FILCH_OK;
+    }
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        filch_status status =
+            fl_thread_start(&sched->threads[d], fl_drive_thread, &sched->workers[d]);
+        if (status != FILCH_OK) {
+            stop_threads(sched);
+            return status;
+        }
+        sched->thread_count = d + 1;
+    }
+    return FILCH_OK;
+}
+
+static void free_arrays(fl_sched *sched)
+{
+    const fl_memory *memory = &sched->core->memory;
+    fl_free(memory, sched->scores, sched->count * sizeof *sched->scores);
+    fl_free_aligned(memory, sched->workers, sched->count * sizeof *sched->workers, 64);
+    fl_free(memory, sched->threads, sched->count * sizeof *sched->threads);
+}
+
+filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const double *scores,
+                           filch_policy policy, filch_drive drive, filch_error *error)
+{
+    const fl_memory *memory = &core->memory;
+    const char *what = "memory for its workers";
+    sched->core = core;
+    sched->pool = pool;
+    sched->count = (uint32_t)pool->count;
+    sched->policy = policy;
+    sched->drive = drive;
+    sched->scores = fl_alloc(memory, sched->count * sizeof *sched->scores);
+    sched->workers = fl_alloc_aligned(memory, sched->count * sizeof *sched->workers, 64);
+    sched->threads = fl_alloc(memory, sched->count * sizeof *sched->threads);
+    filch_status status = FILCH_OUT_OF_MEMORY;
+    if (sched->scores == NULL || sched->workers == NULL || sched->threads == NULL) {
+        goto arrays;
+    }
+    set_scores(sched, scores);
+    if ((status = init_locks(sched)) != FILCH_OK) {
+        what = "locks";
+        goto arrays;
+    }
+    if ((status = init_workers(sched)) != FILCH_OK) {
+        goto locks;
+    }
+    fill_interface(sched);
+    core->scheduler = &sched->scheduler;
+    if ((status = start_threads(sched)) == FILCH_OK) {
+        return FILCH_OK;
+    }
+    what = "worker threads";
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_worker_fini(&sched->workers[d]);
+    }
+locks:
+    fini_locks(sched);
+arrays:
+    free_arrays(sched);
+    return fl_error_fill(error, (fl_fault){.status = status, .call = "filch_runtime_create"},
+                         "the scheduler has no %s", what);
+}
+
+void fl_sched_fini(fl_sched *sched)
+{
+    stop_threads(sched);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_worker_fini(&sched->workers[d]);
+    }
+    fini_locks(sched);
+    free_arrays(sched);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One device's share of one job: what it may still take, and what it has done. */
+#ifndef FL_SCHED_SHARE_H
+#define FL_SCHED_SHARE_H
+
+#include "graph/job.h"
+#include "sched/span.h"
+
+/* Counts are written by the device's worker alone (relaxed load and store) and read by anybody;
+ * they are exact once the job is complete. */
+typedef struct fl_share {
+    fl_span span; /* grains of a batch, or positions in the graph's roots */
+    _Alignas(64) _Atomic uint64_t tiles;
+    _Atomic uint64_t items;
+    _Atomic uint64_t done;    /* tasks, or items, that succeeded */
+    _Atomic uint64_t failed;
+    _Atomic uint64_t skipped;
+    _Atomic uint64_t stolen_in;
+    _Atomic uint64_t busy_ns;
+    _Atomic uint64_t work;    /* bits of a double */
+    _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
+} fl_share;
+
+static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
+{
+    return (fl_share *)(void *)job->shares + device;
+}
+
+/* Owner-only counters. */
+static inline void fl_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    fl_store_relaxed(counter, fl_load_relaxed(counter) + n);
+}
+
+static inline double fl_bits_double(uint64_t bits)
+{
+    union {
+        uint64_t bits;
+        double value;
+    } both = {.bits = bits};
+    return both.value;
+}
+
+static inline uint64_t fl_double_bits(double value)
+{
+    union {
+        double value;
+        uint64_t bits;
+    } both = {.value = value};
+    return both.bits;
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theft: from the victim with the most time left, as much as lets both end together, and only when
+ * the thief would be done before the victim. */
+#include "sched/sched.h"
+#include "sched/worker.h"
+
+/* What a theft costs a host thread, in ns: finding the victim and moving its cache lines. */
+#define THEFT_NS 1000.0
+/* Stolen tasks together last about this long; one task may last longer. */
+#define HAUL_NS 50000.0
+#define MOST_STOLEN 64
+#define LOOK_AGAIN_NS 20000.0
+
+/* The best victim found so far. */
+typedef struct fl_loot {
+    uint32_t victim;
+    uint32_t slot;    /* of the job whose span is cut; FL_ACTIVE_SLOTS: the victim's deques */
+    double ns_left;   /* the victim's time for what it has */
+    double ns_thief;  /* the thief's time for the same */
+    uint32_t entries; /* grains, roots or deque entries */
+} fl_loot;
+
+static double mean_tile(const fl_worker *w)
+{
+    return fl_bits_double(fl_load_relaxed(&w->tile_ns));
+}
+
+/* A task's predicted time here, by the victim's and our own measures and the scores. */
+static double own_tile(const fl_worker *w, const fl_worker *victim)
+{
+    double theirs = mean_tile(victim), score = w->sched->scores[w->index];
+    double own = mean_tile(w);
+    if (theirs > 0 && score > 0) {
+        double guess = theirs * w->sched->scores[victim->index] / score;
+        return own > 0 && own < guess ? own : guess;
+    }
+    return own;
+}
+
+/* When to look again at a victim that would be done before us. By the predictions never, but they
+ * may be wrong, so after a part of the time they give it. */
+static void refuse(fl_worker *w, double ns_left)
+{
+    double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
+    uint64_t at = fl_clock_now(&w->sched->core->clock) + (uint64_t)ns;
+    w->ready_at = at < w->ready_at ? at : w->ready_at;
+}
+
+static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
+{
+    if (loot.ns_left <= best->ns_left) {
+        return;
+    }
+    /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
+    if (loot.ns_thief / loot.entries + THEFT_NS < loot.ns_left) {
+        *best = loot;
+    } else {
+        refuse(w, loot.ns_left);
+    }
+}
+
+static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
+{
+    uint32_t mask = fl_load_relaxed(&victim->level_mask);
+    int64_t entries = 0;
+    while (mask != 0) {
+        uint32_t level = (uint32_t)__builtin_ctz(mask);
+        mask &= mask - 1;
+        entries += fl_deque_size(&victim->levels[level]);
+    }
+    if (entries <= 0) {
+        return;
+    }
+    double theirs = mean_tile(victim);
+    double own = own_tile(w, victim);
+    /* Unknown times: take it for worth stealing. */
+    fl_loot loot = {.victim = victim->index,
+                    .slot = FL_ACTIVE_SLOTS,
+                    .ns_left = theirs > 0 ? theirs * (double)entries : 1e12,
+                    .ns_thief = own * (double)entries,
+                    .entries = (uint32_t)entries};
+    consider(w, best, loot);
+}
+
+static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
+                         fl_loot *best)
+{
+    uint32_t lo, hi;
+    uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
+    if (rest == 0) {
+        return;
+    }
+    fl_loot loot = {.victim = victim, .slot = slot, .entries = rest};
+    if (job->batch != NULL) {
+        const filch_codelet *codelet = fl_batch_codelet(job->batch);
+        if ((codelet->implementations & w->device->implementations) == 0) {
+            return;
+        }
+        double work = fl_batch_work(w, job, lo, hi);
+        loot.ns_left = work * fl_sched_ns(w->sched, codelet, victim);
+        loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
+    } else {
+        loot.ns_left = mean_tile(&w->sched->workers[victim]) * rest;
+        loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
+    }
+    loot.ns_left = loot.ns_left > 0 ? loot.ns_left : 1e12;
+    consider(w, best, loot);
+}
+
+/* Pieces to take so that victim and thief end together. */
+static uint32_t fair_share(const fl_loot *loot)
+{
+    double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
+    double pieces = share * loot->entries;
+    return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
+static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, uint64_t n,
+                       uint64_t start)
+{
+    fl_count(&fl_job_share(job, w->index)->stolen_in, n);
+    fl_add_relaxed(&fl_job_share(job, loot->victim)->stolen_out, n);
+    if (fl_trace_of(w) != NULL) {
+        fl_trace_add(fl_trace_of(w), (fl_trace_event){.start = start,
+                                                .end = fl_clock_now(&w->sched->core->clock),
+                                                .first = n,
+                                                .other = loot->victim,
+                                                .kind = FL_TRACE_THEFT});
+    }
+}
+
+static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    filch_job *job = fl_worker_visit(w, loot->slot);
+    uint32_t lo, hi;
+    if (job == NULL ||
+        !fl_span_cut(&fl_job_share(job, loot->victim)->span, fair_share(loot), &lo, &hi)) {
+        return true; /* somebody was faster: look again */
+    }
+    /* Our own span of the job is empty, or we would not steal, and only we fill it. */
+    fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
+    note_theft(w, job, loot, hi - lo, start);
+    return true;
+}
+
+static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    fl_worker *victim = &w->sched->workers[loot->victim];
+    double own = own_tile(w, victim);
+    uint32_t want = fair_share(loot);
+    if (own * want > HAUL_NS) {
+        want = own > HAUL_NS ? 1 : (uint32_t)(HAUL_NS / own);
+    }
+    want = want < MOST_STOLEN ? want : MOST_STOLEN;
+    uint32_t got = 0;
+    for (uint32_t level = FL_LEVELS; level-- > 0 && got < want;) {
+        uint64_t hint;
+        fl_steal outcome;
+        while (got < want &&
+               (outcome = fl_deque_steal(&victim->levels[level], &hint)) != FL_STEAL_EMPTY) {
+            fl_task *task;
+            bool poisoned;
+            if (outcome == FL_STEAL_LOST) {
+                fl_relax();
+                continue;
+            }
+            if (w->sched->mails) {
+                /* Only the claim proves that the task is live; it is then the next to run. */
+                if (!fl_task_claim(hint, &task, &poisoned)) {
+                    continue;
+                }
+                w->adopted = task;
+                w->adopted_poisoned = poisoned;
+                note_theft(w, task->graph->job, loot, 1, start);
+                return true;
+            }
+            task = fl_hint_task(hint); /* the only hint to it, and now ours */
+            note_theft(w, task->graph->job, loot, 1, start);
+            fl_worker_push(w, task);
+            ++got;
+        }
+    }
+    return true;
+}
+
+/* Whole inboxes are taken: what is there waits for a busy worker. */
+static bool rob_inboxes(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
+        if (fl_inbox_is_empty(&victim->inbox)) {
+            continue;
+        }
+        bool any = false;
+        for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
+            fl_link *next = link->next;
+            fl_task *task = (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
+            if (task->is_gate ||
+                (task->codelet->implementations & w->device->implementations) != 0) {
+                fl_worker_push(w, task);
+                any = true;
+            } else {
+                fl_inbox_push(&victim->inbox, link);
+            }
+            link = next;
+        }
+        if (any) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_worker_steal(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    w->ready_at = FL_TIME_NEVER;
+    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
+        return false;
+    }
+    if (rob_inboxes(w)) {
+        return true;
+    }
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
+    fl_loot best = {0};
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            const filch_job *job = fl_worker_visit(w, slot);
+            for (uint32_t i = 0; job != NULL && i < sched->count; ++i) {
+                if (i != w->index) {
+                    look_at_span(w, job, slot, i, &best);
+                }
+            }
+        }
+    }
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        look_at_deques(w, &sched->workers[(w->index + i) % sched->count], &best);
+    }
+    if (best.entries == 0) {
+        return false;
+    }
+    return best.slot < FL_ACTIVE_SLOTS ? rob_span(w, &best, start) : rob_deques(w, &best, start);
+}

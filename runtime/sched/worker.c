@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/worker.h"
+
+#include <string.h>
+
+#include "sched/sched.h"
+
+/* Work that all others together could run in less time is not worth waking anybody for. */
+#define WAKE_NS 10000.0
+
+filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
+{
+    memset(w, 0, sizeof *w);
+    w->sched = sched;
+    w->device = device;
+    w->index = index;
+    w->wake_at = w->ready_at = FL_TIME_NEVER;
+    fl_inbox_init(&w->inbox);
+    fl_mailbox_init(&w->mailbox);
+    fl_random_init(&w->random, (uint64_t)sched->core->settings.seed, index);
+    const fl_memory *memory = &sched->core->memory;
+    w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
+    if (w->views == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    filch_status status = fl_event_init(&w->event);
+    if (status != FILCH_OK) {
+        fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+        return status;
+    }
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        status = fl_deque_init(&w->levels[level], memory, 6);
+        if (status != FILCH_OK) {
+            while (level-- > 0) {
+                fl_deque_fini(&w->levels[level]);
+            }
+            fl_event_fini(&w->event);
+            fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+            return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+void fl_worker_fini(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        fl_deque_fini(&w->levels[level]);
+    }
+    fl_event_fini(&w->event);
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+    }
+
+/* --- Time and counts of the current job --- */
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+/* Counts off what was retired of the current job; the last one completes it, at the step's end. */
+static void flush(fl_worker *w)
+{
+    filch_job *job = w->job;
+    if (job == NULL) {
+        return;
+    }
+    uint64_t t = now(w);
+    fl_count(&w->share->busy_ns, t - w->busy_since);
+    int64_t retired = w->retired;
+    w->job = NULL;
+    w->share = NULL;
+    w->graph = NULL;
+    w->retired = 0;
+    /* Acquire-release: our tiles' effects go to whoever completes the job, and come to us if we do. */
+    if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
+        /* Completing runs the host's callback, so it waits until the step is over. Nobody else can
+         * complete the job meanwhile. */
+        fl_add_relaxed(&job->remaining, 1);
+        job->next = w->completed;
+        w->completed = job;
+    }
+}
+
+static void switch_job(fl_worker *w, filch_job *job, const filch_graph *graph)
+{
+    if (w->job != job) {
+        flush(w);
+        w->job = job;
+        w->share = fl_job_share(job, w->index);
+        w->busy_since = now(w);
+    }
+    w->graph = graph;
+}
+
+static inline void enter_task(fl_worker *w, const fl_task *task)
+{
+    if (FL_UNLIKELY(w->graph != task->graph)) {
+        switch_job(w, task->graph->job, task->graph);
+    }
+}
+
+/* --- Ready tasks --- */
+
+void fl_worker_push(fl_worker *w, fl_task *task)
+{
+    uint32_t level = task->level;
+    /* Our own ready task: relaxed. */
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    if (FL_UNLIKELY(!fl_deque_push(&w->levels[level], hint))) {
+        fl_inbox_push(&w->inbox, &task->link); /* needs no memory */
+        return;
+    }
+    ++w->queued;
+    w->pushed = true;
+    if ((w->mask & (1u << level)) == 0) {
+        w->mask |= 1u << level;
+        /* Release is not needed for the entry, which the deque publishes; a thief that misses the
+         * bit is woken or looks again. */
+        fl_store_relaxed(&w->level_mask, w->mask);
+    }
+}
+
+static bool can_run(const fl_worker *w, const fl_task *task)
+{
+    return task->is_gate ||
+           (task->codelet->implementations & w->device->implementations) != 0;
+}
+
+/* A ready task whose home is elsewhere. True when it was dealt with. */
+static bool send_home(fl_worker *w, fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    fl_worker *home = &sched->workers[task->home - 1];
+    if (sched->policy == FILCH_POLICY_STATIC || !can_run(w, task)) {
+        fl_sched_route(sched, task);
+        return true;
+    }
+    if (home->device->place == w->device->place) {
+        return false; /* as good here as there: theft evens it out */
+    }
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    fl_worker_push(w, task);
+    if (fl_mailbox_put(&home->mailbox, hint)) {
+        fl_sched_wake_worker(sched, home->index);
+    }
+    return true;
+}
+
+static void make_ready(fl_worker *w, fl_task *task)
+{
+    if (task->home != 0 && task->home != w->index + 1 &&
+        (w->sched->mails || w->sched->policy == FILCH_POLICY_STATIC) && send_home(w, task)) {
+        return;
+    }
+    if (FL_UNLIKELY(!can_run(w, task))) {
+        fl_sched_route(w->sched, task);
+        return;
+    }
+    if (w->bypass == NULL) {
+        w->bypass = task;
+    } else if (task->level > w->bypass->level) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = task;
+    } else {
+        fl_worker_push(w, task);
+    }
+}
+
+static inline void release_one(fl_worker *w, fl_task *task, bool poisoned, bool is_open)
+{
+    if (FL_UNLIKELY(poisoned)) {
+        /* Relaxed: the decrement below publishes it to whoever makes the task ready. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    if (!is_open && task->predecessors == 1) {
+        fl_store_relaxed(&task->pending, 0); /* we are its only predecessor */
+        make_ready(w, task);
+    } else if (fl_sub_acq_rel(&task->pending, 1) == 1) {
+        /* Acquire-release: each predecessor's writes reach the last one, which hands them on. */
+        make_ready(w, task);
+    }
+}
+
+static void release_successors(fl_worker *w, fl_task *task, bool poisoned, bool is_open)
+{
+    uint32_t inlined = task->successor_count;
+    if (inlined > FL_TASK_SUCCESSORS) {
+        inlined = FL_TASK_SUCCESSORS;
+        for (const fl_more *more = task->more; more != NULL; more = more->next) {
+            for (uint64_t i = 0; i < more->count; ++i) {
+                release_one(w, more->tasks[i], poisoned, is_open);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < inlined; ++i) {
+        release_one(w, task->successors[i], poisoned, is_open);
+    }
+}
+
+/* --- Retiring --- */
+
+static void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n)
+{
+    fl_share *share = w->share;
+    if (FL_UNLIKELY(tile->skip)) {
+        fl_count(&share->skipped, n);
+        return;
+    }
+    fl_count(&share->tiles, 1);
+    fl_count(tile->code == 0 ? &share->done : &share->failed, n);
+}
+
+static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns);
+    if (tile->task != NULL) {
+        /* Moving mean with weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
+        double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+        double ns = (double)(tile->ns != 0 ? tile->ns : 1);
+        mean = mean == 0 ? ns : mean + (ns - mean) / 4;
+        fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
+    }
+}
+
+static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    fl_trace_event event = {.start = tile->start,
+                            .end = tile->start + tile->ns,
+                            .name = codelet->name,
+                            .kind = FL_TRACE_TILE};
+    if (tile->task != NULL) {
+        event.first = tile->task->order;
+    } else {
+        event.is_chunk = 1;
+        fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
+    }
+    fl_trace_add(fl_trace_of(w), event);
+}
+
+/* A skipped task counts as left out where no failure explains it. */
+static void note_left_out(filch_job *job, bool poisoned)
+{
+    if (!poisoned) {
+        fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
+    }
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = tile->task;
+    enter_task(w, task);
+    bool is_open = w->job->is_open;
+    bool failed = tile->skip || tile->code != 0;
+    if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
+        fl_job_fail(w->job, task, tile->code, w->device->info.name, 0, 0);
+    }
+    if (tile->timed && !tile->skip) {
+        learn(w, tile, task->codelet);
+        if (fl_trace_of(w) != NULL) {
+            record(w, tile, task->codelet);
+        }
+    }
+    if (!task->is_gate) {
+        count_outcome(w, tile, 1);
+        if (task->codelet->work != NULL && !tile->skip) {
+            double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
+            fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        }
+    }
+    if (is_open) {
+        fl_open_retire(task, failed);
+    }
+    if (task->successor_count != 0) {
+        release_successors(w, task, failed, is_open);
+    }
+    if (is_open) {
+        fl_open_recycle(task);
+    }
+    ++w->retired;
+}
+
+static void retire_chunk(fl_worker *w, fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    switch_job(w, job, NULL);
+    uint64_t first, last;
+    fl_batch_range(job->batch, tile->lo, tile->hi, &first, &last);
+    if (tile->skip) {
+        note_left_out(job, false);
+        fl_job_note_skipped(job, first, last);
+    } else {
+        if (tile->code != 0) {
+            fl_job_fail(job, NULL, tile->code, w->device->info.name, first, last);
+        }
+        if (tile->timed) {
+            learn(w, tile, fl_batch_codelet(job->batch));
+            if (fl_trace_of(w) != NULL) {
+                record(w, tile, fl_batch_codelet(job->batch));
+            }
+        }
+        fl_count(&w->share->items, last - first);
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+    }
+    count_outcome(w, tile, last - first);
+    w->retired += (int64_t)(tile->hi - tile->lo);
+}
+
+static void retire(fl_worker *w, fl_tile *tile)
+{
+    if (tile->task != NULL) {
+        retire_task(w, tile);
+    } else {
+        retire_chunk(w, tile);
+    }
+}
+
+/* --- Picking --- */
+
+/* Fills *tile with a task that the caller owns. */
+static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+{
+    if (task->predecessors > 1) {
+        /* Set back for the next run, whose first decrement comes after this run's completion. */
+        fl_store_relaxed(&task->pending, task->predecessors);
+    }
+    enter_task(w, task);
+    filch_job *job = w->job;
+    tile->job = job;
+    tile->task = task;
+    tile->code = 0;
+    tile->skip = poisoned;
+    tile->timed = false;
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned)) {
+        tile->skip = true;
+        note_left_out(job, false);
+    }
+}
+
+static bool pop_deques(fl_worker *w, fl_tile *tile)
+{
+    while (w->mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
+        uint64_t hint;
+        while (fl_deque_pop(&w->levels[level], &hint)) {
+            w->queued -= w->queued != 0;
+            fl_task *task;
+            bool poisoned;
+            if (!w->sched->mails) {
+                /* No notes are ever sent, so this entry is the only hint to the task. */
+                task = fl_hint_task(hint);
+                poisoned = fl_task_own(task);
+            } else if (!fl_task_claim(hint, &task, &poisoned)) {
+                continue;
+            }
+            take_task(w, task, poisoned, tile);
+            return true;
+        }
+        w->mask &= ~(1u << level);
+        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
+    }
+    w->queued = 0;
+    return false;
+}
+
+/* Everything that others put into our inbox becomes part of our deques. */
+static bool drain_inbox(fl_worker *w)
+{
+    fl_link *link = fl_inbox_drain(&w->inbox);
+    bool any = link != NULL;
+    while (link != NULL) {
+        fl_link *next = link->next; /* before the push: a thief may run the task at once */
+        fl_worker_push(w, (fl_task *)(void *)((char *)link - offsetof(fl_task, link)));
+        link = next;
+    }
+    return any;
+}
+
+static bool take_mail(fl_worker *w, fl_tile *tile)
+{
+    uint64_t hint;
+    while (fl_mailbox_take(&w->mailbox, &hint)) {
+        fl_task *task;
+        bool poisoned;
+        if (fl_task_claim(hint, &task, &poisoned)) {
+            take_task(w, task, poisoned, tile);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool pick_local(fl_worker *w, fl_tile *tile)
+{
+    if (w->bypass != NULL) {
+        fl_task *task = w->bypass;
+        uint32_t above = w->mask >> task->level >> 1; /* levels over the task's own */
+        w->bypass = NULL;
+        if (FL_LIKELY(above == 0)) {
+            take_task(w, task, fl_task_own(task), tile);
+            return true;
+        }
+        fl_worker_push(w, task);
+    }
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+        drain_inbox(w);
+    }
+    if (w->mask != 0 && pop_deques(w, tile)) {
+        return true;
+    }
+    return false;
+}
+
+static bool pick(fl_worker *w, fl_tile *tile)
+{
+    if (FL_UNLIKELY(w->adopted != NULL)) {
+        fl_task *task = w->adopted;
+        w->adopted = NULL;
+        take_task(w, task, w->adopted_poisoned, tile);
+        return true;
+    }
+    if (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile))) {
+        return true;
+    }
+    if (!fl_pick_span(w, tile)) {
+        return false;
+    }
+    if (tile->task != NULL) {
+        /* From a span, hence known to nobody else. */
+        take_task(w, tile->task, fl_task_own(tile->task), tile);
+    }
+    return true;
+}
+
+/* --- The step --- */
+
+static void wake_others(fl_worker *w)
+{
+    w->pushed = false;
+    if (w->sched->count == 1 || w->queued == 0) {
+        return;
+    }
+    /* Tasks of unknown length are taken for long ones. */
+    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    if (mean == 0 || mean * w->queued >= WAKE_NS) {
+        fl_sched_wake(w->sched, 1);
+    }
+}
+
+static void run_completions(fl_worker *w)
+{
+    while (w->completed != NULL) {
+        filch_job *job = w->completed;
+        w->completed = job->next;
+        job->next = NULL;
+        fl_job_retired(job, 1);
+    }
+}
+
+static fl_act end_step(fl_worker *w, fl_act act)
+{
+    if (w->pushed) {
+        wake_others(w);
+    }
+    if (w->completed != NULL) {
+        run_completions(w);
+    }
+    w->in_step = false;
+    return act;
+}
+
+static void end_idle(fl_worker *w)
+{
+    if (w->idle_since != 0) {
+        if (fl_trace_of(w) != NULL) {
+            fl_trace_add(fl_trace_of(w), (fl_trace_event){.start = w->idle_since,
+                                                    .end = now(w),
+                                                    .kind = FL_TRACE_WAIT});
+        }
+        w->idle_since = 0;
+    }
+}
+
+/* Prepares the tile that the driver is to run. */
+static void prepare(fl_worker *w, fl_tile *tile)
+{
+    const filch_codelet *codelet =
+        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    if (tile->task != NULL && tile->task->is_gate) {
+        tile->skip = true;
+        return;
+    }
+    tile->timed = fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) ||
+                  tile->task == NULL || fl_trace_of(w) != NULL;
+    if (tile->timed && tile->task != NULL) {
+        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
+    }
+}
+
+static fl_act step_synchronous(fl_worker *w)
+{
+    if (w->has_tile) {
+        w->has_tile = false;
+        retire(w, &w->tile);
+    }
+    for (;;) {
+        if (pick(w, &w->tile)) {
+            prepare(w, &w->tile);
+            w->has_tile = true;
+            end_idle(w);
+            return FL_ACT_RUN;
+        }
+        flush(w);
+        fl_worker_leave(w);
+        if (w->completed != NULL) {
+            return FL_ACT_MORE; /* what completes may let other jobs start */
+        }
+        if (!fl_worker_steal(w)) {
+            break;
+        }
+    }
+    fl_worker_leave(w);
+    w->wake_at = w->ready_at;
+    if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
+        w->idle_since = now(w);
+    }
+    return FL_ACT_WAIT;
+}
+
+/* True cost of a tile on a device that only pretends. */
+static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    if (codelet->cost == NULL || codelet->cost == codelet->work) {
+        return tile->work;
+    }
+    filch_call call = {.views = w->views, .team = 1, .device = w->index};
+    if (tile->task != NULL) {
+        fl_task_views(tile->task, w->views, NULL);
+        call.view_count = tile->task->access_count;
+        call.args = tile->task->args;
+    } else {
+        const fl_batch *batch = tile->job->batch;
+        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
+        call.args = fl_batch_args(batch);
+        call.view_count = 0;
+    }
+    double cost = codelet->cost(&call);
+    return cost >= 0 ? cost : 0;
+}
+
+static void launch(fl_worker *w, fl_tile *tile)
+{
+    const filch_codelet *codelet =
+        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    uint32_t at = (w->oldest + w->in_flight) % FL_WINDOW_MOST;
+    prepare(w, tile);
+    tile->timed = true; /* device time comes with the marker */
+    if (tile->task != NULL) {
+        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
+    }
+    tile->start = now(w);
+    if (!tile->skip) {
+        fl_launch launch = {.cost = true_cost(w, tile, codelet), .tag = at};
+        if (w->device->calls_host_fn) {
+            fl_tile kept = w->tile;
+            w->tile = *tile;
+            fl_worker_run(w);
+            tile->code = w->tile.code;
+            w->tile = kept;
+            tile->timed = true;
+        }
+        if (w->device->backend->launch(w->device, &launch, tile->start) != FILCH_OK) {
+            tile->code = -1;
+            tile->skip = false;
+        }
+    }
+    w->window[at] = *tile;
+    ++w->in_flight;
+}
+
+/* Retires what has finished, oldest first. */
+static bool retire_finished(fl_worker *w)
+{
+    bool any = false;
+    while (w->in_flight != 0) {
+        fl_tile *tile = &w->window[w->oldest];
+        uint64_t tag, busy;
+        if (!tile->skip) {
+            filch_status status =
+                w->device->backend->poll(w->device, now(w), &tag, &busy, &w->wake_at);
+            if (status == FILCH_NOT_READY) {
+                return any;
+            }
+            tile->ns = busy;
+            tile->start = now(w) - busy;
+        }
+        fl_tile finished = *tile;
+        w->oldest = (w->oldest + 1) % FL_WINDOW_MOST;
+        --w->in_flight;
+        retire(w, &finished);
+        any = true;
+    }
+    return any;
+}
+
+/* Two tiles keep a device busy; near the end of its work one does, since what is in flight cannot be
+ * stolen. */
+static uint32_t window_of(const fl_worker *w)
+{
+    uint32_t window = w->device->window < FL_WINDOW_MOST ? w->device->window : FL_WINDOW_MOST;
+    return window != 0 ? window : 1;
+}
+
+static fl_act step_asynchronous(fl_worker *w)
+{
+    bool any = retire_finished(w);
+    while (w->in_flight < window_of(w)) {
+        fl_tile tile;
+        if (pick(w, &tile)) {
+            end_idle(w);
+            launch(w, &tile);
+            any = true;
+            continue;
+        }
+        if (w->in_flight == 0) {
+            flush(w);
+            fl_worker_leave(w);
+            if (w->completed != NULL) {
+                return FL_ACT_MORE;
+            }
+        }
+        /* With a tile in flight a theft can wait: a better victim may show meanwhile. */
+        if (w->in_flight != 0 || !fl_worker_steal(w)) {
+            break;
+        }
+    }
+    if (any) {
+        return FL_ACT_MORE;
+    }
+    fl_worker_leave(w);
+    if (w->in_flight == 0) {
+        w->wake_at = w->ready_at;
+        if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
+            w->idle_since = now(w);
+        }
+    }
+    return FL_ACT_WAIT;
+}
+
+fl_act fl_worker_step(fl_worker *w)
+{
+    w->in_step = true;
+    fl_act act = w->device->is_synchronous ? step_synchronous(w) : step_asynchronous(w);
+    return end_step(w, act);
+}
+
+/* --- Running on the driver's thread --- */
+
+static bool reserve_scratch(fl_worker *w, size_t bytes)
+{
+    if (bytes <= w->scratch_bytes) {
+        return true;
+    }
+    const fl_memory *memory = &w->sched->core->memory;
+    char *scratch = fl_alloc_aligned(memory, bytes, 64);
+    if (scratch == NULL) {
+        return false;
+    }
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    w->scratch = scratch;
+    w->scratch_bytes = bytes;
+    return true;
+}
+
+static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
+{
+    fl_task *task = tile->task;
+    if (task != NULL) {
+        call->args = task->args;
+        if (task->access_count != 0) {
+            size_t scratch = fl_task_scratch(task);
+            if (scratch != 0 && !reserve_scratch(w, scratch)) {
+                return false;
+            }
+            fl_task_views(task, w->views, w->scratch);
+            call->view_count = task->access_count;
+        }
+        return true;
+    }
+    const fl_batch *batch = tile->job->batch;
+    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    call->args = fl_batch_args(batch);
+    call->view_count = fl_batch_view_count(batch);
+    return fl_batch_views(batch, call->lo, call->hi, w->views);
+}
+
+void fl_worker_run(fl_worker *w)
+{
+    fl_tile *tile = &w->tile;
+    if (FL_UNLIKELY(tile->skip)) {
+        return;
+    }
+    const filch_codelet *codelet =
+        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    filch_call call = {.views = w->views,
+                       .device = w->index,
+                       .team = w->device->info.team,
+                       .runtime = (filch_runtime *)(void *)w->sched->core,
+                       .opaque = w};
+    if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
+        tile->code = tile->task != NULL ? (int)FILCH_OUT_OF_MEMORY : (int)FILCH_ALIAS;
+        tile->timed = false;
+        return;
+    }
+    if (!tile->timed) {
+        tile->code = codelet->host(&call);
+        return;
+    }
+    /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
+     * back by the driver. */
+    uint64_t start = now(w);
+    int code = codelet->host(&call);
+    uint64_t end = now(w);
+    w->tile.code = code;
+    w->tile.start = start;
+    w->tile.ns = end - start;
+}
+
+bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
+{
+    if (w->has_tile && w->tile.job == job) {
+        return true;
+    }
+    for (const fl_frame *frame = w->frames; frame != NULL; frame = frame->outer) {
+        if (frame->tile.job == job) {
+            return true;
+        }
+    }
+    return false;
+}
