@@ -80,7 +80,7 @@ static inline fl_core *fl_core_of(filch_runtime *runtime)
  * Thread safety: any thread. */
 void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align);
 /* Unlinks and frees (or, in a debug build, buries) an object. */
-void fl_object_delete(void *object);
+void fl_object_delete(void *handle);
 
 /* Records a failure of a public call for the calling thread. */
 #define fl_core_fail(core, code, function, name, ...)                                          \

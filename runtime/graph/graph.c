@@ -333,7 +333,8 @@ static uint8_t clamp_level(const filch_graph *graph, int32_t priority)
 {
     int64_t low = graph->priority_min, high = graph->priority_max;
     int64_t p = priority < low ? low : priority > high ? high : priority;
-    return high == low ? FL_LEVELS / 2 : (uint8_t)((p - low) * (FL_LEVELS - 1) / (high - low));
+    int64_t level = high == low ? FL_LEVELS / 2 : (p - low) * (FL_LEVELS - 1) / (high - low);
+    return (uint8_t)level;
 }
 
 static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_parts *parts)

@@ -72,9 +72,9 @@ filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const ch
  * graph->lock. Closed graphs: nothing to do, true. */
 bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot);
 /* Adds a task to a running open graph. Under graph->lock. */
-filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **task);
+filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* The common part of adding: no failure changes the graph. Under graph->lock. */
-filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **task);
+filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* A zeroed task of the graph; null: no memory. Under graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Format: "Trace Event Format", Google, 2016: complete events (ph X) in microseconds. */
+#define _POSIX_C_SOURCE 200809L
 #include "observe/trace.h"
 
 #include <errno.h>
@@ -71,8 +72,12 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
 {
     FILE *file = fopen(path, "w");
     if (file == NULL) {
-        return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: %s", path,
-                            strerror(errno));
+        char why[64] = "";
+        int code = errno;
+        if (strerror_r(code, why, sizeof why) != 0) {
+            snprintf(why, sizeof why, "error %d", code);
+        }
+        return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: %s", path, why);
     }
     uint64_t origin = UINT64_MAX;
     for (uint32_t i = 0; i < count; ++i) {

@@ -80,7 +80,7 @@ static inline bool fl_goal_is_met(const fl_goal *goal)
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
 
 /* Drivers. */
-int fl_drive_thread(void *worker);
+int fl_drive_thread(void *arg);
 /* Polls workers for at most until `deadline`; *worked: whether any tile ran. */
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);
 /* Runs the simulation until the goal is met. */
