@@ -33,16 +33,16 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
                                  filch_error *error)
 {
     const char *wrong =
-        runtime == NULL                          ? "there is nowhere to put the runtime"
-        : config->size < sizeof *config          ? "the configuration's size is not set"
-        : config->reserved != 0                  ? "reserved is not 0"
-        : config->trace > 1                      ? "trace is neither 0 nor 1"
-        : (unsigned)config->policy > FILCH_POLICY_STATIC             ? "unknown policy"
-        : (unsigned)config->drive > FILCH_DRIVE_POLL                 ? "unknown drive"
-        : (unsigned)config->log_level > FILCH_LOG_DEBUG              ? "unknown log level"
-        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM  ? "unknown allocator kind"
-        : (config->scores == NULL) != (config->score_count == 0)     ? "scores and score_count "
-                                                                       "contradict each other"
+        runtime == NULL                                  ? "there is nowhere to put the runtime"
+        : config->size < sizeof *config                  ? "the configuration's size is not set"
+        : config->reserved != 0                          ? "reserved is not 0"
+        : config->trace > 1                              ? "trace is neither 0 nor 1"
+        : (unsigned)config->policy > FILCH_POLICY_STATIC ? "unknown policy"
+        : (unsigned)config->drive > FILCH_DRIVE_POLL     ? "unknown drive"
+        : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
+        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
+        : (config->scores == NULL) != (config->score_count == 0)    ? "scores and score_count "
+                                                                      "contradict each other"
         : config->allocator != NULL &&
                 (config->allocator->alloc == NULL || config->allocator->free == NULL)
             ? "the allocator lacks a function"
@@ -51,16 +51,15 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
 }
 
 static filch_status choose_memory(const filch_config *config, const fl_settings *settings,
-                                  filch_allocator *allocator, fl_memory *memory,
-                                  filch_error *error)
+                                  filch_allocator *allocator, fl_memory *memory, filch_error *error)
 {
     if (config->allocator != NULL) {
         *allocator = *config->allocator;
         *memory = (fl_memory){caller_alloc, caller_free, allocator, "caller"};
         return FILCH_OK;
     }
-    int64_t kind = config->allocator_kind != 0 ? (int64_t)config->allocator_kind
-                                               : settings->allocator;
+    int64_t kind =
+        config->allocator_kind != 0 ? (int64_t)config->allocator_kind : settings->allocator;
     *memory = kind == FILCH_ALLOCATOR_SYSTEM ? fl_memory_system() : fl_memory_default();
     if (kind == FILCH_ALLOCATOR_JEMALLOC && strcmp(memory->name, "jemalloc") != 0) {
         return refuse(error, FILCH_UNSUPPORTED, "this build of filch has no jemalloc");
@@ -70,9 +69,8 @@ static filch_status choose_memory(const filch_config *config, const fl_settings 
 
 static filch_drive choose_drive(const filch_runtime *rt, const filch_config *config)
 {
-    filch_drive drive = config->drive != FILCH_DRIVE_DEFAULT
-                            ? config->drive
-                            : (filch_drive)rt->core.settings.drive;
+    filch_drive drive =
+        config->drive != FILCH_DRIVE_DEFAULT ? config->drive : (filch_drive)rt->core.settings.drive;
     if (drive == FILCH_DRIVE_DEFAULT) {
         /* The virtual clock has no threads: whoever waits drives it. */
         drive = rt->pool.is_virtual ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
@@ -86,8 +84,7 @@ static filch_status start_trace(filch_runtime *rt)
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         fl_worker *w = &rt->sched.workers[i];
         if (rt->rings[i] == NULL) {
-            rt->rings[i] =
-                fl_trace_ring_new(memory, (uint64_t)rt->core.settings.trace_events);
+            rt->rings[i] = fl_trace_ring_new(memory, (uint64_t)rt->core.settings.trace_events);
             if (rt->rings[i] == NULL) {
                 return FILCH_OUT_OF_MEMORY;
             }
@@ -170,8 +167,8 @@ filch_status filch_runtime_create(const filch_config *config, filch_error *error
     filch_allocator allocator = {0};
     filch_status status = check_config(config, runtime, error);
     status = status == FILCH_OK ? fl_settings_read(&settings, &log, error) : status;
-    status = status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error)
-                                : status;
+    status =
+        status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error) : status;
     if (status != FILCH_OK) {
         return status;
     }

@@ -89,9 +89,10 @@ FILCH_API filch_status filch_runtime_error(filch_runtime *runtime, filch_error *
 
 /** Counts of what a runtime holds; see filch_runtime_usage(). */
 typedef struct filch_usage {
-    size_t size;           /**< sizeof(filch_usage). */
-    uint64_t host_bytes;   /**< Bytes of filch's own structures, live now. */
-    uint64_t task_bytes;   /**< Of these, bytes reserved for tasks (edges and arguments not counted). */
+    size_t size;         /**< sizeof(filch_usage). */
+    uint64_t host_bytes; /**< Bytes of filch's own structures, live now. */
+    uint64_t
+        task_bytes; /**< Of these, bytes reserved for tasks (edges and arguments not counted). */
     uint64_t tasks_live;   /**< Tasks of existing graphs that are not retired for good. */
     uint64_t jobs_running; /**< Jobs submitted and not complete. */
 } filch_usage;

@@ -24,12 +24,13 @@ void fl_arena_fini(fl_arena *arena)
     fl_arena_init(arena, arena->memory);
 }
 
-/* Rounds a size to its class's, and numbers the class: every 16 bytes up to 512, then powers of two. */
+/* Rounds a size to its class's, and numbers the class: every 16 bytes up to 512, then powers of
+ * two. */
 static unsigned class_of(size_t size, size_t *rounded)
 {
     if (size <= 512) {
         unsigned class = size == 0 ? 1 : (unsigned)((size + 15) / 16);
-        *rounded = (size_t)class * 16;
+        *rounded = (size_t) class * 16;
         return class - 1;
     }
     unsigned class = 32;

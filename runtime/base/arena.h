@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bump allocator with free lists by size, for the small parts of one graph. Not thread-safe. Not to be
- * confused with the device arenas of runtime/memory. */
+/* A bump allocator with free lists by size, for the small parts of one graph. Not thread-safe. Not
+ * to be confused with the device arenas of runtime/memory. */
 #ifndef FL_BASE_ARENA_H
 #define FL_BASE_ARENA_H
 

@@ -27,8 +27,7 @@ static void counted_free(void *pointer, size_t size, size_t align, void *user)
 static filch_status map_alive_page(fl_core *core)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint32_t *alive =
-        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint32_t *alive = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (alive == MAP_FAILED) {
         return FILCH_SYSTEM;
     }

@@ -38,22 +38,22 @@ struct fl_object {
 };
 
 struct fl_core {
-    fl_object object;            /* the runtime itself */
-    const uint32_t *alive;       /* a page that a forked child finds zeroed */
-    fl_memory memory;            /* counts into host_bytes, then asks inner */
+    fl_object object;      /* the runtime itself */
+    const uint32_t *alive; /* a page that a forked child finds zeroed */
+    fl_memory memory;      /* counts into host_bytes, then asks inner */
     fl_memory inner;
     _Atomic uint64_t host_bytes; /* relaxed: a statistic */
     fl_log log;
     fl_error_log errors;
     fl_settings settings;
     fl_clock clock;
-    fl_mutex lock;               /* objects, and the order of jobs; never held in a worker's steps */
-    fl_object *objects;          /* living objects, newest first */
-    fl_object *graveyard;        /* debug builds keep the dead to recognise their handles */
+    fl_mutex lock;        /* objects, and the order of jobs; never held in a worker's steps */
+    fl_object *objects;   /* living objects, newest first */
+    fl_object *graveyard; /* debug builds keep the dead to recognise their handles */
     struct fl_scheduler *scheduler; /* of the layers above, which set them */
     struct fl_store *store;
     struct fl_jobs *jobs;
-    fl_tss worker;               /* the calling thread's worker, or null */
+    fl_tss worker; /* the calling thread's worker, or null */
 };
 
 /* memory must be usable until fl_core_fini returns. On failure nothing is left. */
@@ -83,8 +83,9 @@ void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align);
 void fl_object_delete(void *handle);
 
 /* Records a failure of a public call for the calling thread. */
-#define fl_core_fail(core, code, function, name, ...)                                          \
-    fl_error_record(&(core)->errors,                                                           \
-                    (fl_fault){.status = (code), .call = (function), .label = (name)}, __VA_ARGS__)
+#define fl_core_fail(core, code, function, name, ...)                                  \
+    fl_error_record(&(core)->errors,                                                   \
+                    (fl_fault){.status = (code), .call = (function), .label = (name)}, \
+                    __VA_ARGS__)
 
 #endif

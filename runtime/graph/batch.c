@@ -278,8 +278,8 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL        ? "no arguments"
                         : desc->access_count > 255                          ? "over 255 accesses"
                         : desc->access_count != 0 && desc->accesses == NULL ? "null accesses"
-                        : desc->reserved != 0 ? "reserved is not 0"
-                                              : NULL;
+                        : desc->reserved != 0                               ? "reserved is not 0"
+                                                                            : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, codelet->name, "%s", wrong);
     }

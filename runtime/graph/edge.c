@@ -63,16 +63,17 @@ void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **bloc
     uint64_t word = lock_word(pred.task);
     bool runs = fl_word_epoch(word) == pred.epoch;
     if (runs) {
-        /* Before the retirer can see the edge; relaxed, because the lock bit's release publishes. */
+        /* Before the retirer can see the edge; relaxed, because the lock bit's release publishes.
+         */
         uint32_t before = task->predecessors;
         append(pred.task, task, blocks);
         fl_add_relaxed(&task->pending, task->predecessors - before);
     }
     /* Release: the retirer, who locks after us, sees the successor. */
     fl_and_release(&pred.task->word, ~(uint64_t)FL_TASK_LOCKED);
-    if (!runs && (graph->poisoned ||
-                  fl_hint_set_has(&graph->failed,
-                                  fl_hint_make(pred.task, (uint64_t)pred.epoch << 32)))) {
+    if (!runs &&
+        (graph->poisoned ||
+         fl_hint_set_has(&graph->failed, fl_hint_make(pred.task, (uint64_t)pred.epoch << 32)))) {
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED); /* not yet shared */
     }
 }

@@ -20,9 +20,9 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     if (desc != NULL && desc->size >= sizeof d) {
         d = *desc;
     }
-    const char *wrong = graph == NULL                                  ? "no place for the handle"
-                        : desc != NULL && desc->size < sizeof d        ? "its size is not set"
-                        : (unsigned)d.kind > FILCH_GRAPH_OPEN          ? "unknown kind"
+    const char *wrong = graph == NULL                           ? "no place for the handle"
+                        : desc != NULL && desc->size < sizeof d ? "its size is not set"
+                        : (unsigned)d.kind > FILCH_GRAPH_OPEN   ? "unknown kind"
                         : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
                         : d.priority_min > d.priority_max ? "priority_min is over priority_max"
                                                           : NULL;
@@ -59,8 +59,7 @@ static void reclaim(filch_graph *graph)
         if (task->codelet != NULL) {
             fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
         }
-        fl_arena_free(&graph->arena, task->accesses,
-                      task->access_count * sizeof *task->accesses);
+        fl_arena_free(&graph->arena, task->accesses, task->access_count * sizeof *task->accesses);
         for (fl_more *more = task->more; more != NULL;) {
             fl_more *after = more->next;
             fl_arena_free(&graph->arena, more, sizeof *more);
@@ -82,9 +81,8 @@ fl_task *fl_graph_task_new(filch_graph *graph)
         task = graph->spare;
         if (task != NULL) {
             fl_link *next = task->link.next;
-            graph->spare = next == NULL
-                               ? NULL
-                               : (fl_task *)(void *)((char *)next - offsetof(fl_task, link));
+            graph->spare =
+                next == NULL ? NULL : (fl_task *)(void *)((char *)next - offsetof(fl_task, link));
         }
     }
     if (task == NULL) {
@@ -197,12 +195,12 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
                             "no device of this runtime can run codelet '%s'", codelet->name);
     }
     const char *wrong =
-        codelet->arg_size != 0 && desc->args == NULL           ? "arguments are missing"
-        : desc->access_count > MOST_ACCESSES                   ? "more than 255 accesses"
-        : desc->access_count != 0 && desc->accesses == NULL    ? "the accesses are null"
-        : desc->affinity > core->scheduler->device_count       ? "affinity names no device"
-        : desc->reserved != 0                                  ? "reserved is not 0"
-                                                               : NULL;
+        codelet->arg_size != 0 && desc->args == NULL        ? "arguments are missing"
+        : desc->access_count > MOST_ACCESSES                ? "more than 255 accesses"
+        : desc->access_count != 0 && desc->accesses == NULL ? "the accesses are null"
+        : desc->affinity > core->scheduler->device_count    ? "affinity names no device"
+        : desc->reserved != 0                               ? "reserved is not 0"
+                                                            : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
                             desc->label != NULL ? desc->label : codelet->name, "%s", wrong);
@@ -381,8 +379,8 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
     fl_parts parts = {0};
     if (take_parts(graph, desc, &parts) != FILCH_OK) {
         parts_release(graph, desc, &parts);
-        return fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add",
-                            desc->label, "no memory for task %u", graph->task_count);
+        return fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add", desc->label,
+                            "no memory for task %u", graph->task_count);
     }
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: building, inference of dependencies, sealing, retiring.
  *
- * Locks: graph->lock guards building; core->lock guards the order of jobs. Taken in the order graph->lock,
- * then core->lock. Workers take neither while tasks succeed. */
+ * Locks: graph->lock guards building; core->lock guards the order of jobs. Taken in the order
+ * graph->lock, then core->lock. Workers take neither while tasks succeed. */
 #ifndef FL_GRAPH_GRAPH_H
 #define FL_GRAPH_GRAPH_H
 
@@ -61,29 +61,30 @@ struct filch_graph {
     int32_t priority_min, priority_max;
     fl_mutex lock;
     fl_graph_state state;
-    fl_slab *slabs;        /* newest first */
+    fl_slab *slabs; /* newest first */
     uint32_t task_count;
-    bool has_edges_back;   /* an explicit edge leads to an earlier task: a cycle is possible */
-    fl_arena arena;        /* arguments, accesses, successor blocks, slots, readers */
+    bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
+    fl_arena arena;      /* arguments, accesses, successor blocks, slots, readers */
     fl_slot **slots;
     size_t slot_count, slot_capacity;
-    uint32_t *slot_table;  /* open addressing by handle; slot + 1, 0: free; capacity a power of two */
+    uint32_t
+        *slot_table; /* open addressing by handle; slot + 1, 0: free; capacity a power of two */
     size_t table_capacity;
-    fl_pred *preds;        /* of the task being added, without repetition */
+    fl_pred *preds; /* of the task being added, without repetition */
     size_t pred_count, pred_capacity;
 
     /* Closed graphs, after sealing. */
-    fl_task **roots;       /* by device, then by level, highest first */
-    uint32_t *root_begin;  /* device_count + 1 positions in roots */
+    fl_task **roots;      /* by device, then by level, highest first */
+    uint32_t *root_begin; /* device_count + 1 positions in roots */
     uint32_t root_count;
 
     /* Open graphs. */
-    fl_inbox retired;      /* tasks whose memory the next adder reuses */
-    fl_task *spare;        /* reusable, linked by link */
-    fl_hint_set failed;    /* under lock: tasks that failed or were skipped */
-    bool poisoned;         /* the set could not grow: everything later is skipped */
+    fl_inbox retired;   /* tasks whose memory the next adder reuses */
+    fl_task *spare;     /* reusable, linked by link */
+    fl_hint_set failed; /* under lock: tasks that failed or were skipped */
+    bool poisoned;      /* the set could not grow: everything later is skipped */
 
-    filch_job *job;        /* running, else null; under core->lock */
+    filch_job *job; /* running, else null; under core->lock */
     char label[64];
 };
 
@@ -98,8 +99,8 @@ const char *fl_task_name(const fl_task *task);
 /* "label #order", cut to fit. */
 void fl_task_describe(const fl_task *task, char *text, size_t bytes);
 
-/* Retires a task of an open graph: closes its successor list, so that its caller may release them, and
- * remembers it where it failed or was skipped (takes graph->lock then). */
+/* Retires a task of an open graph: closes its successor list, so that its caller may release them,
+ * and remembers it where it failed or was skipped (takes graph->lock then). */
 void fl_open_retire(fl_task *task, bool failed);
 /* Hands the memory of a retired open task back; its successors were released. */
 void fl_open_recycle(fl_task *task);
@@ -111,7 +112,8 @@ fl_slot *fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *in
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);
-/* Makes the task the last writer or a reader of its tiles; readers: nodes to use, linked by next. */
+/* Makes the task the last writer or a reader of its tiles; readers: nodes to use, linked by next.
+ */
 void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
 /* Whether one more successor of pred needs a new block. */
 bool fl_edge_needs_block(const fl_task *pred);

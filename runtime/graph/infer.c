@@ -119,8 +119,8 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
     uint32_t kept = 0;
     while (*at != NULL) {
         fl_reader *reader = *at;
-        /* Acquire: whoever finds the reader retired has seen its run. A failed reader poisons nobody
-         * who writes after it only if it is forgotten, so those stay. */
+        /* Acquire: whoever finds the reader retired has seen its run. A failed reader poisons
+         * nobody who writes after it only if it is forgotten, so those stay. */
         uint64_t word = fl_load_acquire(&reader->task->word);
         bool gone = fl_word_epoch(word) != reader->epoch;
         if (gone && graph->failed.count == 0 && !graph->poisoned) {

@@ -7,12 +7,11 @@
 
 filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call)
 {
-    const char *wrong = submit == NULL                    ? NULL
-                        : submit->size < sizeof *submit   ? "its size is not set"
-                        : (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL
-                            ? "unknown on_failure"
-                        : submit->reserved != 0 ? "reserved is not 0"
-                                                : NULL;
+    const char *wrong = submit == NULL                  ? NULL
+                        : submit->size < sizeof *submit ? "its size is not set"
+                        : (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL ? "unknown on_failure"
+                        : submit->reserved != 0                               ? "reserved is not 0"
+                                                                              : NULL;
     return wrong == NULL
                ? FILCH_OK
                : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, NULL, "submission: %s", wrong);
@@ -275,12 +274,11 @@ void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *devi
     if (fl_load_relaxed(&job->failed) == 0) {
         const char *label = task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
         job->error = (filch_error)FILCH_ERROR_INIT;
-        fl_error_fill(&job->error,
-                      (fl_fault){.status = FILCH_TASK_FAILED,
-                                 .native_code = code,
-                                 .device = device,
-                                 .label = label},
-                      "%s of job '%s' returned %d on %s", what, job->label, code, device);
+        fl_error_fill(
+            &job->error,
+            (fl_fault){
+                .status = FILCH_TASK_FAILED, .native_code = code, .device = device, .label = label},
+            "%s of job '%s' returned %d on %s", what, job->label, code, device);
         fl_store_release(&job->failed, 1);
     }
     fl_mutex_unlock(&job->lock);
@@ -375,8 +373,8 @@ filch_status filch_job_error(filch_job *job, filch_error *error)
         return status;
     }
     if (error == NULL || error->size == 0) {
-        return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error",
-                            job->label, "the error is null or its size is not set");
+        return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error", job->label,
+                            "the error is null or its size is not set");
     }
     if (fl_load_acquire(&job->failed) == 0) { /* acquire: the record was written before */
         return FILCH_NOT_FOUND;

@@ -11,33 +11,34 @@ typedef struct fl_batch fl_batch;
 
 /* The jobs of a runtime: the core's, under core->lock unless said. */
 typedef struct fl_jobs {
-    filch_job *pool;           /* spare job objects */
-    _Atomic uint64_t running;  /* submitted, and completion not over; release when it falls */
+    filch_job *pool;          /* spare job objects */
+    _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;     /* the user's, and the run's */
-    _Atomic int32_t result;    /* filch_status; FILCH_NOT_READY until everything is over */
-    filch_graph *graph;        /* null for a batch, and once complete */
-    fl_batch *batch;           /* owned */
+    _Atomic uint32_t refs;  /* the user's, and the run's */
+    _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
+    filch_graph *graph;     /* null for a batch, and once complete */
+    fl_batch *batch;        /* owned */
     bool is_open;
-    bool has_slot;             /* scheduler: stands in the table of active jobs */
+    bool has_slot; /* scheduler: stands in the table of active jobs */
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
     void *user;
     char label[64];
-    uint32_t blocked;          /* uses not granted yet, + 1 while submitting; under core->lock */
-    filch_job *next;           /* in the pool, in a list of jobs to start or waiting for a slot */
+    uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
+    filch_job *next;            /* in the pool, in a list of jobs to start or waiting for a slot */
     uint64_t started, finished; /* ns; finished is written before result */
-    _Atomic uint64_t total;    /* tasks (gates not counted), or items */
-    _Alignas(64) _Atomic int64_t remaining; /* tasks or grains to retire, + 1 while more may be added */
-    _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */
-    _Atomic uint32_t failed;    /* first failure is recorded in error; release after writing it */
-    _Atomic uint32_t left_out;  /* something was skipped because of a cancellation */
-    fl_mutex lock;              /* error, notes */
+    _Atomic uint64_t total;     /* tasks (gates not counted), or items */
+    _Alignas(
+        64) _Atomic int64_t remaining; /* tasks or grains to retire, + 1 while more may be added */
+    _Atomic uint32_t cancelled;        /* nothing more is to start; relaxed: it may be seen late */
+    _Atomic uint32_t failed;   /* first failure is recorded in error; release after writing it */
+    _Atomic uint32_t left_out; /* something was skipped because of a cancellation */
+    fl_mutex lock;             /* error, notes */
     filch_error error;
-    filch_item_range *notes;   /* items that did not succeed, in no order */
+    filch_item_range *notes; /* items that did not succeed, in no order */
     size_t note_count, note_capacity;
     bool notes_lost;
     _Alignas(64) unsigned char shares[]; /* the scheduler's, one a device */

@@ -11,8 +11,8 @@ typedef void (*fl_successor_fn)(fl_task *successor, void *user);
 
 static void for_each_successor(const fl_task *task, fl_successor_fn fn, void *user)
 {
-    uint32_t inlined = task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count
-                                                                  : FL_TASK_SUCCESSORS;
+    uint32_t inlined =
+        task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count : FL_TASK_SUCCESSORS;
     for (uint32_t i = 0; i < inlined; ++i) {
         fn(task->successors[i], user);
     }
@@ -47,7 +47,8 @@ static void release_in_order(fl_task *successor, void *user)
     }
 }
 
-/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly at tasks on or behind a cycle. */
+/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly at tasks on or behind a cycle.
+ */
 static void collect_topological_order(const filch_graph *graph, fl_order *order)
 {
     order->count = 0;
@@ -73,8 +74,9 @@ static void find_stuck(fl_task *successor, void *user)
     }
 }
 
-/* Every stuck task that is on a cycle has a stuck successor; but a task merely behind a cycle may have none,
- * so the walk goes over a *predecessor* relation: from any stuck task to one that leads to it. */
+/* Every stuck task that is on a cycle has a stuck successor; but a task merely behind a cycle may
+ * have none, so the walk goes over a *predecessor* relation: from any stuck task to one that leads
+ * to it. */
 static fl_task *stuck_predecessor(const filch_graph *graph, const fl_task *of)
 {
     for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {

@@ -108,8 +108,8 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     job->graph = graph;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
     fl_store_relaxed(&job->total, job->is_open ? 0 : graph->task_count);
-    /* One more than the tasks: taken back when the submission is over (closed) or the graph is closed
-     * (open), so that the job cannot complete before. */
+    /* One more than the tasks: taken back when the submission is over (closed) or the graph is
+     * closed (open), so that the job cannot complete before. */
     fl_store_relaxed(&job->remaining, 1 + (job->is_open ? 0 : (int64_t)graph->task_count));
     fl_mutex_lock(&core->lock);
     graph->job = job;
@@ -169,10 +169,10 @@ filch_status filch_graph_close(filch_graph *graph)
     }
     fl_core *core = graph->object.core;
     fl_mutex_lock(&graph->lock);
-    const char *wrong = graph->kind == FILCH_GRAPH_CLOSED      ? "the graph is not open"
-                        : graph->state == FL_GRAPH_BUILDING    ? "the graph was not submitted"
-                        : graph->state != FL_GRAPH_RUNNING     ? "the graph is closed already"
-                                                               : NULL;
+    const char *wrong = graph->kind == FILCH_GRAPH_CLOSED   ? "the graph is not open"
+                        : graph->state == FL_GRAPH_BUILDING ? "the graph was not submitted"
+                        : graph->state != FL_GRAPH_RUNNING  ? "the graph is closed already"
+                                                            : NULL;
     if (wrong == NULL) {
         graph->state = FL_GRAPH_ENDED;
     }

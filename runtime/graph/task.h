@@ -2,14 +2,14 @@
 /* A task, its state word, and the rules of ownership.
  *
  * Hints. Deques and mailboxes hold hints {task, epoch}. A hint gives nobody a task: it is claimed
- * by one compare-and-swap on the task's word. Task memory is type-stable while the runtime lives (it only
- * moves between graphs through the store), so a stale hint can always be read; its epoch is older
- * than the task's, and the claim fails.
+ * by one compare-and-swap on the task's word. Task memory is type-stable while the runtime lives
+ * (it only moves between graphs through the store), so a stale hint can always be read; its epoch
+ * is older than the task's, and the claim fails.
  *
  * The word. {epoch : 32 | bits : 32}. Claiming a task of a closed graph moves it to the next epoch
  * at once, which is also all the resetting that the next run of the graph needs, together with
- * `pending`, which the claimer sets back. A task of an open graph stays in its epoch until it retires,
- * because tasks being added must tell whether it still runs. */
+ * `pending`, which the claimer sets back. A task of an open graph stays in its epoch until it
+ * retires, because tasks being added must tell whether it still runs. */
 #ifndef FL_GRAPH_TASK_H
 #define FL_GRAPH_TASK_H
 
@@ -39,7 +39,8 @@ typedef struct fl_more {
     fl_task *tasks[FL_MORE_SUCCESSORS];
 } fl_more;
 
-/* One access, resolved: tile of the graph's handle. mode FILCH_SCRATCH: tile = bytes / 64, rounded up. */
+/* One access, resolved: tile of the graph's handle. mode FILCH_SCRATCH: tile = bytes / 64, rounded
+ * up. */
 typedef struct fl_task_access {
     uint32_t slot : 28; /* in graph->uses */
     uint32_t mode : 4;  /* filch_access_mode */
@@ -55,20 +56,20 @@ struct fl_task {
     struct filch_graph *graph;
     fl_task *successors[FL_TASK_SUCCESSORS];
     uint32_t successor_count;
-    uint8_t level;        /* 0 … FL_LEVELS - 1, higher first */
+    uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
-    uint8_t is_gate;      /* runs nothing: stands for an earlier job's use of a handle */
+    uint8_t is_gate; /* runs nothing: stands for an earlier job's use of a handle */
     uint8_t unused;
     /* The rest. */
-    fl_more *more;        /* successors from FL_TASK_SUCCESSORS on; newest block first */
+    fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */
     void *args;
     fl_task_access *accesses;
     const char *label;
-    fl_link link;         /* in an inbox, a free list or a list of retired tasks; one at a time */
-    float work;           /* declared units */
-    float rank;           /* longest path to an exit; user's priority in a caller-ordered graph */
-    uint32_t home;        /* preferred device + 1, or 0 */
-    uint32_t order;       /* position in the graph, from 0 */
+    fl_link link;   /* in an inbox, a free list or a list of retired tasks; one at a time */
+    float work;     /* declared units */
+    float rank;     /* longest path to an exit; user's priority in a caller-ordered graph */
+    uint32_t home;  /* preferred device + 1, or 0 */
+    uint32_t order; /* position in the graph, from 0 */
 };
 
 _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");
@@ -85,8 +86,8 @@ static inline uint64_t fl_word_next_epoch(uint64_t word)
     return ((word >> 32) + 1) << 32;
 }
 
-/* {task, epoch} in one word: tasks are 128-byte aligned and user addresses have at most 48 bits (the
- * store refuses others), which leaves 23 bits for the epoch. */
+/* {task, epoch} in one word: tasks are 128-byte aligned and user addresses have at most 48 bits
+ * (the store refuses others), which leaves 23 bits for the epoch. */
 #define FL_HINT_EPOCH_BITS 23
 #define FL_HINT_EPOCH_MASK ((1u << FL_HINT_EPOCH_BITS) - 1)
 
@@ -101,9 +102,9 @@ static inline fl_task *fl_hint_task(uint64_t hint)
     return (fl_task *)(uintptr_t)(hint >> FL_HINT_EPOCH_BITS << 7);
 }
 
-/* Claims the task of a hint: true when the caller now owns it, *poisoned telling whether to skip it.
- * Lock-free; any thread. Nothing but word and pending is read before the claim succeeds, since a
- * stale hint's task may be being rebuilt for another graph.
+/* Claims the task of a hint: true when the caller now owns it, *poisoned telling whether to skip
+ * it. Lock-free; any thread. Nothing but word and pending is read before the claim succeeds, since
+ * a stale hint's task may be being rebuilt for another graph.
  *
  * Aliased epochs (exactly 2^23 runs after the hint was made) are harmless: a task is claimed only
  * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. */
@@ -128,8 +129,8 @@ static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisone
 /* The same for a ready task to which no hint was ever given: the caller is its only finder. */
 static inline bool fl_task_own(fl_task *task)
 {
-    /* Relaxed: the caller released the task itself, or got it from a span by an acquire. An adder of an
-     * open graph may hold the lock bit, so that word is changed by a read-modify-write. */
+    /* Relaxed: the caller released the task itself, or got it from a span by an acquire. An adder
+     * of an open graph may hold the lock bit, so that word is changed by a read-modify-write. */
     uint64_t word = fl_load_relaxed(&task->word);
     if ((word & FL_TASK_OPEN) != 0) {
         word = fl_or_relaxed(&task->word, FL_TASK_CLAIMED);

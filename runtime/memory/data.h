@@ -13,7 +13,7 @@ typedef struct fl_use fl_use;
  * waits for the writers before it, a writer for everything before it. */
 struct fl_use {
     struct filch_data *data;
-    void *job;          /* who waits; opaque here */
+    void *job;           /* who waits; opaque here */
     fl_use *next, *prev; /* in the data's queue */
     bool writes;
     bool granted;
@@ -48,7 +48,8 @@ uint64_t fl_data_tile_extent(const struct filch_data *data);
 
 /* Puts a use at the end of its data's queue; under core->lock. True when it need not wait. */
 bool fl_use_enqueue(fl_use *use);
-/* Takes a use out and calls granted(job) for each that thereby need wait no more; under core->lock. */
+/* Takes a use out and calls granted(job) for each that thereby need wait no more; under core->lock.
+ */
 void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user);
 
 #endif

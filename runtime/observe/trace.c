@@ -47,8 +47,8 @@ static void put_event(FILE *file, const fl_trace_event *event, uint32_t lane,
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", lane,
             kinds[event->kind]);
     put_text(file, event->kind == FL_TRACE_TILE ? event->name : kinds[event->kind]);
-    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
-            (double)(event->start - origin) / 1e3, (double)(event->end - event->start) / 1e3);
+    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(event->start - origin) / 1e3,
+            (double)(event->end - event->start) / 1e3);
     if (event->kind == FL_TRACE_THEFT) {
         fprintf(file, "\"victim\":\"");
         put_text(file, lanes[event->other].device);
@@ -87,11 +87,14 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
             origin = start < origin ? start : origin;
         }
     }
-    fprintf(file, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-                  "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"filch\"}}");
+    fprintf(file,
+            "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+            "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"filch\"}}");
     for (uint32_t i = 0; i < count; ++i) {
-        fprintf(file, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\","
-                      "\"args\":{\"name\":\"", i);
+        fprintf(file,
+                ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\","
+                "\"args\":{\"name\":\"",
+                i);
         put_text(file, lanes[i].device);
         fprintf(file, "\"}}");
         const fl_trace_ring *ring = lanes[i].ring;

@@ -31,8 +31,8 @@ static bool advance(fl_worker *w)
     return act != FL_ACT_WAIT;
 }
 
-/* Spins a little, then sleeps until notified or wake_at, looking for work once in between. `goal`: what
- * a nested wait is for, or null. */
+/* Spins a little, then sleeps until notified or wake_at, looking for work once in between. `goal`:
+ * what a nested wait is for, or null. */
 static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
@@ -175,7 +175,8 @@ filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
             break;
         }
         if (next > deadline || next == FL_TIME_NEVER) {
-            /* Nothing will happen before the deadline, or ever without another call of the host's. */
+            /* Nothing will happen before the deadline, or ever without another call of the host's.
+             */
             fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
             status = FILCH_TIMEOUT;
             break;

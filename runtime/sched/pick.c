@@ -68,8 +68,8 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         return 1; /* a probe; the next one is sized by it */
     }
     double ns_left = fl_batch_work(w, job, lo, lo + rest) * ns;
-    double least = FLOOR_DISPATCHES * (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns
-                                                                           : 500);
+    double least =
+        FLOOR_DISPATCHES * (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
     double wanted = ns_left * PART_OF_REST;
     wanted = wanted > least ? wanted : least;
     if (ns_left <= wanted) {

@@ -2,9 +2,10 @@
 /* The scheduler: its workers, the table of active jobs, and who sleeps.
  *
  * Active jobs. Jobs whose devices take from spans (graphs with roots, batches) stand in a table of
- * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE TPDS
- * 15, 2004); a job object is used again only when no hazard names it. At the end of a step a hazard
- * is null or names a job of which the worker holds a tile, so nobody waits longer than a step.
+ * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE
+ * TPDS 15, 2004); a job object is used again only when no hazard names it. At the end of a step a
+ * hazard is null or names a job of which the worker holds a tile, so nobody waits longer than a
+ * step.
  *
  * Sleepers. A worker that finds nothing sets its bit in idle, looks once more, and sleeps on its
  * event. Whoever makes work available makes a full fence and then wakes one whose bit is set. */
@@ -23,12 +24,12 @@ struct fl_sched {
     fl_scheduler scheduler; /* what the graph layer sees; first member */
     fl_core *core;
     fl_pool *pool;
-    double *scores;         /* one a device */
+    double *scores; /* one a device */
     fl_worker *workers;
     uint32_t count;
     filch_policy policy;
     filch_drive drive;
-    bool mails;             /* devices of different places: hints may exist twice */
+    bool mails; /* devices of different places: hints may exist twice */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;
@@ -40,10 +41,10 @@ struct fl_sched {
 
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
 
-    fl_mutex done_lock;     /* somebody waits for a job */
+    fl_mutex done_lock; /* somebody waits for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
-    fl_mutex drive_lock;    /* virtual clock: one thread drives at a time */
+    fl_mutex drive_lock; /* virtual clock: one thread drives at a time */
 };
 
 /* devices of pool; scores NULL: the devices' own. */

@@ -163,8 +163,8 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 {
     const fl_sched *sched = sched_of(self);
     for (uint32_t i = 0; i < sched->count; ++i) {
-        /* Seq_cst: after the emptying of the slot; pairs with fl_worker_visit. Acquire: the worker's
-         * reads are over. */
+        /* Seq_cst: after the emptying of the slot; pairs with fl_worker_visit. Acquire: the
+         * worker's reads are over. */
         if (fl_load_seq_cst(&sched->workers[i].hazard) == job) {
             return false;
         }
@@ -227,8 +227,8 @@ static void task_ready(fl_scheduler *self, fl_task *task)
     fl_worker *w = fl_sched_self(sched);
     bool stays = w != NULL && (task->home == 0 || task->home == w->index + 1 ||
                                sched->policy != FILCH_POLICY_STATIC);
-    if (stays && (task->is_gate ||
-                  (task->codelet->implementations & w->device->implementations) != 0)) {
+    if (stays &&
+        (task->is_gate || (task->codelet->implementations & w->device->implementations) != 0)) {
         fl_worker_push(w, task);
         if (!w->in_step) {
             w->pushed = false;
@@ -341,9 +341,8 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
     const fl_sched *sched = sched_of(self);
     fl_goal goal = {.job = job};
     uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
-    info->seconds = job->started != 0 || sched->pool->is_virtual
-                        ? (double)(end - job->started) / 1e9
-                        : 0;
+    info->seconds =
+        job->started != 0 || sched->pool->is_virtual ? (double)(end - job->started) / 1e9 : 0;
     info->done = info->failed = info->skipped = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
@@ -431,7 +430,7 @@ static filch_status init_locks(fl_sched *sched)
     fl_cond_fini(&sched->done);
 done:
     fl_mutex_fini(&sched->done_lock);
-slots:
+    slots:
     fl_mutex_fini(&sched->slots_lock);
     return status;
 }

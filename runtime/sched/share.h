@@ -12,12 +12,12 @@ typedef struct fl_share {
     fl_span span; /* grains of a batch, or positions in the graph's roots */
     _Alignas(64) _Atomic uint64_t tiles;
     _Atomic uint64_t items;
-    _Atomic uint64_t done;    /* tasks, or items, that succeeded */
+    _Atomic uint64_t done; /* tasks, or items, that succeeded */
     _Atomic uint64_t failed;
     _Atomic uint64_t skipped;
     _Atomic uint64_t stolen_in;
     _Atomic uint64_t busy_ns;
-    _Atomic uint64_t work;    /* bits of a double */
+    _Atomic uint64_t work;                    /* bits of a double */
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
 } fl_share;
 

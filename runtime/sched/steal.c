@@ -122,10 +122,10 @@ static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, 
     fl_add_relaxed(&fl_job_share(job, loot->victim)->stolen_out, n);
     if (fl_trace_of(w) != NULL) {
         fl_trace_add(fl_trace_of(w), (fl_trace_event){.start = start,
-                                                .end = fl_clock_now(&w->sched->core->clock),
-                                                .first = n,
-                                                .other = loot->victim,
-                                                .kind = FL_TRACE_THEFT});
+                                                      .end = fl_clock_now(&w->sched->core->clock),
+                                                      .first = n,
+                                                      .other = loot->victim,
+                                                      .kind = FL_TRACE_THEFT});
     }
 }
 

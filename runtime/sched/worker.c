@@ -51,7 +51,7 @@ void fl_worker_fini(fl_worker *w)
     fl_event_fini(&w->event);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
-    }
+}
 
 /* --- Time and counts of the current job --- */
 
@@ -74,7 +74,8 @@ static void flush(fl_worker *w)
     w->share = NULL;
     w->graph = NULL;
     w->retired = 0;
-    /* Acquire-release: our tiles' effects go to whoever completes the job, and come to us if we do. */
+    /* Acquire-release: our tiles' effects go to whoever completes the job, and come to us if we do.
+     */
     if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
         /* Completing runs the host's callback, so it waits until the step is over. Nobody else can
          * complete the job meanwhile. */
@@ -125,8 +126,7 @@ void fl_worker_push(fl_worker *w, fl_task *task)
 
 static bool can_run(const fl_worker *w, const fl_task *task)
 {
-    return task->is_gate ||
-           (task->codelet->implementations & w->device->implementations) != 0;
+    return task->is_gate || (task->codelet->implementations & w->device->implementations) != 0;
 }
 
 /* A ready task whose home is elsewhere. True when it was dealt with. */
@@ -476,9 +476,9 @@ static void end_idle(fl_worker *w)
 {
     if (w->idle_since != 0) {
         if (fl_trace_of(w) != NULL) {
-            fl_trace_add(fl_trace_of(w), (fl_trace_event){.start = w->idle_since,
-                                                    .end = now(w),
-                                                    .kind = FL_TRACE_WAIT});
+            fl_trace_add(
+                fl_trace_of(w),
+                (fl_trace_event){.start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
         }
         w->idle_since = 0;
     }
@@ -606,8 +606,8 @@ static bool retire_finished(fl_worker *w)
     return any;
 }
 
-/* Two tiles keep a device busy; near the end of its work one does, since what is in flight cannot be
- * stolen. */
+/* Two tiles keep a device busy; near the end of its work one does, since what is in flight cannot
+ * be stolen. */
 static uint32_t window_of(const fl_worker *w)
 {
     uint32_t window = w->device->window < FL_WINDOW_MOST ? w->device->window : FL_WINDOW_MOST;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker of one device: a state machine that never blocks. Drivers (driver.c) call its step from a
- * pinned thread, from filch_poll, or under a virtual clock. */
+/* The worker of one device: a state machine that never blocks. Drivers (driver.c) call its step
+ * from a pinned thread, from filch_poll, or under a virtual clock. */
 #ifndef FL_SCHED_WORKER_H
 #define FL_SCHED_WORKER_H
 
@@ -26,10 +26,10 @@ typedef struct fl_tile {
     uint32_t lo, hi; /* grains of the chunk */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
-    int code;        /* what the host function returned */
-    double work;     /* declared units, when timed */
-    uint64_t start;  /* when timed */
-    uint64_t ns;     /* how long it took, when timed */
+    int code;       /* what the host function returned */
+    double work;    /* declared units, when timed */
+    uint64_t start; /* when timed */
+    uint64_t ns;    /* how long it took, when timed */
 } fl_tile;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
@@ -48,7 +48,7 @@ typedef struct fl_worker {
     /* Read by thieves and releasers. */
     fl_deque levels[FL_LEVELS];
     _Alignas(64) _Atomic uint32_t level_mask; /* levels that may hold entries; the owner's */
-    _Atomic uint64_t tile_ns;                 /* bits of a double: recent mean of a task; 0 unknown */
+    _Atomic uint64_t tile_ns; /* bits of a double: recent mean of a task; 0 unknown */
     fl_inbox inbox;
     fl_mailbox mailbox;
     _Alignas(64) _Atomic(filch_job *) hazard;
@@ -59,28 +59,28 @@ typedef struct fl_worker {
     _Alignas(64) fl_sched *sched;
     fl_device *device;
     uint32_t index;
-    uint32_t queued;        /* entries pushed less entries popped: at least what the deques hold */
-    uint32_t mask;          /* copy of level_mask */
-    bool pushed;            /* entries were made available since idle workers were last looked for */
+    uint32_t queued; /* entries pushed less entries popped: at least what the deques hold */
+    uint32_t mask;   /* copy of level_mask */
+    bool pushed;     /* entries were made available since idle workers were last looked for */
     bool in_step;
-    fl_task *bypass;        /* ready, known to nobody else, to be run next */
-    fl_task *adopted;       /* claimed by a theft, to be run next */
+    fl_task *bypass;  /* ready, known to nobody else, to be run next */
+    fl_task *adopted; /* claimed by a theft, to be run next */
     bool adopted_poisoned;
     const filch_graph *graph; /* whose job is current */
-    filch_job *job;         /* whose retired tiles are counted in retired; current for busy time */
+    filch_job *job; /* whose retired tiles are counted in retired; current for busy time */
     fl_share *share;
     int64_t retired;
     uint64_t busy_since;
     bool has_tile;
-    fl_tile tile;           /* synchronous: the one running */
+    fl_tile tile; /* synchronous: the one running */
     fl_frame *frames;
     fl_tile window[FL_WINDOW_MOST]; /* asynchronous: in flight, oldest first */
     uint32_t in_flight, oldest;
     uint64_t wake_at;
-    uint64_t idle_since;    /* 0: not idle */
-    uint64_t ready_at;      /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
-    filch_job *completed;   /* whose last tile was counted in this step; linked by next */
-    filch_view *views;      /* FL_MOST_VIEWS of them; those of the innermost running tile */
+    uint64_t idle_since;  /* 0: not idle */
+    uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
+    filch_job *completed; /* whose last tile was counted in this step; linked by next */
+    filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
     size_t scratch_bytes;
     fl_random random;
@@ -103,15 +103,16 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 
 /* A tile from a span of any active job: the device's own share, in pick.c. */
 bool fl_pick_span(fl_worker *worker, fl_tile *tile);
-/* Takes work from another worker (steal.c); true: look again, there is some. Sets worker->ready_at. */
+/* Takes work from another worker (steal.c); true: look again, there is some. Sets worker->ready_at.
+ */
 bool fl_worker_steal(fl_worker *worker);
 /* Hazard pointer to the job in a slot; null when the slot is empty. */
 filch_job *fl_worker_visit(fl_worker *worker, uint32_t slot);
 void fl_worker_leave(fl_worker *worker);
 /* Declared work of grains [lo, hi) of a batch. */
 double fl_batch_work(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t hi);
-/* ns per unit of work of a codelet on a device: measured, or guessed from another device's measure and the
- * scores; 0 when nothing is known. */
+/* ns per unit of work of a codelet on a device: measured, or guessed from another device's measure
+ * and the scores; 0 when nothing is known. */
 double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device);
 /* The ring to record in, or null. It lives as long as the runtime, so a copy may be used after
  * recording was stopped. Acquire: the ring was set up before it was published. */
