@@ -45,6 +45,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     made->priority_max = is_default ? 5 : d.priority_max;
     snprintf(made->label, sizeof made->label, "%s", d.label != NULL ? d.label : "");
     fl_arena_init(&made->arena, &core->memory);
+    fl_arena_init(&made->readers, &core->memory);
     fl_inbox_init(&made->retired);
     *graph = made;
     return FILCH_OK;
@@ -228,7 +229,7 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
     fl_arena *arena = &graph->arena;
     while (parts->readers != NULL) {
         fl_reader *next = parts->readers->next;
-        fl_arena_free(arena, parts->readers, sizeof *parts->readers);
+        fl_arena_free(&graph->readers, parts->readers, sizeof *parts->readers);
         parts->readers = next;
     }
     while (parts->blocks != NULL) {
@@ -246,7 +247,7 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
 static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers)
 {
     for (uint32_t i = 0; i < count; ++i) {
-        fl_reader *reader = fl_arena_alloc(&graph->arena, sizeof *reader);
+        fl_reader *reader = fl_arena_alloc(&graph->readers, sizeof *reader);
         if (reader == NULL) {
             return false;
         }

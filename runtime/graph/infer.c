@@ -125,7 +125,7 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
         bool gone = fl_word_epoch(word) != reader->epoch;
         if (gone && graph->failed.count == 0 && !graph->poisoned) {
             *at = reader->next;
-            fl_arena_free(&graph->arena, reader, sizeof *reader);
+            fl_arena_free(&graph->readers, reader, sizeof *reader);
         } else {
             at = &reader->next;
             ++kept;
@@ -179,7 +179,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
             while (state->readers != NULL) {
                 fl_reader *reader = state->readers;
                 state->readers = reader->next;
-                fl_arena_free(&graph->arena, reader, sizeof *reader);
+                fl_arena_free(&graph->readers, reader, sizeof *reader);
             }
             state->reader_count = 0;
             state->writer = task;
@@ -201,6 +201,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
 void fl_infer_drop(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
+    fl_arena_fini(&graph->readers);
     for (size_t i = 0; i < graph->slot_count; ++i) {
         fl_slot *slot = graph->slots[i];
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
