@@ -3,7 +3,9 @@
 # No file over 1,000 lines, no function over 80, no line over 100 columns; a licence line on top.
 set -euo pipefail
 
-files=$(find include runtime kernels bench tests -name '*.c' -o -name '*.h' -o -name '*.cpp' \
+folders=$(ls -d include runtime kernels bench tests 2>/dev/null || true)
+# shellcheck disable=SC2086 # no folder name has blanks
+files=$(find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' \
     -o -name '*.cu' -o -name '*.cuh' | sort)
 # shellcheck disable=SC2086 # no file name has blanks
 awk '
