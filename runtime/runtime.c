@@ -236,9 +236,20 @@ static filch_status check_outside(filch_runtime *rt, const char *call)
     return FILCH_OK;
 }
 
-static bool is_idle(const filch_runtime *rt)
+/* Whether no job runs. One whose result is out may still be leaving; that is waited for. */
+static bool is_idle(filch_runtime *rt)
 {
-    return fl_load_acquire(&rt->jobs.running) == 0; /* acquire: what the jobs did is over */
+    fl_core *core = &rt->core;
+    bool is_busy = false;
+    fl_mutex_lock(&core->lock);
+    for (const fl_object *object = core->objects; object != NULL && !is_busy;
+         object = object->next) {
+        is_busy = fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
+                  filch_job_poll((filch_job *)(uintptr_t)object) == FILCH_NOT_READY;
+    }
+    fl_mutex_unlock(&core->lock);
+    return !is_busy &&
+           fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, -1) == FILCH_OK;
 }
 
 filch_status filch_runtime_drain(filch_runtime *rt, double seconds)
@@ -361,14 +372,15 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
         return status;
     }
     fl_core *core = &rt->core;
-    if (path == NULL || !is_idle(rt) || rt->rings[0] == NULL) {
-        filch_status wrong = path == NULL   ? FILCH_INVALID_ARGUMENT
-                             : !is_idle(rt) ? FILCH_BUSY
-                                            : FILCH_WRONG_STATE;
+    filch_status wrong = path == NULL           ? FILCH_INVALID_ARGUMENT
+                         : rt->rings[0] == NULL ? FILCH_WRONG_STATE
+                         : !is_idle(rt)         ? FILCH_BUSY
+                                                : FILCH_OK;
+    if (wrong != FILCH_OK) {
         return fl_core_fail(core, wrong, "filch_trace_write", NULL, "%s",
-                            path == NULL   ? "the path is null"
-                            : !is_idle(rt) ? "a job runs"
-                                           : "nothing was ever recorded");
+                            path == NULL           ? "the path is null"
+                            : rt->rings[0] == NULL ? "nothing was ever recorded"
+                                                   : "a job runs");
     }
     size_t bytes = rt->sched.count * sizeof(fl_trace_lane);
     fl_trace_lane *lanes = fl_alloc(&core->memory, bytes);

@@ -64,8 +64,8 @@ struct filch_graph {
     fl_slab *slabs; /* newest first */
     uint32_t task_count;
     bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
-    fl_arena arena;   /* arguments, accesses, successor blocks, slots */
-    fl_arena readers; /* of tiles, while the graph is built */
+    fl_arena arena;      /* arguments, accesses, successor blocks, slots */
+    fl_arena readers;    /* of tiles, while the graph is built */
     fl_slot **slots;
     size_t slot_count, slot_capacity;
     uint32_t

@@ -79,6 +79,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     fl_store_relaxed(&job->refs, 2);
     fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
+    fl_batch_free(core, job->batch); /* of its former life: the pool says that nobody reads it */
     job->batch = NULL;
     job->is_open = false;
     job->has_slot = false;
@@ -101,19 +102,11 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     return job;
 }
 
-void fl_job_drop(filch_job *job)
-{
-    fl_core *core = job->object.core;
-    fl_batch_free(core, job->batch);
-    job->batch = NULL;
-    pool_give(core, job);
-}
-
 static void job_unref(filch_job *job)
 {
     /* Acquire-release: the last one out sees everything the others did with the job. */
     if (fl_sub_acq_rel(&job->refs, 1) == 1) {
-        fl_job_drop(job);
+        pool_give(job->object.core, job); /* its batch goes when no thief can look any more */
     }
 }
 

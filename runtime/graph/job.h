@@ -59,8 +59,6 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
 /* Makes sure that a later fl_job_new needs no memory. */
 filch_status fl_job_reserve(fl_core *core);
-/* Undoes fl_job_new. */
-void fl_job_drop(filch_job *job);
 /* Queues the job's uses; starts it as soon as all are granted. No failure from here on. */
 void fl_job_submit(filch_job *job);
 /* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */

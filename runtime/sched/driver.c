@@ -15,10 +15,11 @@ static void set_idle(fl_worker *w)
     fl_event_announce(&w->event);
 }
 
-static void clear_idle(fl_worker *w)
+/* True when a waker had chosen this worker. */
+static bool clear_idle(fl_worker *w)
 {
-    /* The bit is usually gone: its waker took it. */
-    fl_and_acq_rel(&w->sched->idle[w->index / 64], ~((uint64_t)1 << (w->index % 64)));
+    uint64_t bit = (uint64_t)1 << (w->index % 64);
+    return (fl_and_acq_rel(&w->sched->idle[w->index / 64], ~bit) & bit) == 0;
 }
 
 /* Steps, and runs what the step picked. False: nothing to do before w->wake_at. */
@@ -31,30 +32,50 @@ static bool advance(fl_worker *w)
     return act != FL_ACT_WAIT;
 }
 
-/* Spins a little, then sleeps until notified or wake_at, looking for work once in between. `goal`:
- * what a nested wait is for, or null. */
-static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+static bool must_stay_awake(const fl_worker *w, const fl_goal *goal)
 {
-    fl_sched *sched = w->sched;
-    uint64_t spin = fl_time_now() + (uint64_t)(sched->core->settings.spin_us * 1000);
-    set_idle(w);
-    bool worked = advance(w);
-    while (!worked && !is_stopping(sched) && fl_time_now() < spin) {
+    return is_stopping(w->sched) || (goal != NULL && fl_goal_is_met(goal));
+}
+
+/* Spins a little, then sleeps, until notified, wake_at or the deadline. Announced before. */
+static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+{
+    uint64_t start = fl_time_now();
+    uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
+    uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
+    uint64_t t = start;
+    while (t < spin && t < until && !fl_event_is_notified(&w->event) && !must_stay_awake(w, goal)) {
         for (int i = 0; i < 64; ++i) {
             fl_relax();
         }
-        if (fl_load_relaxed(&w->event.state) != 1) {
-            break; /* notified */
-        }
+        t = fl_time_now();
     }
-    uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
-    uint64_t t = until == FL_TIME_NEVER ? 0 : fl_time_now();
-    if (worked || is_stopping(sched) || (goal != NULL && fl_goal_is_met(goal)) || until <= t) {
+    if (t >= until || must_stay_awake(w, goal)) {
         fl_event_cancel(&w->event);
     } else {
         fl_event_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
     }
-    clear_idle(w);
+}
+
+/* Looks for work once more after announcing that this worker is idle; sleeps if there is none.
+ * `goal`: what a nested wait is for, or null. */
+static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+{
+    set_idle(w);
+    fl_act act = fl_worker_step(w);
+    if (act == FL_ACT_WAIT) {
+        sleep_announced(w, goal, deadline);
+        clear_idle(w);
+        return;
+    }
+    fl_event_cancel(&w->event);
+    if (clear_idle(w)) {
+        /* A waker chose us for work that we may not have found: pass it on before we are busy. */
+        fl_sched_wake(w->sched, 1);
+    }
+    if (act == FL_ACT_RUN) {
+        fl_worker_run(w);
+    }
 }
 
 int fl_drive_thread(void *arg)

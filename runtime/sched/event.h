@@ -33,6 +33,11 @@ void fl_event_cancel(fl_event *event);
 /* Sleeper: returns when notified since the announcement, or after ns nanoseconds (UINT64_MAX: no
  * limit). true when notified. */
 bool fl_event_sleep(fl_event *event, uint64_t ns);
+/* Sleeper, announced: has somebody notified it? */
+static inline bool fl_event_is_notified(const fl_event *event)
+{
+    return fl_load_relaxed(&event->state) != 1; /* sleep or cancel orders what follows */
+}
 /* Waker, after publishing: full fence, then wakes the sleeper if one is announced. Lock-free unless
  * somebody sleeps. Returns whether it woke one. */
 bool fl_event_notify(fl_event *event);

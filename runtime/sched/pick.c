@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking from spans: the device's own share of each active job, in chunks that shrink with what is
  * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
+#include <math.h>
+
 #include "sched/sched.h"
 #include "sched/worker.h"
 
-/* A chunk lasts at least this many dispatches … */
-#define FLOOR_DISPATCHES 20.0
-/* … and at most this part of what is left of the device's share. */
+/* A chunk is this part of what is left of the device's share … */
 #define PART_OF_REST 0.0025
+/* … but lasts long enough for its dispatch to cost little … */
+#define CHEAP_DISPATCHES 200.0
+/* … where that leaves this many chunks, so that a device that turns out slow has no more in flight
+ * than the others can wait for … */
+#define CHUNKS_OF_REST 16.0
+/* … and always at least this many dispatches. */
+#define FLOOR_DISPATCHES 20.0
 
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
@@ -68,10 +75,10 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         return 1; /* a probe; the next one is sized by it */
     }
     double ns_left = fl_batch_work(w, job, lo, lo + rest) * ns;
-    double least =
-        FLOOR_DISPATCHES * (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
-    double wanted = ns_left * PART_OF_REST;
-    wanted = wanted > least ? wanted : least;
+    double dispatch = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+    double wanted = fmin(CHEAP_DISPATCHES * dispatch, ns_left / CHUNKS_OF_REST);
+    wanted = fmax(wanted, ns_left * PART_OF_REST);
+    wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
     if (ns_left <= wanted) {
         return rest;
     }

@@ -38,12 +38,31 @@ static double own_tile(const fl_worker *w, const fl_worker *victim)
 }
 
 /* When to look again at a victim that would be done before us. By the predictions never, but they
- * may be wrong, so after a part of the time they give it. */
-static void refuse(fl_worker *w, double ns_left)
+ * may be wrong, so after a part of the time they give it; and the victim is watched. */
+static void refuse(fl_worker *w, uint32_t victim, double ns_left)
 {
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
     double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
-    uint64_t at = fl_clock_now(&w->sched->core->clock) + (uint64_t)ns;
+    uint64_t at = t + (uint64_t)ns;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
+    uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
+    if (w->watched_since == 0 || w->watched != victim || w->watched_steps != steps) {
+        w->watched = victim;
+        w->watched_steps = steps;
+        w->watched_since = t;
+    }
+}
+
+/* The victim's time for a task: its mean, or how long it has been seen at one and the same tile. */
+static double victim_tile(const fl_worker *w, const fl_worker *victim)
+{
+    double mean = mean_tile(victim);
+    if (w->watched_since != 0 && w->watched == victim->index &&
+        w->watched_steps == fl_load_relaxed(&victim->steps)) {
+        double seen = (double)(fl_clock_now(&w->sched->core->clock) - w->watched_since);
+        mean = seen > mean ? seen : mean;
+    }
+    return mean;
 }
 
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
@@ -55,7 +74,7 @@ static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
     if (loot.ns_thief / loot.entries + THEFT_NS < loot.ns_left) {
         *best = loot;
     } else {
-        refuse(w, loot.ns_left);
+        refuse(w, loot.victim, loot.ns_left);
     }
 }
 
@@ -71,7 +90,7 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     if (entries <= 0) {
         return;
     }
-    double theirs = mean_tile(victim);
+    double theirs = victim_tile(w, victim);
     double own = own_tile(w, victim);
     /* Unknown times: take it for worth stealing. */
     fl_loot loot = {.victim = victim->index,
@@ -100,7 +119,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_left = work * fl_sched_ns(w->sched, codelet, victim);
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
     } else {
-        loot.ns_left = mean_tile(&w->sched->workers[victim]) * rest;
+        loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : 1e12;

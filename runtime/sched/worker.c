@@ -7,6 +7,9 @@
 
 /* Work that all others together could run in less time is not worth waking anybody for. */
 #define WAKE_NS 10000.0
+/* How long an idle worker sleeps between looks while jobs run. */
+#define LEAST_NAP_NS 50000u
+#define MOST_NAP_NS 10000000u
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -472,8 +475,28 @@ static fl_act end_step(fl_worker *w, fl_act act)
     return act;
 }
 
+/* Decides when to look again unasked. Wake-ups are left out where the queued work seems too short
+ * to share, and predictions may be wrong; so while jobs run, an idle worker looks again after a
+ * while that doubles each time. */
+static void begin_idle(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    w->wake_at = w->ready_at;
+    if (sched->drive == FILCH_DRIVE_THREADS && sched->count > 1 &&
+        sched->policy != FILCH_POLICY_STATIC && fl_load_relaxed(&sched->core->jobs->running) != 0) {
+        w->nap_ns = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
+        w->nap_ns = w->nap_ns < MOST_NAP_NS ? w->nap_ns : MOST_NAP_NS;
+        uint64_t at = now(w) + w->nap_ns;
+        w->wake_at = at < w->wake_at ? at : w->wake_at;
+    }
+    if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
+        w->idle_since = now(w);
+    }
+}
+
 static void end_idle(fl_worker *w)
 {
+    w->nap_ns = 0;
     if (w->idle_since != 0) {
         if (fl_trace_of(w) != NULL) {
             fl_trace_add(
@@ -511,6 +534,9 @@ static fl_act step_synchronous(fl_worker *w)
             prepare(w, &w->tile);
             w->has_tile = true;
             end_idle(w);
+            if (fl_load_relaxed(&w->hazard) != w->tile.job) {
+                fl_worker_leave(w);
+            }
             return FL_ACT_RUN;
         }
         flush(w);
@@ -523,10 +549,7 @@ static fl_act step_synchronous(fl_worker *w)
         }
     }
     fl_worker_leave(w);
-    w->wake_at = w->ready_at;
-    if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
-        w->idle_since = now(w);
-    }
+    begin_idle(w);
     return FL_ACT_WAIT;
 }
 
@@ -642,10 +665,7 @@ static fl_act step_asynchronous(fl_worker *w)
     }
     fl_worker_leave(w);
     if (w->in_flight == 0) {
-        w->wake_at = w->ready_at;
-        if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
-            w->idle_since = now(w);
-        }
+        begin_idle(w);
     }
     return FL_ACT_WAIT;
 }
@@ -653,6 +673,7 @@ static fl_act step_asynchronous(fl_worker *w)
 fl_act fl_worker_step(fl_worker *w)
 {
     w->in_step = true;
+    fl_count(&w->steps, 1);
     fl_act act = w->device->is_synchronous ? step_synchronous(w) : step_asynchronous(w);
     return end_step(w, act);
 }

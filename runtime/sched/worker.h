@@ -49,6 +49,7 @@ typedef struct fl_worker {
     fl_deque levels[FL_LEVELS];
     _Alignas(64) _Atomic uint32_t level_mask; /* levels that may hold entries; the owner's */
     _Atomic uint64_t tile_ns; /* bits of a double: recent mean of a task; 0 unknown */
+    _Atomic uint64_t steps;   /* ever made; relaxed: tells a busy worker from a stuck one */
     fl_inbox inbox;
     fl_mailbox mailbox;
     _Alignas(64) _Atomic(filch_job *) hazard;
@@ -77,10 +78,14 @@ typedef struct fl_worker {
     fl_tile window[FL_WINDOW_MOST]; /* asynchronous: in flight, oldest first */
     uint32_t in_flight, oldest;
     uint64_t wake_at;
-    uint64_t idle_since;  /* 0: not idle */
-    uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
-    filch_job *completed; /* whose last tile was counted in this step; linked by next */
-    filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
+    uint64_t idle_since;    /* 0: not idle */
+    uint64_t ready_at;      /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
+    uint64_t nap_ns;        /* last time slept without being asked for; 0: has just worked */
+    uint32_t watched;       /* the victim of the last refusal … */
+    uint64_t watched_steps; /* … the steps it had made … */
+    uint64_t watched_since; /* … at this time; 0: none */
+    filch_job *completed;   /* whose last tile was counted in this step; linked by next */
+    filch_view *views;      /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
     size_t scratch_bytes;
     fl_random random;
