@@ -55,8 +55,8 @@ void fl_sched_fini(fl_sched *sched);
 
 /* Makes a full fence, then wakes up to count idle workers; for work that is already visible. */
 void fl_sched_wake(fl_sched *sched, uint32_t count);
-/* Wakes one particular worker if it sleeps. */
-void fl_sched_wake_worker(fl_sched *sched, uint32_t index);
+/* Wakes one particular worker if it sleeps; false if it does not. */
+bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
 /* Whether some worker sleeps or is about to; only after a full fence is "no" reliable. */
 bool fl_sched_has_idle(const fl_sched *sched);
 /* The worker that the calling thread is, or null. */

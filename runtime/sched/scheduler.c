@@ -192,14 +192,16 @@ void fl_sched_wake(fl_sched *sched, uint32_t count)
     }
 }
 
-void fl_sched_wake_worker(fl_sched *sched, uint32_t index)
+bool fl_sched_wake_worker(fl_sched *sched, uint32_t index)
 {
-    fl_fence_seq_cst();
+    fl_fence_seq_cst(); /* as in fl_sched_wake */
     uint64_t bit = (uint64_t)1 << (index % 64);
-    if ((fl_load_relaxed(&sched->idle[index / 64]) & bit) != 0 &&
-        (fl_and_acq_rel(&sched->idle[index / 64], ~bit) & bit) != 0) {
-        fl_event_notify_fenced(&sched->workers[index].event);
+    if ((fl_load_relaxed(&sched->idle[index / 64]) & bit) == 0 ||
+        (fl_and_acq_rel(&sched->idle[index / 64], ~bit) & bit) == 0) {
+        return false;
     }
+    fl_event_notify_fenced(&sched->workers[index].event);
+    return true;
 }
 
 fl_worker *fl_sched_self(const fl_sched *sched)
@@ -218,7 +220,9 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
         target = (target + 1) % sched->count;
     }
     fl_inbox_push(&sched->workers[target].inbox, &task->link);
-    fl_sched_wake_worker(sched, target);
+    if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC) {
+        fl_sched_wake(sched, 1); /* the target is busy: an idle worker empties its inbox */
+    }
 }
 
 static void task_ready(fl_scheduler *self, fl_task *task)
