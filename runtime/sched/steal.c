@@ -139,12 +139,14 @@ static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, 
 {
     fl_count(&fl_job_share(job, w->index)->stolen_in, n);
     fl_add_relaxed(&fl_job_share(job, loot->victim)->stolen_out, n);
-    if (fl_trace_of(w) != NULL) {
-        fl_trace_add(fl_trace_of(w), (fl_trace_event){.start = start,
-                                                      .end = fl_clock_now(&w->sched->core->clock),
-                                                      .first = n,
-                                                      .other = loot->victim,
-                                                      .kind = FL_TRACE_THEFT});
+    fl_trace_ring *ring = fl_trace_of(w);
+    if (ring != NULL) {
+        uint64_t end = fl_clock_now(&w->sched->core->clock);
+        fl_trace_add(ring, (fl_trace_event){.start = start != 0 ? start : end,
+                                            .end = end,
+                                            .first = n,
+                                            .other = loot->victim,
+                                            .kind = FL_TRACE_THEFT});
     }
 }
 
@@ -152,13 +154,15 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, loot->slot);
     uint32_t lo, hi;
-    if (job == NULL ||
+    /* The slot may hold another job by now, of which we have a share that setting would drop. Only
+     * we fill our span once the job is in its slot, so an empty one stays empty. */
+    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0 ||
         !fl_span_cut(&fl_job_share(job, loot->victim)->span, fair_share(loot), &lo, &hi)) {
-        return true; /* somebody was faster: look again */
+        return true; /* look again */
     }
-    /* Our own span of the job is empty, or we would not steal, and only we fill it. */
-    fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
+    /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
+    fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
     return true;
 }
 

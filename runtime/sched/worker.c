@@ -230,6 +230,10 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
 
 static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
 {
+    fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
+    if (ring == NULL) {
+        return;
+    }
     fl_trace_event event = {.start = tile->start,
                             .end = tile->start + tile->ns,
                             .name = codelet->name,
@@ -240,7 +244,7 @@ static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codel
         event.is_chunk = 1;
         fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
     }
-    fl_trace_add(fl_trace_of(w), event);
+    fl_trace_add(ring, event);
 }
 
 /* A skipped task counts as left out where no failure explains it. */
@@ -256,15 +260,14 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     fl_task *task = tile->task;
     enter_task(w, task);
     bool is_open = w->job->is_open;
-    bool failed = tile->skip || tile->code != 0;
+    /* A gate runs nothing and so cannot fail; those behind it see a cancellation themselves. */
+    bool failed = !task->is_gate && (tile->skip || tile->code != 0);
     if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
         fl_job_fail(w->job, task, tile->code, w->device->info.name, 0, 0);
     }
     if (tile->timed && !tile->skip) {
         learn(w, tile, task->codelet);
-        if (fl_trace_of(w) != NULL) {
-            record(w, tile, task->codelet);
-        }
+        record(w, tile, task->codelet);
     }
     if (!task->is_gate) {
         count_outcome(w, tile, 1);
@@ -300,9 +303,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
-            if (fl_trace_of(w) != NULL) {
-                record(w, tile, fl_batch_codelet(job->batch));
-            }
+            record(w, tile, fl_batch_codelet(job->batch));
         }
         fl_count(&w->share->items, last - first);
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
@@ -337,7 +338,7 @@ static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile
     tile->code = 0;
     tile->skip = poisoned;
     tile->timed = false;
-    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned)) {
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
         tile->skip = true;
         note_left_out(job, false);
     }
@@ -465,11 +466,11 @@ static void run_completions(fl_worker *w)
 
 static fl_act end_step(fl_worker *w, fl_act act)
 {
+    if (w->completed != NULL) {
+        run_completions(w); /* first: what it makes ready is offered to others too */
+    }
     if (w->pushed) {
         wake_others(w);
-    }
-    if (w->completed != NULL) {
-        run_completions(w);
     }
     w->in_step = false;
     return act;
@@ -498,10 +499,10 @@ static void end_idle(fl_worker *w)
 {
     w->nap_ns = 0;
     if (w->idle_since != 0) {
-        if (fl_trace_of(w) != NULL) {
-            fl_trace_add(
-                fl_trace_of(w),
-                (fl_trace_event){.start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
+        fl_trace_ring *ring = fl_trace_of(w);
+        if (ring != NULL) {
+            fl_trace_add(ring, (fl_trace_event){
+                                   .start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
         }
         w->idle_since = 0;
     }
