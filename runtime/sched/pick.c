@@ -13,8 +13,12 @@
 /* … where that leaves this many chunks, so that a device that turns out slow has no more in flight
  * than the others can wait for … */
 #define CHUNKS_OF_REST 16.0
-/* … and always at least this many dispatches. */
+/* … and at least this many dispatches, … */
 #define FLOOR_DISPATCHES 20.0
+/* … but never has more than so many times the work of any tile that was timed. */
+#define MOST_GROWTH 8.0
+/* With less than this many chunks left, one at a time is in flight. */
+#define NEAR_END_CHUNKS 4.0
 
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
@@ -66,24 +70,27 @@ double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t
     return ns;
 }
 
-/* Grains for the next chunk of the device's share, of which rest grains from lo are left. */
+/* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
+ * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
-    const filch_codelet *codelet = fl_batch_codelet(job->batch);
-    double ns = fl_speed_get(fl_codelet_speed(codelet, w->index));
+    const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
+    double ns = fl_speed_get(speed);
     if (ns == 0) {
-        return 1; /* a probe; the next one is sized by it */
+        return w->in_flight == 0; /* a probe; the next one is sized by it */
     }
-    double ns_left = fl_batch_work(w, job, lo, lo + rest) * ns;
+    double work_left = fl_batch_work(w, job, lo, lo + rest);
+    double ns_left = work_left * ns;
     double dispatch = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, ns_left / CHUNKS_OF_REST);
     wanted = fmax(wanted, ns_left * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
-    if (ns_left <= wanted) {
-        return rest;
+    double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
+    double grains = fmax(1, floor((double)rest * fmin(part, 1)));
+    if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
+        return 0; /* what is in flight cannot be stolen */
     }
-    double grains = (double)rest * wanted / ns_left;
-    return grains >= (double)rest ? rest : grains < 1 ? 1 : (uint32_t)grains;
+    return (uint32_t)grains;
 }
 
 static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
@@ -97,7 +104,8 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
         }
     } else {
         uint32_t rest = fl_span_peek(span, &lo, &hi);
-        if (rest == 0 || !fl_span_take(span, chunk_size(w, job, lo, rest), &lo, &hi)) {
+        uint32_t want = rest != 0 ? chunk_size(w, job, lo, rest) : 0;
+        if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
             return false;
         }
     }

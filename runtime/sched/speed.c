@@ -100,6 +100,7 @@ void fl_speed_add(fl_speed *speed, double work, double ns)
         speed->count++;
     if (!(work > 0.0) || !(ns > 0.0) || !isnormal(sample))
         return;
+    speed->most_work = fmax(speed->most_work, work);
     if (speed->cold == 0.0) {
         speed->cold = sample;
         return;
@@ -116,6 +117,11 @@ void fl_speed_add(fl_speed *speed, double work, double ns)
     }
     speed->outliers = 0;
     publish(speed);
+}
+
+double fl_speed_most_work(const fl_speed *speed)
+{
+    return speed->most_work;
 }
 
 double fl_speed_get(const fl_speed *speed)

@@ -16,6 +16,7 @@ typedef struct fl_speed {
     double ns_per_work[FL_SPEED_SAMPLES]; /* the last samples, oldest first */
     double pending[3];  /* the outliers held back, until three say the regime changed */
     double cold;        /* the dropped first sample; 0 = none yet */
+    double most_work;   /* of a tile that was timed */
     uint32_t filled;    /* samples in ns_per_work */
     uint32_t count;     /* samples taken in the present regime, saturating */
     uint32_t outliers;  /* outliers in a row */
@@ -32,6 +33,9 @@ bool fl_speed_wants_sample(fl_speed *speed);
  * one poisoned sample would decide, the estimate errs to the fast side: the next tiles correct it,
  * while a device taken for slow gets none. */
 void fl_speed_add(fl_speed *speed, double work, double ns);
+/* Owner: the most work that a timed tile had. Far beyond it the estimate is a guess: a tile of
+ * little work may have taken no longer than its dispatch. */
+double fl_speed_most_work(const fl_speed *speed);
 /* Any thread: estimated ns per unit of work; 0 when unknown. */
 double fl_speed_get(const fl_speed *speed);
 
