@@ -5,7 +5,9 @@ set -euo pipefail
 
 for tool in clang-format-14 clang-format; do
     if [[ "$("$tool" --version 2>/dev/null)" == *"version 14."* ]]; then
-        find include runtime kernels bench tests -name '*.c' -o -name '*.h' -o -name '*.cpp' |
+        folders=$(ls -d include runtime kernels bench tests 2>/dev/null || true)
+        # shellcheck disable=SC2086 # no folder name has blanks
+        find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' |
             sort | xargs "$tool" --dry-run -Werror
         exit 0
     fi
