@@ -81,15 +81,19 @@ static filch_drive choose_drive(const filch_runtime *rt, const filch_config *con
 static filch_status start_trace(filch_runtime *rt)
 {
     const fl_memory *memory = &rt->core.memory;
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        fl_worker *w = &rt->sched.workers[i];
+    uint64_t events = (uint64_t)rt->core.settings.trace_events;
+    for (uint32_t i = 0; rt->rings[rt->sched.count - 1] == NULL && i < rt->sched.count; ++i) {
+        rt->rings[i] = fl_trace_ring_new(memory, events);
         if (rt->rings[i] == NULL) {
-            rt->rings[i] = fl_trace_ring_new(memory, (uint64_t)rt->core.settings.trace_events);
-            if (rt->rings[i] == NULL) {
-                return FILCH_OUT_OF_MEMORY;
+            while (i-- > 0) {
+                fl_trace_ring_free(memory, rt->rings[i]);
+                rt->rings[i] = NULL;
             }
+            return FILCH_OUT_OF_MEMORY;
         }
-        fl_store_release(&w->trace, rt->rings[i]);
+    }
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        fl_store_release(&rt->sched.workers[i].trace, rt->rings[i]);
     }
     return FILCH_OK;
 }
@@ -229,7 +233,7 @@ static void tear_down(filch_runtime *rt)
 
 static filch_status check_outside(filch_runtime *rt, const char *call)
 {
-    if (fl_sched_self(&rt->sched) != NULL) {
+    if (fl_sched_self(&rt->sched) != NULL || fl_jobs_in_callback(&rt->core)) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, NULL,
                             "called from one of the runtime's tasks or callbacks");
     }
@@ -285,9 +289,11 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     if (status != FILCH_OK) {
         return status;
     }
+    /* Again and again: callbacks may submit more. A virtual clock goes as far as it must. */
+    double round = rt->pool.is_virtual ? -1 : 0.01;
     do {
-        fl_jobs_cancel(&rt->core); /* again and again: callbacks may submit more */
-    } while (fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, 0.01) != FILCH_OK);
+        fl_jobs_cancel(&rt->core);
+    } while (fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, round) != FILCH_OK);
     tear_down(rt);
     return FILCH_OK;
 }
@@ -338,6 +344,7 @@ filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
     }
     usage->host_bytes = fl_load_relaxed(&rt->core.host_bytes);
     usage->jobs_running = fl_load_relaxed(&rt->jobs.running);
+    usage->tasks_live = fl_jobs_tasks(&rt->core);
     usage->task_bytes = fl_load_relaxed(&rt->store.bytes);
     return FILCH_OK;
 }

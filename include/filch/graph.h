@@ -80,6 +80,8 @@ typedef struct filch_task_desc {
 /**
  * Makes an empty graph.
  *
+ * @param desc how, or null for a closed graph with all defaults.
+ *
  * Returns FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_OUT_OF_MEMORY, FILCH_INVALID_HANDLE,
  * FILCH_FORKED. Thread safety: any thread. Since 0.1.
  */

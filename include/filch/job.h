@@ -25,8 +25,10 @@ typedef enum filch_on_failure {
 } filch_on_failure;
 
 /**
- * Called once when a job is complete, on a worker thread or inside filch_poll, before any wait on
- * the job returns. May submit; must not wait for this job or destroy its graph, and must not block.
+ * Called once when a job is complete, before any wait on the job returns: on a worker thread, or
+ * inside filch_poll or a wait that runs the workers; for a job without tasks or items inside its
+ * submission, and for an open graph whose tasks have all run inside filch_graph_close(). May
+ * submit; must not wait for this job or destroy its graph, and must not block.
  */
 typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *user);
 
@@ -77,7 +79,8 @@ typedef struct filch_job_info {
  *
  * Returns the job's result: FILCH_OK; FILCH_TASK_FAILED (details: filch_job_error());
  * FILCH_CANCELLED. Or: FILCH_TIMEOUT (the job goes on), FILCH_WRONG_STATE (the job contains the
- * calling task or callback), FILCH_INVALID_HANDLE, FILCH_FORKED.
+ * calling task, or the caller is a callback), FILCH_OUT_OF_MEMORY (inside a task),
+ * FILCH_INVALID_HANDLE, FILCH_FORKED.
  * From inside a task it runs other ready work meanwhile. In poll mode the caller runs the workers.
  * On a virtual clock the caller runs the simulation. Thread safety: any thread. Blocking. Since
  * 0.1.
@@ -131,8 +134,9 @@ typedef struct filch_item_range {
  *
  * @param ranges   receives up to @p capacity ranges; may be null when capacity is 0.
  * @param count    receives how many there are in all.
- * Returns FILCH_OK, FILCH_NOT_READY, FILCH_WRONG_STATE (not a batch), FILCH_INVALID_ARGUMENT,
- * FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread. Since 0.1.
+ * Returns FILCH_OK, FILCH_NOT_READY, FILCH_WRONG_STATE (not a batch), FILCH_OUT_OF_MEMORY (there
+ * was none to note which items failed), FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE, FILCH_FORKED.
+ * Any thread. Since 0.1.
  */
 FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t capacity,
                                        size_t *count);

@@ -72,7 +72,8 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
  * Performs steps until nothing can be done now or until @p seconds have passed (0: one round over
  * the workers; negative: until nothing can be done). Concurrent callers share the workers; a worker
  * that another caller holds is passed over.
- * @param worked receives 1 if any tile was run, else 0; may be null.
+ * @param worked receives 1 if anything was done, so that another call may find more, else 0; may be
+ *               null.
  * Returns FILCH_OK, FILCH_WRONG_STATE (the runtime has threads), FILCH_INVALID_HANDLE,
  * FILCH_FORKED. Thread safety: any thread. Runs host functions of tasks. Since 0.1.
  */

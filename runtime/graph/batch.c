@@ -9,6 +9,7 @@
 #define MOST_ITEMS ((uint64_t)1 << 63)
 /* Boundaries of a callback mapping that are checked at submission; every cut is checked again. */
 #define CHECKED_CUTS 1024u
+#define FAR_CHECKS 64u /* grains of a written one that are compared with each other */
 
 struct fl_batch {
     size_t bytes; /* of the whole allocation */
@@ -192,6 +193,26 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
     return FILCH_OK;
 }
 
+/* Neighbours are checked at every cut; this finds mappings that come back, such as i % k, among
+ * evenly spaced grains. */
+static bool has_far_alias(const fl_batch *batch, const filch_batch_access *access)
+{
+    uint64_t firsts[FAR_CHECKS], lasts[FAR_CHECKS];
+    uint32_t checks = batch->grains < FAR_CHECKS ? batch->grains : FAR_CHECKS;
+    for (uint32_t c = 0; c < checks; ++c) {
+        uint32_t g = (uint32_t)((uint64_t)c * batch->grains / checks);
+        uint64_t lo, hi;
+        fl_batch_range(batch, g, g + 1, &lo, &hi);
+        map_items(access, lo, hi, &firsts[c], &lasts[c]);
+        for (uint32_t other = 0; other < c; ++other) {
+            if (firsts[other] < lasts[c] && firsts[c] < lasts[other]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static filch_status check_callback(fl_core *core, const fl_batch *batch,
                                    const filch_batch_access *access, uint32_t i)
 {
@@ -213,6 +234,10 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
                                 "access %u: items around %llu would write the same elements", i,
                                 (unsigned long long)lo);
         }
+    }
+    if (writes && has_far_alias(batch, access)) {
+        return fl_core_fail(core, FILCH_ALIAS, SUBMIT, label,
+                            "access %u: items far apart would write the same elements", i);
     }
     return FILCH_OK;
 }
@@ -315,7 +340,8 @@ static fl_batch *batch_make(fl_core *core, const filch_batch_desc *desc)
         batch->args = at + head + accesses + uses;
         memcpy(batch->args, desc->args, desc->codelet->arg_size);
     }
-    for (uint32_t i = 0; i < desc->access_count; ++i) {
+    /* An empty batch completes at once, so it waits for nobody. */
+    for (uint32_t i = 0; i < desc->access_count && desc->n != 0; ++i) {
         size_t u = 0;
         while (u < batch->use_count && batch->uses[u].data != desc->accesses[i].data) {
             ++u;
@@ -392,14 +418,17 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
         snprintf(made->label, sizeof made->label, "%s", desc->codelet->name);
     }
     fl_store_relaxed(&made->total, desc->n);
-    fl_store_relaxed(&made->remaining, 1 + (int64_t)batch->grains);
+    bool is_empty = batch->grains == 0;
+    /* An empty batch counts one, to be taken back at once. */
+    fl_store_relaxed(&made->remaining, is_empty ? 1 : (int64_t)batch->grains);
     if (job != NULL) {
-        *job = made;
+        *job = made; /* before anything runs: a callback may want it */
+    } else {
+        fl_store_relaxed(&made->refs, 1); /* the run's own */
     }
-    fl_job_submit(made);
-    if (job == NULL) {
-        filch_job_release(made);
+    fl_job_submit(made); /* which may be complete, and another one's, when this returns */
+    if (is_empty) {
+        fl_job_retired(made, 1);
     }
-    fl_job_retired(made, 1);
     return FILCH_OK;
 }

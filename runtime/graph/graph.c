@@ -148,9 +148,10 @@ static filch_status check_access(filch_graph *graph, const filch_task_desc *desc
                     : fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
                                    "access %u: scratch needs bytes (below 2^38) and no handle", i);
     }
-    if (mode < FILCH_READ || mode > FILCH_READWRITE) {
+    if (mode < FILCH_READ || mode > FILCH_READWRITE || access->bytes != 0) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                            "access %u: unknown mode %d", i, (int)mode);
+                            "access %u: mode %d is unknown, or has bytes without being scratch", i,
+                            (int)mode);
     }
     if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
         return fl_core_fail(core, FILCH_INVALID_HANDLE, "filch_graph_add", desc->label,
@@ -393,7 +394,7 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
         parts = (fl_parts){.blocks = parts.blocks};
         parts_release(graph, desc, &parts);
     }
-    ++graph->task_count;
+    fl_store_relaxed(&graph->task_count, graph->task_count + 1);
     *added = task;
     return FILCH_OK;
 }

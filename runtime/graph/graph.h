@@ -61,8 +61,8 @@ struct filch_graph {
     int32_t priority_min, priority_max;
     fl_mutex lock;
     fl_graph_state state;
-    fl_slab *slabs; /* newest first */
-    uint32_t task_count;
+    fl_slab *slabs;              /* newest first */
+    _Atomic uint32_t task_count; /* written under lock; relaxed elsewhere: a statistic */
     bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
     fl_arena arena;      /* arguments, accesses, successor blocks, slots */
     fl_arena readers;    /* of tiles, while the graph is built */

@@ -119,11 +119,12 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
     uint32_t kept = 0;
     while (*at != NULL) {
         fl_reader *reader = *at;
-        /* Acquire: whoever finds the reader retired has seen its run. A failed reader poisons
-         * nobody who writes after it only if it is forgotten, so those stay. */
+        /* Acquire: whoever finds the reader retired has seen its run. A failed one stays: it
+         * poisons whoever writes next. */
         uint64_t word = fl_load_acquire(&reader->task->word);
         bool gone = fl_word_epoch(word) != reader->epoch;
-        if (gone && graph->failed.count == 0 && !graph->poisoned) {
+        uint64_t key = fl_hint_make(reader->task, (uint64_t)reader->epoch << 32);
+        if (gone && !graph->poisoned && !fl_hint_set_has(&graph->failed, key)) {
             *at = reader->next;
             fl_arena_free(&graph->readers, reader, sizeof *reader);
         } else {

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
+#define MOST_SIGHTS 64u
+
 filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call)
 {
     const char *wrong = submit == NULL                  ? NULL
@@ -56,15 +59,25 @@ static filch_job *job_make(fl_core *core)
 
 filch_status fl_job_reserve(fl_core *core)
 {
-    /* Two: one may still be in a worker's sight when the next run is submitted. */
-    filch_job *jobs[2] = {job_make(core), NULL};
-    jobs[1] = jobs[0] != NULL ? job_make(core) : NULL;
-    for (int i = 0; i < 2; ++i) {
-        if (jobs[i] != NULL) {
-            pool_give(core, jobs[i]);
+    /* One for the graph; and one a worker for the runtime, since each may still have one spare job
+     * in its sight when the next run is submitted. */
+    fl_mutex_lock(&core->lock);
+    uint32_t workers = core->scheduler->device_count;
+    uint32_t sights = workers < MOST_SIGHTS ? workers : MOST_SIGHTS;
+    uint32_t made = core->jobs->reserved;
+    uint32_t wanted = made < sights ? sights + 1 : made + 1;
+    fl_mutex_unlock(&core->lock);
+    for (; made < wanted; ++made) {
+        filch_job *job = job_make(core);
+        if (job == NULL) {
+            return FILCH_OUT_OF_MEMORY;
         }
+        pool_give(core, job);
+        fl_mutex_lock(&core->lock);
+        ++core->jobs->reserved;
+        fl_mutex_unlock(&core->lock);
     }
-    return jobs[1] != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    return FILCH_OK;
 }
 
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
@@ -89,7 +102,9 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     const char *label = submit != NULL && submit->label != NULL ? submit->label : "";
     snprintf(job->label, sizeof job->label, "%s", label);
     job->next = NULL;
-    job->started = job->finished = 0;
+    fl_store_relaxed(&job->completer, 0);
+    fl_store_relaxed(&job->started, 0);
+    job->finished = 0;
     fl_store_relaxed(&job->total, 0);
     fl_store_relaxed(&job->remaining, 0);
     fl_store_relaxed(&job->cancelled, 0);
@@ -152,7 +167,7 @@ static size_t use_count(const filch_job *job)
 static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
-    job->started = fl_clock_now(&core->clock);
+    fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
     core->scheduler->job_start(core->scheduler, job);
 }
 
@@ -212,6 +227,9 @@ static void complete(filch_job *job)
         fl_use_leave(use_of(job, i), on_granted, &ready);
     }
     if (job->graph != NULL) {
+        if (job->is_open) {
+            fl_store_relaxed(&job->graph->task_count, 0); /* all retired for good */
+        }
         job->graph->job = NULL; /* from here on the graph may be submitted again, or destroyed */
         job->graph = NULL;
     }
@@ -223,6 +241,7 @@ static void complete(filch_job *job)
         ready = next;
     }
     if (job->on_complete != NULL) {
+        fl_store_relaxed(&job->completer, fl_thread_id());
         job->on_complete(job, result, job->user);
     }
     /* Release: whoever sees the result sees all the job did. */
@@ -310,6 +329,49 @@ void fl_jobs_cancel(fl_core *core)
     }
 }
 
+/* Whether the calling thread is in the job's callback. Relaxed: only the thread itself can find its
+ * own number. */
+static bool is_own_callback(const filch_job *job)
+{
+    uint64_t thread = fl_load_relaxed(&job->completer);
+    return thread != 0 && fl_load_relaxed(&job->result) == (int32_t)FILCH_NOT_READY &&
+           thread == fl_thread_id();
+}
+
+bool fl_jobs_in_callback(fl_core *core)
+{
+    bool is_inside = false;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
+            is_inside = is_inside || is_own_callback((const filch_job *)(const void *)object);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    return is_inside;
+}
+
+uint64_t fl_jobs_tasks(fl_core *core)
+{
+    uint64_t live = 0;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_GRAPH) {
+            continue;
+        }
+        const filch_graph *graph = (const filch_graph *)(const void *)object;
+        filch_job_info info = {.size = sizeof info};
+        if (graph->job != NULL && graph->job->is_open) {
+            core->scheduler->job_stats(core->scheduler, graph->job, &info, NULL, 0);
+        }
+        uint64_t retired = info.done + info.failed + info.skipped; /* their memory is reused */
+        uint64_t added = fl_load_relaxed(&graph->task_count);
+        live += added > retired ? added - retired : 0;
+    }
+    fl_mutex_unlock(&core->lock);
+    return live;
+}
+
 /* --- Public calls --- */
 
 filch_status filch_job_wait(filch_job *job, double seconds)
@@ -319,6 +381,10 @@ filch_status filch_job_wait(filch_job *job, double seconds)
         return status;
     }
     fl_core *core = job->object.core;
+    if (is_own_callback(job)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
+                            "the job's callback cannot wait for it");
+    }
     status = core->scheduler->job_wait(core->scheduler, job, seconds);
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
 }

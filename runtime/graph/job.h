@@ -12,6 +12,7 @@ typedef struct fl_batch fl_batch;
 /* The jobs of a runtime: the core's, under core->lock unless said. */
 typedef struct fl_jobs {
     filch_job *pool;          /* spare job objects */
+    uint32_t reserved;        /* made by fl_job_reserve */
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
@@ -29,7 +30,9 @@ struct filch_job {
     char label[64];
     uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
     filch_job *next;            /* in the pool, in a list of jobs to start or waiting for a slot */
-    uint64_t started, finished; /* ns; finished is written before result */
+    _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
+    _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
+    uint64_t finished;          /* ns; written before result */
     _Atomic uint64_t total;     /* tasks (gates not counted), or items */
     _Alignas(
         64) _Atomic int64_t remaining; /* tasks or grains to retire, + 1 while more may be added */
@@ -65,6 +68,10 @@ void fl_job_submit(filch_job *job);
 void fl_jobs_fini(fl_core *core);
 /* Asks every running job to start nothing more, and closes the open ones. */
 void fl_jobs_cancel(fl_core *core);
+/* Whether the calling thread is in a callback of one of the jobs. */
+bool fl_jobs_in_callback(fl_core *core);
+/* Tasks of existing graphs that may still run; under no lock. */
+uint64_t fl_jobs_tasks(fl_core *core);
 /* Checks a filch_submit (null is fine); records what is wrong with it. */
 filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call);
 /* Open graphs: a handle seen for the first time joins the order of jobs; false: no memory. Under

@@ -66,77 +66,65 @@ static void collect_topological_order(const filch_graph *graph, fl_order *order)
     }
 }
 
-static void find_stuck(fl_task *successor, void *user)
+/* The walk that names a cycle: for each stuck task, by its order, one stuck task it waits for. */
+typedef struct fl_stuck {
+    fl_task **before;
+    fl_task *at;
+} fl_stuck;
+
+static void note_before(fl_task *successor, void *user)
 {
-    fl_task **stuck = user;
-    if (*stuck == NULL && fl_load_relaxed(&successor->pending) != 0) {
-        *stuck = successor;
+    const fl_stuck *stuck = user;
+    if (fl_load_relaxed(&successor->pending) != 0) {
+        stuck->before[successor->order] = stuck->at;
     }
 }
 
-/* Every stuck task that is on a cycle has a stuck successor; but a task merely behind a cycle may
- * have none, so the walk goes over a *predecessor* relation: from any stuck task to one that leads
- * to it. */
-static fl_task *stuck_predecessor(const filch_graph *graph, const fl_task *of)
+/* A stuck task that is only behind a cycle may have no stuck successor, but each one waits for a
+ * stuck predecessor, so the walk goes that way. Linear in tasks and edges. */
+static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
 {
+    fl_stuck stuck = {.before = before};
+    fl_task *at = NULL;
     for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
         for (uint32_t i = 0; i < slab->used; ++i) {
-            fl_task *task = &slab->tasks[i];
-            if (fl_load_relaxed(&task->pending) == 0) {
-                continue;
-            }
-            uint32_t inlined = task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count
-                                                                          : FL_TASK_SUCCESSORS;
-            for (uint32_t s = 0; s < inlined; ++s) {
-                if (task->successors[s] == of) {
-                    return task;
-                }
-            }
-            for (const fl_more *more = task->more; more != NULL; more = more->next) {
-                for (uint64_t s = 0; s < more->count; ++s) {
-                    if (more->tasks[s] == of) {
-                        return task;
-                    }
-                }
+            if (fl_load_relaxed(&slab->tasks[i].pending) != 0) {
+                stuck.at = at = &slab->tasks[i];
+                for_each_successor(at, note_before, &stuck);
             }
         }
     }
-    return NULL;
+    /* After as many steps as there are tasks the walk has entered a cycle. */
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        at = before[at->order];
+    }
+    return at;
 }
 
-/* Walks predecessors until a task repeats, marking visits in rank; then names one round. */
-static filch_status report_cycle(filch_graph *graph)
+/* Names the tasks of one cycle, as many as fit. before: room for a pointer a task. */
+static filch_status report_cycle(filch_graph *graph, fl_task **before)
 {
-    fl_task *at = NULL;
-    for (fl_slab *slab = graph->slabs; slab != NULL && at == NULL; slab = slab->next) {
-        for (uint32_t i = 0; i < slab->used && at == NULL; ++i) {
-            find_stuck(&slab->tasks[i], &at);
-        }
-    }
-    const float visited = -1;
-    while (at->rank != visited) {
-        at->rank = visited;
-        at = stuck_predecessor(graph, at);
-    }
-    char text[200];
+    const fl_task *first = find_cycle(graph, before), *at = first;
+    char text[192] = "";
     size_t used = 0;
-    const fl_task *first = at;
     uint32_t length = 0;
+    bool is_cut = false;
     do {
-        char name[48];
+        char name[48], piece[56];
         fl_task_describe(at, name, sizeof name);
-        if (used + strlen(name) + 8 < sizeof text) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-                                     length == 0 ? "" : " <- ", name);
-        } else if (text[used - 1] != '.') {
-            used += (size_t)snprintf(text + used, sizeof text - used, " ...");
+        int n = snprintf(piece, sizeof piece, "%s%s", length == 0 ? "" : " <- ", name);
+        is_cut = is_cut || used + (size_t)n >= sizeof text - sizeof " <- ...";
+        if (!is_cut) {
+            memcpy(text + used, piece, (size_t)n + 1);
+            used += (size_t)n;
         }
-        at = stuck_predecessor(graph, at);
+        at = before[at->order];
         ++length;
     } while (at != first);
     graph->state = FL_GRAPH_CYCLIC;
     return fl_core_fail(graph->object.core, FILCH_CYCLE, "filch_graph_seal", graph->label,
-                        "%u tasks wait for one another: %s <- (first)", length, text);
+                        "%u tasks wait for one another: %s%s <- (first)", length, text,
+                        is_cut ? " <- ..." : "");
 }
 
 static void longest_below(fl_task *successor, void *user)
@@ -270,8 +258,9 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (graph->has_edges_back) {
         collect_topological_order(graph, &order);
         if (order.count != graph->task_count) {
+            status = report_cycle(graph, order.tasks); /* whose entries have served */
             fl_free(&core->memory, order.tasks, bytes);
-            return report_cycle(graph);
+            return status;
         }
     } else {
         collect_insertion_order(graph, &order);

@@ -107,10 +107,11 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     }
     job->graph = graph;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
-    fl_store_relaxed(&job->total, job->is_open ? 0 : graph->task_count);
-    /* One more than the tasks: taken back when the submission is over (closed) or the graph is
-     * closed (open), so that the job cannot complete before. */
-    fl_store_relaxed(&job->remaining, 1 + (job->is_open ? 0 : (int64_t)graph->task_count));
+    uint32_t tasks = job->is_open ? 0 : graph->task_count;
+    fl_store_relaxed(&job->total, tasks);
+    /* Where there is no task to complete the job, one more is counted, to be taken back when the
+     * submission is over (closed) or the graph is closed (open). */
+    fl_store_relaxed(&job->remaining, tasks != 0 ? (int64_t)tasks : 1);
     fl_mutex_lock(&core->lock);
     graph->job = job;
     fl_mutex_unlock(&core->lock);
@@ -140,25 +141,25 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, 
     if (status == FILCH_OK) {
         status = make_job(graph, submit, &made);
     }
-    if (status == FILCH_OK && graph->kind == FILCH_GRAPH_OPEN) {
+    bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+    bool is_empty = !is_open && graph->task_count == 0;
+    if (status == FILCH_OK && job != NULL) {
+        *job = made; /* before anything runs: a callback may want it */
+    } else if (status == FILCH_OK) {
+        fl_store_relaxed(&made->refs, 1); /* the run's own */
+    }
+    if (status == FILCH_OK && is_open) {
         graph->state = FL_GRAPH_RUNNING;
+        fl_job_submit(made); /* under the lock: no task is added before */
     }
     fl_mutex_unlock(&graph->lock);
-    if (status != FILCH_OK) {
-        return status;
+    if (status == FILCH_OK && !is_open) {
+        fl_job_submit(made); /* when this returns, the graph may be gone, the job another one's */
+        if (is_empty) {
+            fl_job_retired(made, 1);
+        }
     }
-    bool is_open = made->is_open;
-    if (job != NULL) {
-        *job = made;
-    }
-    fl_job_submit(made);
-    if (job == NULL) {
-        filch_job_release(made);
-    }
-    if (!is_open) {
-        fl_job_retired(made, 1);
-    }
-    return FILCH_OK;
+    return status;
 }
 
 filch_status filch_graph_close(filch_graph *graph)

@@ -29,7 +29,8 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy;
     filch_drive drive;
-    bool mails; /* devices of different places: hints may exist twice */
+    bool mails;              /* devices of different places: hints may exist twice */
+    _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;

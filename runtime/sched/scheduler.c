@@ -211,7 +211,9 @@ fl_worker *fl_sched_self(const fl_sched *sched)
 
 void fl_sched_route(fl_sched *sched, fl_task *task)
 {
-    uint32_t target = task->home != 0 ? task->home - 1 : fl_pool_next(sched->pool);
+    uint32_t target = task->home != 0
+                          ? task->home - 1
+                          : (uint32_t)(fl_add_relaxed(&sched->routed, 1) % sched->count);
     const filch_codelet *codelet = task->codelet;
     for (uint32_t i = 0; codelet != NULL && i < sched->count; ++i) {
         if ((codelet->implementations & sched->workers[target].device->implementations) != 0) {
@@ -344,9 +346,10 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
 {
     const fl_sched *sched = sched_of(self);
     fl_goal goal = {.job = job};
+    uint64_t begin = fl_load_relaxed(&job->started); /* before the end is looked at */
     uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
-    info->seconds =
-        job->started != 0 || sched->pool->is_virtual ? (double)(end - job->started) / 1e9 : 0;
+    bool has_begun = begin != 0 || sched->pool->is_virtual;
+    info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
     info->done = info->failed = info->skipped = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
