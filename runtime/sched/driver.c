@@ -3,6 +3,9 @@
  * clock, or a tile that waits for other work. */
 #include "sched/sched.h"
 
+/* How long a nested wait sleeps in poll mode: other threads may let go of workers unnoticed. */
+#define POLL_NAP_NS 100000u
+
 static bool is_stopping(const fl_sched *sched)
 {
     return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
@@ -103,35 +106,51 @@ int fl_drive_thread(void *arg)
     return 0;
 }
 
+/* One turn of a nested wait. The host's threads drive every worker that they can get. */
+static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+{
+    fl_sched *sched = w->sched;
+    bool worked = advance(w);
+    if (!worked && sched->drive == FILCH_DRIVE_POLL) {
+        fl_drive_poll(sched, 0, &worked);
+        uint64_t nap = fl_time_now() + POLL_NAP_NS;
+        deadline = nap < deadline ? nap : deadline;
+    }
+    if (!worked) {
+        rest(w, goal, deadline);
+    }
+}
+
 filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
-    filch_view views[FL_MOST_VIEWS];
-    fl_frame frame = {w->tile, w->frames};
+    const fl_memory *memory = &sched->core->memory;
+    fl_frame frame = {.tile = w->tile, .goal = goal.job, .outer = w->frames};
+    frame.depth = w->frames != NULL ? w->frames->depth + 1 : 1;
     filch_view *outer_views = w->views;
     char *outer_scratch = w->scratch;
     size_t outer_bytes = w->scratch_bytes;
+    filch_view *views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *views);
+    if (views == NULL) {
+        return fl_core_fail(sched->core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
+                            "no memory to run other tasks meanwhile");
+    }
     w->frames = &frame;
     w->has_tile = false;
     w->views = views;
     w->scratch = NULL;
     w->scratch_bytes = 0;
     filch_status status = FILCH_OK;
-    while (!fl_goal_is_met(&goal)) {
-        if (!advance(w)) {
-            if (fl_clock_now(&sched->core->clock) >= deadline) {
-                status = FILCH_TIMEOUT;
-                break;
-            }
-            rest(w, &goal, deadline);
+    while (status == FILCH_OK && !fl_goal_is_met(&goal)) {
+        if (deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
+            status = FILCH_TIMEOUT;
+        } else {
+            advance_nested(w, &goal, deadline);
         }
     }
-    /* What was picked last has been run, but not retired. */
-    while (w->has_tile) {
-        advance(w);
-    }
-    fl_worker_leave(w);
-    fl_free_aligned(&sched->core->memory, w->scratch, w->scratch_bytes, 64);
+    fl_worker_settle(w); /* what was picked last has been run, but not retired */
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
     w->views = outer_views;
     w->scratch = outer_scratch;
     w->scratch_bytes = outer_bytes;
@@ -143,6 +162,9 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
 
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
 {
+    /* Of a nested wait, which goes on through the workers that it drives: what they must not wait
+     * for, and how deep it is. */
+    fl_worker *self = fl_sched_self(sched);
     *worked = false;
     bool any;
     do {
@@ -155,8 +177,10 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
                 continue;
             }
             if (fl_tss_set(sched->core->worker, w) == FILCH_OK) {
+                w->frames = self != NULL ? self->frames : NULL;
                 any = advance(w) || any;
-                fl_tss_set(sched->core->worker, NULL);
+                w->frames = NULL;
+                fl_tss_set(sched->core->worker, self);
             }
             fl_store_release(&w->held, 0);
         }

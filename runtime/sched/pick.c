@@ -142,3 +142,26 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
     }
     return false;
 }
+
+bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        uint32_t lo, hi;
+        if (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile)) {
+            return true;
+        }
+        /* Our own span is empty, and only we fill it. Half of another's, whatever the predictions
+         * say: the tile that waits is behind it. */
+        const fl_span *theirs = &fl_job_share(job, i)->span;
+        uint32_t rest = i != w->index && sched->policy != FILCH_POLICY_STATIC
+                            ? fl_span_peek(theirs, &lo, &hi)
+                            : 0;
+        if (rest != 0 && fl_span_cut(&fl_job_share(job, i)->span, rest / 2 + rest % 2, &lo, &hi)) {
+            fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
+            fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);
+            fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
+        }
+    }
+    return job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile);
+}

@@ -418,6 +418,11 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
     return false;
 }
 
+static bool is_deep(const fl_worker *w)
+{
+    return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
+}
+
 static bool pick(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(w->adopted != NULL)) {
@@ -429,7 +434,10 @@ static bool pick(fl_worker *w, fl_tile *tile)
     if (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile))) {
         return true;
     }
-    if (!fl_pick_span(w, tile)) {
+    const fl_frame *wait = w->frames;
+    bool found = wait != NULL && wait->goal != NULL &&
+                 fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile);
+    if (!found && (is_deep(w) || !fl_pick_span(w, tile))) {
         return false;
     }
     if (tile->task != NULL) {
@@ -545,7 +553,7 @@ static fl_act step_synchronous(fl_worker *w)
         if (w->completed != NULL) {
             return FL_ACT_MORE; /* what completes may let other jobs start */
         }
-        if (!fl_worker_steal(w)) {
+        if (is_deep(w) || !fl_worker_steal(w)) {
             break;
         }
     }
@@ -677,6 +685,22 @@ fl_act fl_worker_step(fl_worker *w)
     fl_count(&w->steps, 1);
     fl_act act = w->device->is_synchronous ? step_synchronous(w) : step_asynchronous(w);
     return end_step(w, act);
+}
+
+void fl_worker_settle(fl_worker *w)
+{
+    w->in_step = true;
+    if (w->has_tile) {
+        w->has_tile = false;
+        retire(w, &w->tile);
+    }
+    if (w->bypass != NULL) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = NULL;
+    }
+    flush(w);
+    fl_worker_leave(w);
+    end_step(w, FL_ACT_MORE);
 }
 
 /* --- Running on the driver's thread --- */

@@ -35,8 +35,14 @@ typedef struct fl_tile {
 /* Tiles that wait for nested work to finish: one a level of nesting. */
 typedef struct fl_frame {
     fl_tile tile;
+    const filch_job *goal; /* what the tile waits for */
     struct fl_frame *outer;
+    uint32_t depth; /* 1: outermost */
 } fl_frame;
+
+/* Waits nested deeper than this take only work that their own job needs, or that the worker has
+ * already: each other tile may wait in turn, and the stack is finite. */
+#define FL_DEEP_WAIT 16
 
 typedef enum fl_act {
     FL_ACT_RUN,  /* synchronous device: worker->tile is to be run by the driver, then step again */
@@ -99,6 +105,8 @@ void fl_worker_fini(fl_worker *worker);
 fl_act fl_worker_step(fl_worker *worker);
 /* Runs worker->tile on the calling thread. */
 void fl_worker_run(fl_worker *worker);
+/* Retires the tile that was run, without picking another. */
+void fl_worker_settle(fl_worker *worker);
 /* Makes a hint to a ready task available on this worker; the owner only. */
 void fl_worker_push(fl_worker *worker, fl_task *task);
 /* Whether the job, or one it waits for, is what the calling task belongs to. */
@@ -108,6 +116,9 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 
 /* A tile from a span of any active job: the device's own share, in pick.c. */
 bool fl_pick_span(fl_worker *worker, fl_tile *tile);
+/* A tile from the spans of one job that the caller keeps alive: the device's own, else another's.
+ */
+bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Takes work from another worker (steal.c); true: look again, there is some. Sets worker->ready_at.
  */
 bool fl_worker_steal(fl_worker *worker);
