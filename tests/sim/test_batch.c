@@ -334,12 +334,12 @@ static void test_determinism(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_scores),    cmocka_unit_test(test_equal_scores),
-        cmocka_unit_test(test_tenfold_scores),  cmocka_unit_test(test_reversed_scores),
-        cmocka_unit_test(test_static_policy),   cmocka_unit_test(test_slowdown),
-        cmocka_unit_test(test_cold_start),      cmocka_unit_test(test_undeclared_ramp),
-        cmocka_unit_test(test_hold_off),        cmocka_unit_test(test_device_counts),
-        cmocka_unit_test(test_many_items),      cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_right_scores),   cmocka_unit_test(test_equal_scores),
+        cmocka_unit_test(test_tenfold_scores), cmocka_unit_test(test_reversed_scores),
+        cmocka_unit_test(test_static_policy),  cmocka_unit_test(test_slowdown),
+        cmocka_unit_test(test_cold_start),     cmocka_unit_test(test_undeclared_ramp),
+        cmocka_unit_test(test_hold_off),       cmocka_unit_test(test_device_counts),
+        cmocka_unit_test(test_many_items),     cmocka_unit_test(test_determinism),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
