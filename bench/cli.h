@@ -12,6 +12,8 @@ enum bench_exit {
     BENCH_EXIT_ERROR = 2   /* usage, input, or the work could not be done */
 };
 
+int bench_run_main(int argc, char **argv);
+int bench_sim_main(int argc, char **argv);
 int bench_compare_main(int argc, char **argv);
 int bench_config_main(int argc, char **argv);
 int bench_peers_main(int argc, char **argv);

@@ -12,6 +12,8 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
+    {"run", "WORKLOAD [options]", "one workload, measured, checked, compared", bench_run_main},
+    {"sim", "WORKLOAD --devices sim:FILE", "the same scheduler on a virtual clock", bench_sim_main},
     {"peers", "[options]", "what other runtimes on this machine cost a task", bench_peers_main},
     {"compare", "OLD.json NEW.json", "exit 1 where a median fell by more than the noise of both",
      bench_compare_main},
@@ -24,7 +26,7 @@ static void print_usage(FILE *stream)
 {
     fputs("usage:\n", stream);
     for (size_t k = 0; k < COMMAND_COUNT; k++)
-        fprintf(stream, "  filch-bench %-8s %-20s %s\n", commands[k].name, commands[k].usage,
+        fprintf(stream, "  filch-bench %-8s %-28s %s\n", commands[k].name, commands[k].usage,
                 commands[k].help);
     fputs("  filch-bench --version\n", stream);
 }

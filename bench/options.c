@@ -22,6 +22,7 @@ enum option_id {
     OPTION_REPEAT,
     OPTION_SEED,
     OPTION_CHECK,
+    OPTION_COLD,
     OPTION_JSON,
     OPTION_TRACE,
     OPTION_REPORT,
@@ -41,6 +42,7 @@ static const struct option long_options[] = {
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"check", no_argument, NULL, OPTION_CHECK},
+    {"cold", no_argument, NULL, OPTION_COLD},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -58,13 +60,15 @@ const char *bench_options_usage(void)
            "  --n N               size of the problem\n"
            "  --tile T            size of a tile\n"
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
-           "  --versus PEER       interleave a peer that does the same work\n"
+           "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
+           "                      tbb, starpu where installed; static: filch's static policy\n"
            "  --precision WORD    double (default) or single\n"
-           "  --repeat R          measured repeats (default 5)\n"
+           "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input and of victim choice\n"
            "  --check             check the result; exit 1 where it is wrong\n"
+           "  --cold              a new runtime, which has measured nothing, for each repeat\n"
            "  --json FILE         write the result document (- is standard output)\n"
-           "  --trace FILE        write a trace of the last repeat\n"
+           "  --trace FILE        write a trace of one more run\n"
            "  --report FILE.html  write a report\n"
            "  --image FILE.png    write the picture of a workload that has one\n";
 }
@@ -189,6 +193,9 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return parse_text("--image", value, &o->image, error);
     case OPTION_CHECK:
         o->check = true;
+        return FILCH_OK;
+    case OPTION_COLD:
+        o->cold = true;
         return FILCH_OK;
     default:
         o->help = true;

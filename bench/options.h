@@ -24,6 +24,7 @@ typedef struct bench_options {
     size_t repeat;
     uint64_t seed;
     bool check;
+    bool cold;
     bool help;
     const char *json;
     const char *trace;
@@ -31,7 +32,7 @@ typedef struct bench_options {
     const char *image;
 } bench_options;
 
-#define BENCH_REPEAT_DEFAULT 5
+#define BENCH_REPEAT_DEFAULT 7
 #define BENCH_REPEAT_MAX 100000
 
 /* Reads argv[1..]; argv[0] is the command. Options may stand before and after the workload.

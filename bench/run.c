@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `filch-bench run` and `filch-bench sim`: one workload on filch, measured, checked, compared. */
+#define _GNU_SOURCE
+#include "run.h"
+#include "cli.h"
+#include "fail.h"
+#include "json_out.h"
+#include "report.h"
+#include "show.h"
+#include "table.h"
+#include "tiles.h"
+#include "timing.h"
+#include "versus.h"
+
+#include "base/hash.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_LIMIT_S 2.0
+/* A run of this length needs no uncounted one directly before it. */
+#define LONG_RUN_S 0.5
+#define TILES_MAX 16
+#define TILES_FINAL 3
+
+typedef struct run {
+    const bench_options *options;
+    const bench_workload *workload;
+    void *state;
+    bench_session_config config;
+    bench_session session;
+    bool is_cold;
+    bench_versus versus;
+    bool has_versus;
+    bench_result result;
+    uint64_t schedule; /* of the first simulated run */
+} run;
+
+/* --- Choice of the tile --- */
+
+static filch_status fastest(run *r, size_t tile, size_t times, double *best, filch_error *error)
+{
+    r->workload->tile_set(r->state, tile);
+    filch_status status = bench_session_rebuild(&r->session, error);
+    for (size_t k = 0; k < times && status == FILCH_OK; k++) {
+        double seconds = 0;
+        status = bench_session_run(&r->session, &seconds, error);
+        if (status == FILCH_OK && seconds < *best)
+            *best = seconds;
+    }
+    return status;
+}
+
+/* Every candidate is run twice, the best few three times more; the fastest run decides, since what
+ * disturbs a run only ever slows it. */
+static filch_status choose_tile(run *r, filch_error *error)
+{
+    size_t tiles[TILES_MAX];
+    double best[TILES_MAX];
+    size_t count = r->workload->tiles(r->state, tiles, TILES_MAX);
+    if (count == 0)
+        return FILCH_OK;
+    filch_status status = FILCH_OK;
+    bench_progress progress;
+    bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL);
+    for (size_t k = 0; k < count && status == FILCH_OK; k++) {
+        best[k] = INFINITY;
+        status = fastest(r, tiles[k], 2, &best[k], error);
+        bench_progress_step(&progress);
+    }
+    bench_order_by(tiles, best, count);
+    for (size_t k = 0; k < count && k < TILES_FINAL && status == FILCH_OK; k++) {
+        status = fastest(r, tiles[k], 3, &best[k], error);
+        bench_progress_step(&progress);
+    }
+    bench_progress_end(&progress);
+    bench_order_by(tiles, best, count < TILES_FINAL ? count : TILES_FINAL);
+    if (status != FILCH_OK)
+        return status;
+    printf("tile %zu, the fastest of", tiles[0]);
+    for (size_t k = 0; k < count; k++)
+        printf(" %zu: %.1f ms%s", tiles[k], best[k] * 1e3, k + 1 < count ? "," : "\n");
+    r->workload->tile_set(r->state, tiles[0]);
+    return bench_session_rebuild(&r->session, error);
+}
+
+void bench_order_by(size_t *values, double *keys, size_t count)
+{
+    for (size_t k = 1; k < count; k++)
+        for (size_t at = k; at > 0 && keys[at] < keys[at - 1]; at--) {
+            double key = keys[at];
+            size_t value = values[at];
+            keys[at] = keys[at - 1];
+            values[at] = values[at - 1];
+            keys[at - 1] = key;
+            values[at - 1] = value;
+        }
+}
+
+/* --- Measuring --- */
+
+static void add_device_stats(run *r)
+{
+    for (uint32_t d = 0; d < r->session.devices; d++) {
+        const filch_device_stats *stats = &r->session.stats[d];
+        bench_device_result *device = &r->result.devices[d];
+        device->busy_s += stats->busy_s;
+        device->idle_s += stats->idle_s;
+        device->tiles += stats->tiles;
+        device->stolen_in += stats->stolen_in;
+        device->stolen_out += stats->stolen_out;
+    }
+}
+
+/* On the virtual clock every run must be the same to the last tile and nanosecond. */
+static uint64_t schedule_of(const run *r)
+{
+    uint64_t hash = fl_hash_bytes(FL_HASH_START, &r->session.info.seconds, sizeof(double));
+    for (uint32_t d = 0; d < r->session.devices; d++) {
+        const filch_device_stats *stats = &r->session.stats[d];
+        const uint64_t counts[] = {stats->tiles, stats->items, stats->stolen_in, stats->stolen_out};
+        hash = fl_hash_bytes(hash, counts, sizeof counts);
+    }
+    return r->workload->schedule ? r->workload->schedule(r->state, hash) : hash;
+}
+
+static filch_status compare_schedule(run *r, size_t round, filch_error *error)
+{
+    uint64_t schedule = schedule_of(r);
+    if (round == 0)
+        r->schedule = schedule;
+    if (schedule != r->schedule)
+        return bench_fail(error, FILCH_DATA, "sim", 0,
+                          "run %zu has another schedule (%016llx) than the first (%016llx)",
+                          round + 1, (unsigned long long)schedule, (unsigned long long)r->schedule);
+    return FILCH_OK;
+}
+
+/* Each short measured run directly follows one that is not counted where a peer has just had the
+ * caches and the cores to itself; the peer is treated alike. */
+static filch_status measure_filch(run *r, size_t round, filch_error *error)
+{
+    double *seconds = &r->result.seconds[round];
+    filch_status status = FILCH_OK;
+    if (r->is_cold)
+        status = bench_session_reopen(&r->session, &r->config, error);
+    else if (round == 0 || (r->has_versus && r->result.seconds[round - 1] < LONG_RUN_S))
+        status = bench_session_run(&r->session, seconds, error);
+    if (status == FILCH_OK)
+        status = bench_session_run(&r->session, seconds, error);
+    if (status == FILCH_OK && r->session.is_virtual)
+        status = compare_schedule(r, round, error);
+    if (status == FILCH_OK)
+        add_device_stats(r);
+    return status;
+}
+
+static filch_status measure_versus(run *r, size_t round, filch_error *error)
+{
+    double *seconds = r->result.versus.seconds;
+    filch_status status = FILCH_OK;
+    if (!r->is_cold && (round == 0 || seconds[round - 1] < LONG_RUN_S))
+        status = bench_versus_run(&r->versus, &seconds[round], error);
+    if (status == FILCH_OK)
+        status = bench_versus_run(&r->versus, &seconds[round], error);
+    return status;
+}
+
+static filch_status measure(run *r, filch_error *error)
+{
+    size_t repeat = r->result.repeat;
+    bool settles = r->has_versus && !r->session.is_virtual;
+    filch_status status = FILCH_OK;
+    bench_progress progress;
+    bench_progress_start(&progress, stderr, r->workload->name, repeat);
+    for (size_t k = 0; k < repeat && status == FILCH_OK; k++) {
+        if (settles)
+            (void)bench_settle(SETTLE_LIMIT_S);
+        status = measure_filch(r, k, error);
+        if (status == FILCH_OK && settles)
+            (void)bench_settle(SETTLE_LIMIT_S);
+        if (status == FILCH_OK && r->has_versus)
+            status = measure_versus(r, k, error);
+        bench_progress_step(&progress);
+    }
+    bench_progress_end(&progress);
+    return status;
+}
+
+/* Called before and after the measured runs, adding half each time: machines drift. */
+static filch_status measure_speeds(run *r, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    bench_progress progress;
+    bench_progress_start(&progress, stderr, "each device alone", r->session.devices);
+    for (uint32_t d = 0; d < r->session.devices && status == FILCH_OK; d++) {
+        double speed = 0;
+        uint32_t like = d;
+        /* Simulated devices of one description are exactly alike. */
+        for (uint32_t k = 0; k < d && r->session.is_virtual && like == d; k++)
+            if (strcmp(r->session.device_info[k].model, r->session.device_info[d].model) == 0)
+                like = k;
+        if (like != d) {
+            r->result.devices[d].speed = r->result.devices[like].speed;
+        } else {
+            status = bench_session_speed_alone(&r->session, &r->config, d, &speed, error);
+            r->result.devices[d].speed += speed / 2;
+        }
+        bench_progress_step(&progress);
+    }
+    bench_progress_end(&progress);
+    return status;
+}
+
+/* --- The whole run --- */
+
+static void describe_result(run *r)
+{
+    static const char *const backends[] = {"", "host", "cuda", "sim"};
+    bench_result *result = &r->result;
+    bench_problem problem = {0};
+    r->workload->describe(r->state, &problem);
+    result->n = problem.n;
+    result->tile = problem.tile;
+    result->work = problem.work;
+    snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
+    snprintf(result->policy, sizeof result->policy, "%s",
+             r->options->policy == FILCH_POLICY_STATIC ? "static" : "steal");
+    snprintf(result->precision, sizeof result->precision, "%s",
+             r->options->precision == BENCH_SINGLE ? "single" : "double");
+    snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
+    if (r->has_versus)
+        snprintf(result->versus.name, sizeof result->versus.name, "%s", r->versus.name);
+    for (uint32_t d = 0; d < r->session.devices; d++) {
+        const filch_device_info *info = &r->session.device_info[d];
+        bench_device_result *device = &result->devices[d];
+        snprintf(device->name, sizeof device->name, "%s", info->name);
+        snprintf(device->model, sizeof device->model, "%s", info->model);
+        snprintf(device->backend, sizeof device->backend, "%s", backends[info->backend]);
+        device->score = info->score;
+    }
+}
+
+/* One more run, neither counted nor timed, that may be traced, checked and drawn. */
+static filch_status run_last(run *r, filch_error *error)
+{
+    const bench_options *o = r->options;
+    const bench_workload *w = r->workload;
+    filch_runtime *runtime;
+    double seconds;
+    filch_status status =
+        r->is_cold ? bench_session_reopen(&r->session, &r->config, error) : FILCH_OK;
+    if (status != FILCH_OK)
+        return status;
+    runtime = r->session.built.runtime;
+    if (o->trace && (status = filch_trace_start(runtime)) != FILCH_OK)
+        return bench_runtime_failed(runtime, status, "--trace", error);
+    if (o->check && w->check_begin)
+        status = w->check_begin(r->state, error);
+    if (status == FILCH_OK)
+        status = bench_session_run(&r->session, &seconds, error);
+    if (status == FILCH_OK && o->check) {
+        status = w->check(r->state, &r->result.residual, error);
+        r->result.checked = status == FILCH_OK;
+    }
+    if (o->check && w->check_end)
+        w->check_end(r->state);
+    if (status == FILCH_OK && o->trace) {
+        (void)filch_trace_stop(runtime);
+        filch_status written = filch_trace_write(runtime, o->trace);
+        if (written != FILCH_OK)
+            status = bench_runtime_failed(runtime, written, "--trace", error);
+    }
+    if (status == FILCH_OK && o->image)
+        status = w->image(r->state, o->image, r->session.devices, error);
+    return status;
+}
+
+static filch_status finish(run *r, filch_error *error)
+{
+    const bench_options *o = r->options;
+    filch_status status = FILCH_OK;
+    if (o->check || o->trace || o->image)
+        status = run_last(r, error);
+    filch_status agrees = FILCH_OK;
+    if (status == FILCH_OK && r->has_versus && (o->check || r->versus.peer))
+        agrees = bench_versus_agrees(&r->versus, error);
+    describe_result(r);
+    bench_result_derive(&r->result);
+    if (status == FILCH_OK || status == FILCH_DATA)
+        (void)bench_show(stdout, &r->result);
+    if (r->session.is_virtual && status == FILCH_OK)
+        printf("\nschedule %016llx, the same in %zu runs\n", (unsigned long long)r->schedule,
+               r->result.repeat);
+    if (status == FILCH_OK && o->json)
+        status = bench_json_write(o->json, &r->result, error);
+    if (status == FILCH_OK && o->report)
+        status = bench_report_write(o->report, &r->result, error);
+    return status == FILCH_OK ? agrees : status;
+}
+
+static filch_status open_run(run *r, filch_error *error)
+{
+    const bench_options *o = r->options;
+    bench_problem problem = {0};
+    if (o->image && !r->workload->image)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--image", 0, "%s has no picture",
+                          r->workload->name);
+    filch_status status = r->workload->setup(o, error, &r->state);
+    if (status != FILCH_OK)
+        return status;
+    r->config = (bench_session_config){.devices = o->devices,
+                                       .scores = o->scores,
+                                       .score_count = o->score_count,
+                                       .policy = o->policy,
+                                       .seed = o->seed};
+    status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
+    if (status != FILCH_OK)
+        return status;
+    r->is_cold = o->cold || r->session.is_virtual;
+    if (r->workload->tiles && o->tile == 0 && !r->session.is_virtual)
+        status = choose_tile(r, error);
+    if (status != FILCH_OK)
+        return status;
+    r->workload->describe(r->state, &problem);
+    printf("%s\n\n", problem.text);
+    if (!bench_result_init(&r->result, r->session.devices, o->repeat, o->versus != NULL))
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--repeat", 0, "no memory for the results");
+    if (o->versus)
+        status =
+            bench_versus_open(&r->versus, o->versus, &r->session, &r->config, r->is_cold, error);
+    r->has_versus = o->versus && status == FILCH_OK;
+    return status;
+}
+
+static int execute(const bench_options *options, const char *command)
+{
+    run r = {.options = options, .workload = bench_workload_find(options->workload)};
+    filch_error error = FILCH_ERROR_INIT;
+    int before = bench_blas_threads_set(1);
+    filch_status status = open_run(&r, &error);
+    if (status == FILCH_OK)
+        status = measure_speeds(&r, &error);
+    if (status == FILCH_OK)
+        status = measure(&r, &error);
+    if (status == FILCH_OK)
+        status = measure_speeds(&r, &error);
+    bool measured = status == FILCH_OK;
+    if (measured)
+        status = finish(&r, &error);
+    bench_versus_close(&r.versus);
+    if (r.session.built.runtime)
+        bench_session_close(&r.session);
+    bench_result_free(&r.result);
+    if (r.state)
+        r.workload->teardown(r.state);
+    bench_blas_threads_set(before);
+    if (status == FILCH_OK)
+        return BENCH_EXIT_OK;
+    int code = bench_cli_fail(command, &error);
+    return measured && status == FILCH_DATA ? BENCH_EXIT_FAILED : code;
+}
+
+static void print_help(const char *command)
+{
+    printf("usage: filch-bench %s WORKLOAD [options]\n", command);
+    for (size_t k = 0; bench_workload_at(k); k++)
+        printf("  %-12s %s\n", bench_workload_at(k)->name, bench_workload_at(k)->help);
+    printf("options:\n%s", bench_options_usage());
+}
+
+static int run_command(int argc, char **argv, bool must_simulate)
+{
+    bench_options options;
+    filch_error error = FILCH_ERROR_INIT;
+    const char *command = argv[0];
+    if (bench_options_parse(argc, argv, &options, &error) != FILCH_OK)
+        return bench_cli_fail(command, &error);
+    int code;
+    if (options.help) {
+        print_help(command);
+        code = BENCH_EXIT_OK;
+    } else if (!bench_workload_find(options.workload)) {
+        (void)bench_fail(&error, FILCH_NOT_FOUND, options.workload, 0,
+                         "is no workload; --help lists them");
+        code = bench_cli_fail(command, &error);
+    } else if (must_simulate && !bench_is_simulated(&options)) {
+        (void)bench_fail(&error, FILCH_PARSE, "--devices", 0,
+                         "sim:FILE is missing: a file that describes the devices");
+        code = bench_cli_fail(command, &error);
+    } else {
+        code = execute(&options, command);
+    }
+    bench_options_free(&options);
+    return code;
+}
+
+int bench_run_main(int argc, char **argv)
+{
+    return run_command(argc, argv, false);
+}
+
+int bench_sim_main(int argc, char **argv)
+{
+    return run_command(argc, argv, true);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include "fail.h"
+#include "timing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A run of this length is not repeated to measure a device alone. */
+#define LONG_RUN_S 0.5
+
+static void forget(bench_session *s)
+{
+    bench_built *built = &s->built;
+    if (built->graph)
+        (void)filch_graph_destroy(built->graph);
+    for (size_t k = 0; k < BENCH_BUILT_DATA; k++)
+        if (built->data[k])
+            (void)filch_data_destroy(built->data[k]);
+    *built = (bench_built){.runtime = built->runtime};
+}
+
+void bench_session_close(bench_session *s)
+{
+    if (s->built.runtime) {
+        forget(s);
+        (void)filch_runtime_abort(s->built.runtime);
+    }
+    free(s->device_info);
+    free(s->stats);
+    *s = (bench_session){0};
+}
+
+static filch_status build(bench_session *s, filch_error *error)
+{
+    filch_status status = s->workload->build(s->state, &s->built);
+    if (status == FILCH_OK && s->built.graph)
+        status = filch_graph_seal(s->built.graph);
+    if (status != FILCH_OK)
+        return bench_runtime_failed(s->built.runtime, status, s->workload->name, error);
+    return FILCH_OK;
+}
+
+filch_status bench_session_rebuild(bench_session *s, filch_error *error)
+{
+    forget(s);
+    return build(s, error);
+}
+
+static filch_status describe_devices(bench_session *s, filch_error *error)
+{
+    s->devices = filch_device_count(s->built.runtime);
+    s->device_info = calloc(s->devices, sizeof *s->device_info);
+    s->stats = calloc(s->devices, sizeof *s->stats);
+    if (!s->device_info || !s->stats)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--devices", 0, "no memory");
+    for (uint32_t d = 0; d < s->devices; d++) {
+        s->device_info[d].size = sizeof s->device_info[d];
+        filch_status status = filch_device_at(s->built.runtime, d, &s->device_info[d]);
+        if (status != FILCH_OK)
+            return bench_runtime_failed(s->built.runtime, status, "--devices", error);
+    }
+    s->is_virtual = s->device_info[0].backend == FILCH_BACKEND_SIM;
+    return FILCH_OK;
+}
+
+static void print_message(filch_log_level level, const char *text, void *user)
+{
+    (void)level;
+    fprintf(user, "filch: %s\n", text);
+}
+
+filch_status bench_session_open(bench_session *s, const bench_workload *workload, void *state,
+                                const bench_session_config *how, filch_error *error)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    config.devices = how->devices;
+    config.scores = how->scores;
+    config.score_count = how->score_count;
+    config.policy = how->policy;
+    config.seed = how->seed;
+    config.log = print_message;
+    config.log_user = stderr;
+    *s = (bench_session){.workload = workload, .state = state};
+    filch_status status = filch_runtime_create(&config, error, &s->built.runtime);
+    if (status != FILCH_OK)
+        return status;
+    status = describe_devices(s, error);
+    if (status == FILCH_OK)
+        status = build(s, error);
+    if (status != FILCH_OK)
+        bench_session_close(s);
+    return status;
+}
+
+filch_status bench_session_reopen(bench_session *s, const bench_session_config *config,
+                                  filch_error *error)
+{
+    const bench_workload *workload = s->workload;
+    void *state = s->state;
+    bench_session_close(s);
+    return bench_session_open(s, workload, state, config, error);
+}
+
+static filch_status job_failed(const bench_session *s, filch_job *job, filch_status status,
+                               filch_error *error)
+{
+    filch_error inner = FILCH_ERROR_INIT;
+    if (status != FILCH_TASK_FAILED || filch_job_error(job, &inner) != FILCH_OK)
+        return bench_runtime_failed(s->built.runtime, status, s->workload->name, error);
+    if (s->workload->explain)
+        s->workload->explain(s->state, &inner);
+    if (error)
+        *error = inner;
+    return inner.status != FILCH_OK ? inner.status : FILCH_TASK_FAILED;
+}
+
+filch_status bench_session_run(bench_session *s, double *seconds, filch_error *error)
+{
+    const bench_workload *w = s->workload;
+    filch_job *job = NULL;
+    if (w->reset)
+        w->reset(s->state);
+    double start = bench_now_s();
+    filch_status status = w->start ? w->start(s->state, &s->built, &job)
+                                   : filch_graph_submit(s->built.graph, NULL, &job);
+    if (status != FILCH_OK)
+        return bench_runtime_failed(s->built.runtime, status, w->name, error);
+    status = filch_job_wait(job, -1);
+    if (status == FILCH_OK && w->finish)
+        w->finish(s->state, &s->built);
+    *seconds = bench_now_s() - start;
+    if (status != FILCH_OK) {
+        status = job_failed(s, job, status, error);
+    } else {
+        s->info.size = sizeof s->info;
+        status = filch_job_stats(job, &s->info, s->stats, s->devices);
+        if (status != FILCH_OK)
+            (void)bench_runtime_failed(s->built.runtime, status, w->name, error);
+    }
+    if (s->is_virtual)
+        *seconds = s->info.seconds;
+    (void)filch_job_release(job);
+    return status;
+}
+
+filch_status bench_session_speed_alone(const bench_session *s, const bench_session_config *config,
+                                       uint32_t index, double *speed, filch_error *error)
+{
+    double *scores = calloc(s->devices, sizeof *scores);
+    if (!scores)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--devices", 0, "no memory");
+    scores[index] = 1;
+    bench_session_config alone_config = *config;
+    alone_config.scores = scores;
+    alone_config.score_count = s->devices;
+    alone_config.policy = FILCH_POLICY_STATIC;
+    bench_session alone;
+    filch_status status = bench_session_open(&alone, s->workload, s->state, &alone_config, error);
+    free(scores);
+    if (status != FILCH_OK)
+        return status;
+    double best = 0;
+    status = bench_session_run(&alone, &best, error);
+    if (status == FILCH_OK && best < LONG_RUN_S) {
+        double again;
+        status = bench_session_run(&alone, &again, error);
+        best = status == FILCH_OK && again < best ? again : best;
+    }
+    bench_session_close(&alone);
+    bench_problem problem;
+    s->workload->describe(s->state, &problem);
+    *speed = status == FILCH_OK && best > 0 ? problem.work / best : 0;
+    return status;
+}

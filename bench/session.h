@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A problem in a runtime of its own, ready to be run again and again. */
+#ifndef BENCH_SESSION_H
+#define BENCH_SESSION_H
+
+#include "workload.h"
+
+typedef struct bench_session {
+    const bench_workload *workload;
+    void *state;
+    bench_built built;
+    uint32_t devices;
+    bool is_virtual;
+    filch_device_info *device_info; /* one a device */
+    /* Of the last run. */
+    filch_job_info info;
+    filch_device_stats *stats; /* one a device */
+} bench_session;
+
+typedef struct bench_session_config {
+    const char *devices;
+    const double *scores; /* as many as devices; null: filch's own */
+    size_t score_count;
+    filch_policy policy;
+    uint64_t seed;
+} bench_session_config;
+
+/* Makes the runtime and the problem in it. On failure nothing is left behind. */
+filch_status bench_session_open(bench_session *session, const bench_workload *workload, void *state,
+                                const bench_session_config *config, filch_error *error);
+/* One run from the input; seconds is what the clock of the devices says, wall or virtual. */
+filch_status bench_session_run(bench_session *session, double *seconds, filch_error *error);
+/* Forgets the problem and makes it anew, e.g. with another tile. */
+filch_status bench_session_rebuild(bench_session *session, filch_error *error);
+/* The same in a new runtime, which has measured nothing yet. On failure the session is closed. */
+filch_status bench_session_reopen(bench_session *session, const bench_session_config *config,
+                                  filch_error *error);
+void bench_session_close(bench_session *session);
+
+/* Work a second of device index, alone: the others of the same runtime get no work. The problem is
+ * run in a new runtime twice, once where that takes long, and the faster run counts. */
+filch_status bench_session_speed_alone(const bench_session *session,
+                                       const bench_session_config *config, uint32_t index,
+                                       double *speed, filch_error *error);
+
+#endif

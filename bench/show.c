@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "show.h"
+
+#include "stats.h"
+#include "table.h"
+
+#include <math.h>
+#include <string.h>
+
+static void row(bench_table *table, const char *name, const char *value)
+{
+    bench_table_cell(table, "%s", name);
+    bench_table_cell(table, "%s", value);
+}
+
+static void seconds_row(bench_table *table, const char *name, const double *seconds, size_t count)
+{
+    bench_stats stats;
+    char median[32], least[32], text[128];
+    if (!bench_stats_of(seconds, count, &stats))
+        return;
+    bench_format_seconds(stats.median, median, sizeof median);
+    bench_format_seconds(stats.min, least, sizeof least);
+    snprintf(text, sizeof text, "%s  (median of %zu, least %s, noise %.1f %%)", median, count,
+             least, 100 * bench_stats_noise(&stats) / stats.median);
+    row(table, name, text);
+}
+
+static void versus_rows(bench_table *table, const bench_result *r)
+{
+    const bench_versus_result *v = &r->versus;
+    char text[128];
+    seconds_row(table, v->name, v->seconds, r->repeat);
+    if (strcmp(r->work_unit, "task") == 0) {
+        snprintf(text, sizeof text, "%.1f ns", v->median_s / r->work * 1e9);
+        row(table, "its cost per task", text);
+    }
+    snprintf(text, sizeof text, "%.3f  (%s's time over filch's: above 1 filch is faster)", v->ratio,
+             v->name);
+    row(table, "ratio", text);
+}
+
+static bool show_totals(FILE *out, const bench_result *r)
+{
+    bench_table table = {0};
+    char text[128];
+    bench_table_column(&table, true, "run");
+    bench_table_column(&table, true, "");
+    seconds_row(&table, "time", r->seconds, r->repeat);
+    if (strcmp(r->work_unit, "task") == 0) {
+        snprintf(text, sizeof text, "%.1f ns", r->median_s / r->work * 1e9);
+        row(&table, "cost per task", text);
+    }
+    bench_format_si(r->rate, text, sizeof text);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s/s", r->work_unit);
+    row(&table, "rate", text);
+    if (isfinite(r->efficiency)) {
+        snprintf(text, sizeof text, "%.1f %%  (of the devices' speeds, each measured alone)",
+                 100 * r->efficiency);
+        row(&table, "efficiency", text);
+    }
+    if (isfinite(r->imbalance)) {
+        snprintf(text, sizeof text, "%.3f  (longest busy device over their mean)", r->imbalance);
+        row(&table, "imbalance", text);
+    }
+    if (isfinite(r->residual)) {
+        snprintf(text, sizeof text, "%.2e", r->residual);
+        row(&table, "backward error", text);
+    }
+    row(&table, "checked", r->checked ? "yes" : "no");
+    if (r->versus.name[0])
+        versus_rows(&table, r);
+    bool printed = bench_table_print(&table, out);
+    bench_table_free(&table);
+    return printed;
+}
+
+static void seconds_cell(bench_table *table, double seconds, size_t repeat)
+{
+    char text[32];
+    bench_format_seconds(seconds / (double)repeat, text, sizeof text);
+    bench_table_cell(table, "%s", text);
+}
+
+static bool show_devices(FILE *out, const bench_result *r)
+{
+    static const char *const titles[] = {"score", "speed", "busy", "idle",     "waiting",
+                                         "tiles", "in",    "out",  "bytes in", "bytes out"};
+    bench_table table = {0};
+    bench_table_column(&table, true, "device");
+    for (size_t k = 0; k < sizeof titles / sizeof *titles; k++)
+        bench_table_column(&table, false, titles[k]);
+    for (size_t d = 0; d < r->device_count; d++) {
+        const bench_device_result *device = &r->devices[d];
+        char text[32];
+        bench_table_cell(&table, "%s", device->name);
+        bench_table_cell(&table, "%.4g", device->score);
+        bench_format_si(device->speed, text, sizeof text);
+        bench_table_cell(&table, "%s%s/s", text, r->work_unit);
+        seconds_cell(&table, device->busy_s, r->repeat);
+        seconds_cell(&table, device->idle_s, r->repeat);
+        seconds_cell(&table, device->transfer_s, r->repeat);
+        bench_table_cell(&table, "%.1f", (double)device->tiles / (double)r->repeat);
+        bench_table_cell(&table, "%.1f", (double)device->stolen_in / (double)r->repeat);
+        bench_table_cell(&table, "%.1f", (double)device->stolen_out / (double)r->repeat);
+        bench_format_si((double)device->bytes_in / (double)r->repeat, text, sizeof text);
+        bench_table_cell(&table, "%sB", text);
+        bench_format_si((double)device->bytes_out / (double)r->repeat, text, sizeof text);
+        bench_table_cell(&table, "%sB", text);
+    }
+    bool printed = bench_table_print(&table, out);
+    bench_table_free(&table);
+    return printed;
+}
+
+bool bench_show(FILE *out, const bench_result *result)
+{
+    bool totals = show_totals(out, result);
+    fputs("\nMeans of a run; in and out are tiles stolen from others and by others.\n", out);
+    return show_devices(out, result) && totals;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "versus.h"
+
+#include "fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STATIC_NAME "static"
+
+void bench_versus_names(const bench_workload *workload, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, STATIC_NAME);
+    for (size_t k = 0; workload->peer && bench_peer_at(k) && used < size; k++)
+        used += (size_t)snprintf(text + used, size - used, " %s", bench_peer_at(k)->name);
+}
+
+/* Cores that filch's devices have; a peer gets as many threads. */
+static unsigned cores(const bench_session *session)
+{
+    unsigned count = 0;
+    for (uint32_t d = 0; d < session->devices; d++)
+        if (session->device_info[d].backend == FILCH_BACKEND_HOST)
+            count += session->device_info[d].team;
+    return count;
+}
+
+static filch_status open_peer(bench_versus *v, const bench_session *beside, filch_error *error)
+{
+    const bench_workload *w = beside->workload;
+    char names[128];
+    v->peer = bench_peer_find(v->name);
+    if (!v->peer || !w->peer) {
+        bench_versus_names(w, names, sizeof names);
+        return bench_fail(error, FILCH_NOT_FOUND, "--versus", 0,
+                          "'%s' cannot run %s in this build; what can: %s", v->name, w->name,
+                          names);
+    }
+    if (cores(beside) == 0)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
+                          "peers run on host devices, and there are none");
+    filch_status status = w->peer(beside->state, cores(beside), error, &v->work);
+    if (status != FILCH_OK)
+        return status;
+    if (!v->peer->supports(v->work->kind))
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s does not do %s", v->name,
+                          bench_peer_kind_name(v->work->kind));
+    return v->peer->setup(v->work, error, &v->peer_state);
+}
+
+filch_status bench_versus_open(bench_versus *v, const char *name, const bench_session *beside,
+                               const bench_session_config *config, bool is_cold, filch_error *error)
+{
+    *v = (bench_versus){.name = name,
+                        .workload = beside->workload,
+                        .state = beside->state,
+                        .config = *config,
+                        .is_cold = is_cold};
+    if (strcmp(name, STATIC_NAME) != 0)
+        return open_peer(v, beside, error);
+    v->config.policy = FILCH_POLICY_STATIC;
+    return bench_session_open(&v->session, beside->workload, beside->state, &v->config, error);
+}
+
+filch_status bench_versus_run(bench_versus *v, double *seconds, filch_error *error)
+{
+    if (v->peer)
+        return v->peer->run(v->peer_state, error, seconds);
+    filch_status status =
+        v->is_cold ? bench_session_reopen(&v->session, &v->config, error) : FILCH_OK;
+    return status == FILCH_OK ? bench_session_run(&v->session, seconds, error) : status;
+}
+
+filch_status bench_versus_agrees(bench_versus *v, filch_error *error)
+{
+    const bench_workload *w = v->workload;
+    double seconds;
+    if (w->check_begin) {
+        filch_status status = w->check_begin(v->state, error);
+        if (status == FILCH_OK)
+            status = bench_versus_run(v, &seconds, error);
+        if (status == FILCH_OK)
+            status = v->peer ? w->agree(v->state, error) : w->check(v->state, &seconds, error);
+        w->check_end(v->state);
+        return status;
+    }
+    if (v->peer)
+        return w->agree(v->state, error);
+    filch_status status = bench_versus_run(v, &seconds, error);
+    return status == FILCH_OK ? w->check(v->state, &seconds, error) : status;
+}
+
+void bench_versus_close(bench_versus *v)
+{
+    if (v->peer_state)
+        v->peer->teardown(v->peer_state);
+    else if (!v->peer && v->session.built.runtime)
+        bench_session_close(&v->session);
+    *v = (bench_versus){0};
+}

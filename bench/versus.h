@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who stands beside filch in a run: a peer, or filch under its static policy. */
+#ifndef BENCH_VERSUS_H
+#define BENCH_VERSUS_H
+
+#include "session.h"
+
+typedef struct bench_versus {
+    const char *name;
+    const bench_workload *workload;
+    void *state;
+    const bench_peer *peer; /* null: a session under the static policy */
+    void *peer_state;
+    bench_peer_work *work;
+    bench_session session;
+    bench_session_config config;
+    bool is_cold;
+} bench_versus;
+
+/* The peers of this build that can do the workload, and "static", as words. */
+void bench_versus_names(const bench_workload *workload, char *text, size_t size);
+
+/* beside: the session of filch's own. FILCH_NOT_FOUND where there is no such peer here,
+ * FILCH_UNSUPPORTED where it cannot do the work. */
+filch_status bench_versus_open(bench_versus *versus, const char *name, const bench_session *beside,
+                               const bench_session_config *config, bool is_cold,
+                               filch_error *error);
+filch_status bench_versus_run(bench_versus *versus, double *seconds, filch_error *error);
+/* Whether the last result agrees with filch's, by one more run where tasks have no result: then
+ * whether all ran, in order. FILCH_DATA with the reason. */
+filch_status bench_versus_agrees(bench_versus *versus, filch_error *error);
+void bench_versus_close(bench_versus *versus);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload.h"
+
+#include "fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const bench_workload *const workloads[] = {
+    &bench_cholesky, &bench_gemm,  &bench_mandelbrot, &bench_wavefront,
+    &bench_chain,    &bench_empty, &bench_create,     NULL,
+};
+
+const bench_workload *bench_workload_at(size_t index)
+{
+    return index < sizeof workloads / sizeof *workloads ? workloads[index] : NULL;
+}
+
+const bench_workload *bench_workload_find(const char *name)
+{
+    for (size_t k = 0; workloads[k]; k++)
+        if (strcmp(workloads[k]->name, name) == 0)
+            return workloads[k];
+    return NULL;
+}
+
+bool bench_is_simulated(const bench_options *options)
+{
+    return options->devices && strncmp(options->devices, "sim:", 4) == 0;
+}
+
+filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
+                                  filch_error *error)
+{
+    filch_error inner = FILCH_ERROR_INIT;
+    if (filch_runtime_error(runtime, &inner) != FILCH_OK || inner.status != status)
+        return bench_fail(error, status, what, 0, "%s", filch_status_message(status));
+    return bench_fail(error, status, what, 0, "%s", inner.text);
+}
+
+filch_status bench_squares_alloc(size_t n, size_t count, const char *option, filch_error *error,
+                                 double **memory)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, n, &bytes) || __builtin_mul_overflow(bytes, count, &bytes) ||
+        __builtin_mul_overflow(bytes, sizeof(double), &bytes))
+        return bench_fail(error, FILCH_OVERFLOW, option, 0,
+                          "the bytes of a dense matrix of order %zu do not fit a number", n);
+    double physical = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if ((double)bytes > physical)
+        return bench_fail(error, FILCH_TOO_LARGE, option, 0,
+                          "%zu dense matrices of order %zu take %.1f GB; this machine has %.1f",
+                          count, n, (double)bytes * 1e-9, physical * 1e-9);
+    double *zeroed = calloc(bytes, 1);
+    if (!zeroed)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, option, 0,
+                          "no memory for %zu dense matrices of order %zu", count, n);
+    *memory = zeroed;
+    return FILCH_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `filch-bench run` can run. A workload is one file in workloads/ and one line in workload.c.
+ *
+ * A workload keeps two things apart: its input and output (void *, made once), and what of it lives
+ * in a runtime (bench_built). So the same problem can stand in several runtimes at once, e.g. under
+ * both policies or on each device alone; only one of them runs at a time. */
+#ifndef BENCH_WORKLOAD_H
+#define BENCH_WORKLOAD_H
+
+#include "filch/filch.h"
+#include "options.h"
+#include "peers/peer.h"
+
+#define BENCH_BUILT_CODELETS 4
+#define BENCH_BUILT_DATA 3
+
+/* What a problem consists of in one runtime. Unused members are null. */
+typedef struct bench_built {
+    filch_runtime *runtime;
+    filch_graph *graph;
+    filch_codelet *codelets[BENCH_BUILT_CODELETS];
+    filch_data *data[BENCH_BUILT_DATA];
+} bench_built;
+
+/* The size of a problem, for reports. */
+typedef struct bench_problem {
+    size_t n;
+    size_t tile; /* 0: none */
+    double work; /* of one run, in the workload's unit; known once it has run */
+    char text[160];
+} bench_problem;
+
+typedef struct bench_workload {
+    const char *name;
+    const char *help;
+    const char *unit; /* of work */
+    /* Under a virtual clock bodies that a checked result does not need are left out. */
+    filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
+    void (*teardown)(void *state);
+    void (*describe)(const void *state, bench_problem *problem);
+    /* Tiles worth trying where the options name none; null: there is nothing to choose. */
+    size_t (*tiles)(const void *state, size_t *tiles, size_t capacity);
+    void (*tile_set)(void *state, size_t tile);
+    /* Makes codelets, handles and the graph; what it has made when it fails, the caller undoes. */
+    filch_status (*build)(void *state, bench_built *built);
+    /* Back to the input, before each run; null: nothing to do. Not timed. */
+    void (*reset)(void *state);
+    /* Starts one run; null: the graph is submitted. Timed. */
+    filch_status (*start)(void *state, bench_built *built, filch_job **job);
+    /* After the job has been waited for, on success only; may be null. Timed. */
+    void (*finish)(void *state, bench_built *built);
+    /* Puts a failed task's error into the user's words; may be null. */
+    void (*explain)(const void *state, filch_error *error);
+    /* Whether the last run's result is right, after one more run if check_run says so.
+     * FILCH_DATA with the reason. residual stays untouched where there is none. */
+    filch_status (*check)(void *state, double *residual, filch_error *error);
+    /* Readies the state so that the next run can be checked, and what undoes that; may be null. */
+    filch_status (*check_begin)(void *state, filch_error *error);
+    void (*check_end)(void *state);
+    /* The same problem for a peer; null: no peer does it. The work stays the state's, and so does
+     * memory for the peer's result. */
+    filch_status (*peer)(void *state, unsigned workers, filch_error *error, bench_peer_work **work);
+    /* Whether the peer's last result agrees with filch's. FILCH_DATA with the reason. */
+    filch_status (*agree)(void *state, filch_error *error);
+    /* Writes the picture; null: there is none. */
+    filch_status (*image)(const void *state, const char *path, uint32_t devices,
+                          filch_error *error);
+    /* Extends a hash by who did what; null: nothing is known beyond the devices' counts. */
+    uint64_t (*schedule)(const void *state, uint64_t hash);
+} bench_workload;
+
+extern const bench_workload bench_cholesky;
+extern const bench_workload bench_gemm;
+extern const bench_workload bench_mandelbrot;
+extern const bench_workload bench_wavefront;
+extern const bench_workload bench_chain;
+extern const bench_workload bench_empty;
+extern const bench_workload bench_create;
+
+/* In a fixed order; null past the last. */
+const bench_workload *bench_workload_at(size_t index);
+const bench_workload *bench_workload_find(const char *name);
+
+/* Whether the devices of these options run on a virtual clock. */
+bool bench_is_simulated(const bench_options *options);
+
+/* The failure that the last call on the runtime recorded, labelled with what was done. */
+filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
+                                  filch_error *error);
+
+/* count zeroed n x n matrices of doubles side by side. FILCH_TOO_LARGE where they exceed the
+ * machine's memory, FILCH_OVERFLOW, FILCH_OUT_OF_MEMORY. */
+filch_status bench_squares_alloc(size_t n, size_t count, const char *option, filch_error *error,
+                                 double **memory);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cholesky factorization of a dense symmetric positive definite matrix by tiles, right-looking
+ * (A. Buttari et al., "A class of parallel tiled linear algebra algorithms for multicore
+ * architectures", Parallel Computing 35, 2009). A sparse matrix from a file is factored densely,
+ * all its zeros included. The matrix is one handle in full column-major storage, of which the lower
+ * triangle of tiles is used. */
+#include "dense.h"
+#include "fail.h"
+#include "matrix_market.h"
+#include "tiles.h"
+#include "workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_N 4096
+#define DEFAULT_TILE 256
+/* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
+#define N_MAX 1000000
+#define TASKS_MAX 2e7
+#define BACKWARD_ERROR_MAX 1e-15
+
+enum kernel { POTRF, TRSM, SYRK, GEMM };
+
+typedef struct cholesky {
+    size_t n;
+    size_t tile;
+    double *a;      /* the input, full and symmetric */
+    double *factor; /* filch's result */
+    double *theirs; /* the peer's; null: there is none */
+    bool from_file;
+    bool is_idle; /* simulated: bodies compute nothing */
+    bench_peer_work work;
+} cholesky;
+
+/* By value in each task. */
+typedef struct arguments {
+    bool is_idle;
+} arguments;
+
+static bool is_idle(const filch_call *call)
+{
+    return ((const arguments *)call->args)->is_idle;
+}
+
+/* The code of a failure is the row of the failing pivot in the whole matrix, from 1. */
+static int run_potrf(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    if (is_idle(call))
+        return 0;
+    int info = bench_tile_potrf(a->rows, a->ptr, a->ld);
+    return info > 0 ? info + (int)a->row : info;
+}
+
+static int run_trsm(const filch_call *call)
+{
+    const filch_view *l = &call->views[0];
+    const filch_view *a = &call->views[1];
+    if (!is_idle(call))
+        bench_tile_trsm(a->rows, a->cols, l->ptr, l->ld, a->ptr, a->ld);
+    return 0;
+}
+
+static int run_syrk(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const filch_view *c = &call->views[1];
+    if (!is_idle(call))
+        bench_tile_syrk(c->rows, a->cols, a->ptr, a->ld, c->ptr, c->ld);
+    return 0;
+}
+
+static int run_gemm(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const filch_view *b = &call->views[1];
+    const filch_view *c = &call->views[2];
+    if (!is_idle(call))
+        bench_tile_gemm_nt(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
+    return 0;
+}
+
+static double work_potrf(const filch_call *call)
+{
+    return bench_flops_cholesky((double)call->views[0].rows);
+}
+
+static double work_trsm(const filch_call *call)
+{
+    return bench_flops_trsm((double)call->views[1].rows, (double)call->views[1].cols);
+}
+
+static double work_syrk(const filch_call *call)
+{
+    return bench_flops_syrk((double)call->views[1].rows, (double)call->views[0].cols);
+}
+
+static double work_gemm(const filch_call *call)
+{
+    const filch_view *c = &call->views[2];
+    return bench_flops_gemm((double)c->rows, (double)c->cols, (double)call->views[0].cols);
+}
+
+static filch_status check_size(size_t n, size_t tile, filch_error *error)
+{
+    if (n > N_MAX)
+        return bench_fail(error, FILCH_TOO_LARGE, "--n", 0, "%zu is above %d", n, N_MAX);
+    if (tile > n)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
+                          "%zu is larger than the matrix, whose order is %zu", tile, n);
+    double tiles = ceil((double)n / (double)(tile ? tile : DEFAULT_TILE));
+    if (tiles * (tiles + 1) * (tiles + 2) / 6 > TASKS_MAX)
+        return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
+                          "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile, n,
+                          tiles * (tiles + 1) * (tiles + 2) / 6, TASKS_MAX);
+    return FILCH_OK;
+}
+
+static filch_status read_matrix(cholesky *c, const bench_options *options, filch_error *error)
+{
+    bench_matrix matrix;
+    filch_status status =
+        bench_matrix_read(options->matrix, BENCH_MATRIX_SYMMETRIC, 0, error, &matrix);
+    if (status != FILCH_OK)
+        return status;
+    c->n = matrix.rows;
+    c->a = matrix.values;
+    c->from_file = true;
+    return FILCH_OK;
+}
+
+static void teardown(void *state)
+{
+    cholesky *c = state;
+    free(c->a);
+    free(c->factor);
+    free(c->theirs);
+    free(c);
+}
+
+static filch_status setup(const bench_options *options, filch_error *error, void **state)
+{
+    if (options->precision != BENCH_DOUBLE)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--precision", 0, "cholesky is double only");
+    cholesky *c = calloc(1, sizeof *c);
+    if (!c)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "cholesky", 0, "no memory");
+    filch_status status = FILCH_OK;
+    c->n = options->n ? options->n : DEFAULT_N;
+    if (options->matrix)
+        status = read_matrix(c, options, error);
+    if (status == FILCH_OK)
+        status = check_size(c->n, options->tile, error);
+    if (status == FILCH_OK && !c->a) {
+        status = bench_squares_alloc(c->n, 1, "--n", error, &c->a);
+        if (status == FILCH_OK)
+            bench_dense_fill_spd(c->n, c->n, c->a, options->seed ? options->seed : 1);
+    }
+    if (status == FILCH_OK)
+        status = bench_squares_alloc(c->n, 1, "--n", error, &c->factor);
+    if (status != FILCH_OK) {
+        teardown(c);
+        return status;
+    }
+    c->tile = options->tile ? options->tile : c->n < DEFAULT_TILE ? c->n : DEFAULT_TILE;
+    c->is_idle = bench_is_simulated(options) && !options->check;
+    *state = c;
+    return FILCH_OK;
+}
+
+static void describe(const void *state, bench_problem *problem)
+{
+    const cholesky *c = state;
+    problem->n = c->n;
+    problem->tile = c->tile;
+    problem->work = bench_flops_cholesky((double)c->n);
+    snprintf(problem->text, sizeof problem->text,
+             "Cholesky factorization of a %s of order %zu, factored densely, %zu x %zu tiles",
+             c->from_file ? "matrix from a file" : "random matrix", c->n, c->tile, c->tile);
+}
+
+static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
+{
+    static const size_t candidates[] = {96, 128, 160, 192, 224, 256, 320, 384, 512};
+    const cholesky *c = state;
+    size_t count = 0;
+    for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
+        if (candidates[k] * 2 <= c->n && check_size(c->n, candidates[k], NULL) == FILCH_OK)
+            tiles_out[count++] = candidates[k];
+    return count;
+}
+
+static void tile_set(void *state, size_t tile)
+{
+    ((cholesky *)state)->tile = tile;
+}
+
+static filch_status make_codelets(bench_built *built)
+{
+    static const struct {
+        const char *name;
+        filch_host_fn host;
+        filch_work_fn work;
+    } kernels[] = {
+        [POTRF] = {"potrf", run_potrf, work_potrf},
+        [TRSM] = {"trsm", run_trsm, work_trsm},
+        [SYRK] = {"syrk", run_syrk, work_syrk},
+        [GEMM] = {"gemm", run_gemm, work_gemm},
+    };
+    filch_status status = FILCH_OK;
+    for (size_t k = POTRF; k <= GEMM && status == FILCH_OK; k++) {
+        filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+        desc.name = kernels[k].name;
+        desc.host = kernels[k].host;
+        desc.work = kernels[k].work;
+        desc.arg_size = sizeof(arguments);
+        status = filch_codelet_create(built->runtime, &desc, &built->codelets[k]);
+    }
+    return status;
+}
+
+/* One task whose accesses are reads of tiles and, last, the tile that it updates. */
+static filch_status add(const cholesky *c, const bench_built *built, enum kernel kernel,
+                        const size_t (*where)[2], uint32_t count)
+{
+    filch_access accesses[3];
+    arguments args = {c->is_idle};
+    for (uint32_t k = 0; k < count; k++)
+        accesses[k] = (filch_access){.data = built->data[0],
+                                     .row = (uint32_t)where[k][0],
+                                     .col = (uint32_t)where[k][1],
+                                     .mode = k + 1 < count ? FILCH_READ : FILCH_READWRITE};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = built->codelets[kernel];
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    return filch_graph_add(built->graph, &desc, NULL);
+}
+
+static filch_status add_step(const cholesky *c, const bench_built *built, size_t k, size_t count)
+{
+    filch_status status = add(c, built, POTRF, (const size_t[][2]){{k, k}}, 1);
+    for (size_t i = k + 1; i < count && status == FILCH_OK; i++)
+        status = add(c, built, TRSM, (const size_t[][2]){{k, k}, {i, k}}, 2);
+    for (size_t j = k + 1; j < count && status == FILCH_OK; j++) {
+        status = add(c, built, SYRK, (const size_t[][2]){{j, k}, {j, j}}, 2);
+        for (size_t i = j + 1; i < count && status == FILCH_OK; i++)
+            status = add(c, built, GEMM, (const size_t[][2]){{i, k}, {j, k}, {i, j}}, 3);
+    }
+    return status;
+}
+
+static filch_status build(void *state, bench_built *built)
+{
+    const cholesky *c = state;
+    filch_data_desc matrix = FILCH_DATA_DESC_INIT;
+    matrix.ptr = c->factor;
+    matrix.element = sizeof(double);
+    matrix.rows = matrix.cols = matrix.ld = c->n;
+    matrix.tile_rows = matrix.tile_cols = c->tile;
+    matrix.label = "matrix";
+    filch_status status = make_codelets(built);
+    if (status == FILCH_OK)
+        status = filch_data_create(built->runtime, &matrix, &built->data[0]);
+    if (status == FILCH_OK)
+        status = filch_graph_create(built->runtime, NULL, &built->graph);
+    size_t count = (c->n + c->tile - 1) / c->tile;
+    for (size_t k = 0; k < count && status == FILCH_OK; k++)
+        status = add_step(c, built, k, count);
+    return status;
+}
+
+static void reset(void *state)
+{
+    cholesky *c = state;
+    if (!c->is_idle)
+        memcpy(c->factor, c->a, c->n * c->n * sizeof(double));
+}
+
+static void explain(const void *state, filch_error *error)
+{
+    (void)state;
+    int32_t row = error->native_code;
+    if (row > 0)
+        (void)bench_fail(error, FILCH_DATA, "matrix", 0,
+                         "it is not positive definite: the pivot in row %d is not positive", row);
+}
+
+/* Solves A x = b with a factor, for the b of the x of all ones. */
+static filch_status solve(const cholesky *c, const double *factor, double *residual,
+                          filch_error *error)
+{
+    double *b = calloc(2 * c->n, sizeof *b);
+    if (!b)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for two vectors");
+    double *x = b + c->n;
+    bench_dense_row_sums(c->n, c->n, c->a, b);
+    memcpy(x, b, c->n * sizeof *x);
+    bench_cholesky_solve(c->n, factor, c->n, x);
+    *residual = bench_backward_error(c->n, c->n, c->a, x, b);
+    free(b);
+    if (*residual < 0)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for the residual");
+    if (!(*residual <= BACKWARD_ERROR_MAX))
+        return bench_fail(error, FILCH_DATA, "check", 0, "backward error %.3g is above %.3g",
+                          *residual, BACKWARD_ERROR_MAX);
+    return FILCH_OK;
+}
+
+static filch_status check(void *state, double *residual, filch_error *error)
+{
+    const cholesky *c = state;
+    return solve(c, c->factor, residual, error);
+}
+
+static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
+{
+    cholesky *c = state;
+    filch_status status =
+        c->theirs ? FILCH_OK : bench_squares_alloc(c->n, 1, "--versus", error, &c->theirs);
+    c->work = (bench_peer_work){.kind = BENCH_PEER_CHOLESKY,
+                                .workers = workers,
+                                .n = c->n,
+                                .tile = c->tile,
+                                .a = c->a,
+                                .c = c->theirs};
+    *work = &c->work;
+    return status;
+}
+
+/* Factors of an ill-conditioned matrix may differ in many digits and both be right: what must agree
+ * is that they solve the same system. */
+static filch_status agree(void *state, filch_error *error)
+{
+    const cholesky *c = state;
+    double ours, theirs;
+    filch_status status = solve(c, c->factor, &ours, error);
+    return status == FILCH_OK ? solve(c, c->theirs, &theirs, error) : status;
+}
+
+const bench_workload bench_cholesky = {
+    .name = "cholesky",
+    .help = "factors a symmetric positive definite matrix, densely, by tiles",
+    .unit = "flop",
+    .setup = setup,
+    .teardown = teardown,
+    .describe = describe,
+    .tiles = tiles,
+    .tile_set = tile_set,
+    .build = build,
+    .reset = reset,
+    .explain = explain,
+    .check = check,
+    .peer = peer,
+    .agree = agree,
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks with empty bodies, which cost what the runtime costs: independent ones, a chain, and a
+ * wavefront, built once and submitted again; and independent ones created and run each time. The
+ * body is the one that the peers run. */
+#include "fail.h"
+#include "workload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TASKS 100000
+#define WAVEFRONT_SIDE 256
+#define TASKS_MAX 200000000
+
+typedef struct empty {
+    bench_peer_work work;
+} empty;
+
+/* By value in each task. */
+typedef struct arguments {
+    const bench_peer_work *work;
+    size_t task;
+} arguments;
+
+static int run_empty(const filch_call *call)
+{
+    const arguments *args = call->args;
+    bench_peer_body(args->work, args->task);
+    return 0;
+}
+
+static filch_status setup(bench_peer_kind kind, size_t n, filch_error *error, void **state)
+{
+    empty *e = calloc(1, sizeof *e);
+    if (!e)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "empty", 0, "no memory");
+    e->work.kind = kind;
+    e->work.n = n;
+    if (n > TASKS_MAX || bench_peer_tasks(&e->work) > TASKS_MAX) {
+        free(e);
+        return bench_fail(error, FILCH_TOO_LARGE, "--n", 0, "%zu makes more than %d tasks", n,
+                          TASKS_MAX);
+    }
+    *state = e;
+    return FILCH_OK;
+}
+
+static size_t size_of(const bench_options *options, size_t otherwise)
+{
+    return options->n ? options->n : otherwise;
+}
+
+static filch_status setup_empty(const bench_options *options, filch_error *error, void **state)
+{
+    return setup(BENCH_PEER_RERUN, size_of(options, TASKS), error, state);
+}
+
+static filch_status setup_create(const bench_options *options, filch_error *error, void **state)
+{
+    return setup(BENCH_PEER_EMPTY, size_of(options, TASKS), error, state);
+}
+
+static filch_status setup_chain(const bench_options *options, filch_error *error, void **state)
+{
+    return setup(BENCH_PEER_CHAIN, size_of(options, TASKS), error, state);
+}
+
+static filch_status setup_wavefront(const bench_options *options, filch_error *error, void **state)
+{
+    return setup(BENCH_PEER_WAVEFRONT, size_of(options, WAVEFRONT_SIDE), error, state);
+}
+
+static void teardown(void *state)
+{
+    free(state);
+}
+
+static void describe(const void *state, bench_problem *problem)
+{
+    static const char *const texts[BENCH_PEER_KINDS] = {
+        [BENCH_PEER_EMPTY] = "independent empty tasks, created and run",
+        [BENCH_PEER_RERUN] = "independent empty tasks, built once and submitted again",
+        [BENCH_PEER_CHAIN] = "empty tasks, each after the last, built once and submitted again",
+        [BENCH_PEER_WAVEFRONT] = "empty tasks, each after its upper and its left neighbour, built "
+                                 "once and submitted again",
+    };
+    const empty *e = state;
+    size_t tasks = bench_peer_tasks(&e->work);
+    problem->n = e->work.n;
+    problem->work = (double)tasks;
+    snprintf(problem->text, sizeof problem->text, "%zu %s", tasks, texts[e->work.kind]);
+}
+
+static filch_status make_codelet(bench_built *built)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    desc.name = "empty";
+    desc.host = run_empty;
+    desc.arg_size = sizeof(arguments);
+    return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
+}
+
+static filch_status add(const empty *e, const bench_built *built, size_t task, filch_task *name)
+{
+    const arguments args = {&e->work, task};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = built->codelets[0];
+    desc.args = &args;
+    return filch_graph_add(built->graph, &desc, name);
+}
+
+/* The edges of the kind that end in a task. */
+static filch_status add_edges(const empty *e, const bench_built *built, const filch_task *names,
+                              size_t task)
+{
+    size_t n = e->work.n;
+    bool is_wavefront = e->work.kind == BENCH_PEER_WAVEFRONT;
+    filch_status status = FILCH_OK;
+    if (is_wavefront && task >= n)
+        status = filch_graph_edge(built->graph, names[task - n], names[task]);
+    if (status == FILCH_OK &&
+        (is_wavefront ? task % n > 0 : e->work.kind == BENCH_PEER_CHAIN && task > 0))
+        status = filch_graph_edge(built->graph, names[task - 1], names[task]);
+    return status;
+}
+
+static filch_status build(void *state, bench_built *built)
+{
+    const empty *e = state;
+    size_t tasks = bench_peer_tasks(&e->work);
+    filch_task *names = calloc(tasks, sizeof *names);
+    filch_status status = names ? make_codelet(built) : FILCH_OUT_OF_MEMORY;
+    if (status == FILCH_OK)
+        status = filch_graph_create(built->runtime, NULL, &built->graph);
+    for (size_t k = 0; k < tasks && status == FILCH_OK; k++) {
+        status = add(e, built, k, &names[k]);
+        if (status == FILCH_OK)
+            status = add_edges(e, built, names, k);
+    }
+    free(names);
+    return status;
+}
+
+static filch_status build_create(void *state, bench_built *built)
+{
+    (void)state;
+    return make_codelet(built);
+}
+
+/* Tasks run while more are added. */
+static filch_status start_create(void *state, bench_built *built, filch_job **job)
+{
+    const empty *e = state;
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.kind = FILCH_GRAPH_OPEN;
+    filch_status status = filch_graph_create(built->runtime, &desc, &built->graph);
+    if (status == FILCH_OK)
+        status = filch_graph_submit(built->graph, NULL, job);
+    for (size_t k = 0; k < e->work.n && status == FILCH_OK; k++)
+        status = add(e, built, k, NULL);
+    filch_status closed = *job ? filch_graph_close(built->graph) : FILCH_OK;
+    return status == FILCH_OK ? closed : status;
+}
+
+static void finish_create(void *state, bench_built *built)
+{
+    (void)state;
+    (void)filch_graph_destroy(built->graph);
+    built->graph = NULL;
+}
+
+static filch_status check_begin(void *state, filch_error *error)
+{
+    empty *e = state;
+    e->work.marks = calloc(bench_peer_tasks(&e->work), sizeof *e->work.marks);
+    if (!e->work.marks)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory");
+    return FILCH_OK;
+}
+
+static void check_end(void *state)
+{
+    empty *e = state;
+    free(e->work.marks);
+    e->work.marks = NULL;
+}
+
+static filch_status holds(void *state, filch_error *error)
+{
+    const empty *e = state;
+    if (!bench_peer_marks_hold(&e->work))
+        return bench_fail(error, FILCH_DATA, "check", 0,
+                          "a task did not run, ran twice, or ran before one that it waits for");
+    return FILCH_OK;
+}
+
+static filch_status check(void *state, double *residual, filch_error *error)
+{
+    (void)residual;
+    return holds(state, error);
+}
+
+static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
+{
+    (void)error;
+    empty *e = state;
+    e->work.workers = workers;
+    *work = &e->work;
+    return FILCH_OK;
+}
+
+#define SHARED                                                                              \
+    .unit = "task", .teardown = teardown, .describe = describe, .check_begin = check_begin, \
+    .check_end = check_end, .check = check, .peer = peer, .agree = holds
+
+const bench_workload bench_empty = {
+    .name = "empty",
+    .help = "independent empty tasks, built once and submitted again",
+    .setup = setup_empty,
+    .build = build,
+    SHARED,
+};
+
+const bench_workload bench_create = {
+    .name = "create",
+    .help = "independent empty tasks, created and run",
+    .setup = setup_create,
+    .build = build_create,
+    .start = start_create,
+    .finish = finish_create,
+    SHARED,
+};
+
+const bench_workload bench_chain = {
+    .name = "chain",
+    .help = "empty tasks one after the other",
+    .setup = setup_chain,
+    .build = build,
+    SHARED,
+};
+
+const bench_workload bench_wavefront = {
+    .name = "wavefront",
+    .help = "n x n empty tasks, each after its upper and its left neighbour",
+    .setup = setup_wavefront,
+    .build = build,
+    SHARED,
+};
