@@ -15,7 +15,10 @@ extern "C" {
 /** A codelet; see filch_codelet_create(). */
 typedef struct filch_codelet filch_codelet;
 
-/** The part of a data handle that a call may touch: a column-major block. */
+/**
+ * The part of a data handle that a call may touch: a column-major block. For FILCH_SCRATCH: bytes,
+ * their number rounded up to a multiple of 64, at a multiple of 64, with undefined contents.
+ */
 typedef struct filch_view {
     void *ptr;        /**< First element; in the memory of the device that runs the call. */
     uint64_t rows;    /**< Rows, or elements of a 1-D range. */
@@ -26,7 +29,11 @@ typedef struct filch_view {
     uint64_t element; /**< Bytes an element. */
 } filch_view;
 
-/** What a host function is given. Valid during the call only. */
+/**
+ * What a host function is given; it and all that it points to are valid during the call only.
+ *
+ * Work and cost functions get the same structure with less in it: see ::filch_work_fn.
+ */
 typedef struct filch_call {
     const filch_view *views; /**< One per access, in the order of the declaration. */
     uint32_t view_count;     /**< Number of views. */
@@ -43,22 +50,35 @@ typedef struct filch_call {
 /**
  * Host implementation of a codelet.
  *
- * Returns 0, or the caller's own code, which fails the job and is found in the job's error. Runs on
- * a worker thread (or inside filch_poll) with no filch lock held; may create, submit and wait for
- * other work. Must not call filch_runtime_destroy or longjmp out.
+ * Runs on a worker's thread, or in poll mode and on a virtual clock on the host's thread that
+ * drives the workers, with no filch lock held. It may create, submit and wait for other work (a
+ * simulated device's cannot wait). It must not drain, destroy, abort or poll the runtime, and must
+ * not leave by longjmp or by a C++ exception.
+ *
+ * @param call what to do.
+ * @return 0, or the caller's own code, which fails the job and is found in the job's error. filch
+ *         itself fails a task with FILCH_OUT_OF_MEMORY when there is no memory for its scratch, and
+ *         a chunk with FILCH_ALIAS when a mapping of the caller's turns out wrong.
  */
 typedef int (*filch_host_fn)(const filch_call *call);
 
 /**
- * Work of a call in abstract units (flops, cells, …), at least 0; used to predict its duration.
+ * Work of a call in abstract units (flops, cells, …); used to predict durations, never results.
  *
- * Called at submission and on worker threads; must be pure. For batches it is called for chunks.
+ * Must be pure, quick and must not call filch: for a task it is called once, inside
+ * filch_graph_add() with the graph's lock held, with the task's views and arguments, but no
+ * runtime, device 0 and null scratch; for a batch it is called for chunks, on worker threads, with
+ * lo, hi, the arguments and no views.
+ *
+ * @param call the call whose work is asked for.
+ * @return units, finite and at least 0; negative and NaN count as 0.
  */
 typedef double (*filch_work_fn)(const filch_call *call);
 
 /** Properties of a codelet; combine with |. */
 typedef enum filch_codelet_flags {
-    FILCH_CODELET_RESTARTABLE = 1 /**< Running it again on the same inputs is harmless. */
+    FILCH_CODELET_RESTARTABLE = 1 /**< Running it again on the same inputs is harmless. Version
+                                       0.1 never runs a task twice; the flag is kept for later. */
 } filch_codelet_flags;
 
 /** How a codelet is made; see ::FILCH_CODELET_DESC_INIT. */
@@ -81,12 +101,14 @@ typedef struct filch_codelet_desc {
     }
 
 /**
- * Makes a codelet.
+ * Makes a codelet. It lives as long as its runtime: there is nothing to destroy.
  *
- * A codelet lives as long as its runtime: there is nothing to destroy.
+ * @param runtime the runtime.
+ * @param desc    how; copied.
+ * @param codelet receives the codelet.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
+ *         arguments too large); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Returns FILCH_OK, FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
- * arguments too large), FILCH_OUT_OF_MEMORY, FILCH_INVALID_HANDLE, FILCH_FORKED.
  * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,

@@ -18,10 +18,10 @@ extern "C" {
 /** Severity of a message, most severe first. */
 typedef enum filch_log_level {
     FILCH_LOG_DEFAULT = 0, /**< What FILCH_LOG says, else warnings. */
-    FILCH_LOG_ERROR = 1,
-    FILCH_LOG_WARNING = 2,
-    FILCH_LOG_INFO = 3,
-    FILCH_LOG_DEBUG = 4
+    FILCH_LOG_ERROR = 1,   /**< A call failed in a way that its status cannot tell. */
+    FILCH_LOG_WARNING = 2, /**< Something works, but not as asked for. */
+    FILCH_LOG_INFO = 3,    /**< What was found and chosen. */
+    FILCH_LOG_DEBUG = 4    /**< For the maintainers. */
 } filch_log_level;
 
 /**
@@ -29,13 +29,20 @@ typedef enum filch_log_level {
  *
  * May be called from any thread of the runtime or of the host that is inside a filch call, also
  * concurrently; must not call filch.
+ *
+ * @param level severity; never FILCH_LOG_DEFAULT.
+ * @param text  the message, at most 511 bytes.
+ * @param user  filch_config.log_user.
  */
 typedef void (*filch_log_fn)(filch_log_level level, const char *text, void *user);
 
 /**
- * Where filch's own structures are allocated.
+ * Where filch's own structures are allocated. The table is copied; what user points to must outlive
+ * the runtime.
  *
- * Both functions may be called concurrently from any thread.
+ * Both functions may be called concurrently from any thread, and with filch's locks held: they must
+ * not call filch. Libraries that filch uses to read the topology and simulator files allocate by
+ * themselves.
  */
 typedef struct filch_allocator {
     /** Returns @p size (> 0) bytes aligned to @p align (a power of two), or null. */
@@ -49,21 +56,24 @@ typedef struct filch_allocator {
 typedef enum filch_allocator_kind {
     FILCH_ALLOCATOR_DEFAULT = 0,  /**< FILCH_ALLOCATOR, else jemalloc where the build has it. */
     FILCH_ALLOCATOR_JEMALLOC = 1, /**< FILCH_UNSUPPORTED at creation where the build has none. */
-    FILCH_ALLOCATOR_SYSTEM = 2
+    FILCH_ALLOCATOR_SYSTEM = 2    /**< malloc and free of the process. */
 } filch_allocator_kind;
 
 /** How work finds a device. */
 typedef enum filch_policy {
     FILCH_POLICY_DEFAULT = 0, /**< FILCH_POLICY, else steal. */
     FILCH_POLICY_STEAL = 1,   /**< The static partition seeds; idle workers steal. */
-    FILCH_POLICY_STATIC = 2   /**< Every device runs exactly what the partition gave it. */
+    FILCH_POLICY_STATIC = 2   /**< Nothing is stolen: a device runs what the partition, or a
+                                   task's affinity, gave it. A task that neither places runs where
+                                   it became ready. */
 } filch_policy;
 
 /** Who runs the workers. */
 typedef enum filch_drive {
     FILCH_DRIVE_DEFAULT = 0, /**< FILCH_DRIVE, else threads (a virtual clock for sim: devices). */
-    FILCH_DRIVE_THREADS = 1, /**< One pinned thread a device. */
-    FILCH_DRIVE_POLL = 2     /**< No thread: the host's own threads, inside filch_poll. */
+    FILCH_DRIVE_THREADS = 1, /**< One pinned thread a device. Not for simulated devices. */
+    FILCH_DRIVE_POLL = 2     /**< No thread: the host's own threads, inside filch_poll and inside
+                                  waits. */
 } filch_drive;
 
 /** How a runtime is made; see ::FILCH_CONFIG_INIT. */
@@ -71,17 +81,19 @@ typedef struct filch_config {
     size_t size;          /**< sizeof(filch_config). */
     const char *devices;  /**< Device specification (device.h); null: FILCH_DEVICES, else every
                                usable GPU, else the host's cores. Copied. */
-    const double *scores; /**< One score a device, in specification order, in place of the
-                               measured or computed ones; copied. Null: filch's own. */
+    const double *scores; /**< One score a device, in specification order, in place of filch's own;
+                               copied. Null: filch's own. Scores weigh the static partition, and
+                               predict until speeds have been measured. Negative, NaN and values
+                               over 1e300 count as 0; if all do, all devices count alike. */
     size_t score_count;   /**< Elements of scores; must equal the device count when not 0. */
     filch_policy policy;  /**< Placement policy. */
     filch_drive drive;    /**< Who runs the workers. */
     filch_log_fn log;     /**< Receives messages; null: none (stderr where FILCH_LOG is set). */
     void *log_user;       /**< Handed to log. */
-    filch_log_level log_level;           /**< Messages above this level are dropped. */
+    filch_log_level log_level;           /**< Less severe messages are dropped. */
     filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
-    const filch_allocator *allocator;    /**< The caller's allocator; copied. */
-    uint64_t seed;     /**< Seed of victim choice and of simulation; 0: FILCH_SEED, else 1. */
+    const filch_allocator *allocator;    /**< The caller's allocator, or null; copied. */
+    uint64_t seed;     /**< Seed of the workers' random numbers; 0: FILCH_SEED, else 1. */
     uint32_t trace;    /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
     uint32_t reserved; /**< Must be 0. */
 } filch_config;
@@ -102,9 +114,13 @@ typedef struct filch_setting {
 } filch_setting;
 
 /**
- * Row @p index of the settings table, from 0.
+ * One row of the settings table: what filch_runtime_create() reads from the environment.
  *
- * Returns FILCH_BAD_INDEX past the last row, FILCH_INVALID_ARGUMENT for a null @p setting.
+ * @param index   row, from 0.
+ * @param setting receives the row; its texts are constant and never freed.
+ * @return FILCH_OK; FILCH_BAD_INDEX past the last row; FILCH_INVALID_ARGUMENT for a null
+ *         @p setting.
+ *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_setting_at(size_t index, filch_setting *setting);

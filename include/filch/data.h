@@ -5,6 +5,9 @@
  *
  * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
  * (r, c) covers rows r * tile_rows … and columns c * tile_cols …; the last ones may be smaller.
+ *
+ * Two uses conflict when they name the same handle, and within a graph the same tile of it. filch
+ * does not compare addresses: buffers of two handles must not overlap where one of them is written.
  */
 #ifndef FILCH_DATA_H
 #define FILCH_DATA_H
@@ -15,7 +18,7 @@
 extern "C" {
 #endif
 
-/** A data handle. */
+/** A data handle; made by filch_data_create(). */
 typedef struct filch_data filch_data;
 
 /** How a handle is made; see ::FILCH_DATA_DESC_INIT. */
@@ -28,7 +31,7 @@ typedef struct filch_data_desc {
     uint64_t ld;        /**< Elements from one column to the next; 0 means rows. */
     uint64_t tile_rows; /**< Rows a tile; 0 means rows. */
     uint64_t tile_cols; /**< Columns a tile; 0 means cols. */
-    const char *label;  /**< Appears in errors and traces; copied, cut at 63 bytes; may be null. */
+    const char *label;  /**< Appears in errors; copied, cut at 63 bytes; may be null. */
 } filch_data_desc;
 
 /** Initializer of a ::filch_data_desc. */
@@ -38,11 +41,15 @@ typedef struct filch_data_desc {
     }
 
 /**
- * Registers a buffer.
+ * Registers a buffer. The buffer is not touched.
  *
- * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null buffer, zero rows or element, ld < rows, a tile
- * larger than the handle); FILCH_OVERFLOW (bytes or the tile count, which must be below 2^32 - 1,
- * do not fit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. The buffer is not touched.
+ * @param runtime the runtime.
+ * @param desc    how; copied.
+ * @param data    receives the handle, to be given to filch_data_destroy() or left to the runtime.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, zero rows or element, ld < rows, a tile larger
+ *         than the handle); FILCH_OVERFLOW (the bytes, or the tile count, which must be below
+ *         2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
  * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
@@ -51,8 +58,11 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
 /**
  * Forgets a handle; the buffer stays as it is.
  *
- * Returns FILCH_OK, FILCH_BUSY while an existing graph or a running job uses it (nothing changes),
- * FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ * @param data the handle.
+ * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it (nothing changes);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, with no other call that names the handle in progress. Since 0.1.
  */
 FILCH_API filch_status filch_data_destroy(filch_data *data);
 
@@ -63,14 +73,22 @@ typedef struct filch_tiling {
     uint64_t cols; /**< Tile columns. */
 } filch_tiling;
 
-/** Counts the tiles of a handle. FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE. Any
- * thread; wait-free. */
+/**
+ * Counts the tiles of a handle.
+ *
+ * @param data   the handle.
+ * @param tiling receives the counts; its size must be set.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p tiling, or its size is too small);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
 FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling);
 
 /** How a task uses a tile. */
 typedef enum filch_access_mode {
     FILCH_READ = 1,      /**< Reads; concurrent with other readers. */
-    FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be kept. */
+    FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be there. */
     FILCH_READWRITE = 3, /**< Reads and writes. */
     FILCH_SCRATCH = 4    /**< Private memory for the duration of the call; orders nothing. */
 } filch_access_mode;
@@ -82,7 +100,7 @@ typedef struct filch_access {
     uint32_t col;           /**< Tile column. */
     filch_access_mode mode; /**< How it is used. */
     uint32_t reserved;      /**< 0. */
-    uint64_t bytes;         /**< FILCH_SCRATCH: how many, aligned to 64; else 0. */
+    uint64_t bytes;         /**< FILCH_SCRATCH: how many, 1 to 64 * (2^32 - 1); else 0. */
 } filch_access;
 
 #ifdef __cplusplus

@@ -14,7 +14,14 @@
  *     host:2x8          two devices of eight cores each
  *     sim:FILE          the simulated devices described in a JSON file
  *
- * Simulated devices run on a virtual clock and do not mix with others.
+ * Simulated devices run on a virtual clock and do not mix with others. An item whose backend the
+ * build lacks is FILCH_UNSUPPORTED; version 0.1 has the host and sim backends, so a specification
+ * that names cuda is refused, and the default is the host's cores. A device must not be named
+ * twice: that is FILCH_DUPLICATE_DEVICE, and so are two items of host devices of one team size
+ * (write host:4, not host:2,host:2). Where more host devices are asked for than there are cores,
+ * they share cores. At most 1,024 devices a runtime.
+ *
+ * The devices are fixed when the runtime is made.
  */
 #ifndef FILCH_DEVICE_H
 #define FILCH_DEVICE_H
@@ -27,9 +34,9 @@ extern "C" {
 
 /** What implements a device. */
 typedef enum filch_backend {
-    FILCH_BACKEND_HOST = 1,
-    FILCH_BACKEND_CUDA = 2,
-    FILCH_BACKEND_SIM = 3
+    FILCH_BACKEND_HOST = 1, /**< Cores of the host. */
+    FILCH_BACKEND_CUDA = 2, /**< CUDA GPUs, or slices of one; not in version 0.1. */
+    FILCH_BACKEND_SIM = 3   /**< Simulated devices on a virtual clock. */
 } filch_backend;
 
 /** What is known of one device. */
@@ -43,29 +50,49 @@ typedef struct filch_device_info {
     uint32_t place;        /**< Memory it computes in; devices of one place share memory. */
     uint32_t team;         /**< Cores of a host device, multiprocessors of a GPU; else 1. */
     uint32_t reserved;     /**< 0. */
-    double score;          /**< Prior weight in the static partition. */
+    double score; /**< Weight in the static partition: the caller's, else the team of a host
+                       device, what its file says of a simulated one. */
     uint64_t memory_total; /**< Bytes of its place. */
     uint64_t memory_free;  /**< Bytes free now, as the system reports them. */
     uint64_t affinity[16]; /**< Bit set of the CPUs its worker runs on (first 1024 CPUs). */
 } filch_device_info;
 
-/** Number of devices. 0 for an invalid handle. Any thread; wait-free. Since 0.1. */
+/**
+ * Number of devices.
+ *
+ * @param runtime the runtime.
+ * @return how many; 0 for an invalid handle and in a forked child.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
 FILCH_API uint32_t filch_device_count(filch_runtime *runtime);
 
 /**
- * Describes the device at @p index (0 to count - 1), in specification order; iterate with it.
+ * Describes one device, in specification order; iterate with it.
  *
- * memory_free is read at the call. Returns FILCH_OK, FILCH_BAD_INDEX, FILCH_INVALID_ARGUMENT,
- * FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ * @param runtime the runtime.
+ * @param index   0 to count - 1.
+ * @param info    receives the description; its size must be set. memory_free is read at the call,
+ *                0 where the system does not say.
+ * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p info, or its size is too
+ *         small); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; asks the system. Since 0.1.
  */
 FILCH_API filch_status filch_device_at(filch_runtime *runtime, uint32_t index,
                                        filch_device_info *info);
 
 /**
- * Index of the device with the given number within its backend.
+ * Finds a device by its number within its backend.
  *
- * Returns FILCH_OK, FILCH_UNKNOWN_ORDINAL, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Thread safety: any thread; wait-free. Since 0.1.
+ * @param runtime the runtime.
+ * @param backend what implements it.
+ * @param ordinal its number there, from 0.
+ * @param index   receives its position in the runtime.
+ * @return FILCH_OK; FILCH_UNKNOWN_ORDINAL; FILCH_INVALID_ARGUMENT (null @p index, unknown backend);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_device_by_ordinal(filch_runtime *runtime, filch_backend backend,
                                                uint32_t ordinal, uint32_t *index);
@@ -73,29 +100,58 @@ FILCH_API filch_status filch_device_by_ordinal(filch_runtime *runtime, filch_bac
 /**
  * The next device in round-robin order: 0, 1, …, count - 1, 0, …
  *
- * Concurrent callers together see each device equally often. Returns FILCH_OK,
- * FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread; wait-free. Since 0.1.
+ * Concurrent callers together see each device equally often.
+ *
+ * @param runtime the runtime.
+ * @param index   receives its position in the runtime.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p index); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_device_next(filch_runtime *runtime, uint32_t *index);
 
 /**
  * The device whose place has the most free memory now; ties go to the lower index.
  *
- * Returns as filch_device_next. Any thread; asks the system. Since 0.1.
+ * @param runtime the runtime.
+ * @param index   receives its position in the runtime.
+ * @return as filch_device_next().
+ *
+ * Thread safety: any thread; asks the system. Since 0.1.
  */
 FILCH_API filch_status filch_device_best_memory(filch_runtime *runtime, uint32_t *index);
 
-/** The device with the highest score; ties go to the lower index. Returns as filch_device_next. */
+/**
+ * The device with the highest score; ties go to the lower index.
+ *
+ * @param runtime the runtime.
+ * @param index   receives its position in the runtime.
+ * @return as filch_device_next().
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
 FILCH_API filch_status filch_device_best_score(filch_runtime *runtime, uint32_t *index);
 
-/** Rates a device for filch_device_choose(): higher is better, NaN means "not this one". */
+/**
+ * Rates a device for filch_device_choose().
+ *
+ * @param info the device; valid during the call only.
+ * @param user what was given to filch_device_choose().
+ * @return the rating: higher is better, NaN means "not this one".
+ */
 typedef double (*filch_device_rate_fn)(const filch_device_info *info, void *user);
 
 /**
  * The device that the caller's function rates highest; ties go to the lower index.
  *
- * @p rate is called once a device, in order, on the calling thread. FILCH_NO_DEVICE when every
- * rating is NaN; else as filch_device_next. Since 0.1.
+ * @param runtime the runtime.
+ * @param rate    called once a device, in order, on the calling thread.
+ * @param user    handed to @p rate.
+ * @param index   receives the position of the device in the runtime.
+ * @return FILCH_OK; FILCH_NO_DEVICE when every rating is NaN; FILCH_INVALID_ARGUMENT (null @p rate
+ *         or @p index); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; asks the system. Since 0.1.
  */
 FILCH_API filch_status filch_device_choose(filch_runtime *runtime, filch_device_rate_fn rate,
                                            void *user, uint32_t *index);

@@ -9,6 +9,11 @@
  * A *closed* graph is built, then submitted as often as one likes; a submission allocates nothing.
  * An *open* graph is submitted empty and runs while tasks are still added, from any thread and from
  * running tasks, until it is closed; finished tasks' memory is reused.
+ *
+ * An open graph takes its place in the order of jobs (job.h) handle by handle, when the first task
+ * that names the handle is added, as if it wrote it, and keeps it until its job is complete. Two
+ * open graphs that name two common handles in opposite orders therefore wait for each other for
+ * ever; name common handles in one order.
  */
 #ifndef FILCH_GRAPH_H
 #define FILCH_GRAPH_H
@@ -21,10 +26,13 @@
 extern "C" {
 #endif
 
-/** A graph. */
+/** A graph; made by filch_graph_create(). */
 typedef struct filch_graph filch_graph;
 
-/** Names a task within its graph. 0 names none. */
+/**
+ * Names a task within its graph. 0 names none. In an open graph the name may be given to a later
+ * task when the task has finished.
+ */
 typedef uint64_t filch_task;
 
 /** Kind of a graph. */
@@ -35,18 +43,26 @@ typedef enum filch_graph_kind {
 
 /** Where priorities come from. */
 typedef enum filch_priorities {
-    FILCH_PRIORITIES_RANK = 0,  /**< Closed graphs: the longest path to an exit. Open: none. */
+    FILCH_PRIORITIES_RANK = 0,  /**< Closed graphs: the longest path to an exit, in predicted time
+                                     where speeds are known when the graph is sealed, else in units
+                                     of work. Open graphs: all tasks alike. */
     FILCH_PRIORITIES_CALLER = 1 /**< filch_task_desc.priority. */
 } filch_priorities;
 
-/** How a graph is made; see ::FILCH_GRAPH_DESC_INIT. */
+/**
+ * How a graph is made; see ::FILCH_GRAPH_DESC_INIT.
+ *
+ * Priorities are kept in eight levels, over which the range (open graphs: priority_min to
+ * priority_max; closed: the least used to the greatest) is spread evenly. They order the ready
+ * tasks of one device; nothing that runs is interrupted.
+ */
 typedef struct filch_graph_desc {
     size_t size;                 /**< sizeof(filch_graph_desc). */
     filch_graph_kind kind;       /**< Closed or open. */
     filch_priorities priorities; /**< Rank or the caller's. */
     int32_t priority_min;        /**< Caller's priorities in open graphs: the least one … */
     int32_t priority_max;        /**< … and the greatest; both 0: -5 to 5. Others are clamped. */
-    const char *label;           /**< Appears in errors and traces; copied, cut at 63 bytes. */
+    const char *label;           /**< Appears in errors; copied, cut at 63 bytes; may be null. */
 } filch_graph_desc;
 
 /** Initializer of a ::filch_graph_desc. */
@@ -66,8 +82,12 @@ typedef struct filch_task_desc {
     const filch_access *accesses; /**< access_count of them; copied. */
     uint32_t access_count;        /**< At most 255. */
     int32_t priority;             /**< Greater runs sooner (FILCH_PRIORITIES_CALLER). */
-    const char *label;            /**< Not copied: must live as long as the graph. May be null. */
-    uint32_t affinity;            /**< FILCH_ANY_DEVICE, or device index + 1: preferred device. */
+    const char *label;            /**< Appears in errors in place of the codelet's name. Not copied:
+                                       must live as long as the graph. May be null. */
+    uint32_t affinity;            /**< FILCH_ANY_DEVICE, or device index + 1: preferred device.
+                                       FILCH_POLICY_STATIC obeys it; else it says where a task of a
+                                       closed graph without predecessors starts out, and for devices
+                                       of different places who is told when the task is ready. */
     uint32_t reserved;            /**< 0. */
 } filch_task_desc;
 
@@ -80,10 +100,14 @@ typedef struct filch_task_desc {
 /**
  * Makes an empty graph.
  *
- * @param desc how, or null for a closed graph with all defaults.
+ * @param runtime the runtime.
+ * @param desc    how, or null for a closed graph with all defaults; copied.
+ * @param graph   receives the graph, to be given to filch_graph_destroy() or left to the runtime.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p graph, a size too small, an unknown kind or
+ *         priorities, priority_min over priority_max); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
  *
- * Returns FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_OUT_OF_MEMORY, FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *desc,
                                           filch_graph **graph);
@@ -91,65 +115,95 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
 /**
  * Adds a task.
  *
- * In a running open graph the task may start before the call returns.
+ * It waits for the earlier tasks whose accesses conflict with its own: a reader of a tile for the
+ * last writer, a writer for the last writer and the readers since. In a running open graph the task
+ * may start, and end, before the call returns.
  *
- * @param task receives the task's name, for edges; may be null.
+ * @param graph a closed graph that is not sealed, or an open one that runs.
+ * @param desc  the task; copied, but for its label.
+ * @param task  receives the task's name, for edges; may be null.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
+ *         twice with a write, a bad mode or affinity); FILCH_WRONG_RUNTIME (codelet or handle);
+ *         FILCH_NO_DEVICE (no device can run the codelet); FILCH_WRONG_STATE (a closed graph that
+ *         was sealed or submitted; an open one that was not yet submitted, or is closed or
+ *         cancelled); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole
+ *         life); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED.
+ *         On failure no task is added; a handle may count as used by the graph from then on.
  *
- * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
- * twice with a write, a bad mode or affinity); FILCH_WRONG_RUNTIME; FILCH_NO_DEVICE (no device can
- * run the codelet); FILCH_TOO_LARGE; FILCH_WRONG_STATE (the graph was submitted, or an open one is
- * closed or cancelled); FILCH_OVERFLOW (2^32 - 1 tasks); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
- * FILCH_FORKED. On failure the graph is unchanged. Thread safety: any thread, one at a time gets in
- * (a short lock); dependencies follow the order in which callers do. Since 0.1.
+ * Thread safety: any thread. Blocking: one caller a graph at a time gets in (a short lock);
+ * dependencies follow the order in which callers do. Since 0.1.
  */
 FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc,
                                        filch_task *task);
 
 /**
- * Makes @p after wait for @p before. Closed graphs only, before the first submission.
+ * Makes one task wait for another. Closed graphs only, before they are sealed.
  *
- * Returns FILCH_OK, FILCH_INVALID_ARGUMENT (not tasks of this graph; the same task twice),
- * FILCH_WRONG_STATE, FILCH_OUT_OF_MEMORY, FILCH_INVALID_HANDLE, FILCH_FORKED. A cycle is found by
- * filch_graph_seal(). Any thread. Since 0.1.
+ * A cycle is found by filch_graph_seal(), not here.
+ *
+ * @param graph  the graph of both.
+ * @param before the task to wait for.
+ * @param after  the task that waits.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (not tasks of this graph, or the same task twice);
+ *         FILCH_WRONG_STATE (the graph is open or sealed); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Takes time in proportion to the graph's size
+ * divided by 255. Since 0.1.
  */
 FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task after);
 
 /**
- * Ends the building of a closed graph: checks it and computes priorities and placement.
+ * Ends the building of a closed graph: checks it, and computes priorities and placement. The first
+ * submission does it if the caller did not. Sealing a sealed graph does nothing.
  *
- * The first submission does it if the caller did not. Returns FILCH_OK, FILCH_CYCLE (the error's
- * text names the tasks; the graph can only be destroyed or mended no further), FILCH_WRONG_STATE
- * (open), FILCH_OUT_OF_MEMORY (may be tried again), FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread.
+ * @param graph a closed graph.
+ * @return FILCH_OK; FILCH_CYCLE (the error's text names the tasks; the graph can only be
+ * destroyed); FILCH_WRONG_STATE (open); FILCH_OUT_OF_MEMORY (may be tried again);
+ * FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: in proportion to tasks and edges. Since 0.1.
  */
 FILCH_API filch_status filch_graph_seal(filch_graph *graph);
 
 /**
- * Starts a graph.
+ * Starts a graph: a closed one as often as one likes, one job at a time; an open one once.
  *
- * @param submit how, or null for defaults.
+ * The completion callback may run before the call returns, also on the calling thread; @p job is
+ * written before.
+ *
+ * @param graph  the graph.
+ * @param submit how, or null for defaults; copied.
  * @param job    receives the job, to be given back with filch_job_release(); null: nobody waits.
+ * @return FILCH_OK; FILCH_BUSY (a closed graph still runs); FILCH_WRONG_STATE (an open graph was
+ *         already submitted); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p submit); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure nothing runs and no callback is called.
  *
- * Returns FILCH_OK; FILCH_BUSY (a closed graph still runs); FILCH_WRONG_STATE (an open graph was
- * already submitted); FILCH_CYCLE; FILCH_INVALID_ARGUMENT; FILCH_OUT_OF_MEMORY;
- * FILCH_INVALID_HANDLE; FILCH_FORKED. On failure nothing runs and no callback is called.
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
+ * ones allocate nothing once earlier jobs were released. Since 0.1.
  */
 FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit,
                                           filch_job **job);
 
 /**
- * Says that no more tasks will be added to an open graph; its job completes when all have run.
+ * Says that no more tasks will be added to an open graph; its job completes when all have run,
+ * which may be at once, on the calling thread. A cancelled open graph must be closed too.
  *
- * Returns FILCH_OK, FILCH_WRONG_STATE (closed graph, or closed already), FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Any thread. Since 0.1.
+ * @param graph an open graph that was submitted.
+ * @return FILCH_OK; FILCH_WRONG_STATE (a closed graph, not submitted, or closed already);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_graph_close(filch_graph *graph);
 
 /**
- * Destroys a graph. Job handles stay valid until released.
+ * Destroys a graph and its tasks. Handles of its jobs stay valid until released.
  *
- * Returns FILCH_OK, FILCH_BUSY while it runs (nothing changes), FILCH_INVALID_HANDLE, FILCH_FORKED.
- * Any thread. Since 0.1.
+ * @param graph the graph.
+ * @return FILCH_OK; FILCH_BUSY while it runs (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, with no other call on the graph in progress. Since 0.1.
  */
 FILCH_API filch_status filch_graph_destroy(filch_graph *graph);
 

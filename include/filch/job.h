@@ -4,7 +4,8 @@
  * Jobs: running submissions of graphs and batches.
  *
  * Jobs that use a common handle, at least one of them writing it, run one after the other in the
- * order of their submission.
+ * order of their submission. (Open graphs: graph.h.) A task must not wait for a job that comes
+ * after its own in this order.
  */
 #ifndef FILCH_JOB_H
 #define FILCH_JOB_H
@@ -15,7 +16,7 @@
 extern "C" {
 #endif
 
-/** A job. */
+/** A job; made by filch_graph_submit() and filch_batch_submit(). */
 typedef struct filch_job filch_job;
 
 /** What happens to the rest of a job when a task fails. */
@@ -25,10 +26,18 @@ typedef enum filch_on_failure {
 } filch_on_failure;
 
 /**
- * Called once when a job is complete, before any wait on the job returns: on a worker thread, or
- * inside filch_poll or a wait that runs the workers; for a job without tasks or items inside its
- * submission, and for an open graph whose tasks have all run inside filch_graph_close(). May
- * submit; must not wait for this job or destroy its graph, and must not block.
+ * Called once when a job is complete, before any wait on the job returns.
+ *
+ * Runs on the thread that finishes the job: a worker's, or a host's inside filch_poll() or a wait
+ * that runs the workers; for a job without tasks or items inside its submission, and for an open
+ * graph whose tasks have all run inside filch_graph_close(). No filch lock is held. May submit,
+ * also the same graph again; must not wait for this job or destroy its graph, and must not block,
+ * since it holds up a device.
+ *
+ * @param job    the job. Good for any call but a wait during the callback, also where the
+ *               submission kept no handle; only a handle that was kept may be released.
+ * @param status the job's result: FILCH_OK, FILCH_TASK_FAILED or FILCH_CANCELLED.
+ * @param user   filch_submit.user.
  */
 typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *user);
 
@@ -37,7 +46,7 @@ typedef struct filch_submit {
     size_t size;                   /**< sizeof(filch_submit). */
     filch_complete_fn on_complete; /**< May be null. */
     void *user;                    /**< Handed to on_complete. */
-    const char *label;             /**< Appears in errors and traces; copied, cut at 63 bytes. */
+    const char *label;             /**< Appears in errors; copied, cut at 63 bytes. */
     filch_on_failure on_failure;   /**< What a failure does to the rest. */
     uint32_t reserved;             /**< 0. */
 } filch_submit;
@@ -54,10 +63,11 @@ typedef struct filch_device_stats {
     uint64_t stolen_in;  /**< Tiles (tasks; grains of a batch) it took from others. */
     uint64_t stolen_out; /**< Tiles others took from it. */
     uint64_t items;      /**< Batch items run. */
-    double work;         /**< Declared work done. */
-    double busy_s;       /**< Seconds spent on the job's tiles, dispatch included. */
+    double work;         /**< Declared work done; the number of tiles where none is declared. */
+    double busy_s;       /**< Seconds spent on the job's tiles, dispatch included; of a task that
+                              waits for other work, those before the wait. */
     double idle_s;       /**< The rest of the job's time. */
-    double speed;        /**< Work a second, measured; 0 when nothing was timed. */
+    double speed;        /**< work / busy_s; 0 before anything ran. */
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
@@ -67,61 +77,86 @@ typedef struct filch_job_info {
     uint32_t device_count; /**< Devices of the runtime. */
     uint64_t total;        /**< Tasks, or items of a batch; of an open graph: so far. */
     uint64_t done;         /**< Of these, run to success. */
-    uint64_t failed;       /**< Reported failure. */
-    uint64_t skipped;      /**< Not run, because of a failure or a cancellation. */
-    double seconds;        /**< From start to completion, or to now. */
+    uint64_t failed;       /**< Of these, failed. */
+    uint64_t skipped;      /**< Of these, not run because of a failure or a cancellation. */
+    double seconds;        /**< From its start (when earlier jobs had let it) to completion, or to
+                                now; virtual seconds on a virtual clock; 0 before the start. */
 } filch_job_info;
 
 /**
  * Waits for a job to complete.
  *
- * @param seconds time limit; negative: none.
+ * From inside a task it runs other ready work meanwhile, of any job, on the task's own stack. In
+ * poll mode the caller runs the workers. On a virtual clock the caller runs the simulation.
  *
- * Returns the job's result: FILCH_OK; FILCH_TASK_FAILED (details: filch_job_error());
- * FILCH_CANCELLED. Or: FILCH_TIMEOUT (the job goes on), FILCH_WRONG_STATE (the job contains the
- * calling task, or the caller is a callback), FILCH_OUT_OF_MEMORY (inside a task),
- * FILCH_INVALID_HANDLE, FILCH_FORKED.
- * From inside a task it runs other ready work meanwhile. In poll mode the caller runs the workers.
- * On a virtual clock the caller runs the simulation. Thread safety: any thread. Blocking. Since
- * 0.1.
+ * @param job     the job.
+ * @param seconds time limit, on a virtual clock in virtual seconds; negative: none.
+ * @return the job's result: FILCH_OK; FILCH_TASK_FAILED (details: filch_job_error());
+ *         FILCH_CANCELLED (something was left out, and nothing failed). Or: FILCH_TIMEOUT (the job
+ *         goes on; also without a limit, on a virtual clock, when nothing will happen any more
+ *         before another call of the host's); FILCH_WRONG_STATE (the job contains the calling task,
+ *         or the job is not complete and the caller is a callback or a simulated device's task);
+ *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking. Since 0.1.
  */
 FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
 
 /**
- * Result of a job without waiting: FILCH_NOT_READY while it runs, else as filch_job_wait().
+ * Result of a job without waiting. Drives nothing: see filch_poll().
+ *
+ * @param job the job.
+ * @return FILCH_NOT_READY until the job is complete and its callback has returned; then its result
+ *         as filch_job_wait() gives it; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_job_poll(filch_job *job);
 
 /**
- * Asks a job to start nothing more. Tiles in flight finish; the job completes with FILCH_CANCELLED
- * if anything was left out. A job that is already complete is left as it is.
+ * Asks a job to start nothing more. Tiles in flight finish, and a tile that a worker is just
+ * starting may still run; the job completes with FILCH_CANCELLED if anything was left out. A job
+ * that is already complete is left as it is. An open graph must still be closed.
  *
- * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ * @param job the job.
+ * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_job_cancel(filch_job *job);
 
 /**
  * Totals of a job, and what each device did for it.
  *
+ * May be called while the job runs; counts are then recent, but not of one moment.
+ *
+ * @param job     the job.
  * @param info    receives the totals; its size must be set.
  * @param devices receives one element a device, up to @p count; may be null when count is 0.
+ * @param count   elements of @p devices.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, or a size that is too small);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * May be called while the job runs; counts are then a recent snapshot.
- * Returns FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE, FILCH_FORKED. Any thread.
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
                                        filch_device_stats *devices, uint32_t count);
 
 /**
- * The first failure of a job: the task's label, its own code in native_code, its device.
+ * The first failure of a job: the task's label (else its codelet's name), its own code in
+ * native_code, its device.
  *
- * Returns FILCH_OK, FILCH_NOT_FOUND (no failure), FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Any thread. Since 0.1.
+ * @param job   the job; it need not be complete.
+ * @param error receives the record; its size must be set (::FILCH_ERROR_INIT).
+ * @return FILCH_OK; FILCH_NOT_FOUND (no failure so far); FILCH_INVALID_ARGUMENT (null @p error, or
+ *         its size is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_job_error(filch_job *job, filch_error *error);
 
-/** A range of batch items with the same status. */
+/** A range of batch items with the same fate: a chunk that failed or was left out, or what lies
+ * between such. */
 typedef struct filch_item_range {
     uint64_t lo;         /**< First item. */
     uint64_t hi;         /**< One past the last. */
@@ -132,11 +167,15 @@ typedef struct filch_item_range {
 /**
  * Status of every item of a complete batch job, as ranges in ascending order that cover 0..n.
  *
+ * @param job      the job.
  * @param ranges   receives up to @p capacity ranges; may be null when capacity is 0.
+ * @param capacity elements of @p ranges.
  * @param count    receives how many there are in all.
- * Returns FILCH_OK, FILCH_NOT_READY, FILCH_WRONG_STATE (not a batch), FILCH_OUT_OF_MEMORY (there
- * was none to note which items failed), FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE, FILCH_FORKED.
- * Any thread. Since 0.1.
+ * @return FILCH_OK; FILCH_NOT_READY; FILCH_WRONG_STATE (not a batch); FILCH_OUT_OF_MEMORY (there
+ *         was none to note a range while the job ran); FILCH_INVALID_ARGUMENT (nulls);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t capacity,
                                        size_t *count);
@@ -144,8 +183,10 @@ FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges,
 /**
  * Gives a job handle back. A running job goes on to its end without it.
  *
- * Returns FILCH_OK, FILCH_INVALID_HANDLE, FILCH_FORKED. Thread safety: any thread, once, and no
- * other call on the job in progress. Since 0.1.
+ * @param job the job.
+ * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, once, with no other call on the job in progress. Since 0.1.
  */
 FILCH_API filch_status filch_job_release(filch_job *job);
 

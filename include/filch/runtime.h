@@ -15,75 +15,114 @@
 extern "C" {
 #endif
 
-/** A runtime. */
+/** A runtime; made by filch_runtime_create(). */
 typedef struct filch_runtime filch_runtime;
 
-/** The library's version, major * 10000 + minor * 100 + patch. Any thread; wait-free. */
+/**
+ * The library's version.
+ *
+ * @return major * 10000 + minor * 100 + patch.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
 FILCH_API uint32_t filch_version(void);
 
 /**
  * Makes a runtime: finds the devices, starts their workers.
  *
- * @param config  how, or null for all defaults; copied.
- * @param error   receives the details of a failure, or null.
- * @param runtime receives the runtime; untouched on failure.
+ * Reads the settings of the environment (config.h) once; the host must not change its environment
+ * meanwhile. A FILCH_ variable that filch does not know is logged as a warning.
  *
- * Returns FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size too small to be a filch_config,
- * reserved not 0, a score count that is not the device count); FILCH_PARSE (device specification or
- * setting, with the offending character in error->line); FILCH_UNKNOWN_ORDINAL,
- * FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (devices); FILCH_IO, FILCH_DATA (a simulator file);
- * FILCH_UNSUPPORTED; FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread or the topology). Nothing is left
- * behind on failure. Thread safety: any thread. Blocking: some milliseconds. Since 0.1.
+ * @param config  how, or null for all defaults; copied.
+ * @param error   receives the details of a failure, or null; its size must be set.
+ * @param runtime receives the runtime, to be given to filch_runtime_destroy() or
+ *                filch_runtime_abort(); untouched on failure.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size below that of filch_config, an
+ *         unknown enumeration value, reserved not 0, a score count that is not the device count,
+ *         more than 1,024 devices); FILCH_PARSE (device specification, with the offending character
+ *         in error->line; a setting, with its name in error->label; a simulator file that is not
+ *         JSON, with the line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the
+ *         devices named); FILCH_IO, FILCH_DATA (a simulator file that cannot be read, or that says
+ *         something else than it should); FILCH_UNSUPPORTED (a backend that the build lacks,
+ *         simulated devices beside others or with threads, jemalloc where the build has none);
+ *         FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread, a lock or the topology). Nothing is left
+ *         behind on failure.
+ *
+ * Thread safety: any thread. Blocking: some tens of milliseconds, most of them for the topology.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_error *error,
                                             filch_runtime **runtime);
 
 /**
- * Waits until no job runs and every submitted callback has returned.
+ * Waits until no job runs and every completion callback has returned.
  *
- * @param seconds time limit; negative: none. Open graphs must be closed first, or this waits.
- * Returns FILCH_OK, FILCH_TIMEOUT, FILCH_WRONG_STATE (called from a task or a callback),
- * FILCH_INVALID_HANDLE, FILCH_FORKED. In poll mode the caller runs the workers meanwhile.
- * Thread safety: any thread. Blocking. Since 0.1.
+ * In poll mode the caller runs the workers meanwhile; on a virtual clock it runs the simulation.
+ *
+ * @param runtime the runtime.
+ * @param seconds time limit, on a virtual clock in virtual seconds; negative: none. Open graphs
+ * must be closed first, or this waits for them.
+ * @return FILCH_OK; FILCH_TIMEOUT (also without a limit, on a virtual clock, when nothing will
+ *         happen any more before another call of the host's); FILCH_WRONG_STATE (called from a task
+ *         or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread but a worker's. Blocking. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double seconds);
 
 /**
- * Destroys an idle runtime and every object made from it.
+ * Destroys an idle runtime and every object made from it; all their handles are invalid afterwards.
  *
- * Returns FILCH_BUSY, and changes nothing, while a job runs: drain or abort first.
- * FILCH_INVALID_HANDLE, FILCH_FORKED (the child may only forget the handle), FILCH_WRONG_STATE
- * (called from a task or a callback). All handles of the runtime are invalid afterwards. Thread
- * safety: no other call on the runtime may be in progress. Blocking: joins the workers. Since 0.1.
+ * @param runtime the runtime.
+ * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first);
+ *         FILCH_WRONG_STATE (called from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: no other call on the runtime may be in progress. Blocking: joins the workers.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_runtime_destroy(filch_runtime *runtime);
 
 /**
  * Cancels every job, closes open graphs, waits for the tiles in flight, and destroys.
  *
- * Returns as filch_runtime_destroy, but never FILCH_BUSY. Blocking: until running host functions
- * return. Since 0.1.
+ * Completion callbacks are called as ever; if they submit more, that is cancelled too.
+ *
+ * @param runtime the runtime.
+ * @return as filch_runtime_destroy(), but never FILCH_BUSY.
+ *
+ * Thread safety: no other call on the runtime may be in progress, but from its own tasks and
+ * callbacks. Blocking: until the host functions that run have returned. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
 
 /**
- * Runs the workers of a FILCH_DRIVE_POLL runtime on the calling thread.
+ * Runs the workers of a FILCH_DRIVE_POLL runtime on the calling thread: host functions of tasks and
+ * completion callbacks run inside this call, on the thread's own stack and affinity.
  *
- * Performs steps until nothing can be done now or until @p seconds have passed (0: one round over
- * the workers; negative: until nothing can be done). Concurrent callers share the workers; a worker
- * that another caller holds is passed over.
- * @param worked receives 1 if anything was done, so that another call may find more, else 0; may be
- *               null.
- * Returns FILCH_OK, FILCH_WRONG_STATE (the runtime has threads), FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Thread safety: any thread. Runs host functions of tasks. Since 0.1.
+ * Concurrent callers share the workers; a worker that another caller holds is passed over. A host
+ * function is not interrupted when the time is over.
+ *
+ * @param runtime the runtime.
+ * @param seconds how long to go on while there is something to do. 0: one round over the workers;
+ *                negative: until nothing can be done now.
+ * @param worked  receives 1 if anything was done, so that another call may find more, else 0; may
+ * be null.
+ * @return FILCH_OK; FILCH_WRONG_STATE (the runtime has threads or a virtual clock, or the call
+ *         comes from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Does not wait for work. Since 0.1.
  */
 FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, uint32_t *worked);
 
 /**
- * Copies the newest failure that a call of this thread on this runtime recorded.
+ * Copies the newest failure that a call of this thread on this runtime recorded. A success does not
+ * erase it. Kept for the 64 threads that failed last.
  *
- * @param error its size must be set; see ::FILCH_ERROR_INIT.
- * Returns FILCH_OK, FILCH_NOT_FOUND (none kept), FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE.
+ * @param runtime the runtime.
+ * @param error   receives the record; its size must be set (::FILCH_ERROR_INIT).
+ * @return FILCH_OK; FILCH_NOT_FOUND (none kept); FILCH_INVALID_ARGUMENT (null @p error, or its size
+ *         is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_error(filch_runtime *runtime, filch_error *error);
@@ -99,8 +138,14 @@ typedef struct filch_usage {
 } filch_usage;
 
 /**
- * Counts what the runtime holds. Returns FILCH_OK, FILCH_INVALID_ARGUMENT, FILCH_INVALID_HANDLE,
- * FILCH_FORKED. Thread safety: any thread. Since 0.1.
+ * Counts what the runtime holds. While others work, the counts are recent, but not of one moment.
+ *
+ * @param runtime the runtime.
+ * @param usage   receives the counts; its size must be set.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p usage, or its size is too small);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_usage(filch_runtime *runtime, filch_usage *usage);
 

@@ -6,6 +6,19 @@
  * Every filch function that can fail returns a ::filch_status. The details of a failure (which
  * task, device, driver call, character or line) are kept in a ::filch_error, which is copied into
  * memory of the caller's; filch owns no static text buffer.
+ *
+ * What holds for every call:
+ *
+ * - A failed call changes nothing that a later call could notice, unless its text says otherwise.
+ *   Results are written on success only.
+ * - FILCH_INVALID_HANDLE: the handle is null, of another kind, or destroyed. A destroyed handle is
+ *   recognised in builds of filch without NDEBUG only; in a release build using one is undefined.
+ * - FILCH_FORKED: the process is a child of the one that made the runtime. The child may only
+ *   forget its handles. Noticing costs one load a call.
+ * - These two record no details, as there may be no runtime to keep them. Every other failure of a
+ *   call on a runtime is kept for filch_runtime_error().
+ * - "Any thread" means: also from tasks and completion callbacks, and concurrently with every other
+ *   call, as long as no handle is destroyed or released meanwhile by another thread.
  */
 #ifndef FILCH_STATUS_H
 #define FILCH_STATUS_H
@@ -61,7 +74,7 @@ extern "C" {
     X(DEVICE_LOST, 28, "the device no longer answers")                            \
     X(INTERNAL, 29, "an internal invariant was broken; please report it")
 
-/** Result of a filch call. */
+/** Result of a filch call; the names and their meanings are those of ::FILCH_STATUS_TABLE. */
 typedef enum filch_status {
 #define FILCH_STATUS_ENUM(name, number, message) FILCH_##name = (number),
     FILCH_STATUS_TABLE(FILCH_STATUS_ENUM)
@@ -75,7 +88,7 @@ typedef enum filch_status {
  */
 typedef struct filch_error {
     size_t size;          /**< sizeof(filch_error), set by the caller (::FILCH_ERROR_INIT). */
-    filch_status status;  /**< The status that the failing call returned. */
+    filch_status status;  /**< The status that the failing call or job returned. */
     int32_t native_code;  /**< The driver's, the system's or the task's own code; 0 if none. */
     int64_t line;         /**< Line or character position in the input, from 1; 0 if none. */
     char native_name[48]; /**< Name of native_code, e.g. "ENOMEM". */
@@ -92,16 +105,23 @@ typedef struct filch_error {
     }
 
 /**
- * Name of a status, e.g. "OUT_OF_MEMORY"; "UNKNOWN" for a number outside the table.
+ * Name of a status, e.g. "OUT_OF_MEMORY".
  *
- * The text is constant and never freed. Thread safety: any thread; wait-free. Since 0.1.
+ * @param status a status, or any other number.
+ * @return the name; "UNKNOWN" for a number outside the table. Constant, never freed.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API const char *filch_status_name(filch_status status);
 
 /**
- * One sentence for a status.
+ * What a status means, in a few words.
  *
- * The text is constant and never freed. Thread safety: any thread; wait-free. Since 0.1.
+ * @param status a status, or any other number.
+ * @return the message of ::FILCH_STATUS_TABLE, or a text that says that the number is none of them.
+ *         Constant, never freed.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API const char *filch_status_message(filch_status status);
 
