@@ -16,6 +16,8 @@ int bench_run_main(int argc, char **argv);
 int bench_sim_main(int argc, char **argv);
 int bench_compare_main(int argc, char **argv);
 int bench_config_main(int argc, char **argv);
+int bench_devices_main(int argc, char **argv);
+int bench_micro_main(int argc, char **argv);
 int bench_peers_main(int argc, char **argv);
 
 const char *bench_cli_version(void);

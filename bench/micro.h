@@ -24,6 +24,7 @@ typedef struct micro_list {
 
 int micro_deque(FILE *out, micro_list *list);
 int micro_span(FILE *out, micro_list *list);
+int micro_dispatch(FILE *out, micro_list *list);
 
 /* Sorts the MICRO_ROUNDS values and returns the middle one. */
 double micro_median(double *rounds);
