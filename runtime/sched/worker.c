@@ -303,6 +303,10 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
+            if (tile->work > 0) {
+                double ns = (double)tile->ns / tile->work;
+                fl_store_relaxed(&w->share->recent, fl_double_bits(ns));
+            }
             record(w, tile, fl_batch_codelet(job->batch));
         }
         fl_count(&w->share->items, last - first);
@@ -443,6 +447,8 @@ static bool pick(fl_worker *w, fl_tile *tile)
     if (tile->task != NULL) {
         /* From a span, hence known to nobody else. */
         take_task(w, tile->task, fl_task_own(tile->task), tile);
+    } else {
+        switch_job(w, tile->job, NULL); /* busy from here on */
     }
     return true;
 }
@@ -589,8 +595,8 @@ static void launch(fl_worker *w, fl_tile *tile)
         tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
     uint32_t at = (w->oldest + w->in_flight) % FL_WINDOW_MOST;
     prepare(w, tile);
-    tile->timed = true; /* device time comes with the marker */
-    if (tile->task != NULL) {
+    tile->timed = !tile->skip; /* device time comes with the marker */
+    if (tile->timed && tile->task != NULL) {
         tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
     }
     tile->start = now(w);
@@ -602,11 +608,10 @@ static void launch(fl_worker *w, fl_tile *tile)
             fl_worker_run(w);
             tile->code = w->tile.code;
             w->tile = kept;
-            tile->timed = true;
         }
         if (w->device->backend->launch(w->device, &launch, tile->start) != FILCH_OK) {
             tile->code = -1;
-            tile->skip = false;
+            tile->timed = false; /* no marker will come */
         }
     }
     w->window[at] = *tile;
@@ -620,7 +625,7 @@ static bool retire_finished(fl_worker *w)
     while (w->in_flight != 0) {
         fl_tile *tile = &w->window[w->oldest];
         uint64_t tag, busy;
-        if (!tile->skip) {
+        if (tile->timed) {
             filch_status status =
                 w->device->backend->poll(w->device, now(w), &tag, &busy, &w->wake_at);
             if (status == FILCH_NOT_READY) {
