@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <string.h>
+
+#include "memory/data.h"
+
+static filch_runtime *runtime;
+static double buffer[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_ok(filch_runtime_destroy(runtime));
+    return 0;
+}
+
+static filch_data_desc matrix(void)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = buffer;
+    desc.element = sizeof(double);
+    desc.rows = 7;
+    desc.cols = 5;
+    desc.ld = 8;
+    desc.tile_rows = 3;
+    desc.tile_cols = 2;
+    desc.label = "A";
+    return desc;
+}
+
+static void refused(filch_data_desc desc, filch_status expected)
+{
+    filch_data *data = (filch_data *)(void *)buffer;
+    assert_status(filch_data_create(runtime, &desc, &data), expected);
+    assert_ptr_equal(data, buffer); /* untouched */
+    filch_error error = fixture_error(runtime);
+    assert_int_equal(error.status, expected);
+    assert_string_equal(error.call, "filch_data_create");
+    assert_true(error.text[0] != '\0');
+}
+
+static void bad_arguments_are_named(void **state)
+{
+    (void)state;
+    filch_data_desc desc = matrix();
+    filch_data *data = NULL;
+    assert_status(filch_data_create(NULL, &desc, &data), FILCH_INVALID_HANDLE);
+    assert_status(filch_data_create((filch_runtime *)(void *)buffer, &desc, &data),
+                  FILCH_INVALID_HANDLE);
+    assert_status(filch_data_create(runtime, NULL, &data), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_data_create(runtime, &desc, NULL), FILCH_INVALID_ARGUMENT);
+#define REFUSE(member, value, status) \
+    do {                              \
+        desc = matrix();              \
+        desc.member = (value);        \
+        refused(desc, status);        \
+    } while (0)
+    REFUSE(size, 0, FILCH_INVALID_ARGUMENT);
+    REFUSE(size, sizeof desc - 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(ptr, NULL, FILCH_INVALID_ARGUMENT);
+    REFUSE(element, 0, FILCH_INVALID_ARGUMENT);
+    REFUSE(rows, 0, FILCH_INVALID_ARGUMENT);
+    REFUSE(ld, 6, FILCH_INVALID_ARGUMENT);
+    REFUSE(tile_rows, 8, FILCH_INVALID_ARGUMENT);
+    REFUSE(tile_cols, 6, FILCH_INVALID_ARGUMENT);
+    REFUSE(tile_rows, UINT64_MAX, FILCH_INVALID_ARGUMENT);
+    REFUSE(element, UINT64_MAX, FILCH_OVERFLOW);
+    REFUSE(ld, UINT64_MAX, FILCH_OVERFLOW);
+    REFUSE(cols, UINT64_MAX, FILCH_OVERFLOW);
+    REFUSE(element, (uint64_t)1 << 58, FILCH_OVERFLOW); /* 40 of them: over 2^63 */
+}
+
+static void tile_counts_end_below_two_to_32(void **state)
+{
+    (void)state;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_tiling tiling = {.size = sizeof tiling};
+    filch_data *data = NULL;
+    desc.ptr = buffer;
+    desc.element = 1;
+    desc.tile_rows = desc.tile_cols = 1;
+    static const struct {
+        uint64_t rows, cols;
+        filch_status status;
+    } cases[] = {
+        {UINT32_MAX - 1, 1, FILCH_OK},
+        {UINT32_MAX, 1, FILCH_OVERFLOW},
+        {(uint64_t)1 << 32, 1, FILCH_OVERFLOW},
+        {((uint64_t)1 << 32) + 1, 1, FILCH_OVERFLOW}, /* 1 in 32 bits */
+        {1, UINT32_MAX, FILCH_OVERFLOW},
+        {65536, 65535, FILCH_OK},
+        {65536, 65536, FILCH_OVERFLOW}, /* 0 in 32 bits */
+        {65537, 65535, FILCH_OVERFLOW}, /* 2^32 - 1 exactly */
+        {(uint64_t)1 << 31, (uint64_t)1 << 31, FILCH_OVERFLOW},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        desc.rows = cases[i].rows;
+        desc.cols = cases[i].cols;
+        assert_status(filch_data_create(runtime, &desc, &data), cases[i].status);
+        if (cases[i].status == FILCH_OK) {
+            assert_ok(filch_data_tiles(data, &tiling));
+            assert_int_equal(tiling.rows, cases[i].rows);
+            assert_int_equal(tiling.cols, cases[i].cols);
+            assert_ok(filch_data_destroy(data));
+        }
+    }
+    /* Larger tiles make the same handle fit. */
+    desc.rows = desc.cols = 65536;
+    desc.tile_cols = 2;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    assert_ok(filch_data_destroy(data));
+}
+
+static void defaults_are_one_tile(void **state)
+{
+    (void)state;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    filch_tiling tiling = {.size = sizeof tiling};
+    desc.ptr = buffer;
+    desc.element = 8;
+    desc.rows = 64;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    assert_ok(filch_data_tiles(data, &tiling));
+    assert_int_equal(tiling.rows, 1);
+    assert_int_equal(tiling.cols, 1);
+    filch_view view = fl_data_tile_view(data, 0);
+    assert_ptr_equal(view.ptr, buffer);
+    assert_int_equal(view.rows, 64);
+    assert_int_equal(view.cols, 1);
+    assert_int_equal(view.ld, 64);
+    assert_status(filch_data_tiles(data, NULL), FILCH_INVALID_ARGUMENT);
+    tiling.size = 0;
+    assert_status(filch_data_tiles(data, &tiling), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_data_tiles(NULL, &tiling), FILCH_INVALID_HANDLE);
+    assert_ok(filch_data_destroy(data));
+}
+
+static void views_of_ragged_tiles_cover_each_element_once(void **state)
+{
+    (void)state;
+    for (uint64_t ld = 7; ld <= 9; ++ld) {
+        for (uint64_t tr = 1; tr <= 7; ++tr) {
+            for (uint64_t tc = 1; tc <= 5; ++tc) {
+                filch_data_desc desc = matrix();
+                filch_data *data = NULL;
+                filch_tiling tiling = {.size = sizeof tiling};
+                int seen[64] = {0};
+                desc.ld = ld;
+                desc.tile_rows = tr;
+                desc.tile_cols = tc;
+                assert_ok(filch_data_create(runtime, &desc, &data));
+                assert_ok(filch_data_tiles(data, &tiling));
+                assert_int_equal(tiling.rows, (7 + tr - 1) / tr);
+                assert_int_equal(tiling.cols, (5 + tc - 1) / tc);
+                for (uint32_t t = 0; t < tiling.rows * tiling.cols; ++t) {
+                    filch_view view = fl_data_tile_view(data, t);
+                    assert_int_equal(view.ld, ld);
+                    assert_int_equal(view.element, 8);
+                    assert_int_equal(view.row, t % tiling.rows * tr);
+                    assert_int_equal(view.col, t / tiling.rows * tc);
+                    assert_ptr_equal(view.ptr, buffer + view.col * ld + view.row);
+                    for (uint64_t j = 0; j < view.cols; ++j) {
+                        for (uint64_t i = 0; i < view.rows; ++i) {
+                            ++seen[(view.col + j) * ld + view.row + i];
+                        }
+                    }
+                }
+                for (uint64_t at = 0; at < 64; ++at) {
+                    assert_int_equal(seen[at], at / ld < 5 && at % ld < 7);
+                }
+                assert_ok(filch_data_destroy(data));
+            }
+        }
+    }
+}
+
+static void labels_are_copied_and_cut(void **state)
+{
+    (void)state;
+    char label[100];
+    memset(label, 'x', sizeof label);
+    label[99] = '\0';
+    filch_data_desc desc = matrix();
+    filch_data *data = NULL;
+    desc.label = label;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    memset(label, 'y', sizeof label - 1);
+    assert_int_equal(strlen(data->label), 63);
+    assert_int_equal(data->label[62], 'x');
+    assert_ok(filch_data_destroy(data));
+}
+
+static void destroy_waits_for_graphs(void **state)
+{
+    (void)state;
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access access = fixture_access(data, 7, FILCH_READ);
+    fixture_add(graph, nothing, NULL, &access, 1);
+    assert_status(filch_data_destroy(data), FILCH_BUSY);
+    assert_string_equal(fixture_error(runtime).call, "filch_data_destroy");
+    assert_ok(fixture_run(graph));
+    assert_status(filch_data_destroy(data), FILCH_BUSY); /* the graph may run again */
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+    assert_status(filch_data_destroy(NULL), FILCH_INVALID_HANDLE);
+    assert_status(filch_data_destroy((filch_data *)(void *)runtime), FILCH_INVALID_HANDLE);
+#ifndef NDEBUG
+    filch_tiling tiling = {.size = sizeof tiling};
+    assert_status(filch_data_destroy(data), FILCH_INVALID_HANDLE);
+    assert_status(filch_data_tiles(data, &tiling), FILCH_INVALID_HANDLE);
+#endif
+}
+
+/* The queue of jobs (data.h), without jobs. */
+static fl_use *order[16];
+static size_t order_count;
+
+static void granted(fl_use *use, void *user)
+{
+    (void)user;
+    order[order_count++] = use;
+}
+
+static void uses_are_granted_in_order(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
+    fl_use uses[6];
+    static const bool writes[6] = {false, false, true, false, false, true}; /* r r W r r W */
+    for (size_t i = 0; i < 6; ++i) {
+        uses[i] = (fl_use){.data = data, .writes = writes[i]};
+        assert_int_equal(fl_use_enqueue(&uses[i]), i < 2);
+    }
+    assert_status(filch_data_destroy(data), FILCH_BUSY);
+    fl_use_leave(&uses[1], granted, NULL);
+    assert_int_equal(order_count, 0); /* the first reader still reads */
+    fl_use_leave(&uses[0], granted, NULL);
+    assert_int_equal(order_count, 1);
+    assert_ptr_equal(order[0], &uses[2]);
+    fl_use_leave(&uses[2], granted, NULL);
+    assert_int_equal(order_count, 3); /* both readers at once */
+    assert_ptr_equal(order[1], &uses[3]);
+    assert_ptr_equal(order[2], &uses[4]);
+    fl_use_leave(&uses[3], granted, NULL);
+    fl_use_leave(&uses[4], granted, NULL);
+    assert_int_equal(order_count, 4);
+    assert_ptr_equal(order[3], &uses[5]);
+    fl_use_leave(&uses[5], granted, NULL);
+    assert_null(data->first);
+    assert_null(data->last);
+    assert_ok(filch_data_destroy(data));
+}
+
+static void one_that_leaves_ungranted_lets_the_next_in(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
+    fl_use reader = {.data = data}, writer = {.data = data, .writes = true}, late = {.data = data};
+    order_count = 0;
+    assert_true(fl_use_enqueue(&reader));
+    assert_false(fl_use_enqueue(&writer));
+    assert_false(fl_use_enqueue(&late));
+    fl_use_leave(&writer, granted, NULL);
+    assert_int_equal(order_count, 1);
+    assert_ptr_equal(order[0], &late);
+    fl_use_leave(&reader, granted, NULL);
+    fl_use_leave(&late, granted, NULL);
+    assert_ok(filch_data_destroy(data));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_arguments_are_named),
+        cmocka_unit_test(tile_counts_end_below_two_to_32),
+        cmocka_unit_test(defaults_are_one_tile),
+        cmocka_unit_test(views_of_ragged_tiles_cover_each_element_once),
+        cmocka_unit_test(labels_are_copied_and_cut),
+        cmocka_unit_test(destroy_waits_for_graphs),
+        cmocka_unit_test(uses_are_granted_in_order),
+        cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

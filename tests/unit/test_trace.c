@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "fixture.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(path, "/tmp/filch-trace-XXXXXX");
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+/* Events of a category in the file, which must be well-formed. */
+static size_t events(const char *category, const char *name)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    if (root == NULL) {
+        fail_msg("%s:%d: %s", path, error.line, error.text);
+    }
+    json_t *list = json_object_get(root, "traceEvents");
+    assert_true(json_is_array(list));
+    size_t count = 0, at;
+    json_t *event;
+    json_array_foreach(list, at, event)
+    {
+        const char *cat = json_string_value(json_object_get(event, "cat"));
+        const char *its = json_string_value(json_object_get(event, "name"));
+        if (json_object_get(event, "ts") != NULL) {
+            assert_true(json_number_value(json_object_get(event, "ts")) >= 0);
+            assert_true(json_number_value(json_object_get(event, "dur")) >= 0);
+        }
+        count += cat != NULL && strcmp(cat, category) == 0 &&
+                 (name == NULL || (its != NULL && strcmp(its, name) == 0));
+    }
+    json_decref(root);
+    return count;
+}
+
+static void run_tasks(filch_runtime *runtime, filch_codelet *codelet, int n)
+{
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    for (int i = 0; i < n; ++i) {
+        fixture_add(graph, codelet, NULL, NULL, 0);
+    }
+    assert_ok(fixture_run(graph));
+    assert_ok(filch_graph_destroy(graph));
+}
+
+static void every_tile_is_recorded_while_it_records(void **state)
+{
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    filch_codelet *odd = fixture_codelet(runtime, "a \"quoted\"\\\n name", fixture_nothing, 0);
+    filch_codelet *plain = fixture_codelet(runtime, "plain", fixture_nothing, 0);
+    assert_status(filch_trace_write(runtime, path), FILCH_WRONG_STATE);
+    run_tasks(runtime, plain, 10);
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(filch_trace_start(runtime));
+    run_tasks(runtime, odd, 40);
+    assert_ok(filch_trace_stop(runtime));
+    assert_ok(filch_trace_stop(runtime));
+    run_tasks(runtime, plain, 10);
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("tile", NULL), 40);
+    assert_int_equal(events("tile", "a \"quoted\"\\\n name"), 40);
+    assert_ok(filch_trace_start(runtime)); /* goes on where it stopped */
+    run_tasks(runtime, plain, 3);
+    assert_ok(filch_trace_write(runtime, path)); /* also while it records */
+    assert_int_equal(events("tile", NULL), 43);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void the_newest_events_are_kept(void **state)
+{
+    (void)state;
+    setenv("FILCH_TRACE_EVENTS", "64", 1);
+    setenv("FILCH_TRACE", "1", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_TRACE_EVENTS");
+    unsetenv("FILCH_TRACE");
+    filch_codelet *old = fixture_codelet(runtime, "old", fixture_nothing, 0);
+    filch_codelet *new = fixture_codelet(runtime, "new", fixture_nothing, 0);
+    run_tasks(runtime, old, 500);
+    run_tasks(runtime, new, 70);
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("tile", "old"), 0);
+    assert_in_range(events("tile", "new"), 60, 64); /* waits take places too */
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void what_cannot_be_written_is_an_error_and_leaves_no_file(void **state)
+{
+    (void)state;
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime *runtime = NULL;
+    config.devices = "host:1";
+    config.drive = FILCH_DRIVE_POLL;
+    config.trace = 1;
+    assert_ok(filch_runtime_create(&config, NULL, &runtime));
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    assert_status(filch_trace_write(runtime, NULL), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_trace_write(runtime, "/nonexistent/trace.json"), FILCH_IO);
+    assert_non_null(strstr(fixture_error(runtime).text, "/nonexistent/trace.json"));
+    if (access("/dev/full", W_OK) == 0) {
+        run_tasks(runtime, nothing, 5);
+        char full[] = "/tmp/filch-full-XXXXXX";
+        assert_non_null(mkdtemp(full));
+        char link[64];
+        snprintf(link, sizeof link, "%s/trace", full);
+        assert_int_equal(symlink("/dev/full", link), 0);
+        assert_status(filch_trace_write(runtime, link), FILCH_IO);
+        assert_int_not_equal(access(link, F_OK), 0);
+        unlink(link);
+        rmdir(full);
+    }
+    /* Busy while a job runs. */
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_job *job = NULL;
+    fixture_add(graph, nothing, NULL, NULL, 0);
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    assert_status(filch_trace_write(runtime, path), FILCH_BUSY);
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_trace_write(runtime, path));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void batches_show_their_chunks(void **state)
+{
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    filch_job_info info = {.size = sizeof info};
+    filch_device_stats stats[2];
+    desc.codelet = nothing;
+    desc.n = 100000;
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_stats(job, &info, stats, 2));
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("tile", "nothing"), stats[0].tiles + stats[1].tiles);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void it_may_stop_and_start_while_jobs_run(void **state)
+{
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    for (int i = 0; i < 2000; ++i) {
+        fixture_add(graph, nothing, NULL, NULL, 0);
+    }
+    for (int round = 0; round < 20; ++round) {
+        filch_job *job = NULL;
+        assert_ok(filch_graph_submit(graph, NULL, &job));
+        while (filch_job_poll(job) == FILCH_NOT_READY) {
+            assert_ok(filch_trace_start(runtime));
+            assert_ok(filch_trace_stop(runtime));
+        }
+        assert_ok(filch_job_wait(job, -1));
+        assert_ok(filch_job_release(job));
+    }
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(filch_trace_write(runtime, path));
+    events("tile", NULL);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void no_memory_leaves_it_off(void **state)
+{
+    (void)state;
+    fixture_memory memory;
+    fixture_memory_init(&memory);
+    filch_runtime *runtime = fixture_runtime("host:3", FILCH_DRIVE_POLL, &memory);
+    for (int n = 1; n <= 3; ++n) {
+        int64_t bytes = memory.bytes;
+        fixture_memory_fail_after(&memory, n);
+        assert_status(filch_trace_start(runtime), FILCH_OUT_OF_MEMORY);
+        assert_int_equal(memory.bytes, bytes);
+        assert_status(filch_trace_write(runtime, path), FILCH_WRONG_STATE);
+    }
+    assert_ok(filch_trace_start(runtime));
+    fixture_memory_fail_after(&memory, 1);
+    assert_status(filch_trace_write(runtime, path), FILCH_OUT_OF_MEMORY);
+    assert_ok(filch_trace_write(runtime, path));
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(memory.bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_tile_is_recorded_while_it_records, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_newest_events_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_an_error_and_leaves_no_file,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(batches_show_their_chunks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_may_stop_and_start_while_jobs_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
