@@ -15,8 +15,10 @@
 #define CHUNKS_OF_REST 16.0
 /* … and at least this many dispatches, … */
 #define FLOOR_DISPATCHES 20.0
-/* … but never has more than so many times the work of any tile that was timed. */
+/* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
+/* … nor more than so many times the last one from the same span: measures were taken elsewhere. */
+#define MOST_STEP 2.0
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
 
@@ -70,23 +72,32 @@ double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t
     return ns;
 }
 
+/* Items need not cost alike: the last chunk says more than the median where it was dearer. */
+double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
+{
+    double ns = fl_sched_ns(sched, fl_batch_codelet(job->batch), device);
+    return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
     const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
+    const fl_share *share = fl_job_share(job, w->index);
     double ns = fl_speed_get(speed);
-    if (ns == 0) {
+    if (ns == 0 || share->chunk == 0) {
         return w->in_flight == 0; /* a probe; the next one is sized by it */
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
-    double ns_left = work_left * ns;
+    double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
     double dispatch = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, ns_left / CHUNKS_OF_REST);
     wanted = fmax(wanted, ns_left * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
-    double grains = fmax(1, floor((double)rest * fmin(part, 1)));
+    double grains = fmin((double)rest * fmin(part, 1), MOST_STEP * share->chunk);
+    grains = fmax(1, floor(grains));
     if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
         return 0; /* what is in flight cannot be stolen */
     }
@@ -108,6 +119,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
         if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
             return false;
         }
+        fl_job_share(job, w->index)->chunk = hi - lo;
     }
     *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
     tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);

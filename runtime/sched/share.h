@@ -17,7 +17,9 @@ typedef struct fl_share {
     _Atomic uint64_t skipped;
     _Atomic uint64_t stolen_in;
     _Atomic uint64_t busy_ns;
-    _Atomic uint64_t work;                    /* bits of a double */
+    _Atomic uint64_t work;   /* bits of a double */
+    _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
+    uint32_t chunk;          /* grains that the device took last from this span; 0 none yet */
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
 } fl_share;
 

@@ -116,7 +116,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
             return;
         }
         double work = fl_batch_work(w, job, lo, hi);
-        loot.ns_left = work * fl_sched_ns(w->sched, codelet, victim);
+        loot.ns_left = work * fl_batch_ns(w->sched, job, victim);
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
     } else {
         loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
@@ -162,6 +162,7 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
+    fl_job_share(job, w->index)->chunk = 0;
     fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
     return true;
 }
