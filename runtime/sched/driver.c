@@ -11,11 +11,15 @@ static bool is_stopping(const fl_sched *sched)
     return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
 }
 
+/* Announced first: whoever clears the bit must find somebody to notify. Were it the other way
+ * round, a waker between the two would leave us to sleep without a bit, unseen by all later ones.
+ */
 static void set_idle(fl_worker *w)
 {
-    /* Seq_cst, and a fence in announce: our announcement before the second look for work. */
-    fl_or_seq_cst(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
     fl_event_announce(&w->event);
+    /* Release: the announcement before the bit. The fence: both before the second look for work. */
+    fl_or_release(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
+    fl_fence_seq_cst();
 }
 
 /* True when a waker had chosen this worker. */
