@@ -72,7 +72,9 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT) {
         sleep_announced(w, goal, deadline);
-        clear_idle(w);
+        if (clear_idle(w) && goal != NULL && fl_goal_is_met(goal)) {
+            fl_sched_wake(w->sched, 1); /* chosen perhaps for work that we now do not look for */
+        }
         return;
     }
     fl_event_cancel(&w->event);
