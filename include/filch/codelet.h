@@ -84,7 +84,7 @@ typedef enum filch_codelet_flags {
 /** How a codelet is made; see ::FILCH_CODELET_DESC_INIT. */
 typedef struct filch_codelet_desc {
     size_t size;        /**< sizeof(filch_codelet_desc). */
-    const char *name;   /**< Appears in errors, traces and statistics; copied, cut at 63 bytes. */
+    const char *name;   /**< Appears in errors and traces; copied, cut at 63 bytes. */
     filch_host_fn host; /**< Host implementation. */
     filch_work_fn work; /**< Work of a call; null: 1 a task, the number of items a chunk. */
     filch_work_fn cost; /**< Simulated devices only: the true work of a call, where it differs from

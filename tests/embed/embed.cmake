@@ -21,3 +21,14 @@ filch_test(dlopen embed 60 ${embed}/dlopen.sh $<TARGET_FILE:embed_plain>
 add_executable(embed_malloc ${embed}/malloc.c)
 target_link_libraries(embed_malloc PRIVATE filch filch_flags ${CMAKE_DL_LIBS})
 filch_test(malloc embed 60 embed_malloc)
+
+# The programs of the documentation, against the shared library. README.md quotes the first.
+pkg_check_modules(example_blas IMPORTED_TARGET openblas lapacke)
+if(example_blas_FOUND)
+    add_executable(example_cholesky ${PROJECT_SOURCE_DIR}/docs/examples/cholesky.c)
+    target_link_libraries(example_cholesky PRIVATE filch filch_flags PkgConfig::example_blas m)
+    filch_test(example-cholesky embed 60 example_cholesky)
+else()
+    message(STATUS "filch tests: embed.example-cholesky left out (no OpenBLAS or LAPACKE)")
+endif()
+filch_test(readme check 60 ${CMAKE_CURRENT_SOURCE_DIR}/check/readme.sh)
