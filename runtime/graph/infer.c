@@ -176,7 +176,9 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0) {
-            slot->use.writes = true;
+            if (graph->kind == FILCH_GRAPH_CLOSED) {
+                slot->use.writes = true; /* an open graph's stands so already, in the data's queue */
+            }
             while (state->readers != NULL) {
                 fl_reader *reader = state->readers;
                 state->readers = reader->next;
