@@ -17,8 +17,10 @@
 #define FLOOR_DISPATCHES 20.0
 /* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
-/* … nor more than so many times the last one from the same span: measures were taken elsewhere. */
-#define MOST_STEP 2.0
+/* … nor more than so many times the last one from the same span, of which the first lasts this many
+ * dispatches: measures were taken elsewhere, and items need not cost alike. */
+#define MOST_STEP 4.0
+#define FIRST_DISPATCHES 2.0
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
 
@@ -72,11 +74,24 @@ double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t
     return ns;
 }
 
-/* Items need not cost alike: the last chunk says more than the median where it was dearer. */
+static double dispatch_ns(const fl_worker *w)
+{
+    return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+}
+
+/* Where the last chunk was dearer than the median, it says more of the items to come. */
 double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
 {
     double ns = fl_sched_ns(sched, fl_batch_codelet(job->batch), device);
     return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
+}
+
+void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
+{
+    /* A chunk of a few dispatches is mostly dispatch. */
+    bool counts = (double)tile->ns > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
+    double ns = counts ? (double)tile->ns / tile->work : 0;
+    fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
 }
 
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
@@ -85,18 +100,19 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
 {
     const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     const fl_share *share = fl_job_share(job, w->index);
-    double ns = fl_speed_get(speed);
-    if (ns == 0 || share->chunk == 0) {
+    if (fl_speed_get(speed) == 0) {
         return w->in_flight == 0; /* a probe; the next one is sized by it */
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
-    double dispatch = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+    double dispatch = dispatch_ns(w);
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, ns_left / CHUNKS_OF_REST);
     wanted = fmax(wanted, ns_left * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
-    double grains = fmin((double)rest * fmin(part, 1), MOST_STEP * share->chunk);
+    double most = share->chunk != 0 ? MOST_STEP * share->chunk
+                                    : (double)rest * FIRST_DISPATCHES * dispatch / ns_left;
+    double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
     if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
         return 0; /* what is in flight cannot be stolen */

@@ -303,10 +303,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
-            if (tile->work > 0) {
-                double ns = (double)tile->ns / tile->work;
-                fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
-            }
+            fl_batch_learn(w, tile);
             record(w, tile, fl_batch_codelet(job->batch));
         }
         fl_count(&w->share->items, last - first);
