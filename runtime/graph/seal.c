@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sealing a closed graph: order (and cycles), upward ranks, levels, placement, roots. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,8 +149,11 @@ static void rank_tasks(filch_graph *graph, const fl_order *order)
     }
     for (uint32_t i = 0; i < order->count; ++i) {
         float share = most > 0 ? order->tasks[i]->rank / most : 0;
-        uint32_t level = (uint32_t)(share * FL_LEVELS);
-        order->tasks[i]->level = (uint8_t)(level < FL_LEVELS ? level : FL_LEVELS - 1);
+        /* Rounded up, less one: the highest level is no wider than the others. */
+        float level = ceilf(share * FL_LEVELS) - 1;
+        order->tasks[i]->level = (uint8_t)(level <= 0          ? 0
+                                           : level < FL_LEVELS ? level
+                                                               : FL_LEVELS - 1);
     }
 }
 
