@@ -27,6 +27,7 @@
 typedef struct run {
     const bench_options *options;
     const bench_workload *workload;
+    FILE *out; /* what is not the JSON document: its own stream where that is standard output */
     void *state;
     bench_session_config config;
     bench_session session;
@@ -78,9 +79,9 @@ static filch_status choose_tile(run *r, filch_error *error)
     bench_order_by(tiles, best, count < TILES_FINAL ? count : TILES_FINAL);
     if (status != FILCH_OK)
         return status;
-    printf("tile %zu, the fastest of", tiles[0]);
+    fprintf(r->out, "tile %zu, the fastest of", tiles[0]);
     for (size_t k = 0; k < count; k++)
-        printf(" %zu: %.1f ms%s", tiles[k], best[k] * 1e3, k + 1 < count ? "," : "\n");
+        fprintf(r->out, " %zu: %.1f ms%s", tiles[k], best[k] * 1e3, k + 1 < count ? "," : "\n");
     r->workload->tile_set(r->state, tiles[0]);
     return bench_session_rebuild(&r->session, error);
 }
@@ -289,10 +290,10 @@ static filch_status finish(run *r, filch_error *error)
     describe_result(r);
     bench_result_derive(&r->result);
     if (status == FILCH_OK || status == FILCH_DATA)
-        (void)bench_show(stdout, &r->result);
+        (void)bench_show(r->out, &r->result);
     if (r->session.is_virtual && status == FILCH_OK)
-        printf("\nschedule %016llx, the same in %zu runs\n", (unsigned long long)r->schedule,
-               r->result.repeat);
+        fprintf(r->out, "\nschedule %016llx, the same in %zu runs\n",
+                (unsigned long long)r->schedule, r->result.repeat);
     if (status == FILCH_OK && o->json)
         status = bench_json_write(o->json, &r->result, error);
     if (status == FILCH_OK && o->report)
@@ -307,7 +308,9 @@ static filch_status open_run(run *r, filch_error *error)
     if (o->image && !r->workload->image)
         return bench_fail(error, FILCH_UNSUPPORTED, "--image", 0, "%s has no picture",
                           r->workload->name);
-    filch_status status = r->workload->setup(o, error, &r->state);
+    filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
+    if (status == FILCH_OK)
+        status = r->workload->setup(o, error, &r->state);
     if (status != FILCH_OK)
         return status;
     r->config = (bench_session_config){.devices = o->devices,
@@ -324,7 +327,7 @@ static filch_status open_run(run *r, filch_error *error)
     if (status != FILCH_OK)
         return status;
     r->workload->describe(r->state, &problem);
-    printf("%s\n\n", problem.text);
+    fprintf(r->out, "%s\n\n", problem.text);
     if (!bench_result_init(&r->result, r->session.devices, o->repeat, o->versus != NULL))
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--repeat", 0, "no memory for the results");
     if (o->versus)
@@ -337,6 +340,7 @@ static filch_status open_run(run *r, filch_error *error)
 static int execute(const bench_options *options, const char *command)
 {
     run r = {.options = options, .workload = bench_workload_find(options->workload)};
+    r.out = options->json && strcmp(options->json, "-") == 0 ? stderr : stdout;
     filch_error error = FILCH_ERROR_INIT;
     int before = bench_blas_threads_set(1);
     filch_status status = open_run(&r, &error);

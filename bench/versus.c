@@ -15,6 +15,18 @@ void bench_versus_names(const bench_workload *workload, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, " %s", bench_peer_at(k)->name);
 }
 
+filch_status bench_versus_exists(const char *name, const bench_workload *workload,
+                                 filch_error *error)
+{
+    char names[128];
+    if (strcmp(name, STATIC_NAME) == 0 || (workload->peer && bench_peer_find(name)))
+        return FILCH_OK;
+    bench_versus_names(workload, names, sizeof names);
+    return bench_fail(error, FILCH_NOT_FOUND, "--versus", 0,
+                      "'%s' cannot run %s in this build; what can: %s", name, workload->name,
+                      names);
+}
+
 /* Cores that filch's devices have; a peer gets as many threads. */
 static unsigned cores(const bench_session *session)
 {
@@ -28,14 +40,7 @@ static unsigned cores(const bench_session *session)
 static filch_status open_peer(bench_versus *v, const bench_session *beside, filch_error *error)
 {
     const bench_workload *w = beside->workload;
-    char names[128];
     v->peer = bench_peer_find(v->name);
-    if (!v->peer || !w->peer) {
-        bench_versus_names(w, names, sizeof names);
-        return bench_fail(error, FILCH_NOT_FOUND, "--versus", 0,
-                          "'%s' cannot run %s in this build; what can: %s", v->name, w->name,
-                          names);
-    }
     if (cores(beside) == 0)
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
                           "peers run on host devices, and there are none");

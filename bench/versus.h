@@ -20,8 +20,12 @@ typedef struct bench_versus {
 /* The peers of this build that can do the workload, and "static", as words. */
 void bench_versus_names(const bench_workload *workload, char *text, size_t size);
 
-/* beside: the session of filch's own. FILCH_NOT_FOUND where there is no such peer here,
- * FILCH_UNSUPPORTED where it cannot do the work. */
+/* FILCH_NOT_FOUND where name stands for nobody here who can run the workload. */
+filch_status bench_versus_exists(const char *name, const bench_workload *workload,
+                                 filch_error *error);
+
+/* For a name that exists; beside: the session of filch's own. FILCH_UNSUPPORTED where the peer
+ * cannot do this kind of work. */
 filch_status bench_versus_open(bench_versus *versus, const char *name, const bench_session *beside,
                                const bench_session_config *config, bool is_cold,
                                filch_error *error);

@@ -59,7 +59,9 @@ static filch_status check_size(size_t n, size_t tile, filch_error *error)
     if (tile > n)
         return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
                           "%zu is larger than the matrix, whose order is %zu", tile, n);
-    double tiles = ceil((double)n / (double)(tile ? tile : DEFAULT_TILE));
+    if (tile == 0)
+        return FILCH_OK;
+    double tiles = ceil((double)n / (double)tile);
     if (tiles * tiles > TASKS_MAX)
         return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
                           "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile, n,

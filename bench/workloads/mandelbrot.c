@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define DEFAULT_ROWS 1024
-#define ITERATIONS 2000
+#define ITERATIONS 5000
 /* Simulated: more rows, since up to 64 devices share them, and a narrow picture. */
 #define SIMULATED_ROWS 65536
 #define SIMULATED_WIDTH 64
