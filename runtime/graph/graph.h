@@ -78,6 +78,7 @@ struct filch_graph {
     fl_task **roots;      /* by device, then by level, highest first */
     uint32_t *root_begin; /* device_count + 1 positions in roots */
     uint32_t root_count;
+    bool has_reserved; /* a job, by fl_job_reserve */
 
     /* Open graphs. */
     fl_inbox retired;   /* tasks whose memory the next adder reuses */

@@ -65,11 +65,12 @@ filch_status fl_job_reserve(fl_core *core)
     uint32_t workers = core->scheduler->device_count;
     uint32_t sights = workers < MOST_SIGHTS ? workers : MOST_SIGHTS;
     uint32_t made = core->jobs->reserved;
-    uint32_t wanted = made < sights ? sights + 1 : made + 1;
+    uint32_t wanted = ++core->jobs->sealed + sights;
     fl_mutex_unlock(&core->lock);
     for (; made < wanted; ++made) {
         filch_job *job = job_make(core);
         if (job == NULL) {
+            fl_job_unreserve(core);
             return FILCH_OUT_OF_MEMORY;
         }
         pool_give(core, job);
@@ -78,6 +79,13 @@ filch_status fl_job_reserve(fl_core *core)
         fl_mutex_unlock(&core->lock);
     }
     return FILCH_OK;
+}
+
+void fl_job_unreserve(fl_core *core)
+{
+    fl_mutex_lock(&core->lock);
+    --core->jobs->sealed;
+    fl_mutex_unlock(&core->lock);
 }
 
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit)

@@ -13,6 +13,7 @@ typedef struct fl_batch fl_batch;
 typedef struct fl_jobs {
     filch_job *pool;          /* spare job objects */
     uint32_t reserved;        /* made by fl_job_reserve */
+    uint32_t sealed;          /* graphs it was called for that still exist */
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
@@ -29,7 +30,7 @@ struct filch_job {
     void *user;
     char label[64];
     uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
-    filch_job *next;            /* in the pool, in a list of jobs to start or waiting for a slot */
+    filch_job *next;            /* in the pool, or in a list of jobs to start or to complete */
     _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
     _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
     uint64_t finished;          /* ns; written before result */
@@ -39,6 +40,10 @@ struct filch_job {
     _Atomic uint32_t cancelled;        /* nothing more is to start; relaxed: it may be seen late */
     _Atomic uint32_t failed;   /* first failure is recorded in error; release after writing it */
     _Atomic uint32_t left_out; /* something was skipped because of a cancellation */
+    /* Scheduler: stands in the table of active jobs or in the queue for it. Release: its spans are
+     * filled. */
+    _Atomic uint32_t is_offered;
+    filch_job *queued_next; /* scheduler: in that queue */
     fl_mutex lock;             /* error, notes */
     filch_error error;
     filch_item_range *notes; /* items that did not succeed, in no order */
@@ -62,6 +67,8 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
 /* Makes sure that a later fl_job_new needs no memory. */
 filch_status fl_job_reserve(fl_core *core);
+/* Once for each success of that, when the graph goes: its job serves the next one. */
+void fl_job_unreserve(fl_core *core);
 /* Queues the job's uses; starts it as soon as all are granted. No failure from here on. */
 void fl_job_submit(filch_job *job);
 /* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */

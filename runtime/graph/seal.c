@@ -255,10 +255,13 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     fl_core *core = graph->object.core;
     size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
     fl_order order = {.tasks = fl_alloc(&core->memory, bytes)};
-    filch_status status = order.tasks != NULL ? fl_job_reserve(core) : FILCH_OUT_OF_MEMORY;
+    filch_status status = order.tasks == NULL   ? FILCH_OUT_OF_MEMORY
+                          : graph->has_reserved ? FILCH_OK
+                                                : fl_job_reserve(core);
     if (status != FILCH_OK) {
         goto out;
     }
+    graph->has_reserved = true;
     if (graph->has_edges_back) {
         collect_topological_order(graph, &order);
         if (order.count != graph->task_count) {

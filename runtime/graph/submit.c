@@ -243,6 +243,9 @@ static void free_graph(filch_graph *graph)
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
     fl_infer_drop(graph);
+    if (graph->has_reserved) {
+        fl_job_unreserve(core);
+    }
     for (size_t i = 0; i < graph->slot_count; ++i) {
         fl_sub_relaxed(&graph->slots[i]->use.data->graphs, 1);
     }
