@@ -65,7 +65,8 @@ typedef enum filch_policy {
     FILCH_POLICY_STEAL = 1,   /**< The static partition seeds; idle workers steal. */
     FILCH_POLICY_STATIC = 2   /**< Nothing is stolen: a device runs what the partition, or a
                                    task's affinity, gave it. A task that neither places runs where
-                                   it became ready. */
+                                   it became ready; what a task waits for may run on its
+                                   device. */
 } filch_policy;
 
 /** Who runs the workers. */
