@@ -103,7 +103,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     fl_batch_free(core, job->batch); /* of its former life: the pool says that nobody reads it */
     job->batch = NULL;
     job->is_open = false;
-    job->has_slot = false;
+    fl_store_relaxed(&job->is_offered, 0);
     job->on_failure = submit != NULL ? submit->on_failure : FILCH_FAILURE_SKIP;
     job->on_complete = submit != NULL ? submit->on_complete : NULL;
     job->user = submit != NULL ? submit->user : NULL;

@@ -24,7 +24,6 @@ struct filch_job {
     filch_graph *graph;     /* null for a batch, and once complete */
     fl_batch *batch;        /* owned */
     bool is_open;
-    bool has_slot; /* scheduler: stands in the table of active jobs */
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
     void *user;
@@ -44,7 +43,7 @@ struct filch_job {
      * filled. */
     _Atomic uint32_t is_offered;
     filch_job *queued_next; /* scheduler: in that queue */
-    fl_mutex lock;             /* error, notes */
+    fl_mutex lock;          /* error, notes */
     filch_error error;
     filch_item_range *notes; /* items that did not succeed, in no order */
     size_t note_count, note_capacity;

@@ -133,6 +133,9 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     const fl_memory *memory = &sched->core->memory;
     fl_frame frame = {.tile = w->tile, .goal = goal.job, .outer = w->frames};
     frame.depth = w->frames != NULL ? w->frames->depth + 1 : 1;
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        frame.floors[level] = fl_load_relaxed(&w->levels[level].bottom); /* only we move it */
+    }
     filch_view *outer_views = w->views;
     char *outer_scratch = w->scratch;
     size_t outer_bytes = w->scratch_bytes;

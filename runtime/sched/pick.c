@@ -174,17 +174,21 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
 bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
+    /* Acquire: before, the spans are being filled one by one, and what we put in ours would be
+     * lost.
+     */
+    if (fl_load_acquire(&job->is_offered) == 0) {
+        return false;
+    }
     for (uint32_t i = 0; i < sched->count; ++i) {
         uint32_t lo, hi;
         if (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile)) {
             return true;
         }
-        /* Our own span is empty, and only we fill it. Half of another's, whatever the predictions
-         * say: the tile that waits is behind it. */
+        /* Our own span is empty, and only we fill it. Half of another's, whatever policy and
+         * predictions say: the other may be in a deep wait, and take only what that needs. */
         const fl_span *theirs = &fl_job_share(job, i)->span;
-        uint32_t rest = i != w->index && sched->policy != FILCH_POLICY_STATIC
-                            ? fl_span_peek(theirs, &lo, &hi)
-                            : 0;
+        uint32_t rest = i != w->index ? fl_span_peek(theirs, &lo, &hi) : 0;
         if (rest != 0 && fl_span_cut(&fl_job_share(job, i)->span, rest / 2 + rest % 2, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
             fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);

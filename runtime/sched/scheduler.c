@@ -92,7 +92,6 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
         uint64_t bits = fl_load_relaxed(&sched->active[word]); /* changed under our lock only */
         if (bits != UINT64_MAX) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(~bits);
-            job->has_slot = true;
             /* Release: the job's fields and spans before the slot that leads to them … */
             fl_store_release(&sched->slots[slot], job);
             /* … and the slot before its bit. */
@@ -101,6 +100,32 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
         }
     }
     return false;
+}
+
+/* Under slots_lock. */
+static void enqueue(fl_sched *sched, filch_job *job)
+{
+    job->queued_next = NULL;
+    if (sched->queue == NULL) {
+        sched->queue = job;
+    } else {
+        sched->queue_last->queued_next = job;
+    }
+    sched->queue_last = job;
+}
+
+/* Under slots_lock; the job is in the queue, most often first. */
+static void dequeue(fl_sched *sched, const filch_job *job)
+{
+    filch_job **at = &sched->queue, *before = NULL;
+    while (*at != job) {
+        before = *at;
+        at = &before->queued_next;
+    }
+    *at = job->queued_next;
+    if (sched->queue_last == job) {
+        sched->queue_last = before;
+    }
 }
 
 static bool needs_slot(const filch_job *job)
@@ -118,40 +143,45 @@ static void job_start(fl_scheduler *self, filch_job *job)
     fill_spans(sched, job);
     fl_mutex_lock(&sched->slots_lock);
     if (!enter_slot(sched, job)) {
-        job->next = NULL;
-        if (sched->queue == NULL) {
-            sched->queue = job;
-        } else {
-            sched->queue_last->next = job;
-        }
-        sched->queue_last = job;
+        enqueue(sched, job);
     }
+    /* Release, and last: whoever waits for the job may run it from here on, with or without a slot,
+     * and to complete it needs our lock. */
+    fl_store_release(&job->is_offered, 1);
     fl_mutex_unlock(&sched->slots_lock);
     fl_sched_wake(sched, sched->count);
 }
 
-static void job_retire(fl_scheduler *self, filch_job *job)
+/* Under slots_lock: empties the job's slot; false when it has none. */
+static bool leave_slot(fl_sched *sched, const filch_job *job)
 {
-    fl_sched *sched = sched_of(self);
-    if (!job->has_slot) {
-        return;
-    }
-    filch_job *next = NULL;
-    fl_mutex_lock(&sched->slots_lock);
     for (uint32_t slot = 0; slot < FL_ACTIVE_SLOTS; ++slot) {
         if (fl_load_relaxed(&sched->slots[slot]) == job) {
             fl_and_release(&sched->active[slot / 64], ~((uint64_t)1 << (slot % 64)));
             /* Seq_cst: before the looks at the hazards in job_is_quiet. */
             fl_store_seq_cst(&sched->slots[slot], NULL);
-            break;
+            return true;
         }
     }
-    job->has_slot = false;
-    next = sched->queue;
-    if (next != NULL) {
-        sched->queue = next->next;
-        next->next = NULL;
-        enter_slot(sched, next);
+    return false;
+}
+
+static void job_retire(fl_scheduler *self, filch_job *job)
+{
+    fl_sched *sched = sched_of(self);
+    if (!needs_slot(job)) {
+        return;
+    }
+    filch_job *next = NULL;
+    fl_mutex_lock(&sched->slots_lock);
+    if (leave_slot(sched, job)) {
+        next = sched->queue;
+        if (next != NULL) {
+            dequeue(sched, next);
+            enter_slot(sched, next);
+        }
+    } else {
+        dequeue(sched, job); /* those who waited for it ran all of it */
     }
     fl_mutex_unlock(&sched->slots_lock);
     if (next != NULL) {

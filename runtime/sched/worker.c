@@ -345,23 +345,34 @@ static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile
     }
 }
 
+/* The newest entry of a level that is at or above the position floor. */
+static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_tile *tile)
+{
+    uint64_t hint;
+    /* Relaxed: only we move bottom. */
+    while (fl_load_relaxed(&w->levels[level].bottom) > floor &&
+           fl_deque_pop(&w->levels[level], &hint)) {
+        w->queued -= w->queued != 0;
+        fl_task *task;
+        bool poisoned;
+        if (!w->sched->mails) {
+            /* No notes are ever sent, so this entry is the only hint to the task. */
+            task = fl_hint_task(hint);
+            poisoned = fl_task_own(task);
+        } else if (!fl_task_claim(hint, &task, &poisoned)) {
+            continue;
+        }
+        take_task(w, task, poisoned, tile);
+        return true;
+    }
+    return false;
+}
+
 static bool pop_deques(fl_worker *w, fl_tile *tile)
 {
     while (w->mask != 0) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
-        uint64_t hint;
-        while (fl_deque_pop(&w->levels[level], &hint)) {
-            w->queued -= w->queued != 0;
-            fl_task *task;
-            bool poisoned;
-            if (!w->sched->mails) {
-                /* No notes are ever sent, so this entry is the only hint to the task. */
-                task = fl_hint_task(hint);
-                poisoned = fl_task_own(task);
-            } else if (!fl_task_claim(hint, &task, &poisoned)) {
-                continue;
-            }
-            take_task(w, task, poisoned, tile);
+        if (pop_level(w, level, -1, tile)) {
             return true;
         }
         w->mask &= ~(1u << level);
@@ -419,6 +430,39 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
     return false;
 }
 
+/* A tile whose job stands in spans: its task is known to nobody else. */
+static void take_from_span(fl_worker *w, fl_tile *tile)
+{
+    if (tile->task != NULL) {
+        take_task(w, tile->task, fl_task_own(tile->task), tile);
+    } else {
+        switch_job(w, tile->job, NULL); /* busy from here on */
+    }
+}
+
+/* Before anything else a wait takes what became ready here since it began, and then its own job's
+ * spans. What was here before may be any number of tasks that wait in turn, each on our stack. */
+static bool pick_for_wait(fl_worker *w, fl_tile *tile)
+{
+    const fl_frame *wait = w->frames;
+    if (w->bypass != NULL) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = NULL;
+    }
+    for (uint32_t mask = w->mask; mask != 0;) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
+        if (pop_level(w, level, wait->floors[level], tile)) {
+            return true;
+        }
+        mask &= ~(1u << level);
+    }
+    if (wait->goal == NULL || !fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile)) {
+        return false;
+    }
+    take_from_span(w, tile);
+    return true;
+}
+
 static bool is_deep(const fl_worker *w)
 {
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
@@ -432,21 +476,22 @@ static bool pick(fl_worker *w, fl_tile *tile)
         take_task(w, task, w->adopted_poisoned, tile);
         return true;
     }
+    if (FL_UNLIKELY(w->frames != NULL)) {
+        if (pick_for_wait(w, tile)) {
+            return true;
+        }
+        flush(w);
+        if (w->completed != NULL) {
+            return false; /* the wait may be over: one more tile would be one more on the stack */
+        }
+    }
     if (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile))) {
         return true;
     }
-    const fl_frame *wait = w->frames;
-    bool found = wait != NULL && wait->goal != NULL &&
-                 fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile);
-    if (!found && (is_deep(w) || !fl_pick_span(w, tile))) {
+    if (is_deep(w) || !fl_pick_span(w, tile)) {
         return false;
     }
-    if (tile->task != NULL) {
-        /* From a span, hence known to nobody else. */
-        take_task(w, tile->task, fl_task_own(tile->task), tile);
-    } else {
-        switch_job(w, tile->job, NULL); /* busy from here on */
-    }
+    take_from_span(w, tile);
     return true;
 }
 

@@ -37,7 +37,8 @@ typedef struct fl_frame {
     fl_tile tile;
     const filch_job *goal; /* what the tile waits for */
     struct fl_frame *outer;
-    uint32_t depth; /* 1: outermost */
+    uint32_t depth;            /* 1: outermost */
+    int64_t floors[FL_LEVELS]; /* the worker's deques end here when the wait begins */
 } fl_frame;
 
 /* Waits nested deeper than this take only work that their own job needs, or that the worker has
