@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a host program meets: headers alone, the installed package, late loading.
+# What a host program meets: headers alone, the installed package, late loading, and how filch
+# behaves in it.
 
 set(embed ${CMAKE_CURRENT_SOURCE_DIR}/embed)
 set(scratch ${PROJECT_BINARY_DIR}/embed)
@@ -21,6 +22,18 @@ filch_test(dlopen embed 60 ${embed}/dlopen.sh $<TARGET_FILE:embed_plain>
 add_executable(embed_malloc ${embed}/malloc.c)
 target_link_libraries(embed_malloc PRIVATE filch filch_flags ${CMAKE_DL_LIBS})
 filch_test(malloc embed 60 embed_malloc)
+
+# How the library behaves in its host, as the shared library that hosts use.
+foreach(name IN ITEMS fork host idle)
+    add_executable(embed_${name} ${embed}/${name}.c)
+    target_link_libraries(embed_${name} PRIVATE filch filch_flags)
+    filch_test(${name} embed 60 embed_${name})
+endforeach()
+if(CMAKE_CXX_COMPILER)
+    add_executable(embed_cplusplus ${embed}/cplusplus.cpp)
+    target_link_libraries(embed_cplusplus PRIVATE filch filch_flags)
+    filch_test(cplusplus embed 60 embed_cplusplus)
+endif()
 
 # The programs of the documentation, against the shared library. README.md quotes the first.
 pkg_check_modules(example_blas IMPORTED_TARGET openblas lapacke)

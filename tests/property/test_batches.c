@@ -388,7 +388,7 @@ static void finish_plan(plan *p)
 
 static void run_round(trial *t, fl_random *random)
 {
-    uint32_t order[MOST_BATCHES];
+    uint32_t order[MOST_BATCHES] = {0};
     for (uint32_t i = 0; i < t->plan_count; ++i) {
         uint32_t k = fl_random_below(random, i + 1);
         order[i] = order[k];

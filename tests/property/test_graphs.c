@@ -521,7 +521,7 @@ static void run_rounds(trial *t, fl_random *random)
 {
     uint32_t rounds = 1 + fl_random_below(random, 3);
     for (uint32_t r = 0; r < rounds && !property_has_failed(); ++r) {
-        uint32_t order[MOST_GRAPHS];
+        uint32_t order[MOST_GRAPHS] = {0};
         for (uint32_t i = 0; i < t->plan_count; ++i) {
             uint32_t k = fl_random_below(random, i + 1);
             order[i] = order[k];
