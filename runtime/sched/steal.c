@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theft: from the victim with the most time left, as much as lets both end together, and only when
  * the thief would be done before the victim. */
+#include <math.h>
+
 #include "sched/sched.h"
 #include "sched/worker.h"
 
@@ -37,32 +39,42 @@ static double own_tile(const fl_worker *w, const fl_worker *victim)
     return own;
 }
 
+/* Whether the victim is the one watched, and still at the same tile. */
+static bool is_watched(const fl_worker *w, uint32_t victim)
+{
+    return w->watch.since != 0 && w->watch.victim == victim &&
+           w->watch.steps == fl_load_relaxed(&w->sched->workers[victim].steps);
+}
+
 /* When to look again at a victim that would be done before us. By the predictions never, but they
- * may be wrong, so after a part of the time they give it; and the victim is watched. */
+ * may be wrong, so after a part of the time they give it; and the victim is watched. Of several one
+ * at a time is, until it moves or is robbed. */
 static void refuse(fl_worker *w, uint32_t victim, double ns_left)
 {
     uint64_t t = fl_clock_now(&w->sched->core->clock);
     double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
     uint64_t at = t + (uint64_t)ns;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
-    uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
-    if (w->watched_since == 0 || w->watched != victim || w->watched_steps != steps) {
-        w->watched = victim;
-        w->watched_steps = steps;
-        w->watched_since = t;
+    if (is_watched(w, victim)) {
+        w->next_watch = w->watch;
+    } else if (w->next_watch.since == 0) {
+        uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
+        w->next_watch = (fl_watch){victim, steps, t};
     }
 }
 
-/* The victim's time for a task: its mean, or how long it has been seen at one and the same tile. */
+/* How long the victim has been seen at one and the same tile; 0 where nobody watched. */
+static double seen_ns(const fl_worker *w, uint32_t victim)
+{
+    return is_watched(w, victim) ? (double)(fl_clock_now(&w->sched->core->clock) - w->watch.since)
+                                 : 0;
+}
+
+/* The victim's time for a task: its mean, or how long it is at one already. */
 static double victim_tile(const fl_worker *w, const fl_worker *victim)
 {
-    double mean = mean_tile(victim);
-    if (w->watched_since != 0 && w->watched == victim->index &&
-        w->watched_steps == fl_load_relaxed(&victim->steps)) {
-        double seen = (double)(fl_clock_now(&w->sched->core->clock) - w->watched_since);
-        mean = seen > mean ? seen : mean;
-    }
-    return mean;
+    double mean = mean_tile(victim), seen = seen_ns(w, victim->index);
+    return seen > mean ? seen : mean;
 }
 
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
@@ -116,7 +128,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
             return;
         }
         double work = fl_batch_work(w, job, lo, hi);
-        loot.ns_left = work * fl_batch_ns(w->sched, job, victim);
+        loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
     } else {
         loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
@@ -242,6 +254,7 @@ bool fl_worker_steal(fl_worker *w)
 {
     fl_sched *sched = w->sched;
     w->ready_at = FL_TIME_NEVER;
+    w->next_watch.since = 0;
     if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
         return false;
     }
@@ -267,6 +280,7 @@ bool fl_worker_steal(fl_worker *w)
         look_at_deques(w, &sched->workers[(w->index + i) % sched->count], &best);
     }
     if (best.entries == 0) {
+        w->watch = w->next_watch;
         return false;
     }
     return best.slot < FL_ACTIVE_SLOTS ? rob_span(w, &best, start) : rob_deques(w, &best, start);

@@ -45,6 +45,13 @@ typedef struct fl_frame {
  * already: each other tile may wait in turn, and the stack is finite. */
 #define FL_DEEP_WAIT 16
 
+/* A victim from which nothing was taken, since it would be done first by the predictions. */
+typedef struct fl_watch {
+    uint32_t victim;
+    uint64_t steps; /* it had made … */
+    uint64_t since; /* … at this time; 0: no watch */
+} fl_watch;
+
 typedef enum fl_act {
     FL_ACT_RUN,  /* synchronous device: worker->tile is to be run by the driver, then step again */
     FL_ACT_MORE, /* something was done: step again */
@@ -85,14 +92,13 @@ typedef struct fl_worker {
     fl_tile window[FL_WINDOW_MOST]; /* asynchronous: in flight, oldest first */
     uint32_t in_flight, oldest;
     uint64_t wake_at;
-    uint64_t idle_since;    /* 0: not idle */
-    uint64_t ready_at;      /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
-    uint64_t nap_ns;        /* last time slept without being asked for; 0: has just worked */
-    uint32_t watched;       /* the victim of the last refusal … */
-    uint64_t watched_steps; /* … the steps it had made … */
-    uint64_t watched_since; /* … at this time; 0: none */
-    filch_job *completed;   /* whose last tile was counted in this step; linked by next */
-    filch_view *views;      /* FL_MOST_VIEWS of them; those of the innermost running tile */
+    uint64_t idle_since;  /* 0: not idle */
+    uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
+    uint64_t nap_ns;      /* last time slept without being asked for; 0: has just worked */
+    fl_watch watch;       /* one victim of the last refusals */
+    fl_watch next_watch;  /* whom to watch after the theft being tried */
+    filch_job *completed; /* whose last tile was counted in this step; linked by next */
+    filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
     size_t scratch_bytes;
     fl_random random;
