@@ -138,6 +138,11 @@ static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
     if (!needs_slot(job)) {
+        if (job->is_open) {
+            /* Nobody may be wanted yet; but a worker that sleeps since before any job ran does not
+             * look for work by itself, as begin_idle has it. */
+            fl_sched_wake(sched, sched->count);
+        }
         return;
     }
     fill_spans(sched, job);

@@ -2,7 +2,10 @@
 /* Theft from workers that sit at a tile which takes far longer than the tiles measured before: what
  * waits behind them is predicted to be over in no time, so the hold-off refuses it until it is seen
  * that they do not move. Two such victims at once. */
+#define _GNU_SOURCE
 #include "fixture.h"
+
+#include <time.h>
 
 static _Atomic int held, passed, gave_up;
 static _Atomic uint32_t busy_devices; /* bits */
@@ -125,11 +128,53 @@ static void test_chunks_behind_two_busy_workers(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* Runs until two such run at once. */
+static int meet(const filch_call *call)
+{
+    (void)call;
+    atomic_fetch_add(&passed, 1);
+    return fixture_await(&passed, 2) ? 0 : 1;
+}
+
+static int lead(const filch_call *call)
+{
+    (void)call;
+    return fixture_await(&held, 1) ? 0 : 1;
+}
+
+/* The other worker fell asleep before the graph was submitted, and no task comes from outside that
+ * would wake it. */
+static void test_successors_in_an_open_graph(void **state)
+{
+    (void)state;
+    double cell = 0;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    warm_up(runtime, fixture_codelet(runtime, "brief", brief, 0));
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    filch_data *data = fixture_vector(runtime, &cell, sizeof cell, 1, 1);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_access write = fixture_access(data, 0, FILCH_WRITE);
+    filch_access read = fixture_access(data, 0, FILCH_READ);
+    filch_codelet *meets = fixture_codelet(runtime, "meet", meet, 0);
+    filch_job *job = submit(graph);
+    atomic_store(&held, 0);
+    atomic_store(&passed, 0);
+    fixture_add(graph, fixture_codelet(runtime, "lead", lead, 0), NULL, &write, 1);
+    fixture_add(graph, meets, NULL, &read, 1);
+    fixture_add(graph, meets, NULL, &read, 1);
+    atomic_store(&held, 1);
+    assert_ok(filch_graph_close(graph));
+    finish(job);
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_behind_two_busy_workers),
         cmocka_unit_test(test_chunks_behind_two_busy_workers),
+        cmocka_unit_test(test_successors_in_an_open_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
