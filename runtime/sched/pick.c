@@ -42,6 +42,7 @@ filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
         }
         job = again;
     }
+    fl_worker_leave(w); /* a hazard that was not confirmed protects nothing */
     return NULL;
 }
 
