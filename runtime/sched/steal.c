@@ -230,7 +230,7 @@ static bool rob_inboxes(fl_worker *w)
         if (fl_inbox_is_empty(&victim->inbox)) {
             continue;
         }
-        bool any = false;
+        bool any = false, some_left = false;
         for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
             fl_link *next = link->next;
             fl_task *task = (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
@@ -240,8 +240,12 @@ static bool rob_inboxes(fl_worker *w)
                 any = true;
             } else {
                 fl_inbox_push(&victim->inbox, link);
+                some_left = true;
             }
             link = next;
+        }
+        if (some_left) {
+            fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
         }
         if (any) {
             return true;
