@@ -7,18 +7,18 @@
 void fl_clock_init(fl_clock *clock, bool is_virtual)
 {
     clock->is_virtual = is_virtual;
-    clock->virtual_now = 0;
+    atomic_init(&clock->virtual_now, 0);
 }
 
 uint64_t fl_clock_now(const fl_clock *clock)
 {
-    return clock->is_virtual ? clock->virtual_now : fl_time_now();
+    return clock->is_virtual ? fl_load_relaxed(&clock->virtual_now) : fl_time_now();
 }
 
 void fl_clock_advance(fl_clock *clock, uint64_t t)
 {
-    if (clock->is_virtual && t > clock->virtual_now)
-        clock->virtual_now = t;
+    if (clock->is_virtual && t > fl_load_relaxed(&clock->virtual_now))
+        fl_store_relaxed(&clock->virtual_now, t);
 }
 
 uint64_t fl_time_now(void)

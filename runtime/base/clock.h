@@ -7,18 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
+
 #define FL_TIME_NEVER UINT64_MAX
 #define FL_NS_PER_S 1000000000ull
 
 typedef struct fl_clock {
     bool is_virtual;
-    uint64_t virtual_now; /* only the thread that drives the simulation reads or writes it */
+    /* Written by the thread that drives the simulation. Relaxed: others read it for a deadline or a
+     * statistic only. */
+    _Atomic uint64_t virtual_now;
 } fl_clock;
 
 void fl_clock_init(fl_clock *clock, bool is_virtual);
-/* The real clock may be read from any thread; wait-free. */
+/* Any thread; wait-free. */
 uint64_t fl_clock_now(const fl_clock *clock);
-/* Moves a virtual clock to t, never backwards. */
+/* Moves a virtual clock to t, never backwards; one thread at a time. */
 void fl_clock_advance(fl_clock *clock, uint64_t t);
 /* The machine's monotonic time. */
 uint64_t fl_time_now(void);
