@@ -72,6 +72,23 @@ static void reclaim(filch_graph *graph)
     }
 }
 
+static bool add_slab(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    if (fl_array_reserve(&core->memory, &graph->slab_table, &graph->slab_capacity,
+                         graph->slab_count + 1, sizeof *graph->slab_table) != FILCH_OK) {
+        return false;
+    }
+    fl_slab *slab = fl_store_take(core->store);
+    if (slab == NULL) {
+        return false;
+    }
+    graph->slab_table[graph->slab_count++] = slab;
+    slab->next = graph->slabs;
+    graph->slabs = slab;
+    return true;
+}
+
 fl_task *fl_graph_task_new(filch_graph *graph)
 {
     fl_task *task = NULL;
@@ -87,13 +104,8 @@ fl_task *fl_graph_task_new(filch_graph *graph)
         }
     }
     if (task == NULL) {
-        if (graph->slabs == NULL || graph->slabs->used == FL_SLAB_TASKS) {
-            fl_slab *slab = fl_store_take(graph->object.core->store);
-            if (slab == NULL) {
-                return NULL;
-            }
-            slab->next = graph->slabs;
-            graph->slabs = slab;
+        if ((graph->slabs == NULL || graph->slabs->used == FL_SLAB_TASKS) && !add_slab(graph)) {
+            return NULL;
         }
         task = &graph->slabs->tasks[graph->slabs->used++];
     }
@@ -421,7 +433,7 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         status = graph->kind == FILCH_GRAPH_CLOSED ? fl_graph_add_locked(graph, desc, &task)
                                                    : fl_open_add(graph, desc, &task);
         if (status == FILCH_OK && name != NULL) {
-            *name = (filch_task)(uintptr_t)task;
+            *name = (filch_task)task->order + 1;
         }
     }
     fl_mutex_unlock(&graph->lock);

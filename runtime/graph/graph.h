@@ -63,6 +63,8 @@ struct filch_graph {
     fl_graph_state state;
     fl_slab *slabs;              /* newest first */
     _Atomic uint32_t task_count; /* written under lock; relaxed elsewhere: a statistic */
+    fl_slab **slab_table;        /* the slabs, oldest first: closed graphs find tasks by name */
+    size_t slab_count, slab_capacity;
     bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
     fl_arena arena;      /* arguments, accesses, successor blocks, slots */
     fl_arena readers;    /* of tiles, while the graph is built */
@@ -81,10 +83,11 @@ struct filch_graph {
     bool has_reserved; /* a job, by fl_job_reserve */
 
     /* Open graphs. */
-    fl_inbox retired;   /* tasks whose memory the next adder reuses */
-    fl_task *spare;     /* reusable, linked by link */
-    fl_hint_set failed; /* under lock: tasks that failed or were skipped */
-    bool poisoned;      /* the set could not grow: everything later is skipped */
+    uint32_t gate_count; /* ever waited for */
+    fl_inbox retired;    /* tasks whose memory the next adder reuses */
+    fl_task *spare;      /* reusable, linked by link */
+    fl_hint_set failed;  /* under lock: tasks that failed or were skipped */
+    bool poisoned;       /* the set could not grow: everything later is skipped */
 
     filch_job *job; /* running, else null; under core->lock */
     char label[64];

@@ -17,6 +17,9 @@ typedef struct fl_jobs {
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
+/* What an open graph's count of remaining tasks starts from. */
+#define FL_OPEN_BIAS ((int64_t)1 << 62)
+
 struct filch_job {
     fl_object object;
     _Atomic uint32_t refs;  /* the user's, and the run's */

@@ -138,13 +138,19 @@ static void longest_below(fl_task *successor, void *user)
 static void rank_tasks(filch_graph *graph, const fl_order *order)
 {
     fl_scheduler *scheduler = graph->object.core->scheduler;
-    float most = 0;
+    float most = 0, per_unit = 1;
+    const filch_codelet *codelet = NULL;
     for (uint32_t i = order->count; i-- > 0;) {
         fl_task *task = order->tasks[i];
         float longest = 0;
-        for_each_successor(task, longest_below, &longest);
-        double own = scheduler->estimate(scheduler, task->codelet, (double)task->work);
-        task->rank = longest + (float)own;
+        if (task->successor_count != 0) {
+            for_each_successor(task, longest_below, &longest);
+        }
+        if (task->codelet != codelet) {
+            codelet = task->codelet;
+            per_unit = (float)scheduler->estimate(scheduler, codelet, 1);
+        }
+        task->rank = longest + per_unit * task->work;
         most = task->rank > most ? task->rank : most;
     }
     for (uint32_t i = 0; i < order->count; ++i) {
@@ -197,6 +203,22 @@ static void place_tasks(filch_graph *graph, const fl_order *order)
     }
 }
 
+/* The last position that has the same owner as this one, by bisection. */
+static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t count)
+{
+    uint32_t owner = scheduler->owner(scheduler, position, count);
+    uint32_t low = position, high = count - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (scheduler->owner(scheduler, middle, count) == owner) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
 /* Roots by device, and within one by level, highest first: a counting sort on (device, level). */
 static filch_status list_roots(filch_graph *graph, const fl_order *order)
 {
@@ -220,13 +242,18 @@ static filch_status list_roots(filch_graph *graph, const fl_order *order)
         graph->root_begin = NULL;
         return FILCH_OUT_OF_MEMORY;
     }
-    /* Roots that no handle or caller places are cut over the devices by their position. */
-    uint32_t position = 0;
+    /* Roots that no handle or caller places are cut over the devices by their position. Owners
+     * ascend with it, so each is asked for once. */
+    uint32_t position = 0, owner = 0, owner_end = 0;
     for (uint32_t i = 0; i < order->count; ++i) {
         fl_task *task = order->tasks[i];
         if (task->predecessors == 0) {
+            if (position == owner_end) {
+                owner = scheduler->owner(scheduler, position, roots);
+                owner_end = last_owned(scheduler, position, roots) + 1;
+            }
             if (task->home == 0) {
-                task->home = scheduler->owner(scheduler, position, roots) + 1;
+                task->home = owner + 1;
             }
             ++position;
             ++starts[(size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - task->level) + 1];

@@ -7,15 +7,11 @@
 /* A task of the graph by its public name, or null. */
 static fl_task *find_task(const filch_graph *graph, filch_task name)
 {
-    uintptr_t at = (uintptr_t)name;
-    for (const fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
-        uintptr_t first = (uintptr_t)&slab->tasks[0];
-        if (at >= first && at < (uintptr_t)&slab->tasks[slab->used] &&
-            (at - first) % sizeof(fl_task) == 0) {
-            return (fl_task *)at;
-        }
+    if (name == 0 || name > graph->task_count) {
+        return NULL;
     }
-    return NULL;
+    uint32_t order = (uint32_t)(name - 1); /* closed graphs fill their slabs in order */
+    return &graph->slab_table[order / FL_SLAB_TASKS]->tasks[order % FL_SLAB_TASKS];
 }
 
 static filch_status edge_locked(filch_graph *graph, filch_task before, filch_task after)
@@ -109,9 +105,12 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
     fl_store_relaxed(&job->total, tasks);
-    /* Where there is no task to complete the job, one more is counted, to be taken back when the
-     * submission is over (closed) or the graph is closed (open). */
-    fl_store_relaxed(&job->remaining, tasks != 0 ? (int64_t)tasks : 1);
+    /* An empty closed graph counts one, taken back when the submission is over. An open graph
+     * counts down from a bias that closing replaces by the number of tasks, so that adding one
+     * touches nothing that the workers write. */
+    fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
+                                      : tasks != 0 ? (int64_t)tasks
+                                                   : 1);
     fl_mutex_lock(&core->lock);
     graph->job = job;
     fl_mutex_unlock(&core->lock);
@@ -178,12 +177,13 @@ filch_status filch_graph_close(filch_graph *graph)
         graph->state = FL_GRAPH_ENDED;
     }
     filch_job *job = graph->job; /* set, and stays while the bias below is held */
+    int64_t added = (int64_t)graph->task_count + graph->gate_count;
     fl_mutex_unlock(&graph->lock);
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_close", graph->label, "%s",
                             wrong);
     }
-    fl_job_retired(job, 1);
+    fl_job_retired(job, FL_OPEN_BIAS - added);
     return FILCH_OK;
 }
 
@@ -200,9 +200,7 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
         return status;
     }
     fl_task *task = *added;
-    fl_add_relaxed(&job->total, 1);
-    /* Relaxed: the bias of the open graph keeps the count above zero until it is closed. */
-    fl_add_relaxed(&job->remaining, 1);
+    fl_store_relaxed(&job->total, graph->task_count); /* a statistic; adders hold the lock */
     /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
     if (fl_sub_acq_rel(&task->pending, 1) == 1) {
         core->scheduler->task_ready(core->scheduler, task);
@@ -228,7 +226,7 @@ bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
     bool is_granted = fl_use_enqueue(&slot->use);
     if (!is_granted) {
         slot->gate = gate;
-        fl_add_relaxed(&graph->job->remaining, 1);
+        ++graph->gate_count;
     }
     fl_mutex_unlock(&core->lock);
     if (is_granted) {
@@ -249,6 +247,7 @@ static void free_graph(filch_graph *graph)
     for (size_t i = 0; i < graph->slot_count; ++i) {
         fl_sub_relaxed(&graph->slots[i]->use.data->graphs, 1);
     }
+    fl_free(memory, graph->slab_table, graph->slab_capacity * sizeof(fl_slab *));
     fl_free(memory, graph->slots, graph->slot_capacity * sizeof *graph->slots);
     fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *graph->slot_table);
     if (graph->roots != NULL) {
