@@ -26,18 +26,17 @@ static void for_each_successor(const fl_task *task, fl_successor_fn fn, void *us
 
 /* Tasks in an order in which predecessors come first. */
 typedef struct fl_order {
-    fl_task **tasks;
+    const filch_graph *graph;
+    fl_task **tasks; /* null: the order in which they were added */
     uint32_t count;
+    uint32_t roots; /* of them, without predecessors */
 } fl_order;
 
-static void collect_insertion_order(const filch_graph *graph, fl_order *order)
+static inline fl_task *task_at(const fl_order *order, uint32_t i)
 {
-    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
-        for (uint32_t i = 0; i < slab->used; ++i) {
-            order->tasks[slab->tasks[i].order] = &slab->tasks[i];
-        }
-    }
-    order->count = graph->task_count;
+    return order->tasks != NULL
+               ? order->tasks[i]
+               : &order->graph->slab_table[i / FL_SLAB_TASKS]->tasks[i % FL_SLAB_TASKS];
 }
 
 static void release_in_order(fl_task *successor, void *user)
@@ -134,14 +133,21 @@ static void longest_below(fl_task *successor, void *user)
     *longest = successor->rank > *longest ? successor->rank : *longest;
 }
 
+/* Where the levels begin: level = share of the way from least to most. */
+typedef struct fl_scale {
+    float least, most;
+    bool is_rank;
+} fl_scale;
+
 /* Upward rank: the longest path from the task to an exit, itself included. */
-static void rank_tasks(filch_graph *graph, const fl_order *order)
+static fl_scale rank_tasks(fl_order *order)
 {
-    fl_scheduler *scheduler = graph->object.core->scheduler;
-    float most = 0, per_unit = 1;
+    fl_scheduler *scheduler = order->graph->object.core->scheduler;
+    fl_scale scale = {.is_rank = true};
+    float per_unit = 1;
     const filch_codelet *codelet = NULL;
     for (uint32_t i = order->count; i-- > 0;) {
-        fl_task *task = order->tasks[i];
+        fl_task *task = task_at(order, i);
         float longest = 0;
         if (task->successor_count != 0) {
             for_each_successor(task, longest_below, &longest);
@@ -151,31 +157,35 @@ static void rank_tasks(filch_graph *graph, const fl_order *order)
             per_unit = (float)scheduler->estimate(scheduler, codelet, 1);
         }
         task->rank = longest + per_unit * task->work;
-        most = task->rank > most ? task->rank : most;
+        scale.most = task->rank > scale.most ? task->rank : scale.most;
+        order->roots += task->predecessors == 0;
     }
-    for (uint32_t i = 0; i < order->count; ++i) {
-        float share = most > 0 ? order->tasks[i]->rank / most : 0;
-        /* Rounded up, less one: the highest level is no wider than the others. */
-        float level = ceilf(share * FL_LEVELS) - 1;
-        order->tasks[i]->level = (uint8_t)(level <= 0          ? 0
-                                           : level < FL_LEVELS ? level
-                                                               : FL_LEVELS - 1);
-    }
+    return scale;
 }
 
-/* The caller's priorities, spread over the levels from the least one used to the greatest. */
-static void spread_priorities(const fl_order *order)
+/* The caller's priorities, from the least one used to the greatest. */
+static fl_scale scan_priorities(fl_order *order)
 {
-    float least = order->tasks[0]->rank, most = least;
-    for (uint32_t i = 1; i < order->count; ++i) {
-        float rank = order->tasks[i]->rank;
-        least = rank < least ? rank : least;
-        most = rank > most ? rank : most;
-    }
+    fl_scale scale = {.least = INFINITY, .most = -INFINITY};
     for (uint32_t i = 0; i < order->count; ++i) {
-        float share = most > least ? (order->tasks[i]->rank - least) / (most - least) : 0;
-        order->tasks[i]->level = (uint8_t)(share * (FL_LEVELS - 1) + 0.5f);
+        const fl_task *task = task_at(order, i);
+        scale.least = task->rank < scale.least ? task->rank : scale.least;
+        scale.most = task->rank > scale.most ? task->rank : scale.most;
+        order->roots += task->predecessors == 0;
     }
+    return scale;
+}
+
+static uint8_t level_of(const fl_scale *scale, float rank)
+{
+    float share =
+        scale->most > scale->least ? (rank - scale->least) / (scale->most - scale->least) : 0;
+    if (!scale->is_rank) {
+        return (uint8_t)(share * (FL_LEVELS - 1) + 0.5f);
+    }
+    /* Rounded up, less one: the highest level is no wider than the others. */
+    float level = ceilf(share * FL_LEVELS) - 1;
+    return (uint8_t)(level <= 0 ? 0 : level < FL_LEVELS ? level : FL_LEVELS - 1);
 }
 
 /* The owner of the first tile that the task writes, under the static partition of its handle. */
@@ -190,17 +200,6 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
         }
     }
     return 0;
-}
-
-static void place_tasks(filch_graph *graph, const fl_order *order)
-{
-    for (uint32_t i = 0; i < order->count; ++i) {
-        fl_task *task = order->tasks[i];
-        fl_store_relaxed(&task->pending, task->predecessors);
-        if (task->home == 0) {
-            task->home = owner_of(graph, task);
-        }
-    }
 }
 
 /* The last position that has the same owner as this one, by bisection. */
@@ -219,102 +218,124 @@ static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t 
     return low;
 }
 
-/* Roots by device, and within one by level, highest first: a counting sort on (device, level). */
-static filch_status list_roots(filch_graph *graph, const fl_order *order)
+/* The owner of the root at a position. Asked for in ascending order, so each owner is found once.
+ */
+typedef struct fl_cut {
+    uint32_t position, owner, end;
+} fl_cut;
+
+static uint32_t next_owner(fl_scheduler *scheduler, fl_cut *cut, uint32_t roots)
 {
-    fl_core *core = graph->object.core;
-    fl_scheduler *scheduler = core->scheduler;
-    uint32_t devices = scheduler->device_count;
-    size_t bins = (size_t)devices * FL_LEVELS;
-    uint32_t roots = 0;
-    for (uint32_t i = 0; i < order->count; ++i) {
-        roots += order->tasks[i]->predecessors == 0;
+    if (cut->position == cut->end) {
+        cut->owner = scheduler->owner(scheduler, cut->position, roots);
+        cut->end = last_owned(scheduler, cut->position, roots) + 1;
     }
-    uint32_t *starts = fl_alloc_zeroed(&core->memory, (bins + 1) * sizeof *starts);
-    graph->roots = fl_alloc(&core->memory, (roots != 0 ? roots : 1) * sizeof *graph->roots);
-    graph->root_begin = fl_alloc(&core->memory, (devices + 1) * sizeof *graph->root_begin);
-    graph->root_count = roots;
-    if (starts == NULL || graph->roots == NULL || graph->root_begin == NULL) {
-        fl_free(&core->memory, starts, (bins + 1) * sizeof *starts);
-        fl_free(&core->memory, graph->roots, (roots != 0 ? roots : 1) * sizeof *graph->roots);
-        fl_free(&core->memory, graph->root_begin, (devices + 1) * sizeof *graph->root_begin);
-        graph->roots = NULL;
-        graph->root_begin = NULL;
-        return FILCH_OUT_OF_MEMORY;
-    }
-    /* Roots that no handle or caller places are cut over the devices by their position. Owners
-     * ascend with it, so each is asked for once. */
-    uint32_t position = 0, owner = 0, owner_end = 0;
+    ++cut->position;
+    return cut->owner;
+}
+
+static size_t bin_of(const fl_task *task)
+{
+    return (size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
+}
+
+/* Gives every task its level and its home, and counts the roots in bins by (device, level). Roots
+ * that no handle or caller places are cut over the devices by their position. */
+static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t *bins)
+{
+    fl_scheduler *scheduler = order->graph->object.core->scheduler;
+    fl_cut cut = {0};
     for (uint32_t i = 0; i < order->count; ++i) {
-        fl_task *task = order->tasks[i];
+        fl_task *task = task_at(order, i);
+        task->level = level_of(scale, task->rank);
+        fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
+        if (task->home == 0 && task->access_count != 0) {
+            task->home = owner_of(order->graph, task);
+        }
         if (task->predecessors == 0) {
-            if (position == owner_end) {
-                owner = scheduler->owner(scheduler, position, roots);
-                owner_end = last_owned(scheduler, position, roots) + 1;
-            }
+            uint32_t owner = next_owner(scheduler, &cut, order->roots);
             if (task->home == 0) {
                 task->home = owner + 1;
             }
-            ++position;
-            ++starts[(size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - task->level) + 1];
+            ++bins[bin_of(task) + 1];
         }
     }
-    for (size_t bin = 0; bin < bins; ++bin) {
-        starts[bin + 1] += starts[bin];
+}
+
+/* Roots by device, and within one by level, highest first: a counting sort. */
+static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins)
+{
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    for (size_t bin = 0; bin < (size_t)devices * FL_LEVELS; ++bin) {
+        bins[bin + 1] += bins[bin];
     }
     for (uint32_t d = 0; d <= devices; ++d) {
-        graph->root_begin[d] = starts[(size_t)d * FL_LEVELS];
+        graph->root_begin[d] = bins[(size_t)d * FL_LEVELS];
     }
     for (uint32_t i = 0; i < order->count; ++i) {
-        fl_task *task = order->tasks[i];
+        fl_task *task = task_at(order, i);
         if (task->predecessors == 0) {
-            size_t bin =
-                (size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
-            graph->roots[starts[bin]++] = task;
+            graph->roots[bins[bin_of(task)]++] = task;
         }
     }
-    fl_free(&core->memory, starts, (bins + 1) * sizeof *starts);
-    return FILCH_OK;
+}
+
+/* Levels, homes and roots. */
+static filch_status arrange(filch_graph *graph, fl_order *order)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    fl_scale scale =
+        graph->priorities == FILCH_PRIORITIES_RANK ? rank_tasks(order) : scan_priorities(order);
+    size_t bin_bytes = ((size_t)devices * FL_LEVELS + 1) * sizeof(uint32_t);
+    size_t room = order->roots != 0 ? order->roots : 1;
+    uint32_t *bins = fl_alloc_zeroed(memory, bin_bytes);
+    graph->roots = fl_alloc(memory, room * sizeof *graph->roots);
+    graph->root_begin = fl_alloc(memory, (devices + 1) * sizeof *graph->root_begin);
+    graph->root_count = order->roots;
+    filch_status status = FILCH_OK;
+    if (bins != NULL && graph->roots != NULL && graph->root_begin != NULL) {
+        settle_tasks(order, &scale, bins);
+        list_roots(graph, order, bins);
+    } else {
+        fl_free(memory, graph->roots, room * sizeof *graph->roots);
+        fl_free(memory, graph->root_begin, (devices + 1) * sizeof *graph->root_begin);
+        graph->roots = NULL;
+        graph->root_begin = NULL;
+        status = FILCH_OUT_OF_MEMORY;
+    }
+    fl_free(memory, bins, bin_bytes);
+    return status;
 }
 
 filch_status fl_graph_seal_locked(filch_graph *graph)
 {
     fl_core *core = graph->object.core;
     size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
-    fl_order order = {.tasks = fl_alloc(&core->memory, bytes)};
-    filch_status status = order.tasks == NULL   ? FILCH_OUT_OF_MEMORY
-                          : graph->has_reserved ? FILCH_OK
-                                                : fl_job_reserve(core);
-    if (status != FILCH_OK) {
-        goto out;
+    fl_order order = {.graph = graph, .count = graph->task_count};
+    filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
+    graph->has_reserved = status == FILCH_OK;
+    if (status == FILCH_OK && graph->has_edges_back) {
+        order.tasks = fl_alloc(&core->memory, bytes);
+        status = order.tasks != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
     }
-    graph->has_reserved = true;
-    if (graph->has_edges_back) {
+    if (status == FILCH_OK && order.tasks != NULL) {
         collect_topological_order(graph, &order);
         if (order.count != graph->task_count) {
             status = report_cycle(graph, order.tasks); /* whose entries have served */
             fl_free(&core->memory, order.tasks, bytes);
             return status;
         }
-    } else {
-        collect_insertion_order(graph, &order);
     }
-    if (order.count != 0) {
-        if (graph->priorities == FILCH_PRIORITIES_RANK) {
-            rank_tasks(graph, &order);
-        } else {
-            spread_priorities(&order);
-        }
-        place_tasks(graph, &order);
-    }
-    status = list_roots(graph, &order);
     if (status == FILCH_OK) {
-        fl_infer_drop(graph);
-        graph->state = FL_GRAPH_SEALED;
+        status = arrange(graph, &order);
     }
-out:
     fl_free(&core->memory, order.tasks, bytes);
-    return status == FILCH_OK ? FILCH_OK
-                              : fl_core_fail(core, status, "filch_graph_seal", graph->label,
-                                             "no memory to seal %u tasks", graph->task_count);
+    if (status != FILCH_OK) {
+        return fl_core_fail(core, status, "filch_graph_seal", graph->label,
+                            "no memory to seal %u tasks", graph->task_count);
+    }
+    fl_infer_drop(graph);
+    graph->state = FL_GRAPH_SEALED;
+    return FILCH_OK;
 }
