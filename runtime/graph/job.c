@@ -186,6 +186,9 @@ void fl_job_submit(filch_job *job)
     fl_add_relaxed(&core->jobs->running, 1);
     fl_mutex_lock(&core->lock);
     job->blocked = 1;
+    if (!job->is_open) {
+        job->sequence = ++core->jobs->submissions;
+    }
     size_t count = use_count(job);
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
@@ -197,6 +200,24 @@ void fl_job_submit(filch_job *job)
     if (is_free) {
         start(job);
     }
+}
+
+bool fl_job_use_late(filch_job *job, fl_use *use)
+{
+    fl_use *next = NULL;
+    for (fl_use *at = use->data->last; at != NULL; at = at->prev) {
+        filch_job *other = at->job;
+        if (other->is_open || other->blocked == 0 || other->sequence < job->sequence) {
+            break;
+        }
+        if (at->granted) {
+            at->granted = false; /* granted again when ours leaves; the job has not started */
+            ++other->blocked;
+        }
+        next = at;
+    }
+    use->job = job;
+    return fl_use_enqueue_before(use, next);
 }
 
 /* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
@@ -326,8 +347,11 @@ void fl_jobs_cancel(fl_core *core)
                 fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
             } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
                 filch_graph *graph = (filch_graph *)(void *)object;
-                bool runs = graph->job != NULL && graph->job->is_open;
-                open = runs && graph->state == FL_GRAPH_RUNNING ? graph : open;
+                /* The graph's state is under its own lock; the bias tells as much. Relaxed: who
+                 * closes it meanwhile makes our own try fail. */
+                bool is_open = graph->job != NULL && graph->job->is_open &&
+                               fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
+                open = is_open ? graph : open;
             }
         }
         fl_mutex_unlock(&core->lock);

@@ -113,6 +113,9 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
                                                    : 1);
     fl_mutex_lock(&core->lock);
     graph->job = job;
+    if (job->is_open) { /* before anybody can add to it */
+        job->sequence = ++core->jobs->submissions;
+    }
     fl_mutex_unlock(&core->lock);
     *made = job;
     return FILCH_OK;
@@ -173,11 +176,13 @@ filch_status filch_graph_close(filch_graph *graph)
                         : graph->state == FL_GRAPH_BUILDING ? "the graph was not submitted"
                         : graph->state != FL_GRAPH_RUNNING  ? "the graph is closed already"
                                                             : NULL;
+    filch_job *job = NULL;
+    int64_t added = 0;
     if (wrong == NULL) {
         graph->state = FL_GRAPH_ENDED;
+        job = graph->job; /* set, and stays while the bias below is held */
+        added = (int64_t)graph->task_count + graph->gate_count;
     }
-    filch_job *job = graph->job; /* set, and stays while the bias below is held */
-    int64_t added = (int64_t)graph->task_count + graph->gate_count;
     fl_mutex_unlock(&graph->lock);
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_close", graph->label, "%s",
@@ -220,10 +225,9 @@ bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
     }
     gate->is_gate = 1;
     slot->gate_epoch = fl_word_epoch(fl_load_relaxed(&gate->word));
-    slot->use.job = graph->job;
     slot->use.writes = true; /* what the graph will do with the handle is not known */
     fl_mutex_lock(&core->lock);
-    bool is_granted = fl_use_enqueue(&slot->use);
+    bool is_granted = fl_job_use_late(graph->job, &slot->use);
     if (!is_granted) {
         slot->gate = gate;
         ++graph->gate_count;
