@@ -14,6 +14,7 @@ typedef struct fl_jobs {
     filch_job *pool;          /* spare job objects */
     uint32_t reserved;        /* made by fl_job_reserve */
     uint32_t sealed;          /* graphs it was called for that still exist */
+    uint64_t submissions;     /* so far */
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
@@ -31,6 +32,7 @@ struct filch_job {
     filch_complete_fn on_complete;
     void *user;
     char label[64];
+    uint64_t sequence;          /* number of its submission; under core->lock */
     uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
     filch_job *next;            /* in the pool, or in a list of jobs to start or to complete */
     _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
@@ -73,6 +75,10 @@ filch_status fl_job_reserve(fl_core *core);
 void fl_job_unreserve(fl_core *core);
 /* Queues the job's uses; starts it as soon as all are granted. No failure from here on. */
 void fl_job_submit(filch_job *job);
+/* Under core->lock: queues one more use of an open graph's job, in front of the jobs that were
+ * submitted after it and have not started. Behind them it could wait for a job that waits for it.
+ * True when it need not wait. */
+bool fl_job_use_late(filch_job *job, fl_use *use);
 /* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */
 void fl_jobs_fini(fl_core *core);
 /* Asks every running job to start nothing more, and closes the open ones. */

@@ -185,15 +185,17 @@ static bool is_grantable(const fl_use *use)
 
 bool fl_use_enqueue(fl_use *use)
 {
+    return fl_use_enqueue_before(use, NULL);
+}
+
+bool fl_use_enqueue_before(fl_use *use, fl_use *next)
+{
     filch_data *data = use->data;
-    use->next = NULL;
-    use->prev = data->last;
-    if (data->last != NULL) {
-        data->last->next = use;
-    } else {
-        data->first = use;
-    }
-    data->last = use;
+    fl_use *prev = next != NULL ? next->prev : data->last;
+    use->next = next;
+    use->prev = prev;
+    *(prev != NULL ? &prev->next : &data->first) = use;
+    *(next != NULL ? &next->prev : &data->last) = use;
     use->queued = true;
     use->granted = is_grantable(use);
     return use->granted;

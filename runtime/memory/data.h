@@ -48,6 +48,8 @@ uint64_t fl_data_tile_extent(const struct filch_data *data);
 
 /* Puts a use at the end of its data's queue; under core->lock. True when it need not wait. */
 bool fl_use_enqueue(fl_use *use);
+/* The same, in front of another use of the data (null: at the end). */
+bool fl_use_enqueue_before(fl_use *use, fl_use *next);
 /* Takes a use out and calls granted(job) for each that thereby need wait no more; under core->lock.
  */
 void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user);

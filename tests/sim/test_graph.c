@@ -298,6 +298,61 @@ static void test_open_graph_timeout(void **state)
     sim_close(&world);
 }
 
+/* A job that was submitted after an open graph and waits for it is no obstacle to the graph's next
+ * handle, which the job wants too. */
+static void test_open_graph_overtakes(void **state)
+{
+    (void)state;
+    static const sim_kind kind = {1e9, 0, 0, 2, 0};
+    static double cells[2];
+    sim_world world;
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    filch_codelet *codelet = make_codelet(&world);
+    filch_access accesses[2] = {{.mode = FILCH_READWRITE}, {.mode = FILCH_READWRITE}};
+    for (int i = 0; i < 2; ++i) {
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        desc.ptr = &cells[i];
+        desc.element = sizeof cells[i];
+        desc.rows = 1;
+        sim_ok(filch_data_create(world.runtime, &desc, &accesses[i].data));
+    }
+    filch_graph_desc open = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graphs[2];
+    filch_job *jobs[2];
+    open.kind = FILCH_GRAPH_OPEN;
+    started = 0;
+    sim_ok(filch_graph_create(world.runtime, &open, &graphs[0]));
+    sim_ok(filch_graph_create(world.runtime, NULL, &graphs[1]));
+    sim_ok(filch_graph_submit(graphs[0], NULL, &jobs[0]));
+    task_args args;
+    memset(&args, 0, sizeof args);
+    args.work = MS;
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.args = &args;
+    desc.accesses = &accesses[0];
+    desc.access_count = 1;
+    sim_ok(filch_graph_add(graphs[0], &desc, NULL));
+    args.number = 2;
+    desc.access_count = 2;
+    sim_ok(filch_graph_add(graphs[1], &desc, NULL));
+    sim_ok(filch_graph_submit(graphs[1], NULL, &jobs[1]));
+    args.number = 1;
+    desc.accesses = &accesses[1];
+    desc.access_count = 1;
+    sim_ok(filch_graph_add(graphs[0], &desc, NULL));
+    assert_int_equal(filch_job_wait(jobs[1], 1), FILCH_TIMEOUT); /* the open graph may use both */
+    sim_ok(filch_graph_close(graphs[0]));
+    for (int i = 0; i < 2; ++i) {
+        sim_ok(filch_job_wait(jobs[i], 1));
+        sim_ok(filch_job_release(jobs[i]));
+        sim_ok(filch_graph_destroy(graphs[i]));
+    }
+    assert_int_equal(started, 3);
+    assert_int_equal(sequence[2], 2); /* last, as it was submitted */
+    sim_close(&world);
+}
+
 /* The same graph and seed: the same schedule, to the last task. */
 static void record_wavefront(uint64_t seed, uint32_t *order, uint32_t *where, double *seconds)
 {
@@ -348,10 +403,15 @@ static void test_determinism(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_theft_of_roots), cmocka_unit_test(test_theft_of_released),
-        cmocka_unit_test(test_static_policy),  cmocka_unit_test(test_hold_off),
-        cmocka_unit_test(test_priorities),     cmocka_unit_test(test_critical_path),
-        cmocka_unit_test(test_timeouts),       cmocka_unit_test(test_open_graph_timeout),
+        cmocka_unit_test(test_theft_of_roots),
+        cmocka_unit_test(test_theft_of_released),
+        cmocka_unit_test(test_static_policy),
+        cmocka_unit_test(test_hold_off),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_critical_path),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_open_graph_timeout),
+        cmocka_unit_test(test_open_graph_overtakes),
         cmocka_unit_test(test_determinism),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
