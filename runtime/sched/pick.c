@@ -10,15 +10,15 @@
 #define PART_OF_REST 0.0025
 /* … but lasts long enough for its dispatch to cost little … */
 #define CHEAP_DISPATCHES 200.0
-/* … where that leaves this many chunks, so that a device that turns out slow has no more in flight
- * than the others can wait for … */
+/* … where that leaves this many chunks, so that a device that turns out slow has no more in
+ * flight than the others can wait for … */
 #define CHUNKS_OF_REST 16.0
 /* … and at least this many dispatches, … */
 #define FLOOR_DISPATCHES 20.0
 /* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
-/* … nor more than so many times the last one from the same span, of which the first lasts this many
- * dispatches: measures were taken elsewhere, and items need not cost alike. */
+/* … nor more than so many times the last one from the same span, of which the first lasts this
+ * many dispatches: measures were taken elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
 /* With less than this many chunks left, one at a time is in flight. */
