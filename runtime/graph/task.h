@@ -107,7 +107,8 @@ static inline fl_task *fl_hint_task(uint64_t hint)
  * a stale hint's task may be being rebuilt for another graph.
  *
  * Aliased epochs (exactly 2^23 runs after the hint was made) are harmless: a task is claimed only
- * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. */
+ * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. (A
+ * closed graph's root is always at 0, but is found through spans and never has a hint.) */
 static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisoned)
 {
     fl_task *task = fl_hint_task(hint);

@@ -328,8 +328,9 @@ static void retire(fl_worker *w, fl_tile *tile)
 /* Fills *tile with a task that the caller owns. */
 static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
 {
-    if (task->predecessors > 1) {
-        /* Set back for the next run, whose first decrement comes after this run's completion. */
+    if (task->predecessors != 0) {
+        /* Set back for the next run, whose first decrement comes after this run's completion. Where
+         * there is one predecessor nobody counts, but fl_task_claim looks. */
         fl_store_relaxed(&task->pending, task->predecessors);
     }
     enter_task(w, task);
