@@ -72,18 +72,18 @@ static void print_message(filch_log_level level, const char *text, void *user)
 }
 
 filch_status bench_session_open(bench_session *s, const bench_workload *workload, void *state,
-                                const bench_session_config *how, filch_error *error)
+                                const bench_session_config *config, filch_error *error)
 {
-    filch_config config = FILCH_CONFIG_INIT;
-    config.devices = how->devices;
-    config.scores = how->scores;
-    config.score_count = how->score_count;
-    config.policy = how->policy;
-    config.seed = how->seed;
-    config.log = print_message;
-    config.log_user = stderr;
+    filch_config c = FILCH_CONFIG_INIT;
+    c.devices = config->devices;
+    c.scores = config->scores;
+    c.score_count = config->score_count;
+    c.policy = config->policy;
+    c.seed = config->seed;
+    c.log = print_message;
+    c.log_user = stderr;
     *s = (bench_session){.workload = workload, .state = state};
-    filch_status status = filch_runtime_create(&config, error, &s->built.runtime);
+    filch_status status = filch_runtime_create(&c, error, &s->built.runtime);
     if (status != FILCH_OK)
         return status;
     status = describe_devices(s, error);

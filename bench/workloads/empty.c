@@ -80,16 +80,17 @@ static void describe(const void *state, bench_problem *problem)
 {
     static const char *const texts[BENCH_PEER_KINDS] = {
         [BENCH_PEER_EMPTY] = "independent empty tasks, created and run",
-        [BENCH_PEER_RERUN] = "independent empty tasks, built once and submitted again",
-        [BENCH_PEER_CHAIN] = "empty tasks, each after the last, built once and submitted again",
-        [BENCH_PEER_WAVEFRONT] = "empty tasks, each after its upper and its left neighbour, built "
-                                 "once and submitted again",
+        [BENCH_PEER_RERUN] = "independent empty tasks, built once",
+        [BENCH_PEER_CHAIN] = "empty tasks, each after the last, built once",
+        [BENCH_PEER_WAVEFRONT] =
+            "empty tasks, each after its upper and left neighbours, built once",
     };
     const empty *e = state;
     size_t tasks = bench_peer_tasks(&e->work);
     problem->n = e->work.n;
     problem->work = (double)tasks;
-    snprintf(problem->text, sizeof problem->text, "%zu %s", tasks, texts[e->work.kind]);
+    snprintf(problem->text, sizeof problem->text, "%zu %s%s", tasks, texts[e->work.kind],
+             e->work.kind == BENCH_PEER_EMPTY ? "" : " and submitted again and again");
 }
 
 static filch_status make_codelet(bench_built *built)
@@ -114,7 +115,7 @@ static filch_status add(const empty *e, const bench_built *built, size_t task, f
 static filch_status add_edges(const empty *e, const bench_built *built, const filch_task *names,
                               size_t task)
 {
-    size_t n = e->work.n;
+    size_t n = e->work.n > 0 ? e->work.n : 1;
     bool is_wavefront = e->work.kind == BENCH_PEER_WAVEFRONT;
     filch_status status = FILCH_OK;
     if (is_wavefront && task >= n)
