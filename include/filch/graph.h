@@ -11,7 +11,8 @@
  * running tasks, until it is closed; finished tasks' memory is reused.
  *
  * An open graph takes its place in the order of jobs (job.h) handle by handle, when the first task
- * that names the handle is added, as if it wrote it, and keeps it until its job is complete. Two
+ * that names the handle is added, as if it wrote it, and keeps it until its job is complete. It
+ * goes before jobs that were submitted after it and have not started, behind those that have. Two
  * open graphs that name two common handles in opposite orders therefore wait for each other for
  * ever; name common handles in one order.
  */
