@@ -5,7 +5,7 @@
  *
  * Jobs that use a common handle, at least one of them writing it, run one after the other in the
  * order of their submission. (Open graphs: graph.h.) A task must not wait for a job that comes
- * after its own in this order.
+ * after its own in this order; filch_job_wait() refuses where it can tell.
  */
 #ifndef FILCH_JOB_H
 #define FILCH_JOB_H
@@ -95,6 +95,7 @@ typedef struct filch_job_info {
  *         FILCH_CANCELLED (something was left out, and nothing failed). Or: FILCH_TIMEOUT (the job
  *         goes on; also without a limit, on a virtual clock, when nothing will happen any more
  *         before another call of the host's); FILCH_WRONG_STATE (the job contains the calling task,
+ *         or cannot start before the caller's job has ended,
  *         or the job is not complete and the caller is a callback or a simulated device's task);
  *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *

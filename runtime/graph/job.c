@@ -220,6 +220,49 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
     return fl_use_enqueue_before(use, next);
 }
 
+/* Under core->lock: puts the jobs that one use waits for on the stack; true when it found one. */
+static bool walk_use(const fl_use *use, filch_job **stack, uint64_t walk,
+                     bool (*is_one)(const filch_job *job, const void *user), const void *user)
+{
+    for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
+        filch_job *other = before->job;
+        if ((use->writes || before->writes) && other->walk != walk) {
+            if (is_one(other, user)) {
+                return true;
+            }
+            other->walk = walk;
+            other->walk_next = *stack;
+            *stack = other;
+        }
+    }
+    return false;
+}
+
+bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
+                      const void *user)
+{
+    fl_core *core = job->object.core;
+    bool found = false;
+    fl_mutex_lock(&core->lock);
+    uint64_t walk = ++core->jobs->walks;
+    filch_job *stack = job;
+    job->walk = walk;
+    job->walk_next = NULL;
+    while (stack != NULL && !found) {
+        filch_job *at = stack;
+        stack = at->walk_next;
+        /* The uses of an open graph are under its own lock too; of a started job all are granted,
+         * and a complete one has none. */
+        size_t count = at->is_open || at->blocked == 0 ? 0 : use_count(at);
+        for (size_t i = 0; i < count && !found; ++i) {
+            const fl_use *use = use_of(at, i);
+            found = !use->granted && walk_use(use, &stack, walk, is_one, user);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    return found;
+}
+
 /* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
 static void on_granted(fl_use *use, void *user)
 {

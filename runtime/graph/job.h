@@ -15,6 +15,7 @@ typedef struct fl_jobs {
     uint32_t reserved;        /* made by fl_job_reserve */
     uint32_t sealed;          /* graphs it was called for that still exist */
     uint64_t submissions;     /* so far */
+    uint64_t walks;           /* of fl_job_waits_for, so far */
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 
@@ -33,6 +34,8 @@ struct filch_job {
     void *user;
     char label[64];
     uint64_t sequence;          /* number of its submission; under core->lock */
+    uint64_t walk;              /* the last that came by here; under core->lock */
+    filch_job *walk_next;       /* jobs that it has yet to look at */
     uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
     filch_job *next;            /* in the pool, or in a list of jobs to start or to complete */
     _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
@@ -79,6 +82,11 @@ void fl_job_submit(filch_job *job);
  * submitted after it and have not started. Behind them it could wait for a job that waits for it.
  * True when it need not wait. */
 bool fl_job_use_late(filch_job *job, fl_use *use);
+/* Whether the job cannot start before one of those that is_one says has ended, because of handles
+ * that they share. What an open graph waits for is not known. Takes core->lock, under which is_one
+ * is called. */
+bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
+                      const void *user);
 /* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */
 void fl_jobs_fini(fl_core *core);
 /* Asks every running job to start nothing more, and closes the open ones. */

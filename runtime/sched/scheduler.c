@@ -360,6 +360,11 @@ filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds)
                                             : wait_blocking(sched, &goal, deadline);
 }
 
+static bool is_callers(const filch_job *job, const void *worker)
+{
+    return fl_worker_is_inside(worker, job);
+}
+
 static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
 {
     fl_sched *sched = sched_of(self);
@@ -372,6 +377,10 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
         return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label, "%s",
                             w->in_step ? "a callback cannot wait"
                                        : "a task cannot wait for the job it belongs to");
+    }
+    if (fl_job_waits_for(job, is_callers, w)) {
+        return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
+                            "the job waits for the calling task's own, through a handle");
     }
     return fl_drive_nested(w, goal, deadline_after(sched, seconds));
 }

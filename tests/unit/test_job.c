@@ -596,6 +596,52 @@ static void threads_submit_side_by_side(void **state)
     }
 }
 
+/* Behind the caller's job stand: one that shares its handle, and one that shares another handle
+ * with that one. A third job stands beside them. */
+static filch_job *behind[3];
+static filch_status verdicts[3];
+
+static int wait_for_those_behind(const filch_call *call)
+{
+    (void)call;
+    if (!fixture_await(&gate_open, 1)) {
+        return 1;
+    }
+    for (int i = 0; i < 3; ++i) {
+        verdicts[i] = filch_job_wait(behind[i], 5);
+    }
+    return 0;
+}
+
+static void a_task_cannot_wait_for_what_its_job_holds_up(void **state)
+{
+    (void)state;
+    filch_data *shared = fixture_vector(runtime, buffer, 8, 32, 32);
+    filch_data *further = fixture_vector(runtime, buffer + 32, 8, 32, 32);
+    filch_codelet *waits = fixture_codelet(runtime, "waits", wait_for_those_behind, 0);
+    filch_access both[] = {fixture_access(shared, 0, FILCH_READ),
+                           fixture_access(further, 0, FILCH_WRITE)};
+    filch_graph *middle = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    fixture_add(middle, nothing, NULL, both, 2);
+    filch_graph *beside = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    fixture_add(beside, nothing, NULL, NULL, 0);
+    filch_job *first = NULL;
+    assert_ok(filch_graph_submit(one_task(waits, NULL, shared, FILCH_READWRITE), NULL, &first));
+    assert_ok(filch_graph_submit(middle, NULL, &behind[0]));
+    assert_ok(filch_graph_submit(one_task(nothing, NULL, further, FILCH_READ), NULL, &behind[1]));
+    assert_ok(filch_graph_submit(beside, NULL, &behind[2]));
+    gate_open = 1;
+    assert_ok(filch_job_wait(first, -1));
+    assert_int_equal(verdicts[0], FILCH_WRONG_STATE);
+    assert_int_equal(verdicts[1], FILCH_WRONG_STATE);
+    assert_int_equal(verdicts[2], FILCH_OK);
+    assert_ok(filch_job_release(first));
+    for (int i = 0; i < 3; ++i) {
+        assert_ok(filch_job_wait(behind[i], -1)); /* they ran in the end */
+        assert_ok(filch_job_release(behind[i]));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -614,6 +660,7 @@ int main(void)
         TEST(a_task_cannot_wait_for_its_own_job),
         TEST(readers_run_together),
         TEST(conflicting_jobs_run_in_the_order_of_submission),
+        TEST(a_task_cannot_wait_for_what_its_job_holds_up),
         TEST(more_jobs_than_slots_all_run),
         TEST(threads_submit_side_by_side),
     };
