@@ -177,7 +177,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0) {
             if (graph->kind == FILCH_GRAPH_CLOSED) {
-                slot->use.writes = true; /* an open graph's stands so already, in the data's queue */
+                slot->use.writes = true; /* an open graph's is queued with it set */
             }
             while (state->readers != NULL) {
                 fl_reader *reader = state->readers;

@@ -30,8 +30,8 @@ typedef struct property_world {
 /* One property: `check` runs one random case on a world. */
 typedef void (*property_check)(property_world *world, fl_random *random);
 
-/* test_NAME [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, …; without COUNT as many as fit
- * in ten seconds (200 when FL_TEST_LONG=1), without SEED from one that the clock gives. Prints the
+/* test_NAME [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, ... without COUNT as many as fit
+ * in ten seconds (200 with FL_TEST_LONG=1), without SEED from one that the clock gives. Prints the
  * seed; a failure names the arguments that repeat its case alone. The exit status of main. */
 int property_main(const char *name, int argc, char **argv, property_check check);
 
