@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static void *counted_alloc(size_t size, size_t align, void *user)
@@ -132,13 +134,20 @@ bool fixture_await(_Atomic int *flag, int value)
     return true;
 }
 
-int fixture_threads(void)
+int fixture_threads(const char *prefix)
 {
     int count = 0;
     DIR *tasks = opendir("/proc/self/task");
     assert_non_null(tasks);
     for (const struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
-        count += entry->d_name[0] != '.';
+        char path[300], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;
+        if (file != NULL) { /* else the thread has ended meanwhile */
+            count += fgets(name, sizeof name, file) != NULL &&
+                     strncmp(name, prefix, strlen(prefix)) == 0;
+            fclose(file);
+        }
     }
     closedir(tasks);
     return count;

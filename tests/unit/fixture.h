@@ -54,8 +54,8 @@ filch_status fixture_run(filch_graph *graph);
 filch_error fixture_error(filch_runtime *runtime);
 /* Spins, yielding, until *flag is at least value; any thread. Returns false after ten seconds. */
 bool fixture_await(_Atomic int *flag, int value);
-/* Threads of this process; in a sanitized build the sanitizer's own count too. */
-int fixture_threads(void);
+/* Threads of this process whose names begin so. */
+int fixture_threads(const char *prefix);
 
 /* Does nothing. */
 int fixture_nothing(const filch_call *call);

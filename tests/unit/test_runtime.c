@@ -117,12 +117,15 @@ static void usage_is_what_the_allocator_saw(void **state)
 static void threads_are_made_by_one_drive_only(void **state)
 {
     (void)state;
-    int threads = fixture_threads();
     filch_runtime *runtime = fixture_runtime("host:4", FILCH_DRIVE_THREADS, NULL);
     uint32_t worked;
-    assert_int_equal(fixture_threads(), threads + 4);
+    for (int i = 0; i < 10000 && fixture_threads("host:") < 4; ++i) {
+        usleep(1000); /* a thread names itself when it gets to run */
+    }
+    assert_int_equal(fixture_threads("host:"), 4);
     assert_status(filch_poll(runtime, 0, &worked), FILCH_WRONG_STATE);
     assert_ok(filch_runtime_destroy(runtime));
+    int threads = fixture_threads(""); /* maybe with some that are just ending */
     runtime = fixture_runtime("host:4", FILCH_DRIVE_POLL, NULL);
     filch_codelet *counting = fixture_codelet(runtime, "count", count, 0);
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
@@ -148,7 +151,7 @@ static void threads_are_made_by_one_drive_only(void **state)
     assert_ok(filch_graph_submit(graph, NULL, NULL));
     assert_ok(filch_runtime_drain(runtime, -1)); /* the drain polls */
     assert_int_equal(ran, 300);
-    assert_int_equal(fixture_threads(), threads);
+    assert_true(fixture_threads("") <= threads);
     assert_ok(filch_runtime_destroy(runtime));
 }
 
