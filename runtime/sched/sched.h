@@ -16,6 +16,9 @@
 #include "graph/scheduler.h"
 #include "sched/worker.h"
 
+/* Work that one worker does in less time is not worth waking another for. */
+#define FL_WAKE_NS 10000.0
+
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS 16 /* 1,024 devices */
 #define FL_MOST_DEVICES (FL_IDLE_WORDS * 64)

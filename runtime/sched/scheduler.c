@@ -244,11 +244,20 @@ fl_worker *fl_sched_self(const fl_sched *sched)
     return fl_tss_get(sched->core->worker);
 }
 
+/* Predicted ns of one task; 0 when nothing is known. */
+static double predicted_ns(const fl_sched *sched, const fl_task *task)
+{
+    return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * (double)task->work : 0;
+}
+
 void fl_sched_route(fl_sched *sched, fl_task *task)
 {
-    uint32_t target = task->home != 0
-                          ? task->home - 1
-                          : (uint32_t)(fl_add_relaxed(&sched->routed, 1) % sched->count);
+    /* Short tasks go to one worker until it has enough to be worth another one's waking; long or
+     * unknown ones in turn. */
+    double ns = predicted_ns(sched, task);
+    uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
+    uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
+    uint32_t target = task->home != 0 ? task->home - 1 : (uint32_t)(ticket / run % sched->count);
     const filch_codelet *codelet = task->codelet;
     for (uint32_t i = 0; codelet != NULL && i < sched->count; ++i) {
         if ((codelet->implementations & sched->workers[target].device->implementations) != 0) {
@@ -257,7 +266,8 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
         target = (target + 1) % sched->count;
     }
     fl_inbox_push(&sched->workers[target].inbox, &task->link);
-    if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC) {
+    if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&
+        ticket % run == 0) {
         fl_sched_wake(sched, 1); /* the target is busy: an idle worker empties its inbox */
     }
 }

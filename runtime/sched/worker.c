@@ -5,8 +5,6 @@
 
 #include "sched/sched.h"
 
-/* Work that all others together could run in less time is not worth waking anybody for. */
-#define WAKE_NS 10000.0
 /* How long an idle worker sleeps between looks while jobs run. */
 #define LEAST_NAP_NS 50000u
 #define MOST_NAP_NS 10000000u
@@ -506,7 +504,7 @@ static void wake_others(fl_worker *w)
     }
     /* Tasks of unknown length are taken for long ones. */
     double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-    if (mean == 0 || mean * w->queued >= WAKE_NS) {
+    if (mean == 0 || mean * w->queued >= FL_WAKE_NS) {
         fl_sched_wake(w->sched, 1);
     }
 }
