@@ -149,17 +149,33 @@ static filch_status build_create(void *state, bench_built *built)
     return make_codelet(built);
 }
 
-/* Tasks run while more are added. */
+static filch_status add_all(const empty *e, const bench_built *built)
+{
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < e->work.n && status == FILCH_OK; k++)
+        status = add(e, built, k, NULL);
+    return status;
+}
+
+/* A closed graph: made, filled, run once. */
 static filch_status start_create(void *state, bench_built *built, filch_job **job)
 {
-    const empty *e = state;
+    filch_status status = filch_graph_create(built->runtime, NULL, &built->graph);
+    if (status == FILCH_OK)
+        status = add_all(state, built);
+    return status == FILCH_OK ? filch_graph_submit(built->graph, NULL, job) : status;
+}
+
+/* An open graph: its tasks run while more are added. */
+static filch_status start_open(void *state, bench_built *built, filch_job **job)
+{
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     desc.kind = FILCH_GRAPH_OPEN;
     filch_status status = filch_graph_create(built->runtime, &desc, &built->graph);
     if (status == FILCH_OK)
         status = filch_graph_submit(built->graph, NULL, job);
-    for (size_t k = 0; k < e->work.n && status == FILCH_OK; k++)
-        status = add(e, built, k, NULL);
+    if (status == FILCH_OK)
+        status = add_all(state, built);
     filch_status closed = *job ? filch_graph_close(built->graph) : FILCH_OK;
     return status == FILCH_OK ? closed : status;
 }
@@ -229,6 +245,16 @@ const bench_workload bench_create = {
     .setup = setup_create,
     .build = build_create,
     .start = start_create,
+    .finish = finish_create,
+    SHARED,
+};
+
+const bench_workload bench_open = {
+    .name = "open",
+    .help = "independent empty tasks that run while more are added",
+    .setup = setup_create,
+    .build = build_create,
+    .start = start_open,
     .finish = finish_create,
     SHARED,
 };
