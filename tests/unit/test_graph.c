@@ -2,6 +2,8 @@
 /* Building closed graphs: what is refused, what depends on what, and what a task is given. */
 #include "fixture.h"
 
+#include "graph/codelet.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,25 @@ static void bad_tasks_are_refused_and_change_nothing(void **state)
     assert_int_equal(usage.tasks_live, 0);
     assert_ok(filch_data_destroy(data));
     assert_ok(filch_data_destroy(foreign));
+}
+
+/* Every device of this runtime runs host functions, so the codelet is made one that has none. */
+static void a_task_that_no_device_can_run_is_refused(void **state)
+{
+    (void)state;
+    filch_codelet *codelet = fixture_codelet(runtime, "elsewhere", fixture_nothing, 0);
+    codelet->implementations = ~FL_IMPL_HOST_FN;
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = codelet;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_NO_DEVICE);
+    assert_non_null(strstr(fixture_error(runtime).text, "elsewhere"));
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    batch.codelet = codelet;
+    batch.n = 1;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_NO_DEVICE);
+    assert_ok(fixture_run(graph));
+    assert_ok(filch_graph_destroy(graph));
 }
 
 static void states_are_kept_to(void **state)
@@ -486,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_graphs_are_refused),
         cmocka_unit_test(bad_tasks_are_refused_and_change_nothing),
+        cmocka_unit_test(a_task_that_no_device_can_run_is_refused),
         cmocka_unit_test(states_are_kept_to),
         cmocka_unit_test(submissions_are_checked),
         cmocka_unit_test(inference_keeps_program_order),
