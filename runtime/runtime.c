@@ -118,11 +118,10 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     filch_drive drive = choose_drive(rt, config);
     filch_policy policy =
         config->policy != 0 ? config->policy : (filch_policy)core->settings.policy;
-    if (rt->pool.count > FL_MOST_DEVICES ||
-        (config->scores != NULL && config->score_count != rt->pool.count)) {
+    if (config->scores != NULL && config->score_count != rt->pool.count) {
         status = fl_error_fill(error, (fl_fault){.status = FILCH_INVALID_ARGUMENT, .call = CREATE},
-                               "%zu devices, but %zu scores were given (devices: at most %d)",
-                               rt->pool.count, config->score_count, FL_MOST_DEVICES);
+                               "%zu devices, but %zu scores were given", rt->pool.count,
+                               config->score_count);
         goto pool;
     }
     if (rt->pool.is_virtual && drive == FILCH_DRIVE_THREADS) {

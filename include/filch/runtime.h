@@ -38,15 +38,15 @@ FILCH_API uint32_t filch_version(void);
  * @param runtime receives the runtime, to be given to filch_runtime_destroy() or
  *                filch_runtime_abort(); untouched on failure.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size below that of filch_config, an
- *         unknown enumeration value, reserved not 0, a score count that is not the device count,
- *         more than 1,024 devices); FILCH_PARSE (device specification, with the offending character
- *         in error->line; a setting, with its name in error->label; a simulator file that is not
- *         JSON, with the line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the
- *         devices named); FILCH_IO, FILCH_DATA (a simulator file that cannot be read, or that says
- *         something else than it should); FILCH_UNSUPPORTED (a backend that the build lacks,
- *         simulated devices beside others or with threads, jemalloc where the build has none);
- *         FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread, a lock or the topology). Nothing is left
- *         behind on failure.
+ *         unknown enumeration value, reserved not 0, a score count that is not the device count);
+ *         FILCH_PARSE (device specification, with the offending character in error->line; a
+ *         setting, with its name in error->label; a simulator file that is not JSON, with the
+ *         line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the devices
+ *         named); FILCH_IO, FILCH_DATA (a simulator file that cannot be read, or that says
+ *         something else than it should); FILCH_UNSUPPORTED (a backend that the build lacks, more
+ *         than 1,024 devices, simulated devices beside others or with threads, jemalloc where the
+ *         build has none); FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread, a lock or the topology).
+ *         Nothing is left behind on failure.
  *
  * Thread safety: any thread. Blocking: some tens of milliseconds, most of them for the topology.
  * Since 0.1.

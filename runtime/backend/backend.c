@@ -23,3 +23,14 @@ const fl_backend *fl_backend_by_kind(filch_backend kind)
     }
     return NULL;
 }
+
+filch_status fl_backend_check_limit(const fl_discovery *how, size_t count, size_t wanted,
+                                    fl_fault where)
+{
+    if (wanted <= FL_DEVICE_LIMIT - count)
+        return FILCH_OK;
+    where.status = FILCH_UNSUPPORTED;
+    return fl_error_fill(how->error, where,
+                         "%zu devices are more than the %d that a runtime may have", count + wanted,
+                         FL_DEVICE_LIMIT);
+}

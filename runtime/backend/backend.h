@@ -8,12 +8,13 @@
 #define FL_BACKEND_BACKEND_H
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "filch/device.h"
 
-/* Devices of one runtime at most; FILCH_UNSUPPORTED beyond. */
-#define FL_DEVICE_LIMIT 4096
+/* Devices of one runtime at most; a multiple of 64. */
+#define FL_DEVICE_LIMIT 1024
 
 typedef struct fl_backend fl_backend;
 typedef struct fl_device fl_device;
@@ -92,5 +93,9 @@ struct fl_backend {
 /* The table of backends built in, NULL-terminated. */
 const fl_backend *const *fl_backends(void);
 const fl_backend *fl_backend_by_kind(filch_backend kind);
+/* For enumerate, before it allocates: FILCH_UNSUPPORTED, at line or label as `where` has it, when
+ * `wanted` more devices than the `count` there are would be over FL_DEVICE_LIMIT. */
+filch_status fl_backend_check_limit(const fl_discovery *how, size_t count, size_t wanted,
+                                    fl_fault where);
 
 #endif

@@ -101,7 +101,7 @@ static filch_status spec_enumerate(fl_pool *pool, const char *spec, const fl_dis
     return status;
 }
 
-/* Names must be unique; a hash table, because there may be thousands. */
+/* Names must be unique; a hash table, because there may be a thousand. */
 static filch_status names_check(const fl_pool *pool, const fl_discovery *how)
 {
     filch_status status = FILCH_OK;

@@ -20,8 +20,7 @@
 #define FL_WAKE_NS 10000.0
 
 #define FL_ACTIVE_SLOTS 256
-#define FL_IDLE_WORDS 16 /* 1,024 devices */
-#define FL_MOST_DEVICES (FL_IDLE_WORDS * 64)
+#define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
 
 struct fl_sched {
     fl_scheduler scheduler; /* what the graph layer sees; first member */

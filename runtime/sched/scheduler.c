@@ -71,7 +71,7 @@ static void fill_spans(fl_sched *sched, filch_job *job)
         return;
     }
     uint32_t grains = fl_batch_grains(job->batch);
-    fl_part parts[FL_MOST_DEVICES];
+    fl_part parts[FL_DEVICE_LIMIT];
     uint32_t count = 0;
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, sched->scores,
                      sched->count, parts, &count) != FILCH_OK) {

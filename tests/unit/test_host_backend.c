@@ -198,15 +198,21 @@ static void test_teams_stay_on_one_node(void **state)
 
 static void test_thousands_of_processors(void **state)
 {
+    fl_memory memory = fl_memory_system();
+    filch_error error = FILCH_ERROR_INIT;
+    fl_discovery how = {&memory, NULL, &error};
     fl_pool pool;
 
     (void)state;
     machine_invent("numa:8 core:256 pu:1");
-    pool_make(&pool, "host");
-    assert_int_equal(pool.count, 2048);
-    assert_true(has_cpu(&pool.devices[1023], 1023));
+    assert_int_equal(fl_pool_open(&pool, "host", &how), FILCH_UNSUPPORTED);
+    assert_string_equal(error.text, "2048 devices are more than the 1024 that a runtime may have");
+    pool_make(&pool, "host:8x256");
+    assert_int_equal(pool.count, 8);
+    assert_true(has_cpu(&pool.devices[3], 1023));
+    assert_int_equal(cpu_count(&pool.devices[3]), 256);
     /* Beyond what the record can show. */
-    assert_int_equal(cpu_count(&pool.devices[1024]), 0);
+    assert_int_equal(cpu_count(&pool.devices[4]), 0);
     pool_end(&pool);
 }
 

@@ -195,9 +195,9 @@ static void test_refusals(void **state)
     refused("sim:f,sim:f", FILCH_DUPLICATE_DEVICE, 7, "already at character 1");
     refused("host:0", FILCH_PARSE, 6, "must not be zero");
     refused("nvidia", FILCH_PARSE, 1, "unknown word");
-    refused("host:4097", FILCH_UNSUPPORTED, 1, "more than the 4096");
-    refused("host:4000,host:97x2", FILCH_UNSUPPORTED, 11, "more than the 4096");
-    refused("host:4294967295x4294967295", FILCH_UNSUPPORTED, 1, "more than the 4096");
+    refused("host:1025", FILCH_UNSUPPORTED, 1, "1025 devices are more than the 1024");
+    refused("host:1000,host:25x2", FILCH_UNSUPPORTED, 11, "1025 devices are more than the 1024");
+    refused("host:4294967295x4294967295", FILCH_UNSUPPORTED, 1, "more than the 1024");
     refused("sim:/nonexistent/file", FILCH_IO, 0, "open of /nonexistent/file");
 
     path = file_make("{\"devices\":[{\"name\":\"a\",\"speed\":1},{\"name\":\"a\",\"speed\":1}]}");

@@ -337,9 +337,9 @@ static void test_wrong_numbers(void **state)
         {"window", "null", "a whole number from 1 to 64"},
         {"score", "-1", "a number from 0 to 1e+300"},
         {"score", "2e300", "a number from 0 to 1e+300"},
-        {"count", "0", "a whole number from 1 to 4096"},
-        {"count", "4097", "a whole number from 1 to 4096"},
-        {"count", "2.5", "a whole number from 1 to 4096"},
+        {"count", "0", "a whole number from 1 to 1024"},
+        {"count", "1025", "a whole number from 1 to 1024"},
+        {"count", "2.5", "a whole number from 1 to 1024"},
     };
 
     (void)state;
@@ -365,12 +365,12 @@ static void test_limits(void **state)
 
     (void)state;
     assert_non_null(text);
-    refused("{\"devices\": [{\"speed\": 1, \"count\": 4000},\n{\"speed\": 1, \"count\": 97}]}",
-            FILCH_UNSUPPORTED, 0, "4097 simulated devices are more than the 4096");
-    devices_make(&devices, "{\"devices\": [{\"speed\": 1e18, \"count\": 4096, \"score\": 0,"
+    refused("{\"devices\": [{\"speed\": 1, \"count\": 1000},\n{\"speed\": 1, \"count\": 25}]}",
+            FILCH_UNSUPPORTED, 0, "1025 devices are more than the 1024");
+    devices_make(&devices, "{\"devices\": [{\"speed\": 1e18, \"count\": 1024, \"score\": 0,"
                            "\"overhead_us\": 1e9, \"memory\": 1125899906842624,"
                            "\"window\": 64}]}");
-    assert_int_equal(devices.count, 4096);
+    assert_int_equal(devices.count, 1024);
     devices_end(&devices);
 
     /* As long as allowed, then a byte more. */
@@ -390,7 +390,7 @@ static void test_limits(void **state)
     for (int i = 0; i < FL_DEVICE_LIMIT; i++)
         length += (size_t)sprintf(text + length, "{\"speed\":1},\n");
     strcpy(text + length, "{\"speed\":1}]}");
-    refused(text, FILCH_DATA, FL_DEVICE_LIMIT + 1, "more than 4096 devices");
+    refused(text, FILCH_DATA, FL_DEVICE_LIMIT + 1, "more than 1024 devices");
     memset(text, '[', size);
     text[size] = '\0';
     refused(text, FILCH_PARSE, 1, "depth");

@@ -362,12 +362,9 @@ static filch_status host_enumerate(const fl_discovery *how, const fl_device_spec
     filch_status status = machine_read(&machine, how);
     size_t wanted = spec->has_number ? spec->number : machine.count;
 
-    if (status == FILCH_OK && wanted > FL_DEVICE_LIMIT - before) {
-        status =
-            fl_error_fill(how->error, (fl_fault){.status = FILCH_UNSUPPORTED, .line = spec->column},
-                          "%zu host devices are more than the %d that a runtime may have", wanted,
-                          FL_DEVICE_LIMIT);
-    } else if (status == FILCH_OK) {
+    if (status == FILCH_OK)
+        status = fl_backend_check_limit(how, before, wanted, (fl_fault){.line = spec->column});
+    if (status == FILCH_OK) {
         uint32_t ordinal = earlier_note(&machine, *devices, before);
 
         for (size_t i = 0; i < wanted && status == FILCH_OK; i++)

@@ -179,12 +179,8 @@ static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec 
         return status;
     for (size_t m = 0; m < description.count; m++)
         wanted += description.models[m].count;
-    if (wanted > FL_DEVICE_LIMIT - before)
-        status =
-            fl_error_fill(how->error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = spec->file},
-                          "%s: %zu simulated devices are more than the %d that a runtime may have",
-                          spec->file, wanted, FL_DEVICE_LIMIT);
-    else
+    status = fl_backend_check_limit(how, before, wanted, (fl_fault){.label = spec->file});
+    if (status == FILCH_OK)
         status = models_add(how, &description, devices, count, capacity);
     if (status != FILCH_OK) {
         while (*count > before)

@@ -8,7 +8,7 @@
  *
  * speed        units of work a second, 1e-6 to 1e18; the only key that must be there
  * name         1 to 48 bytes without control characters; default sim:N
- * count        devices like this one, 1 to 4096; default 1
+ * count        devices like this one, 1 to 1024; default 1
  * overhead_us  added to every tile, 0 to 1e9; default 0
  * memory       bytes, 1 to 2^50; default 2^34
  * window       tiles in flight that keep it busy, 1 to 64; default 2
