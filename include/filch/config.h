@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/** Severity of a message, most severe first. */
+/** Severity of a message, most severe first. Version 0.1 has warnings only. */
 typedef enum filch_log_level {
     FILCH_LOG_DEFAULT = 0, /**< What FILCH_LOG says, else warnings. */
     FILCH_LOG_ERROR = 1,   /**< A call failed in a way that its status cannot tell. */
@@ -74,7 +74,7 @@ typedef enum filch_drive {
     FILCH_DRIVE_DEFAULT = 0, /**< FILCH_DRIVE, else threads (a virtual clock for sim: devices). */
     FILCH_DRIVE_THREADS = 1, /**< One pinned thread a device. Not for simulated devices. */
     FILCH_DRIVE_POLL = 2     /**< No thread: the host's own threads, inside filch_poll and inside
-                                  waits. */
+                                  waits. Simulated devices keep their virtual clock. */
 } filch_drive;
 
 /** How a runtime is made; see ::FILCH_CONFIG_INIT. */

@@ -29,8 +29,8 @@ typedef struct filch_data_desc {
     uint64_t rows;      /**< Rows, or elements of a 1-D range. */
     uint64_t cols;      /**< Columns; 0 means 1. */
     uint64_t ld;        /**< Elements from one column to the next; 0 means rows. */
-    uint64_t tile_rows; /**< Rows a tile; 0 means rows. */
-    uint64_t tile_cols; /**< Columns a tile; 0 means cols. */
+    uint64_t tile_rows; /**< Rows a tile, at most rows; 0 means rows. */
+    uint64_t tile_cols; /**< Columns a tile, at most cols; 0 means cols. */
     const char *label;  /**< Appears in errors; copied, cut at 63 bytes; may be null. */
 } filch_data_desc;
 

@@ -188,7 +188,8 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
 
 /**
  * Says that no more tasks will be added to an open graph; its job completes when all have run,
- * which may be at once, on the calling thread. A cancelled open graph must be closed too.
+ * which may be at once, on the calling thread. A task of the graph may close it. A cancelled open
+ * graph must be closed too.
  *
  * @param graph an open graph that was submitted.
  * @return FILCH_OK; FILCH_WRONG_STATE (a closed graph, not submitted, or closed already);

@@ -31,22 +31,23 @@ FILCH_API uint32_t filch_version(void);
  * Makes a runtime: finds the devices, starts their workers.
  *
  * Reads the settings of the environment (config.h) once; the host must not change its environment
- * meanwhile. A FILCH_ variable that filch does not know is logged as a warning.
+ * meanwhile. A FILCH_ variable that filch does not know is logged as a warning, which without
+ * filch_config.log is seen only where FILCH_LOG asks for it.
  *
  * @param config  how, or null for all defaults; copied.
  * @param error   receives the details of a failure, or null; its size must be set.
  * @param runtime receives the runtime, to be given to filch_runtime_destroy() or
  *                filch_runtime_abort(); untouched on failure.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, a size below that of filch_config, an
- *         unknown enumeration value, reserved not 0, a score count that is not the device count);
- *         FILCH_PARSE (device specification, with the offending character in error->line; a
- *         setting, with its name in error->label; a simulator file that is not JSON, with the
- *         line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the devices
- *         named); FILCH_IO, FILCH_DATA (a simulator file that cannot be read, or that says
- *         something else than it should); FILCH_UNSUPPORTED (a backend that the build lacks, more
- *         than 1,024 devices, simulated devices beside others or with threads, jemalloc where the
- *         build has none); FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread, a lock or the topology).
- *         Nothing is left behind on failure.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, an @p error whose size is 0, a size
+ *         below that of filch_config, an unknown enumeration value, reserved not 0, a score count
+ *         that is not the device count); FILCH_PARSE (device specification, with the offending
+ *         character in error->line; a setting, with its name in error->label; a simulator file that
+ *         is not JSON, with the line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE,
+ *         FILCH_NO_DEVICE (the devices named); FILCH_IO, FILCH_DATA (a simulator file that cannot
+ *         be read, or that says something else than it should); FILCH_UNSUPPORTED (a backend that
+ *         the build lacks, more than 1,024 devices, simulated devices beside others or with
+ *         threads, jemalloc where the build has none); FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread,
+ *         a lock or the topology). Nothing is left behind on failure.
  *
  * Thread safety: any thread. Blocking: some tens of milliseconds, most of them for the topology.
  * Since 0.1.
@@ -115,8 +116,9 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
 FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, uint32_t *worked);
 
 /**
- * Copies the newest failure that a call of this thread on this runtime recorded. A success does not
- * erase it. Kept for the 64 threads that failed last.
+ * Copies the newest failure that a call of this thread on this runtime recorded. Neither a success
+ * nor a failure without details (status.h) erases it: ask after a call that failed, and compare
+ * error->status. Kept for the 64 threads that failed last.
  *
  * @param runtime the runtime.
  * @param error   receives the record; its size must be set (::FILCH_ERROR_INIT).

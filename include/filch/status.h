@@ -15,8 +15,10 @@
  *   recognised in builds of filch without NDEBUG only; in a release build using one is undefined.
  * - FILCH_FORKED: the process is a child of the one that made the runtime. The child may only
  *   forget its handles. Noticing costs one load a call.
- * - These two record no details, as there may be no runtime to keep them. Every other failure of a
- *   call on a runtime is kept for filch_runtime_error().
+ * - These two record no details where they concern the call's first argument, as there may be no
+ *   runtime to keep them. Nor do answers that are no mistake of the caller's: FILCH_NOT_READY,
+ *   FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result (filch_job_error() has its details).
+ *   Every other failure of a call on a runtime is kept for filch_runtime_error().
  * - "Any thread" means: also from tasks and completion callbacks, and concurrently with every other
  *   call, as long as no handle is destroyed or released meanwhile by another thread.
  */
@@ -91,7 +93,8 @@ typedef struct filch_error {
     filch_status status;  /**< The status that the failing call or job returned. */
     int32_t native_code;  /**< The driver's, the system's or the task's own code; 0 if none. */
     int64_t line;         /**< Line or character position in the input, from 1; 0 if none. */
-    char native_name[48]; /**< Name of native_code, e.g. "ENOMEM". */
+    char native_name[48]; /**< Name of a driver's native_code; version 0.1 has no driver that names
+                               its codes. */
     char call[48];        /**< The call that failed, e.g. "filch_graph_add" or a driver call. */
     char device[48];      /**< Name of the device concerned. */
     char label[64];       /**< Label of the task, codelet, handle or caller concerned. */
