@@ -64,7 +64,7 @@ const char *bench_options_usage(void)
            "                      tbb, starpu where installed; static: filch's static policy\n"
            "  --precision WORD    double (default) or single\n"
            "  --repeat R          measured repeats (default 7)\n"
-           "  --seed S            seed of generated input and of victim choice\n"
+           "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
            "  --json FILE         write the result document (- is standard output)\n"

@@ -316,8 +316,7 @@ static filch_status open_run(run *r, filch_error *error)
     r->config = (bench_session_config){.devices = o->devices,
                                        .scores = o->scores,
                                        .score_count = o->score_count,
-                                       .policy = o->policy,
-                                       .seed = o->seed};
+                                       .policy = o->policy};
     status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
     if (status != FILCH_OK)
         return status;

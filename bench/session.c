@@ -79,7 +79,6 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.scores = config->scores;
     c.score_count = config->score_count;
     c.policy = config->policy;
-    c.seed = config->seed;
     c.log = print_message;
     c.log_user = stderr;
     *s = (bench_session){.workload = workload, .state = state};

@@ -22,7 +22,6 @@ typedef struct bench_session_config {
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
     filch_policy policy;
-    uint64_t seed;
 } bench_session_config;
 
 /* Makes the runtime and the problem in it. On failure nothing is left behind. */

@@ -185,9 +185,6 @@ filch_status filch_runtime_create(const filch_config *config, filch_error *error
         memory.user = &rt->allocator;
     }
     rt->core.settings = settings;
-    if (config->seed != 0) {
-        rt->core.settings.seed = (int64_t)config->seed;
-    }
     rt->core.log = fl_settings_log(&settings, &log);
     status = fl_core_init(&rt->core, &memory, error);
     if (status == FILCH_OK) {

@@ -94,7 +94,6 @@ typedef struct filch_config {
     filch_log_level log_level;           /**< Less severe messages are dropped. */
     filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
     const filch_allocator *allocator;    /**< The caller's allocator, or null; copied. */
-    uint64_t seed;     /**< Seed of the workers' random numbers; 0: FILCH_SEED, else 1. */
     uint32_t trace;    /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
     uint32_t reserved; /**< Must be 0. */
 } filch_config;
@@ -103,7 +102,7 @@ typedef struct filch_config {
 #define FILCH_CONFIG_INIT                                                                     \
     {                                                                                         \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL, \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, 0                   \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0                      \
     }
 
 /** One row of the settings table; all texts are constant. */

@@ -23,8 +23,6 @@
       "default jemalloc system", "Allocator of filch's own structures; default: jemalloc.")    \
     X(log, "FILCH_LOG", CHOICE, "none", FILCH_LOG_DEFAULT, 0, "none error warning info debug", \
       "Least severe messages to write, to standard error unless the program receives them.")   \
-    X(seed, "FILCH_SEED", INTEGER, "1", 1, INT64_MAX, "",                                      \
-      "Seed of victim choice and of simulation.")                                              \
     X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")       \
     X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
       "Newest trace events that are kept for each worker.")                                    \

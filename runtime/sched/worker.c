@@ -18,7 +18,6 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->wake_at = w->ready_at = FL_TIME_NEVER;
     fl_inbox_init(&w->inbox);
     fl_mailbox_init(&w->mailbox);
-    fl_random_init(&w->random, (uint64_t)sched->core->settings.seed, index);
     const fl_memory *memory = &sched->core->memory;
     w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
     if (w->views == NULL) {

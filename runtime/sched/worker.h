@@ -5,7 +5,6 @@
 #define FL_SCHED_WORKER_H
 
 #include "backend/backend.h"
-#include "base/random.h"
 #include "graph/job.h"
 #include "observe/trace.h"
 #include "sched/deque.h"
@@ -101,7 +100,6 @@ typedef struct fl_worker {
     filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
     size_t scratch_bytes;
-    fl_random random;
     _Atomic(fl_trace_ring *) trace; /* null: not recording */
 } fl_worker;
 

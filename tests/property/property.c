@@ -137,7 +137,6 @@ static void world_open(property_world *world, fl_random *random)
     world->is_sim = property_chance(random, 40);
     world->is_static = property_chance(random, 25);
     config.policy = world->is_static ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
-    config.seed = 1 + fl_random_below(random, 1000);
     config.trace = property_chance(random, 10);
     bool polls = !world->is_sim && property_chance(random, 35);
     if (world->is_sim) {

@@ -24,8 +24,7 @@ static void describe(FILE *file, const sim_kind *kinds, size_t count)
     fprintf(file, "\n]}\n");
 }
 
-void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy,
-              uint64_t seed)
+void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy)
 {
     const char *folder = getenv("TMPDIR");
     *world = (sim_world){0};
@@ -42,7 +41,6 @@ void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_polic
     filch_config config = FILCH_CONFIG_INIT;
     config.devices = devices;
     config.policy = policy;
-    config.seed = seed;
     filch_error error = FILCH_ERROR_INIT;
     filch_status status = filch_runtime_create(&config, &error, &world->runtime);
     unlink(world->path);

@@ -42,8 +42,7 @@ typedef struct sim_outcome {
 /* Fails the test when a filch call does not return FILCH_OK. */
 #define sim_ok(call) assert_int_equal((call), FILCH_OK)
 
-void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy,
-              uint64_t seed);
+void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy);
 void sim_close(sim_world *world);
 /* A codelet whose tiles only take time: `work` what they declare, `cost` what they take. */
 filch_codelet *sim_codelet(const sim_world *world, filch_host_fn host, filch_work_fn work,

@@ -90,7 +90,7 @@ static void check_theft(bool has_root)
     enum { TASKS = 1000 };
     static const sim_kind kinds[] = {{1e9, 1, OVERHEAD_US, 1, 0}, {1e8, 1, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = has_root ? add(graph, codelet, 0, TASKS, 2, 0) : 0;
@@ -138,7 +138,7 @@ static void test_static_policy(void **state)
     enum { TASKS = 60 };
     static const sim_kind kind = {1e9, 1, OVERHEAD_US, 3, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STATIC, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STATIC);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task before = 0;
@@ -168,7 +168,7 @@ static void test_hold_off(void **state)
     enum { TASKS = 50 };
     static const sim_kind kinds[] = {{1e9, 0, OVERHEAD_US, 1, 0}, {1e7, 0, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     for (uint32_t i = 0; i < TASKS; ++i) {
@@ -192,7 +192,7 @@ static void test_priorities(void **state)
     enum { TASKS = 33 };
     static const sim_kind kind = {1e9, 0, OVERHEAD_US, 1, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_CALLER);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = add(graph, codelet, MS, TASKS, 0, 0);
@@ -217,7 +217,7 @@ static void test_critical_path(void **state)
     enum { CHAIN = 20, SHORT = 20 };
     static const sim_kind kind = {1e9, 0, 0, 2, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = add(graph, codelet, MS, CHAIN + SHORT, 0, 0), before = root;
@@ -243,7 +243,7 @@ static void test_timeouts(void **state)
     (void)state;
     static const sim_kind kind = {1e9, 0, 0, 1, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     add(graph, make_codelet(&world), 1000 * MS, 0, 0, 0);
     filch_job *job = NULL;
@@ -276,7 +276,7 @@ static void test_open_graph_timeout(void **state)
     (void)state;
     static const sim_kind kind = {1e9, 0, 0, 2, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     filch_graph *graph = NULL;
     filch_job *job = NULL;
@@ -306,7 +306,7 @@ static void test_open_graph_overtakes(void **state)
     static const sim_kind kind = {1e9, 0, 0, 2, 0};
     static double cells[2];
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL, 1);
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     filch_access accesses[2] = {{.mode = FILCH_READWRITE}, {.mode = FILCH_READWRITE}};
     for (int i = 0; i < 2; ++i) {
@@ -353,15 +353,15 @@ static void test_open_graph_overtakes(void **state)
     sim_close(&world);
 }
 
-/* The same graph and seed: the same schedule, to the last task. */
-static void record_wavefront(uint64_t seed, uint32_t *order, uint32_t *where, double *seconds)
+/* The same graph: the same schedule, to the last task. */
+static void record_wavefront(uint32_t *order, uint32_t *where, double *seconds)
 {
     enum { SIDE = 24 };
     static const sim_kind kinds[] = {{1e9, 1e9, OVERHEAD_US, 3, 0},
                                      {3e9, 1e9, OVERHEAD_US, 2, 0},
                                      {2e8, 3e9, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 3, FILCH_POLICY_STEAL, seed);
+    sim_open(&world, kinds, 3, FILCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     static filch_task names[SIDE][SIDE];
@@ -389,15 +389,13 @@ static void test_determinism(void **state)
 {
     (void)state;
     static uint32_t order[2][MOST_TASKS], where[2][MOST_TASKS];
-    for (uint64_t seed = 1; seed <= 5; ++seed) {
-        double seconds[2];
-        for (int i = 0; i < 2; ++i) {
-            record_wavefront(seed, order[i], where[i], &seconds[i]);
-        }
-        assert_memory_equal(order[0], order[1], sizeof order[0]);
-        assert_memory_equal(where[0], where[1], sizeof where[0]);
-        assert_memory_equal(&seconds[0], &seconds[1], sizeof seconds[0]);
+    double seconds[2];
+    for (int i = 0; i < 2; ++i) {
+        record_wavefront(order[i], where[i], &seconds[i]);
     }
+    assert_memory_equal(order[0], order[1], sizeof order[0]);
+    assert_memory_equal(where[0], where[1], sizeof where[0]);
+    assert_memory_equal(&seconds[0], &seconds[1], sizeof seconds[0]);
 }
 
 int main(void)

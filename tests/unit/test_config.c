@@ -15,8 +15,8 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES", "FILCH_POLICY", "FILCH_DRIVE",        "FILCH_ALLOCATOR", "FILCH_LOG",
-    "FILCH_SEED",    "FILCH_TRACE",  "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
+    "FILCH_DEVICES", "FILCH_POLICY", "FILCH_DRIVE",        "FILCH_ALLOCATOR",
+    "FILCH_LOG",     "FILCH_TRACE",  "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -56,7 +56,6 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->drive, FILCH_DRIVE_DEFAULT);
     assert_int_equal(settings->allocator, FILCH_ALLOCATOR_DEFAULT);
     assert_int_equal(settings->log, FILCH_LOG_DEFAULT);
-    assert_int_equal(settings->seed, 1);
     assert_int_equal(settings->trace, 0);
     assert_int_equal(settings->trace_events, 65536);
     assert_true(settings->spin_us == 20.0);
@@ -85,7 +84,7 @@ static void rows_describe_every_setting(void **state)
     assert_string_equal(row.type, "text");
     assert_int_equal(filch_setting_at(5, &row), FILCH_OK);
     assert_string_equal(row.type, "integer");
-    assert_int_equal(filch_setting_at(8, &row), FILCH_OK);
+    assert_int_equal(filch_setting_at(7, &row), FILCH_OK);
     assert_string_equal(row.type, "number");
 }
 
@@ -122,9 +121,8 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_DRIVE", "poll", 1);
     (void)setenv("FILCH_ALLOCATOR", "system", 1);
     (void)setenv("FILCH_LOG", "debug", 1);
-    (void)setenv("FILCH_SEED", "9223372036854775807", 1);
     (void)setenv("FILCH_TRACE", "1", 1);
-    (void)setenv("FILCH_TRACE_EVENTS", "1024", 1);
+    (void)setenv("FILCH_TRACE_EVENTS", "268435456", 1);
     (void)setenv("FILCH_SPIN_US", "2.5", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.devices, "host:2,cuda:1");
@@ -132,9 +130,8 @@ static void the_environment_sets_every_field(void **state)
     assert_int_equal(settings.drive, FILCH_DRIVE_POLL);
     assert_int_equal(settings.allocator, FILCH_ALLOCATOR_SYSTEM);
     assert_int_equal(settings.log, FILCH_LOG_DEBUG);
-    assert_true(settings.seed == INT64_MAX);
     assert_int_equal(settings.trace, 1);
-    assert_int_equal(settings.trace_events, 1024);
+    assert_int_equal(settings.trace_events, 268435456);
     assert_true(settings.spin_us == 2.5);
 }
 
@@ -198,18 +195,18 @@ static void malformed_values_are_refused(void **state)
         {"FILCH_POLICY", "steal static"},
         {"FILCH_POLICY", " "},
         {"FILCH_POLICY", "1"},
-        {"FILCH_SEED", "0"},
-        {"FILCH_SEED", "-1"},
-        {"FILCH_SEED", "1 "},
-        {"FILCH_SEED", " 1"},
-        {"FILCH_SEED", "+1"},
-        {"FILCH_SEED", "0x10"},
-        {"FILCH_SEED", "-"},
-        {"FILCH_SEED", "1e3"},
-        {"FILCH_SEED", "1.0"},
-        {"FILCH_SEED", "9223372036854775808"},
-        {"FILCH_SEED", "99999999999999999999999"},
-        {"FILCH_SEED", "-9223372036854775809"},
+        {"FILCH_TRACE_EVENTS", "0"},
+        {"FILCH_TRACE_EVENTS", "-1"},
+        {"FILCH_TRACE_EVENTS", "64 "},
+        {"FILCH_TRACE_EVENTS", " 64"},
+        {"FILCH_TRACE_EVENTS", "+64"},
+        {"FILCH_TRACE_EVENTS", "0x10"},
+        {"FILCH_TRACE_EVENTS", "-"},
+        {"FILCH_TRACE_EVENTS", "1e3"},
+        {"FILCH_TRACE_EVENTS", "64.0"},
+        {"FILCH_TRACE_EVENTS", "9223372036854775808"},
+        {"FILCH_TRACE_EVENTS", "99999999999999999999999"},
+        {"FILCH_TRACE_EVENTS", "-9223372036854775809"},
         {"FILCH_TRACE", "2"},
         {"FILCH_TRACE", "yes"},
         {"FILCH_TRACE_EVENTS", "63"},
@@ -300,15 +297,15 @@ static void texts_of_any_length_are_kept_or_refused(void **state)
 
         memset(text, 'h', length);
         text[length] = '\0';
-        settings.seed = 77;
+        settings.trace_events = 77;
         assert_int_equal(fl_setting_parse(&settings, "FILCH_DEVICES", text, &error), expected);
         if (expected == FILCH_OK)
             assert_string_equal(settings.devices, text);
-        assert_int_equal(settings.seed, 77);
+        assert_int_equal(settings.trace_events, 77);
     }
     /* The value is quoted in part, so that what is allowed still fits. */
     assert_non_null(strstr(error.text, "hhh...\"; allowed are at most 255 characters"));
-    (void)fl_setting_parse(&settings, "FILCH_SEED", "1\n\x1b[2J", &error);
+    (void)fl_setting_parse(&settings, "FILCH_TRACE", "1\n\x1b[2J", &error);
     assert_non_null(strstr(error.text, "\"1??[2J\""));
 }
 
@@ -320,9 +317,9 @@ static void unknown_names_are_not_parsed(void **state)
 
     (void)state;
     fl_settings_defaults(&settings);
-    assert_int_equal(fl_setting_parse(&settings, "FILCH_SEDE", "1", &error), FILCH_NOT_FOUND);
-    assert_string_equal(error.text, "there is no setting \"FILCH_SEDE\"; "
-                                    "the nearest is FILCH_SEED");
+    assert_int_equal(fl_setting_parse(&settings, "FILCH_TRAEC", "1", &error), FILCH_NOT_FOUND);
+    assert_string_equal(error.text, "there is no setting \"FILCH_TRAEC\"; "
+                                    "the nearest is FILCH_TRACE");
     assert_int_equal(fl_setting_parse(&settings, "", "1", NULL), FILCH_NOT_FOUND);
     assert_int_equal(fl_setting_parse(&settings, "FILCH_TRACE_", "1", NULL), FILCH_NOT_FOUND);
     memset(name, 'F', sizeof name - 1);
