@@ -271,7 +271,7 @@ filch_status filch_runtime_destroy(filch_runtime *rt)
     }
     if (!is_idle(rt)) {
         return fl_core_fail(&rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL,
-                            "%llu jobs still run",
+                            "jobs still running: %llu",
                             (unsigned long long)fl_load_relaxed(&rt->jobs.running));
     }
     tear_down(rt);
@@ -421,10 +421,12 @@ filch_status filch_device_at(filch_runtime *rt, uint32_t index, filch_device_inf
         return status;
     }
     if (index >= rt->pool.count || info->size < sizeof *info) {
-        return fl_core_fail(&rt->core,
-                            index >= rt->pool.count ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
-                            "filch_device_at", NULL, "index %u of %zu devices, size %zu", index,
-                            rt->pool.count, info->size);
+        return fl_core_fail(
+            &rt->core, index >= rt->pool.count ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
+            "filch_device_at", NULL,
+            index >= rt->pool.count ? "index %u is not below the device count, %zu (size %zu)"
+                                    : "index %u of %zu: the result's size, %zu, is not set",
+            index, rt->pool.count, info->size);
     }
     return fl_pool_info(&rt->pool, index, info);
 }

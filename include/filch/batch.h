@@ -55,7 +55,7 @@ typedef struct filch_batch_access {
 typedef struct filch_batch_desc {
     size_t size;                        /**< sizeof(filch_batch_desc). */
     filch_codelet *codelet;             /**< The body; its call's lo and hi are the chunk. */
-    const void *args;                   /**< codelet's arg_size bytes; copied. */
+    const void *args;                   /**< codelet's arg_size bytes; copied. Null when 0. */
     uint64_t n;                         /**< Items; 0 completes at once. Below 2^63. */
     uint64_t grain;                     /**< Cuts fall on multiples of it; 0 means 1. Raised so
                                              that cuts fall between written tiles too, and so that

@@ -285,7 +285,8 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
 {
     if (desc == NULL || desc->size < sizeof *desc) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, NULL, "%s",
-                            desc == NULL ? "the descriptor is null" : "its size is not set");
+                            desc == NULL ? "the descriptor is null"
+                                         : "the descriptor's size is not set");
     }
     const filch_codelet *codelet = desc->codelet;
     if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
@@ -300,7 +301,9 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
         return fl_core_fail(core, FILCH_NO_DEVICE, SUBMIT, codelet->name,
                             "no device of this runtime can run the codelet");
     }
-    const char *wrong = codelet->arg_size != 0 && desc->args == NULL        ? "no arguments"
+    const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
+                        : codelet->arg_size == 0 && desc->args != NULL
+                            ? "the codelet's arg_size is 0, but there are arguments"
                         : desc->access_count > 255                          ? "over 255 accesses"
                         : desc->access_count != 0 && desc->accesses == NULL ? "null accesses"
                         : desc->reserved != 0                               ? "reserved is not 0"

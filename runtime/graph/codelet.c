@@ -15,9 +15,9 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
         return status;
     }
     fl_core *core = fl_core_of(runtime);
-    const char *wrong = desc == NULL                                  ? "the descriptor is null"
-                        : desc->size < sizeof *desc                   ? "its size is not set"
-                        : codelet == NULL                             ? "no place for the handle"
+    const char *wrong = desc == NULL                ? "the descriptor is null"
+                        : desc->size < sizeof *desc ? "the descriptor's size is not set"
+                        : codelet == NULL           ? "no place for the handle"
                         : desc->name == NULL || desc->name[0] == '\0' ? "it has no name"
                         : desc->host == NULL                          ? "it has no implementation"
                         : desc->arg_size > UINT16_MAX                 ? "arg_size is over 65,535"

@@ -21,7 +21,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
         d = *desc;
     }
     const char *wrong = graph == NULL                           ? "no place for the handle"
-                        : desc != NULL && desc->size < sizeof d ? "its size is not set"
+                        : desc != NULL && desc->size < sizeof d ? "the descriptor's size is not set"
                         : (unsigned)d.kind > FILCH_GRAPH_OPEN   ? "unknown kind"
                         : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
                         : d.priority_min > d.priority_max ? "priority_min is over priority_max"
@@ -56,7 +56,7 @@ static void reclaim(filch_graph *graph)
 {
     for (fl_link *link = fl_inbox_drain(&graph->retired); link != NULL;) {
         fl_link *next = link->next;
-        fl_task *task = (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
+        fl_task *task = fl_task_of_link(link);
         if (task->codelet != NULL) {
             fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
         }
@@ -99,8 +99,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
         task = graph->spare;
         if (task != NULL) {
             fl_link *next = task->link.next;
-            graph->spare =
-                next == NULL ? NULL : (fl_task *)(void *)((char *)next - offsetof(fl_task, link));
+            graph->spare = next != NULL ? fl_task_of_link(next) : NULL;
         }
     }
     if (task == NULL) {
@@ -160,9 +159,13 @@ static filch_status check_access(filch_graph *graph, const filch_task_desc *desc
                     : fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
                                    "access %u: scratch needs bytes (below 2^38) and no handle", i);
     }
-    if (mode < FILCH_READ || mode > FILCH_READWRITE || access->bytes != 0) {
+    if (mode < FILCH_READ || mode > FILCH_READWRITE || access->bytes != 0 ||
+        access->reserved != 0) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                            "access %u: mode %d is unknown, or has bytes without being scratch", i,
+                            "access %u: %s (mode %d)", i,
+                            access->reserved != 0 ? "reserved is not 0"
+                            : access->bytes != 0  ? "only scratch has bytes"
+                                                  : "unknown mode",
                             (int)mode);
     }
     if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
@@ -209,7 +212,9 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
                             "no device of this runtime can run codelet '%s'", codelet->name);
     }
     const char *wrong =
-        codelet->arg_size != 0 && desc->args == NULL        ? "arguments are missing"
+        codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
+        : codelet->arg_size == 0 && desc->args != NULL
+            ? "the codelet's arg_size is 0, but there are arguments"
         : desc->access_count > MOST_ACCESSES                ? "more than 255 accesses"
         : desc->access_count != 0 && desc->accesses == NULL ? "the accesses are null"
         : desc->affinity > core->scheduler->device_count    ? "affinity names no device"
@@ -420,7 +425,8 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
     fl_core *core = graph->object.core;
     if (FL_UNLIKELY(desc == NULL || desc->size < sizeof *desc)) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", NULL, "%s",
-                            desc == NULL ? "the descriptor is null" : "its size is not set");
+                            desc == NULL ? "the descriptor is null"
+                                         : "the descriptor's size is not set");
     }
     status = check_desc(graph, desc);
     if (FL_UNLIKELY(status != FILCH_OK)) {

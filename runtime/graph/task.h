@@ -76,6 +76,12 @@ _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");
 _Static_assert(offsetof(fl_task, more) == 64, "the hot half is one cache line");
 _Static_assert(sizeof(fl_task_access) == 8, "an access is one word");
 
+/* The task that a link in an inbox or a free list is part of. */
+static inline fl_task *fl_task_of_link(fl_link *link)
+{
+    return (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
+}
+
 static inline uint32_t fl_word_epoch(uint64_t word)
 {
     return (uint32_t)(word >> 32);

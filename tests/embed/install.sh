@@ -36,8 +36,8 @@ cmake --build "$scratch/cmake"
 echo "== pkg-config"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
 export PKG_CONFIG_PATH
-# The package was configured for another prefix; pkg-config finds the real one from the file.
-flags=$(pkg-config --define-prefix --cflags --libs filch)
+# The build was configured for another prefix: the file finds the real one from where it lies.
+flags=$(pkg-config --cflags --libs filch)
 # shellcheck disable=SC2086 # words
 ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror tests/embed/consumer/consumer.c \
     -o "$scratch/consumer" $flags

@@ -99,6 +99,10 @@ static void bad_tasks_are_refused_and_change_nothing(void **state)
     REFUSE(codelet, (filch_codelet *)(void *)graph, FILCH_INVALID_HANDLE);
     REFUSE(codelet, elsewhere, FILCH_WRONG_RUNTIME);
     REFUSE(codelet, note, FILCH_INVALID_ARGUMENT); /* arguments are missing */
+    REFUSE(args, buffer, FILCH_INVALID_ARGUMENT);  /* the codelet takes none */
+    accesses[1].reserved = 1;
+    REFUSE(accesses, accesses, FILCH_INVALID_ARGUMENT);
+    accesses[1].reserved = 0;
     REFUSE(access_count, 256, FILCH_INVALID_ARGUMENT);
     REFUSE(accesses, NULL, FILCH_INVALID_ARGUMENT);
     REFUSE(affinity, 2, FILCH_INVALID_ARGUMENT);

@@ -337,7 +337,8 @@ static filch_graph *mixed_graph(filch_runtime *rt, filch_data *data, bool is_wid
                                     fixture_access(data, (i + 5) % 16, FILCH_READ),
                                     {.mode = FILCH_SCRATCH, .bytes = 1000}};
         filch_codelet *codelet = i % 2 ? plain : with_args;
-        filch_task task = fixture_add(graph, codelet, args, accesses, is_wide ? 3 : 2);
+        filch_task task =
+            fixture_add(graph, codelet, i % 2 ? NULL : args, accesses, is_wide ? 3 : 2);
         if (i % 7 == 0 && (is_wide || i < 50)) {
             assert_ok(filch_graph_edge(graph, first, task));
         }
