@@ -60,8 +60,6 @@ void fl_sched_fini(fl_sched *sched);
 void fl_sched_wake(fl_sched *sched, uint32_t count);
 /* Wakes one particular worker if it sleeps; false if it does not. */
 bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
-/* Whether some worker sleeps or is about to; only after a full fence is "no" reliable. */
-bool fl_sched_has_idle(const fl_sched *sched);
 /* The worker that the calling thread is, or null. */
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */

@@ -57,7 +57,6 @@ static double estimate(fl_scheduler *self, const filch_codelet *codelet, double 
 static void job_reset(fl_scheduler *self, filch_job *job)
 {
     memset(job->shares, 0, self->share_bytes);
-    (void)self;
 }
 
 /* Fills the spans, then the slot: whoever sees the slot sees the spans. */
@@ -95,7 +94,7 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
             /* Release: the job's fields and spans before the slot that leads to them … */
             fl_store_release(&sched->slots[slot], job);
             /* … and the slot before its bit. */
-            fl_or_release(&sched->active[word], bits ^ (bits | (uint64_t)1 << (slot % 64)));
+            fl_or_release(&sched->active[word], (uint64_t)1 << (slot % 64));
             return true;
         }
     }

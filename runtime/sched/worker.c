@@ -244,12 +244,10 @@ static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codel
     fl_trace_add(ring, event);
 }
 
-/* A skipped task counts as left out where no failure explains it. */
-static void note_left_out(filch_job *job, bool poisoned)
+/* Something of the job is skipped although no failure explains it. */
+static void note_left_out(filch_job *job)
 {
-    if (!poisoned) {
-        fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
-    }
+    fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
 }
 
 static void retire_task(fl_worker *w, fl_tile *tile)
@@ -292,7 +290,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
     uint64_t first, last;
     fl_batch_range(job->batch, tile->lo, tile->hi, &first, &last);
     if (tile->skip) {
-        note_left_out(job, false);
+        note_left_out(job);
         fl_job_note_skipped(job, first, last);
     } else {
         if (tile->code != 0) {
@@ -339,7 +337,7 @@ static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile
     tile->timed = false;
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
         tile->skip = true;
-        note_left_out(job, false);
+        note_left_out(job);
     }
 }
 
@@ -381,16 +379,14 @@ static bool pop_deques(fl_worker *w, fl_tile *tile)
 }
 
 /* Everything that others put into our inbox becomes part of our deques. */
-static bool drain_inbox(fl_worker *w)
+static void drain_inbox(fl_worker *w)
 {
     fl_link *link = fl_inbox_drain(&w->inbox);
-    bool any = link != NULL;
     while (link != NULL) {
         fl_link *next = link->next; /* before the push: a thief may run the task at once */
         fl_worker_push(w, (fl_task *)(void *)((char *)link - offsetof(fl_task, link)));
         link = next;
     }
-    return any;
 }
 
 static bool take_mail(fl_worker *w, fl_tile *tile)
@@ -422,10 +418,7 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
         drain_inbox(w);
     }
-    if (w->mask != 0 && pop_deques(w, tile)) {
-        return true;
-    }
-    return false;
+    return w->mask != 0 && pop_deques(w, tile);
 }
 
 /* A tile whose job stands in spans: its task is known to nobody else. */
@@ -623,7 +616,6 @@ static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *
         const fl_batch *batch = tile->job->batch;
         fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
         call.args = fl_batch_args(batch);
-        call.view_count = 0;
     }
     double cost = codelet->cost(&call);
     return cost >= 0 ? cost : 0;
@@ -683,8 +675,6 @@ static bool retire_finished(fl_worker *w)
     return any;
 }
 
-/* Two tiles keep a device busy; near the end of its work one does, since what is in flight cannot
- * be stolen. */
 static uint32_t window_of(const fl_worker *w)
 {
     uint32_t window = w->device->window < FL_WINDOW_MOST ? w->device->window : FL_WINDOW_MOST;
