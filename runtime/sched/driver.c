@@ -3,9 +3,6 @@
  * clock, or a tile that waits for other work. */
 #include "sched/sched.h"
 
-/* How long a nested wait sleeps in poll mode: other threads may let go of workers unnoticed. */
-#define POLL_NAP_NS 100000u
-
 static bool is_stopping(const fl_sched *sched)
 {
     return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
@@ -119,7 +116,7 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     bool worked = advance(w);
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_drive_poll(sched, 0, &worked);
-        uint64_t nap = fl_time_now() + POLL_NAP_NS;
+        uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
         deadline = nap < deadline ? nap : deadline;
     }
     if (!worked) {

@@ -19,6 +19,10 @@
 /* Work that one worker does in less time is not worth waking another for. */
 #define FL_WAKE_NS 10000.0
 
+/* How long a wait in poll mode sleeps when there is nothing that it could run: other threads may
+ * let go of workers unnoticed. */
+#define FL_POLL_NAP_NS 100000u
+
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
 

@@ -7,9 +7,6 @@
 
 #include "sched/partition.h"
 
-/* How long a polling waiter sleeps when there is nothing it could run. */
-#define POLL_NAP_NS 100000u
-
 static fl_sched *sched_of(fl_scheduler *self)
 {
     return (fl_sched *)(void *)self;
@@ -257,11 +254,8 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
     uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
     uint32_t target = task->home != 0 ? task->home - 1 : (uint32_t)(ticket / run % sched->count);
-    const filch_codelet *codelet = task->codelet;
-    for (uint32_t i = 0; codelet != NULL && i < sched->count; ++i) {
-        if ((codelet->implementations & sched->workers[target].device->implementations) != 0) {
-            break;
-        }
+    for (uint32_t i = 0; i < sched->count && !fl_worker_can_run(&sched->workers[target], task);
+         ++i) {
         target = (target + 1) % sched->count;
     }
     fl_inbox_push(&sched->workers[target].inbox, &task->link);
@@ -277,8 +271,7 @@ static void task_ready(fl_scheduler *self, fl_task *task)
     fl_worker *w = fl_sched_self(sched);
     bool stays = w != NULL && (task->home == 0 || task->home == w->index + 1 ||
                                sched->policy != FILCH_POLICY_STATIC);
-    if (stays &&
-        (task->is_gate || (task->codelet->implementations & w->device->implementations) != 0)) {
+    if (stays && fl_worker_can_run(w, task)) {
         fl_worker_push(w, task);
         if (!w->in_step) {
             w->pushed = false;
@@ -340,7 +333,7 @@ static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t 
             if (t >= deadline) {
                 return FILCH_TIMEOUT;
             }
-            uint64_t nap = t + POLL_NAP_NS < deadline ? t + POLL_NAP_NS : deadline;
+            uint64_t nap = t + FL_POLL_NAP_NS < deadline ? t + FL_POLL_NAP_NS : deadline;
             wait_blocking(sched, goal, nap);
         } else if (t >= deadline && !fl_goal_is_met(goal)) {
             return FILCH_TIMEOUT;

@@ -12,6 +12,8 @@
 #define HAUL_NS 50000.0
 #define MOST_STOLEN 64
 #define LOOK_AGAIN_NS 20000.0
+/* A victim of unknown speed is taken to have this much left: worth stealing from. */
+#define UNKNOWN_NS 1e12
 
 /* The best victim found so far. */
 typedef struct fl_loot {
@@ -104,10 +106,9 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     }
     double theirs = victim_tile(w, victim);
     double own = own_tile(w, victim);
-    /* Unknown times: take it for worth stealing. */
     fl_loot loot = {.victim = victim->index,
                     .slot = FL_ACTIVE_SLOTS,
-                    .ns_left = theirs > 0 ? theirs * (double)entries : 1e12,
+                    .ns_left = theirs > 0 ? theirs * (double)entries : UNKNOWN_NS,
                     .ns_thief = own * (double)entries,
                     .entries = (uint32_t)entries};
     consider(w, best, loot);
@@ -134,7 +135,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
-    loot.ns_left = loot.ns_left > 0 ? loot.ns_left : 1e12;
+    loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
     consider(w, best, loot);
 }
 
@@ -233,9 +234,8 @@ static bool rob_inboxes(fl_worker *w)
         bool any = false, some_left = false;
         for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
             fl_link *next = link->next;
-            fl_task *task = (fl_task *)(void *)((char *)link - offsetof(fl_task, link));
-            if (task->is_gate ||
-                (task->codelet->implementations & w->device->implementations) != 0) {
+            fl_task *task = fl_task_of_link(link);
+            if (fl_worker_can_run(w, task)) {
                 fl_worker_push(w, task);
                 any = true;
             } else {

@@ -53,6 +53,12 @@ void fl_worker_fini(fl_worker *w)
     fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
 }
 
+/* Null for a gate. */
+static const filch_codelet *tile_codelet(const fl_tile *tile)
+{
+    return tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+}
+
 /* --- Time and counts of the current job --- */
 
 static uint64_t now(const fl_worker *w)
@@ -124,17 +130,12 @@ void fl_worker_push(fl_worker *w, fl_task *task)
     }
 }
 
-static bool can_run(const fl_worker *w, const fl_task *task)
-{
-    return task->is_gate || (task->codelet->implementations & w->device->implementations) != 0;
-}
-
 /* A ready task whose home is elsewhere. True when it was dealt with. */
 static bool send_home(fl_worker *w, fl_task *task)
 {
     fl_sched *sched = w->sched;
     fl_worker *home = &sched->workers[task->home - 1];
-    if (sched->policy == FILCH_POLICY_STATIC || !can_run(w, task)) {
+    if (sched->policy == FILCH_POLICY_STATIC || !fl_worker_can_run(w, task)) {
         fl_sched_route(sched, task);
         return true;
     }
@@ -155,7 +156,7 @@ static void make_ready(fl_worker *w, fl_task *task)
         (w->sched->mails || w->sched->policy == FILCH_POLICY_STATIC) && send_home(w, task)) {
         return;
     }
-    if (FL_UNLIKELY(!can_run(w, task))) {
+    if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
         fl_sched_route(w->sched, task);
         return;
     }
@@ -384,7 +385,7 @@ static void drain_inbox(fl_worker *w)
     fl_link *link = fl_inbox_drain(&w->inbox);
     while (link != NULL) {
         fl_link *next = link->next; /* before the push: a thief may run the task at once */
-        fl_worker_push(w, (fl_task *)(void *)((char *)link - offsetof(fl_task, link)));
+        fl_worker_push(w, fl_task_of_link(link));
         link = next;
     }
 }
@@ -555,19 +556,31 @@ static void end_idle(fl_worker *w)
     }
 }
 
-/* Prepares the tile that the driver is to run. */
-static void prepare(fl_worker *w, fl_tile *tile)
+static bool is_gate(const fl_tile *tile)
 {
-    const filch_codelet *codelet =
-        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
-    if (tile->task != NULL && tile->task->is_gate) {
+    return tile->task != NULL && tile->task->is_gate;
+}
+
+/* Has the tile timed; of a chunk the work is known already. */
+static void set_timed(fl_tile *tile, const filch_codelet *codelet)
+{
+    tile->timed = true;
+    if (tile->task != NULL) {
+        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
+    }
+}
+
+/* Prepares the tile that the driver is to run. */
+static void prepare(const fl_worker *w, fl_tile *tile)
+{
+    if (is_gate(tile)) {
         tile->skip = true;
         return;
     }
-    tile->timed = fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) ||
-                  tile->task == NULL || fl_trace_of(w) != NULL;
-    if (tile->timed && tile->task != NULL) {
-        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
+    const filch_codelet *codelet = tile_codelet(tile);
+    if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
+        fl_trace_of(w) != NULL) {
+        set_timed(tile, codelet);
     }
 }
 
@@ -623,16 +636,13 @@ static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *
 
 static void launch(fl_worker *w, fl_tile *tile)
 {
-    const filch_codelet *codelet =
-        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    const filch_codelet *codelet = tile_codelet(tile);
     uint32_t at = (w->oldest + w->in_flight) % FL_WINDOW_MOST;
-    prepare(w, tile);
-    tile->timed = !tile->skip; /* device time comes with the marker */
-    if (tile->timed && tile->task != NULL) {
-        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
-    }
+    tile->skip = tile->skip || is_gate(tile);
+    tile->timed = false;
     tile->start = now(w);
     if (!tile->skip) {
+        set_timed(tile, codelet); /* all are: device time comes with the marker */
         fl_launch launch = {.cost = true_cost(w, tile, codelet), .tag = at};
         if (w->device->calls_host_fn) {
             fl_tile kept = w->tile;
@@ -784,8 +794,7 @@ void fl_worker_run(fl_worker *w)
     if (FL_UNLIKELY(tile->skip)) {
         return;
     }
-    const filch_codelet *codelet =
-        tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    const filch_codelet *codelet = tile_codelet(tile);
     filch_call call = {.views = w->views,
                        .device = w->index,
                        .team = w->device->info.team,

@@ -146,6 +146,12 @@ static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
     return fl_load_acquire(&w->trace);
 }
 
+/* Whether the device can run the task. A gate runs anywhere. */
+static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
+{
+    return task->is_gate || (task->codelet->implementations & w->device->implementations) != 0;
+}
+
 static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
 {
     return (fl_speed *)(uintptr_t)codelet->speeds + device;
