@@ -62,7 +62,7 @@ const char *bench_options_usage(void)
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
            "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
            "                      tbb, starpu where installed; static: filch's static policy\n"
-           "  --precision WORD    double (default) or single\n"
+           "  --precision WORD    double (default) or single, for cholesky and gemm\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"

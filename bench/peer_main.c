@@ -172,6 +172,7 @@ static filch_status take_matrices(bench_peer_work *work, double **memory, filch_
     work->a = a;
     work->b = b;
     work->c = b + elements;
+    work->kernels = &bench_kernels_double;
     return FILCH_OK;
 }
 
@@ -230,7 +231,7 @@ static filch_status measure(contender *contenders, size_t count, bench_peer_work
     }
     bench_progress_end(&progress);
     bool has_reference = false;
-    double *reference = work->c ? work->c + work->n * work->n : NULL;
+    double *reference = work->c ? (double *)work->c + work->n * work->n : NULL;
     for (size_t p = 0; p < count && status == FILCH_OK && r->check; p++)
         status = check_one(&contenders[p], work, reference, &has_reference, error);
     return status;

@@ -17,23 +17,35 @@ extern "C" {
 /* OpenBLAS's thread count becomes count (0: one for each core); returns what it was. */
 int bench_blas_threads_set(int count);
 
-/* A := L with A = L L', lower triangle. 0, or the order of the minor that is not positive. */
-int bench_tile_potrf(size_t n, double *a, size_t lda);
-/* A := A L^-T, A being m x n. */
-void bench_tile_trsm(size_t m, size_t n, const double *l, size_t ldl, double *a, size_t lda);
-/* C := C - A A', lower triangle; A is n x k. */
-void bench_tile_syrk(size_t n, size_t k, const double *a, size_t lda, double *c, size_t ldc);
-/* C := C - A B', C being m x n, A m x k, B n x k. */
-void bench_tile_gemm_nt(size_t m, size_t n, size_t k, const double *a, size_t lda, const double *b,
-                        size_t ldb, double *c, size_t ldc);
-/* C := beta C + A B, C being m x n, A m x k, B k x n. */
-void bench_tile_gemm_nn(size_t m, size_t n, size_t k, const double *a, size_t lda, const double *b,
-                        size_t ldb, double beta, double *c, size_t ldc);
-/* Solves L L' x = b in place of b, after a factorization. */
-void bench_cholesky_solve(size_t n, const double *l, size_t ldl, double *b);
+/* The kernels of one precision. A pointer is to the first of a column-major matrix's elements. */
+typedef struct bench_kernels {
+    size_t element; /* bytes */
+    double unit;    /* roundoff */
+    /* A := L with A = L L', lower triangle. 0, or the order of the minor that is not positive. */
+    int (*potrf)(size_t n, void *a, size_t lda);
+    /* A := A L^-T, A being m x n. */
+    void (*trsm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
+    /* C := C - A A', lower triangle; A is n x k. */
+    void (*syrk)(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc);
+    /* C := C - A B', C being m x n, A m x k, B n x k. */
+    void (*gemm_nt)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
+                    size_t ldb, void *c, size_t ldc);
+    /* C := A B, C being m x n, A m x k, B k x n. */
+    void (*gemm_nn)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
+                    size_t ldb, void *c, size_t ldc);
+    /* Solves L L' x = b in place of b, after a factorization. */
+    void (*solve)(size_t n, const void *l, size_t ldl, void *b);
+    /* Rounds count numbers to this precision; false where one is beyond its range. */
+    bool (*round)(size_t count, const double *from, void *to);
+    /* a[index] */
+    double (*get)(const void *a, size_t index);
+} bench_kernels;
 
-/* An n x n matrix in square tiles, the last row and column of tiles being smaller where tile does
- * not divide n. */
+extern const bench_kernels bench_kernels_double;
+extern const bench_kernels bench_kernels_single;
+
+/* An n x n matrix of doubles in square tiles, the last row and column of tiles being smaller where
+ * tile does not divide n. */
 typedef struct bench_grid {
     size_t n;
     size_t tile;

@@ -50,6 +50,10 @@ static filch_status open_peer(bench_versus *v, const bench_session *beside, filc
     if (!v->peer->supports(v->work->kind))
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s does not do %s", v->name,
                           bench_peer_kind_name(v->work->kind));
+    if (v->work->kernels == &bench_kernels_single && !v->peer->has_single)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
+                          "%s does %s in double precision only", v->name,
+                          bench_peer_kind_name(v->work->kind));
     return v->peer->setup(v->work, error, &v->peer_state);
 }
 

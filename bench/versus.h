@@ -25,7 +25,7 @@ filch_status bench_versus_exists(const char *name, const bench_workload *workloa
                                  filch_error *error);
 
 /* For a name that exists; beside: the session of filch's own. FILCH_UNSUPPORTED where the peer
- * cannot do this kind of work. */
+ * cannot do this kind of work, or not in the precision. */
 filch_status bench_versus_open(bench_versus *versus, const char *name, const bench_session *beside,
                                const bench_session_config *config, bool is_cold,
                                filch_error *error);

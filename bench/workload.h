@@ -89,9 +89,9 @@ bool bench_is_simulated(const bench_options *options);
 filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
                                   filch_error *error);
 
-/* count zeroed n x n matrices of doubles side by side. FILCH_TOO_LARGE where they exceed the
- * machine's memory, FILCH_OVERFLOW, FILCH_OUT_OF_MEMORY. */
-filch_status bench_squares_alloc(size_t n, size_t count, const char *option, filch_error *error,
-                                 double **memory);
+/* count zeroed n x n matrices of such elements side by side, for free(). FILCH_TOO_LARGE where they
+ * exceed the machine's memory, FILCH_OVERFLOW, FILCH_OUT_OF_MEMORY. */
+filch_status bench_squares_alloc(size_t n, size_t count, size_t element, const char *option,
+                                 filch_error *error, void **memory);
 
 #endif

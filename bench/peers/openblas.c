@@ -4,7 +4,6 @@
  * Its threads spin for tens of milliseconds (2^26 cycles) after a call before they sleep. The
  * caller settles (timing.h) between measurements, so they neither slow the next nor start this one
  * awake. */
-#include "dense.h"
 #include "fail.h"
 #include "peers/peer.h"
 #include "tiles.h"
@@ -37,13 +36,13 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
     const bench_peer_work *w = ((state *)opaque)->work;
     int info = 0;
     if (w->kind == BENCH_PEER_CHOLESKY)
-        memcpy(w->c, w->a, w->n * w->n * sizeof(double));
+        memcpy(w->c, w->a, w->n * w->n * w->kernels->element);
     int before = bench_blas_threads_set((int)w->workers);
     double start = bench_now_s();
     if (w->kind == BENCH_PEER_CHOLESKY)
-        info = bench_tile_potrf(w->n, w->c, w->n);
+        info = w->kernels->potrf(w->n, w->c, w->n);
     else
-        bench_tile_gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0.0, w->c, w->n);
+        w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, w->c, w->n);
     double end = bench_now_s();
     bench_blas_threads_set(before);
     if (info != 0)
@@ -58,5 +57,5 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_openblas = {
-    "openblas", "one call of OpenBLAS on its own threads", supports, setup, run, teardown,
+    "openblas", "one call of OpenBLAS on its own threads", supports, setup, run, teardown, true,
 };

@@ -4,6 +4,7 @@
 #define BENCH_PEERS_PEER_H
 
 #include "filch/status.h"
+#include "tiles.h"
 
 #include <stdbool.h>
 
@@ -27,9 +28,10 @@ typedef struct bench_peer_work {
     unsigned workers; /* threads that run tasks */
     size_t n;         /* tasks, the side of the wavefront, or the order of the matrices */
     size_t tile;
-    const double *a; /* n x n, column-major, not changed */
-    const double *b;
-    double *c; /* receives the result */
+    const bench_kernels *kernels; /* of the matrices' elements; null: there are no matrices */
+    const void *a;                /* n x n, column-major, not changed */
+    const void *b;
+    void *c; /* receives the result */
     /* Null, or one element a task, zeroed: each task writes the length of the longest chain that
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */
@@ -46,6 +48,7 @@ typedef struct bench_peer {
      * have run. Copying the input is not part of it. */
     filch_status (*run)(void *state, filch_error *error, double *seconds);
     void (*teardown)(void *state);
+    bool has_single; /* takes matrices in single precision, too; else in double only */
 } bench_peer;
 
 /* The peers of this build, in a fixed order; null past the last. */

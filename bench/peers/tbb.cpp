@@ -40,7 +40,8 @@ struct State {
     explicit State(const bench_peer_work *w)
         : work(w), threads(tbb::global_control::max_allowed_parallelism, w->workers),
           arena(static_cast<int>(w->workers), 1),
-          grid(bench_grid_make(w->n, w->tile ? w->tile : 1, w->a, w->b, w->c))
+          grid(bench_grid_make(w->n, w->tile ? w->tile : 1, static_cast<const double *>(w->a),
+                               static_cast<const double *>(w->b), static_cast<double *>(w->c)))
     {
     }
 
@@ -222,6 +223,8 @@ void teardown(void *opaque)
 } // namespace
 
 const bench_peer bench_peer_tbb = {
-    "tbb",    "oneTBB: task group, or a flow graph built once and rerun", supports, setup, run,
-    teardown,
+    "tbb",    "oneTBB: task group, or a flow graph built once and rerun",
+    supports, setup,
+    run,      teardown,
+    false,
 };

@@ -20,9 +20,13 @@
 /* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
-/* The error of a generated matrix, which is dense, grows with the square root of its order; from
- * this order on that is allowed for. Matrices from files are held to the figure itself. */
-#define BACKWARD_ERROR_MAX 1e-15
+/* Nine unit roundoffs: 1e-15 in double precision, about 5.4e-7 in single. A backward stable solver
+ * stays within a modest multiple of the roundoff whatever the matrix (dense.h), so the same
+ * multiple holds in both; in single, one roundoff of it is the input's, which is checked as it was
+ * before it was rounded. The error of a generated matrix, which is dense, grows with the square
+ * root of its order; from this order on that is allowed for. Matrices from files are held to the
+ * figure itself. */
+#define BACKWARD_ERROR_ROUNDOFFS (1e-15 / 0x1p-53)
 #define BACKWARD_ERROR_ORDER 64.0
 
 enum kernel { POTRF, TRSM, SYRK, GEMM };
@@ -30,9 +34,11 @@ enum kernel { POTRF, TRSM, SYRK, GEMM };
 typedef struct cholesky {
     size_t n;
     size_t tile;
-    double *a;      /* the input, full and symmetric */
-    double *factor; /* filch's result */
-    double *theirs; /* the peer's; null: there is none */
+    const bench_kernels *kernels; /* of the input, the factor and theirs */
+    double *a;                    /* the matrix, full and symmetric */
+    void *input;                  /* what is factored: a, or in single precision its rounded copy */
+    void *factor;                 /* filch's result */
+    void *theirs;                 /* the peer's; null: there is none */
     bool from_file;
     bool is_idle; /* simulated: bodies compute nothing */
     bench_peer_work work;
@@ -40,49 +46,53 @@ typedef struct cholesky {
 
 /* By value in each task. */
 typedef struct arguments {
-    bool is_idle;
+    const bench_kernels *kernels; /* null: idle */
 } arguments;
 
-static bool is_idle(const filch_call *call)
+static const bench_kernels *kernels_of(const filch_call *call)
 {
-    return ((const arguments *)call->args)->is_idle;
+    return ((const arguments *)call->args)->kernels;
 }
 
 /* The code of a failure is the row of the failing pivot in the whole matrix, from 1. */
 static int run_potrf(const filch_call *call)
 {
+    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
-    if (is_idle(call))
+    if (!kernels)
         return 0;
-    int info = bench_tile_potrf(a->rows, a->ptr, a->ld);
+    int info = kernels->potrf(a->rows, a->ptr, a->ld);
     return info > 0 ? info + (int)a->row : info;
 }
 
 static int run_trsm(const filch_call *call)
 {
+    const bench_kernels *kernels = kernels_of(call);
     const filch_view *l = &call->views[0];
     const filch_view *a = &call->views[1];
-    if (!is_idle(call))
-        bench_tile_trsm(a->rows, a->cols, l->ptr, l->ld, a->ptr, a->ld);
+    if (kernels)
+        kernels->trsm(a->rows, a->cols, l->ptr, l->ld, a->ptr, a->ld);
     return 0;
 }
 
 static int run_syrk(const filch_call *call)
 {
+    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
     const filch_view *c = &call->views[1];
-    if (!is_idle(call))
-        bench_tile_syrk(c->rows, a->cols, a->ptr, a->ld, c->ptr, c->ld);
+    if (kernels)
+        kernels->syrk(c->rows, a->cols, a->ptr, a->ld, c->ptr, c->ld);
     return 0;
 }
 
 static int run_gemm(const filch_call *call)
 {
+    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
     const filch_view *b = &call->views[1];
     const filch_view *c = &call->views[2];
-    if (!is_idle(call))
-        bench_tile_gemm_nt(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
+    if (kernels)
+        kernels->gemm_nt(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
     return 0;
 }
 
@@ -140,32 +150,57 @@ static filch_status read_matrix(cholesky *c, const bench_options *options, filch
 static void teardown(void *state)
 {
     cholesky *c = state;
+    if (c->input != c->a)
+        free(c->input);
     free(c->a);
     free(c->factor);
     free(c->theirs);
     free(c);
 }
 
+/* A matrix generated in place of one from a file. */
+static filch_status make_matrix(cholesky *c, uint64_t seed, filch_error *error)
+{
+    void *a = NULL;
+    filch_status status = bench_squares_alloc(c->n, 1, sizeof *c->a, "--n", error, &a);
+    c->a = a;
+    if (status == FILCH_OK)
+        bench_dense_fill_spd(c->n, c->n, c->a, seed ? seed : 1);
+    return status;
+}
+
+static filch_status make_input(cholesky *c, filch_error *error)
+{
+    c->input = c->a;
+    if (c->kernels == &bench_kernels_double)
+        return FILCH_OK;
+    void *rounded = NULL;
+    filch_status status = bench_squares_alloc(c->n, 1, c->kernels->element, "--n", error, &rounded);
+    c->input = rounded;
+    if (status == FILCH_OK && !c->kernels->round(c->n * c->n, c->a, rounded))
+        return bench_fail(error, FILCH_DATA, "--precision", 0,
+                          "the matrix has an element beyond the range of single precision");
+    return status;
+}
+
 static filch_status setup(const bench_options *options, filch_error *error, void **state)
 {
-    if (options->precision != BENCH_DOUBLE)
-        return bench_fail(error, FILCH_UNSUPPORTED, "--precision", 0, "cholesky is double only");
     cholesky *c = calloc(1, sizeof *c);
     if (!c)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "cholesky", 0, "no memory");
     filch_status status = FILCH_OK;
     c->n = options->n ? options->n : DEFAULT_N;
+    c->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     if (options->matrix)
         status = read_matrix(c, options, error);
     if (status == FILCH_OK)
         status = check_size(c->n, options->tile, error);
-    if (status == FILCH_OK && !c->a) {
-        status = bench_squares_alloc(c->n, 1, "--n", error, &c->a);
-        if (status == FILCH_OK)
-            bench_dense_fill_spd(c->n, c->n, c->a, options->seed ? options->seed : 1);
-    }
+    if (status == FILCH_OK && !c->a)
+        status = make_matrix(c, options->seed, error);
     if (status == FILCH_OK)
-        status = bench_squares_alloc(c->n, 1, "--n", error, &c->factor);
+        status = make_input(c, error);
+    if (status == FILCH_OK)
+        status = bench_squares_alloc(c->n, 1, c->kernels->element, "--n", error, &c->factor);
     if (status != FILCH_OK) {
         teardown(c);
         return status;
@@ -183,8 +218,9 @@ static void describe(const void *state, bench_problem *problem)
     problem->tile = c->tile;
     problem->work = bench_flops_cholesky((double)c->n);
     snprintf(problem->text, sizeof problem->text,
-             "Cholesky factorization of a %s of order %zu, factored densely, %zu x %zu tiles",
-             c->from_file ? "matrix from a file" : "random matrix", c->n, c->tile, c->tile);
+             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles",
+             c->from_file ? "matrix from a file" : "random matrix", c->n,
+             c->kernels == &bench_kernels_single ? " in single precision" : "", c->tile, c->tile);
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
@@ -232,7 +268,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
                         const size_t (*where)[2], uint32_t count)
 {
     filch_access accesses[3];
-    arguments args = {c->is_idle};
+    arguments args = {c->is_idle ? NULL : c->kernels};
     for (uint32_t k = 0; k < count; k++)
         accesses[k] = (filch_access){.data = built->data[0],
                                      .row = (uint32_t)where[k][0],
@@ -264,7 +300,7 @@ static filch_status build(void *state, bench_built *built)
     const cholesky *c = state;
     filch_data_desc matrix = FILCH_DATA_DESC_INIT;
     matrix.ptr = c->factor;
-    matrix.element = sizeof(double);
+    matrix.element = c->kernels->element;
     matrix.rows = matrix.cols = matrix.ld = c->n;
     matrix.tile_rows = matrix.tile_cols = c->tile;
     matrix.label = "matrix";
@@ -283,34 +319,39 @@ static void reset(void *state)
 {
     cholesky *c = state;
     if (!c->is_idle)
-        memcpy(c->factor, c->a, c->n * c->n * sizeof(double));
+        memcpy(c->factor, c->input, c->n * c->n * c->kernels->element);
 }
 
 static void explain(const void *state, filch_error *error)
 {
-    (void)state;
+    const cholesky *c = state;
     int32_t row = error->native_code;
     if (row > 0)
         (void)bench_fail(error, FILCH_DATA, "matrix", 0,
-                         "it is not positive definite: the pivot in row %d is not positive", row);
+                         "it is not positive definite%s: the pivot in row %d is not positive",
+                         c->kernels == &bench_kernels_single ? " in single precision" : "", row);
 }
 
-/* Solves A x = b with a factor, for the b of the x of all ones. */
-static filch_status solve(const cholesky *c, const double *factor, double *residual,
+/* Solves A x = b with a factor, in its precision, for the b of the x of all ones. */
+static filch_status solve(const cholesky *c, const void *factor, double *residual,
                           filch_error *error)
 {
-    double *b = calloc(2 * c->n, sizeof *b);
+    const bench_kernels *kernels = c->kernels;
+    double *b = calloc(3 * c->n, sizeof *b);
     if (!b)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for two vectors");
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for three vectors");
     double *x = b + c->n;
+    void *solution = x + c->n;
     bench_dense_row_sums(c->n, c->n, c->a, b);
-    memcpy(x, b, c->n * sizeof *x);
-    bench_cholesky_solve(c->n, factor, c->n, x);
+    (void)kernels->round(c->n, b, solution);
+    kernels->solve(c->n, factor, c->n, solution);
+    for (size_t k = 0; k < c->n; k++)
+        x[k] = kernels->get(solution, k);
     *residual = bench_backward_error(c->n, c->n, c->a, x, b);
     free(b);
     if (*residual < 0)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for the residual");
-    double most = BACKWARD_ERROR_MAX;
+    double most = BACKWARD_ERROR_ROUNDOFFS * kernels->unit;
     if (!c->from_file)
         most *= fmax(1, sqrt((double)c->n / BACKWARD_ERROR_ORDER));
     if (!(*residual <= most))
@@ -328,13 +369,15 @@ static filch_status check(void *state, double *residual, filch_error *error)
 static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
 {
     cholesky *c = state;
-    filch_status status =
-        c->theirs ? FILCH_OK : bench_squares_alloc(c->n, 1, "--versus", error, &c->theirs);
+    filch_status status = c->theirs ? FILCH_OK
+                                    : bench_squares_alloc(c->n, 1, c->kernels->element, "--versus",
+                                                          error, &c->theirs);
     c->work = (bench_peer_work){.kind = BENCH_PEER_CHOLESKY,
                                 .workers = workers,
                                 .n = c->n,
                                 .tile = c->tile,
-                                .a = c->a,
+                                .kernels = c->kernels,
+                                .a = c->input,
                                 .c = c->theirs};
     *work = &c->work;
     return status;

@@ -15,24 +15,29 @@
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
 #define CHECKED_ROWS 16
-/* Sums of n products in another order differ by about sqrt(n) roundings of the largest. */
-#define AGREEMENT 1e-11
+/* Sums of n products in another order, or of products of rounded elements, differ by about sqrt(n)
+ * roundings of the largest sum, be it in double or in single precision: the errors are as good as
+ * random (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.8). Several
+ * times that tells every wrong result, which is off by about the size of an element. */
+#define AGREEMENT_ROUNDOFFS 8.0
 
 enum matrix { A, B, C };
 
 typedef struct gemm {
     size_t n;
     size_t tile;
-    double *a; /* all matrices in one allocation, which starts here */
+    const bench_kernels *kernels; /* of the inputs, c and theirs */
+    double *a;                    /* the problem: a, then b, in one allocation */
     double *b;
-    double *c;
-    double *theirs; /* the peer's c; null: there is none */
+    void *c;         /* the result; in single precision rounded copies of a and b follow it */
+    void *inputs[2]; /* what is multiplied: a and b, or their rounded copies */
+    void *theirs;    /* the peer's c; null: there is none */
     bool is_idle;
     bench_peer_work work;
 } gemm;
 
 typedef struct arguments {
-    bool is_idle;
+    const bench_kernels *kernels; /* null: idle */
 } arguments;
 
 static int run_gemm(const filch_call *call)
@@ -40,9 +45,9 @@ static int run_gemm(const filch_call *call)
     const filch_view *a = &call->views[A];
     const filch_view *b = &call->views[B];
     const filch_view *c = &call->views[C];
-    if (!((const arguments *)call->args)->is_idle)
-        bench_tile_gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, 0.0, c->ptr,
-                           c->ld);
+    const bench_kernels *kernels = ((const arguments *)call->args)->kernels;
+    if (kernels)
+        kernels->gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
     return 0;
 }
 
@@ -73,14 +78,39 @@ static void teardown(void *state)
 {
     gemm *g = state;
     free(g->a);
+    free(g->c);
     free(g->theirs);
     free(g);
 }
 
+static filch_status make_matrices(gemm *g, uint64_t seed, filch_error *error)
+{
+    bool is_rounded = g->kernels != &bench_kernels_double;
+    size_t elements = g->n * g->n;
+    void *problem = NULL;
+    filch_status status = bench_squares_alloc(g->n, 2, sizeof *g->a, "--n", error, &problem);
+    if (status == FILCH_OK)
+        status =
+            bench_squares_alloc(g->n, is_rounded ? 3 : 1, g->kernels->element, "--n", error, &g->c);
+    g->a = problem;
+    if (status != FILCH_OK)
+        return status;
+    g->b = g->a + elements;
+    bench_dense_fill(g->n, g->n, g->n, g->a, seed);
+    bench_dense_fill(g->n, g->n, g->n, g->b, seed + 1);
+    g->inputs[A] = g->a;
+    g->inputs[B] = g->b;
+    if (is_rounded) {
+        g->inputs[A] = (char *)g->c + elements * g->kernels->element;
+        g->inputs[B] = (char *)g->inputs[A] + elements * g->kernels->element;
+        (void)g->kernels->round(elements, g->a, g->inputs[A]); /* all below 1 */
+        (void)g->kernels->round(elements, g->b, g->inputs[B]);
+    }
+    return FILCH_OK;
+}
+
 static filch_status setup(const bench_options *options, filch_error *error, void **state)
 {
-    if (options->precision != BENCH_DOUBLE)
-        return bench_fail(error, FILCH_UNSUPPORTED, "--precision", 0, "gemm is double only");
     if (options->matrix)
         return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0, "gemm generates its matrices");
     size_t n = options->n ? options->n : DEFAULT_N;
@@ -93,15 +123,12 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     g->n = n;
     g->tile = options->tile ? options->tile : n < DEFAULT_TILE ? n : DEFAULT_TILE;
     g->is_idle = bench_is_simulated(options) && !options->check;
-    status = bench_squares_alloc(n, 3, "--n", error, &g->a);
+    g->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
+    status = make_matrices(g, options->seed ? options->seed : 1, error);
     if (status != FILCH_OK) {
         teardown(g);
         return status;
     }
-    g->b = g->a + n * n;
-    g->c = g->b + n * n;
-    bench_dense_fill(n, n, n, g->a, options->seed ? options->seed : 1);
-    bench_dense_fill(n, n, n, g->b, (options->seed ? options->seed : 1) + 1);
     *state = g;
     return FILCH_OK;
 }
@@ -114,8 +141,8 @@ static void describe(const void *state, bench_problem *problem)
     problem->tile = g->tile;
     problem->work = bench_flops_gemm(n, n, n);
     snprintf(problem->text, sizeof problem->text,
-             "Product of two random matrices of order %zu, %zu x %zu tiles", g->n, g->tile,
-             g->tile);
+             "Product of two random matrices of order %zu%s, %zu x %zu tiles", g->n,
+             g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, g->tile);
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
@@ -134,13 +161,13 @@ static void tile_set(void *state, size_t tile)
     ((gemm *)state)->tile = tile;
 }
 
-static filch_status make_data(const gemm *g, bench_built *built, enum matrix which, double *values,
+static filch_status make_data(const gemm *g, bench_built *built, enum matrix which, void *values,
                               size_t tile_rows, size_t tile_cols)
 {
     static const char *const labels[] = {[A] = "A", [B] = "B", [C] = "C"};
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = values;
-    desc.element = sizeof(double);
+    desc.element = g->kernels->element;
     desc.rows = desc.cols = desc.ld = g->n;
     desc.tile_rows = tile_rows;
     desc.tile_cols = tile_cols;
@@ -150,7 +177,7 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
 
 static filch_status add(const gemm *g, const bench_built *built, size_t i, size_t j)
 {
-    const arguments args = {g->is_idle};
+    const arguments args = {g->is_idle ? NULL : g->kernels};
     const filch_access accesses[] = {
         [A] = {.data = built->data[A], .row = (uint32_t)i, .mode = FILCH_READ},
         [B] = {.data = built->data[B], .col = (uint32_t)j, .mode = FILCH_READ},
@@ -174,9 +201,9 @@ static filch_status build(void *state, bench_built *built)
     desc.arg_size = sizeof(arguments);
     filch_status status = filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
     if (status == FILCH_OK)
-        status = make_data(g, built, A, g->a, g->tile, 0);
+        status = make_data(g, built, A, g->inputs[A], g->tile, 0);
     if (status == FILCH_OK)
-        status = make_data(g, built, B, g->b, 0, g->tile);
+        status = make_data(g, built, B, g->inputs[B], 0, g->tile);
     if (status == FILCH_OK)
         status = make_data(g, built, C, g->c, g->tile, g->tile);
     if (status == FILCH_OK)
@@ -188,43 +215,62 @@ static filch_status build(void *state, bench_built *built)
     return status;
 }
 
-/* Sampled rows against sums in long double. The residual is the largest difference over the
- * largest element. */
+/* What elements differ by at most, and what they are at most. */
+typedef struct comparison {
+    double worst;
+    double largest;
+} comparison;
+
+static void compare(comparison *c, double value, double reference)
+{
+    double difference = fabs(value - reference);
+    /* Not fmax, which would lose a not-a-number. */
+    if (!isnan(c->worst) && !(difference <= c->worst))
+        c->worst = difference;
+    c->largest = fmax(c->largest, fabs(reference));
+}
+
+static double most(const gemm *g)
+{
+    return AGREEMENT_ROUNDOFFS * sqrt((double)g->n) * g->kernels->unit;
+}
+
+/* Sampled rows against sums in long double of the problem as it was before any rounding. The
+ * residual is the largest difference over the largest element. */
 static filch_status check(void *state, double *residual, filch_error *error)
 {
     const gemm *g = state;
-    double worst = 0;
-    double largest = 0;
+    comparison c = {0};
     size_t step = g->n > CHECKED_ROWS ? g->n / CHECKED_ROWS : 1;
     for (size_t i = 0; i < g->n; i += step)
         for (size_t j = 0; j < g->n; j++) {
             long double sum = 0;
             for (size_t k = 0; k < g->n; k++)
                 sum += (long double)g->a[i + k * g->n] * (long double)g->b[k + j * g->n];
-            double difference = fabs((double)(sum - (long double)g->c[i + j * g->n]));
-            /* Not fmax, which would lose a not-a-number. */
-            worst = difference <= worst ? worst : difference;
-            largest = fmax(largest, fabs((double)sum));
+            compare(&c, g->kernels->get(g->c, i + j * g->n), (double)sum);
         }
-    *residual = worst / largest;
-    if (!(*residual <= AGREEMENT))
+    *residual = c.worst / c.largest;
+    if (!(*residual <= most(g)))
         return bench_fail(error, FILCH_DATA, "check", 0,
-                          "the largest difference from exact sums is %.3g of the largest element",
-                          *residual);
+                          "the largest difference from exact sums is %.3g of the largest element, "
+                          "above %.3g",
+                          *residual, most(g));
     return FILCH_OK;
 }
 
 static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
 {
     gemm *g = state;
-    filch_status status =
-        g->theirs ? FILCH_OK : bench_squares_alloc(g->n, 1, "--versus", error, &g->theirs);
+    filch_status status = g->theirs ? FILCH_OK
+                                    : bench_squares_alloc(g->n, 1, g->kernels->element, "--versus",
+                                                          error, &g->theirs);
     g->work = (bench_peer_work){.kind = BENCH_PEER_GEMM,
                                 .workers = workers,
                                 .n = g->n,
                                 .tile = g->tile,
-                                .a = g->a,
-                                .b = g->b,
+                                .kernels = g->kernels,
+                                .a = g->inputs[A],
+                                .b = g->inputs[B],
                                 .c = g->theirs};
     *work = &g->work;
     return status;
@@ -233,10 +279,13 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
 static filch_status agree(void *state, filch_error *error)
 {
     const gemm *g = state;
-    double difference = bench_dense_difference(g->n, g->n, g->n, g->c, g->n, g->theirs, 0);
-    if (!(difference <= AGREEMENT))
-        return bench_fail(error, FILCH_DATA, "--versus", 0, "the results differ by %.3g",
-                          difference);
+    comparison c = {0};
+    for (size_t k = 0; k < g->n * g->n; k++)
+        compare(&c, g->kernels->get(g->c, k), g->kernels->get(g->theirs, k));
+    /* Written so that theirs, all zero or not a number, does not agree. */
+    if (!(c.worst <= most(g) * c.largest))
+        return bench_fail(error, FILCH_DATA, "--versus", 0, "the results differ by %.3g of %.3g",
+                          c.worst, c.largest);
     return FILCH_OK;
 }
 

@@ -100,7 +100,7 @@ static void test_tiled_cholesky(void **state)
     }
     bench_dense_row_sums(n, n, a, b);
     memcpy(x, b, n * sizeof *x);
-    bench_cholesky_solve(n, c, n, x);
+    bench_kernels_double.solve(n, c, n, x);
     assert_true(bench_backward_error(n, n, a, x, b) < 1e-15);
     for (size_t i = 0; i < n; i++)
         assert_float_equal(x[i], 1, 1e-12);
@@ -152,13 +152,26 @@ static void test_real_matrix(void **state)
     bench_dense_row_sums(m.rows, m.rows, m.values, b);
     memcpy(x, b, m.rows * sizeof *x);
     memcpy(l, m.values, m.rows * m.rows * sizeof *l);
-    assert_int_equal(bench_tile_potrf(m.rows, l, m.rows), 0);
-    bench_cholesky_solve(m.rows, l, m.rows, x);
+    assert_int_equal(bench_kernels_double.potrf(m.rows, l, m.rows), 0);
+    bench_kernels_double.solve(m.rows, l, m.rows, x);
     assert_true(bench_backward_error(m.rows, m.rows, m.values, x, b) < 1e-15);
     free(l);
     free(b);
     free(x);
     bench_matrix_free(&m);
+}
+
+static void test_rounding(void **state)
+{
+    (void)state;
+    const double numbers[] = {1, 1 + 0x1p-40, -3.5e38};
+    double same[3];
+    float rounded[3];
+    assert_true(bench_kernels_double.round(3, numbers, same));
+    assert_memory_equal(same, numbers, sizeof same);
+    assert_true(bench_kernels_single.round(2, numbers, rounded));
+    assert_true(bench_kernels_single.get(rounded, 1) == 1);
+    assert_false(bench_kernels_single.round(3, numbers, rounded));
 }
 
 int main(void)
@@ -167,7 +180,7 @@ int main(void)
         cmocka_unit_test(test_backward_error), cmocka_unit_test(test_difference),
         cmocka_unit_test(test_flops),          cmocka_unit_test(test_fill),
         cmocka_unit_test(test_tiled_cholesky), cmocka_unit_test(test_tiled_product),
-        cmocka_unit_test(test_real_matrix),
+        cmocka_unit_test(test_real_matrix),    cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

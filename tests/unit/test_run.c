@@ -105,6 +105,37 @@ static void test_document(void **state)
     assert_int_equal(remove(json) | remove(trace) | remove(html), 0);
 }
 
+static void test_single_precision(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {"cholesky", "gemm"};
+    for (size_t k = 0; k < 2; k++) {
+        char json[] = "/tmp/filch-json-XXXXXX";
+        char line[512];
+        snprintf(line, sizeof line,
+                 "run %s --n 200 --tile 50 --devices host:2 --repeat 2 --precision single --check "
+                 "--versus openblas --json %s",
+                 workloads[k], temporary(json));
+        assert_int_equal(command(line), BENCH_EXIT_OK);
+        json_error_t error;
+        json_t *document = json_load_file(json, 0, &error);
+        const char *precision;
+        double residual, work;
+        assert_non_null(document);
+        assert_int_equal(json_unpack(document, "{s:s, s:F, s:F}", "precision", &precision,
+                                     "residual", &residual, "work", &work),
+                         0);
+        assert_string_equal(precision, "single");
+        assert_true(residual > 1e-10 && residual < 1e-5);
+        assert_true(work > 2e6); /* as many operations as in double */
+        json_decref(document);
+        assert_int_equal(remove(json), 0);
+    }
+    assert_int_equal(command("sim gemm --devices sim:bench/data/sim/two.json --n 100 --tile 50 "
+                             "--precision single --check --repeat 2"),
+                     BENCH_EXIT_OK);
+}
+
 static void test_simulation_repeats(void **state)
 {
     (void)state;
@@ -138,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_document),
+        cmocka_unit_test(test_single_precision),
         cmocka_unit_test(test_simulation_repeats),
         cmocka_unit_test(test_usage),
     };

@@ -54,13 +54,15 @@ static filch_status run_checked(bed *b, double *residual, filch_error *error)
     return status;
 }
 
-static void check_workload(const char *name, size_t n, size_t tile, filch_policy policy)
+static void check_in(bench_precision precision, const char *name, size_t n, size_t tile,
+                     filch_policy policy)
 {
     bed b;
     filch_error error = FILCH_ERROR_INIT;
     bench_problem problem = {0};
     double residual = NAN;
-    open_bed(&b, name, (bench_options){.n = n, .tile = tile}, "host:2", policy);
+    open_bed(&b, name, (bench_options){.n = n, .tile = tile, .precision = precision}, "host:2",
+             policy);
     /* Twice: a problem is built once and run again and again. */
     for (int k = 0; k < 2; k++)
         if (run_checked(&b, &residual, &error) != FILCH_OK)
@@ -68,7 +70,15 @@ static void check_workload(const char *name, size_t n, size_t tile, filch_policy
     b.workload->describe(b.state, &problem);
     assert_int_equal(problem.n, n);
     assert_true(problem.work > 0);
+    /* A residual that says in what precision the bodies computed. */
+    if (n > 1 && b.workload->peer && b.workload->tile_set)
+        assert_true((residual > 1e-10) == (precision == BENCH_SINGLE));
     close_bed(&b);
+}
+
+static void check_workload(const char *name, size_t n, size_t tile, filch_policy policy)
+{
+    check_in(BENCH_DOUBLE, name, n, tile, policy);
 }
 
 static void test_all_are_right(void **state)
@@ -80,6 +90,10 @@ static void test_all_are_right(void **state)
         check_workload("cholesky", 1, 1, policy);
         check_workload("gemm", 70, 32, policy);
         check_workload("gemm", 1, 1, policy);
+        check_in(BENCH_SINGLE, "cholesky", 130, 32, policy);
+        check_in(BENCH_SINGLE, "cholesky", 1, 1, policy);
+        check_in(BENCH_SINGLE, "gemm", 70, 32, policy);
+        check_in(BENCH_SINGLE, "gemm", 1, 1, policy);
         check_workload("mandelbrot", 24, 0, policy);
         check_workload("wavefront", 20, 0, policy);
         check_workload("wavefront", 1, 0, policy);
@@ -96,13 +110,20 @@ static void test_wrong_results_are_seen(void **state)
     static const struct {
         const char *name;
         size_t n;
-    } cases[] = {{"cholesky", 96}, {"gemm", 64}, {"mandelbrot", 16}};
+        bench_precision precision;
+    } cases[] = {{"cholesky", 96, BENCH_DOUBLE},
+                 {"gemm", 64, BENCH_DOUBLE},
+                 {"cholesky", 96, BENCH_SINGLE},
+                 {"gemm", 64, BENCH_SINGLE},
+                 {"mandelbrot", 16, BENCH_DOUBLE}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
         double residual = 0;
         double seconds;
-        open_bed(&b, cases[k].name, (bench_options){.n = cases[k].n}, "host:1", FILCH_POLICY_STEAL);
+        open_bed(&b, cases[k].name,
+                 (bench_options){.n = cases[k].n, .precision = cases[k].precision}, "host:1",
+                 FILCH_POLICY_STEAL);
         assert_int_equal(b.workload->check(b.state, &residual, &error), FILCH_DATA);
         assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
         assert_int_equal(b.workload->check(b.state, &residual, &error), FILCH_OK);
@@ -136,16 +157,36 @@ static void test_not_positive_definite(void **state)
     for (int i = 1; i <= 40; i++)
         fprintf(file, "%d %d %s\n", i, i, i == 27 ? "-1" : "2");
     assert_int_equal(fclose(file), 0);
+    for (int p = BENCH_DOUBLE; p <= BENCH_SINGLE; p++) {
+        bed b;
+        filch_error error = FILCH_ERROR_INIT;
+        double seconds;
+        open_bed(&b, "cholesky",
+                 (bench_options){.matrix = path, .tile = 10, .precision = (bench_precision)p},
+                 "host:2", FILCH_POLICY_STEAL);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_DATA);
+            assert_non_null(strstr(error.text, "row 27"));
+        }
+        close_bed(&b);
+    }
+    assert_int_equal(remove(path), 0);
+}
+
+/* lund_a, whose elements spread over eight decades, is still positive definite in single. */
+static void test_real_matrix_in_single(void **state)
+{
+    (void)state;
     bed b;
     filch_error error = FILCH_ERROR_INIT;
-    double seconds;
-    open_bed(&b, "cholesky", (bench_options){.matrix = path, .tile = 10}, "host:2",
-             FILCH_POLICY_STEAL);
-    assert_int_equal(remove(path), 0);
-    for (int k = 0; k < 2; k++) {
-        assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_DATA);
-        assert_non_null(strstr(error.text, "row 27"));
-    }
+    double residual = NAN;
+    open_bed(
+        &b, "cholesky",
+        (bench_options){.matrix = "tests/data/lund_a.mtx", .tile = 20, .precision = BENCH_SINGLE},
+        "host:2", FILCH_POLICY_STEAL);
+    if (run_checked(&b, &residual, &error) != FILCH_OK)
+        fail_msg("%s", error.text);
+    assert_true(residual > 1e-10 && residual < 6e-7);
     close_bed(&b);
 }
 
@@ -174,7 +215,7 @@ static void test_bad_sizes(void **state)
     expect_refusal("gemm", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "above");
     expect_refusal("wavefront", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "tasks");
     expect_refusal("mandelbrot", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "rows");
-    expect_refusal("cholesky", (bench_options){.n = 10, .precision = BENCH_SINGLE},
+    expect_refusal("mandelbrot", (bench_options){.n = 10, .precision = BENCH_SINGLE},
                    FILCH_UNSUPPORTED, "double only");
     expect_refusal("cholesky", (bench_options){.matrix = "/nonexistent/matrix.mtx"}, FILCH_IO,
                    "cannot be opened");
@@ -298,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_wrong_results_are_seen),
         cmocka_unit_test(test_tasks_that_did_not_run_are_seen),
         cmocka_unit_test(test_not_positive_definite),
+        cmocka_unit_test(test_real_matrix_in_single),
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_bad_devices),
         cmocka_unit_test(test_another_tile),

@@ -8,10 +8,11 @@
 
 #include <cmocka.h>
 
-static void check_versus(const char *workload, const char *name, size_t n, bool is_cold)
+static void check_in(bench_precision precision, const char *workload, const char *name, size_t n,
+                     bool is_cold)
 {
     const bench_workload *w = bench_workload_find(workload);
-    const bench_options options = {.n = n, .devices = "host:2"};
+    const bench_options options = {.n = n, .devices = "host:2", .precision = precision};
     const bench_session_config config = {.devices = "host:2"};
     filch_error error = FILCH_ERROR_INIT;
     bench_session session;
@@ -31,6 +32,11 @@ static void check_versus(const char *workload, const char *name, size_t n, bool 
     bench_versus_close(&versus);
     bench_session_close(&session);
     w->teardown(problem);
+}
+
+static void check_versus(const char *workload, const char *name, size_t n, bool is_cold)
+{
+    check_in(BENCH_DOUBLE, workload, name, n, is_cold);
 }
 
 static void test_all_agree(void **state)
@@ -54,13 +60,45 @@ static void test_all_agree(void **state)
     check_versus("mandelbrot", "static", 16, true);
 }
 
-static void test_a_wrong_result_is_seen(void **state)
+/* Who has no single precision refuses, by name, before it has started. */
+static void test_single_precision(void **state)
 {
     (void)state;
     static const char *const names[] = {"cholesky", "gemm"};
+    const bench_options options = {.n = 100, .devices = "host:2", .precision = BENCH_SINGLE};
+    const bench_session_config config = {.devices = "host:2"};
     for (size_t k = 0; k < 2; k++) {
         const bench_workload *w = bench_workload_find(names[k]);
-        const bench_options options = {.n = 64};
+        filch_error error = FILCH_ERROR_INIT;
+        bench_session session;
+        bench_versus versus;
+        void *problem;
+        check_in(BENCH_SINGLE, names[k], "static", 100, false);
+        check_in(BENCH_SINGLE, names[k], "openblas", 100, false);
+        assert_int_equal(w->setup(&options, &error, &problem), FILCH_OK);
+        assert_int_equal(bench_session_open(&session, w, problem, &config, &error), FILCH_OK);
+        for (size_t p = 0; bench_peer_at(p); p++) {
+            const char *name = bench_peer_at(p)->name;
+            if (strcmp(name, "openblas") == 0)
+                continue;
+            assert_int_equal(bench_versus_open(&versus, name, &session, &config, false, &error),
+                             FILCH_UNSUPPORTED);
+            assert_non_null(strstr(error.text, name));
+            assert_non_null(strstr(error.text, "double precision only"));
+            bench_versus_close(&versus);
+        }
+        bench_session_close(&session);
+        w->teardown(problem);
+    }
+}
+
+static void test_a_wrong_result_is_seen(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cholesky", "gemm", "cholesky", "gemm"};
+    for (size_t k = 0; k < 4; k++) {
+        const bench_workload *w = bench_workload_find(names[k]);
+        const bench_options options = {.n = 64, .precision = k < 2 ? BENCH_DOUBLE : BENCH_SINGLE};
         const bench_session_config config = {.devices = "host:1"};
         filch_error error = FILCH_ERROR_INIT;
         bench_session session;
@@ -97,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_agree),
+        cmocka_unit_test(test_single_precision),
         cmocka_unit_test(test_a_wrong_result_is_seen),
         cmocka_unit_test(test_names),
     };
