@@ -3,6 +3,7 @@
 #ifndef FL_SCHED_SHARE_H
 #define FL_SCHED_SHARE_H
 
+#include "base/bits.h"
 #include "graph/job.h"
 #include "sched/span.h"
 
@@ -32,24 +33,6 @@ static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
 static inline void fl_count(_Atomic uint64_t *counter, uint64_t n)
 {
     fl_store_relaxed(counter, fl_load_relaxed(counter) + n);
-}
-
-static inline double fl_bits_double(uint64_t bits)
-{
-    union {
-        uint64_t bits;
-        double value;
-    } both = {.bits = bits};
-    return both.value;
-}
-
-static inline uint64_t fl_double_bits(double value)
-{
-    union {
-        double value;
-        uint64_t bits;
-    } both = {.value = value};
-    return both.bits;
 }
 
 #endif

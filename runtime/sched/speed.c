@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bits.h"
+
 /* One tile in so many is timed once the first FL_SPEED_SAMPLES of a regime are. */
 #define PERIOD 64
 /* Outliers in a row that make a new regime. */
@@ -82,14 +84,12 @@ static void history_push(fl_speed *speed, double sample)
 static void publish(fl_speed *speed)
 {
     double estimate = median(speed->ns_per_work, speed->filled);
-    uint64_t bits;
 
     /* One sample after the cold one cannot be told from a poisoned one; the cold one bounds it. */
     if (speed->filled == 1)
         estimate = fmin(estimate, speed->cold);
-    memcpy(&bits, &estimate, sizeof bits);
     /* Nothing else is published with the estimate, so nothing has to be seen before it. */
-    fl_store_relaxed(&speed->published, bits);
+    fl_store_relaxed(&speed->published, fl_double_bits(estimate));
 }
 
 void fl_speed_add(fl_speed *speed, double work, double ns)
@@ -127,9 +127,5 @@ double fl_speed_most_work(const fl_speed *speed)
 double fl_speed_get(const fl_speed *speed)
 {
     /* Any published estimate is a valid one: no order is needed. */
-    uint64_t bits = fl_load_relaxed(&speed->published);
-    double estimate;
-
-    memcpy(&estimate, &bits, sizeof estimate);
-    return estimate;
+    return fl_bits_double(fl_load_relaxed(&speed->published));
 }

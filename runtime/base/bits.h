@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Doubles in atomic 64-bit words, where a plain load or store is all that is needed. */
+#ifndef FL_BASE_BITS_H
+#define FL_BASE_BITS_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline double fl_bits_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint64_t fl_double_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+#endif
