@@ -7,10 +7,9 @@
 #include "graph/graph.h"
 #include "graph/job.h"
 
-static uint32_t hash_pointer(const void *pointer)
+static size_t hash_pointer(const void *pointer)
 {
-    uint64_t x = (uint64_t)(uintptr_t)pointer * 0x9e3779b97f4a7c15ull; /* Fibonacci hashing */
-    return (uint32_t)(x >> 32);
+    return (size_t)fl_hash_mix((uint64_t)(uintptr_t)pointer);
 }
 
 static bool table_grow(filch_graph *graph)

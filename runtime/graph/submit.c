@@ -240,7 +240,7 @@ bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
     return true;
 }
 
-static void free_graph(filch_graph *graph)
+void fl_graph_free(filch_graph *graph)
 {
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
@@ -264,11 +264,6 @@ static void free_graph(filch_graph *graph)
     fl_arena_fini(&graph->arena);
     fl_store_give(core->store, graph->slabs);
     fl_mutex_fini(&graph->lock);
-}
-
-void fl_graph_free(filch_graph *graph)
-{
-    free_graph(graph);
     fl_object_delete(graph);
 }
 
