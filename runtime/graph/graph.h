@@ -70,8 +70,8 @@ struct filch_graph {
     fl_arena readers;    /* of tiles, while the graph is built */
     fl_slot **slots;
     size_t slot_count, slot_capacity;
-    uint32_t
-        *slot_table; /* open addressing by handle; slot + 1, 0: free; capacity a power of two */
+    /* Slots by handle, open addressing: slot + 1, 0: free; the capacity is a power of two. */
+    uint32_t *slot_table;
     size_t table_capacity;
     fl_pred *preds; /* of the task being added, without repetition */
     size_t pred_count, pred_capacity;

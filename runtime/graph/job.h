@@ -42,11 +42,11 @@ struct filch_job {
     _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
     uint64_t finished;          /* ns; written before result */
     _Atomic uint64_t total;     /* tasks (gates not counted), or items */
-    _Alignas(
-        64) _Atomic int64_t remaining; /* tasks or grains to retire, + 1 while more may be added */
-    _Atomic uint32_t cancelled;        /* nothing more is to start; relaxed: it may be seen late */
-    _Atomic uint32_t failed;   /* first failure is recorded in error; release after writing it */
-    _Atomic uint32_t left_out; /* something was skipped because of a cancellation */
+    /* Tasks or grains to retire; until an open graph is closed, FL_OPEN_BIAS less the retired. */
+    _Alignas(64) _Atomic int64_t remaining;
+    _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */
+    _Atomic uint32_t failed;    /* first failure is recorded in error; release after writing it */
+    _Atomic uint32_t left_out;  /* something was skipped because of a cancellation */
     /* Scheduler: stands in the table of active jobs or in the queue for it. Release: its spans are
      * filled. */
     _Atomic uint32_t is_offered;

@@ -42,7 +42,7 @@ typedef struct fl_more {
 /* One access, resolved: tile of the graph's handle. mode FILCH_SCRATCH: tile = bytes / 64, rounded
  * up. */
 typedef struct fl_task_access {
-    uint32_t slot : 28; /* in graph->uses */
+    uint32_t slot : 28; /* in graph->slots */
     uint32_t mode : 4;  /* filch_access_mode */
     uint32_t tile;
 } fl_task_access;
@@ -133,11 +133,13 @@ static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisone
     return true;
 }
 
-/* The same for a ready task to which no hint was ever given: the caller is its only finder. */
+/* The same for a ready task that nobody else can find: no hint to it was ever given, or the caller
+ * took the only one. */
 static inline bool fl_task_own(fl_task *task)
 {
-    /* Relaxed: the caller released the task itself, or got it from a span by an acquire. An adder
-     * of an open graph may hold the lock bit, so that word is changed by a read-modify-write. */
+    /* Relaxed: the caller released the task itself, or got it from a span or a deque by an acquire.
+     * An adder of an open graph may hold the lock bit, so that word is changed by a
+     * read-modify-write. */
     uint64_t word = fl_load_relaxed(&task->word);
     if ((word & FL_TASK_OPEN) != 0) {
         word = fl_or_relaxed(&task->word, FL_TASK_CLAIMED);
