@@ -30,8 +30,17 @@ static int run_empty(const filch_call *call)
     return 0;
 }
 
-static filch_status setup(bench_peer_kind kind, size_t n, filch_error *error, void **state)
+static filch_status setup(bench_peer_kind kind, const bench_options *options, size_t otherwise,
+                          filch_error *error, void **state)
 {
+    size_t n = options->n ? options->n : otherwise;
+    const char *option = options->matrix                      ? "--matrix"
+                         : options->tile                      ? "--tile"
+                         : options->precision != BENCH_DOUBLE ? "--precision"
+                                                              : NULL;
+    if (option)
+        return bench_fail(error, FILCH_UNSUPPORTED, option, 0,
+                          "tasks with empty bodies have no matrix, tiles or precision");
     empty *e = calloc(1, sizeof *e);
     if (!e)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "empty", 0, "no memory");
@@ -46,29 +55,24 @@ static filch_status setup(bench_peer_kind kind, size_t n, filch_error *error, vo
     return FILCH_OK;
 }
 
-static size_t size_of(const bench_options *options, size_t otherwise)
-{
-    return options->n ? options->n : otherwise;
-}
-
 static filch_status setup_empty(const bench_options *options, filch_error *error, void **state)
 {
-    return setup(BENCH_PEER_RERUN, size_of(options, TASKS), error, state);
+    return setup(BENCH_PEER_RERUN, options, TASKS, error, state);
 }
 
 static filch_status setup_create(const bench_options *options, filch_error *error, void **state)
 {
-    return setup(BENCH_PEER_EMPTY, size_of(options, TASKS), error, state);
+    return setup(BENCH_PEER_EMPTY, options, TASKS, error, state);
 }
 
 static filch_status setup_chain(const bench_options *options, filch_error *error, void **state)
 {
-    return setup(BENCH_PEER_CHAIN, size_of(options, TASKS), error, state);
+    return setup(BENCH_PEER_CHAIN, options, TASKS, error, state);
 }
 
 static filch_status setup_wavefront(const bench_options *options, filch_error *error, void **state)
 {
-    return setup(BENCH_PEER_WAVEFRONT, size_of(options, WAVEFRONT_SIDE), error, state);
+    return setup(BENCH_PEER_WAVEFRONT, options, WAVEFRONT_SIDE, error, state);
 }
 
 static void teardown(void *state)
