@@ -14,11 +14,9 @@
 #define fl_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 #define fl_store_seq_cst(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
 #define fl_exchange_acquire(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
-#define fl_exchange_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define fl_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 #define fl_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define fl_add_release(p, v) atomic_fetch_add_explicit((p), (v), memory_order_release)
-#define fl_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
 #define fl_add_seq_cst(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
 #define fl_sub_relaxed(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
 #define fl_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
@@ -26,11 +24,8 @@
 #define fl_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define fl_or_acquire(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acquire)
 #define fl_or_release(p, v) atomic_fetch_or_explicit((p), (v), memory_order_release)
-#define fl_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
-#define fl_or_seq_cst(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define fl_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define fl_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
-#define fl_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
 
 /* On failure *expected receives the value found. The failing load is acquire (relaxed for relaxed).
  */

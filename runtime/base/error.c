@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,12 +42,12 @@ void fl_error_copy(filch_error *to, const filch_error *from)
 #undef COPY_FIELD
 }
 
-filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *format, va_list args)
+static void error_fill(filch_error *error, fl_fault fault, const char *format, va_list args)
 {
     filch_error made = FILCH_ERROR_INIT;
 
     if (error == NULL)
-        return fault.status;
+        return;
     made.status = fault.status;
     made.native_code = fault.native_code;
     made.line = fault.line;
@@ -57,7 +58,6 @@ filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *for
     if (vsnprintf(made.text, sizeof made.text, format, args) < 0)
         text_set(made.text, sizeof made.text, filch_status_message(fault.status));
     fl_error_copy(error, &made);
-    return fault.status;
 }
 
 filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *format, ...)
@@ -65,7 +65,7 @@ filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *forma
     va_list args;
 
     va_start(args, format);
-    (void)fl_error_fill_v(error, fault, format, args);
+    error_fill(error, fault, format, args);
     va_end(args);
     return fault.status;
 }
@@ -122,7 +122,7 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
         return fault.status;
     /* Formatted before the lock is taken: the arguments may be long. */
     va_start(args, format);
-    (void)fl_error_fill_v(&error, fault, format, args);
+    error_fill(&error, fault, format, args);
     va_end(args);
     fl_error_store(log, &error);
     return fault.status;

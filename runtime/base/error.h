@@ -6,8 +6,6 @@
 #ifndef FL_BASE_ERROR_H
 #define FL_BASE_ERROR_H
 
-#include <stdarg.h>
-
 #include "base/thread.h"
 #include "filch/status.h"
 
@@ -42,7 +40,6 @@ void fl_error_log_fini(fl_error_log *log);
 /* Fills *error (honours error->size; null is allowed) and returns fault.status. */
 filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-filch_status fl_error_fill_v(filch_error *error, fl_fault fault, const char *format, va_list args);
 
 /* Records in the log for the calling thread (null log is allowed) and returns fault.status. */
 filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *format, ...)

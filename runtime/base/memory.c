@@ -116,14 +116,6 @@ bool fl_size_mul(size_t count, size_t size, size_t *bytes)
     return true;
 }
 
-bool fl_size_add(size_t a, size_t b, size_t *sum)
-{
-    if (a > SIZE_MAX - b)
-        return false;
-    *sum = a + b;
-    return true;
-}
-
 filch_status fl_array_reserve(const fl_memory *memory, void *items_pointer, size_t *capacity,
                               size_t need, size_t item_size)
 {

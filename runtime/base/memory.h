@@ -36,7 +36,6 @@ void fl_free(const fl_memory *memory, void *pointer, size_t size);
 void fl_free_aligned(const fl_memory *memory, void *pointer, size_t size, size_t align);
 /* count * size into *bytes; false on overflow. */
 bool fl_size_mul(size_t count, size_t size, size_t *bytes);
-bool fl_size_add(size_t a, size_t b, size_t *sum);
 
 /* Grows *items (item_size bytes each, *capacity of them) to hold at least need, doubling. The
  * contents move; on failure nothing changes. */

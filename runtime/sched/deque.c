@@ -22,12 +22,12 @@ static fl_ring *ring_new(const fl_memory *memory, uint64_t slots)
     return ring;
 }
 
-static filch_status deque_grow(fl_deque *deque, uint64_t slots)
+static bool deque_grow(fl_deque *deque, uint64_t slots)
 {
     fl_ring *old = fl_load_relaxed(&deque->ring);
     fl_ring *ring = ring_new(deque->memory, slots);
     if (!ring)
-        return FILCH_OUT_OF_MEMORY;
+        return false;
     int64_t bottom = fl_load_relaxed(&deque->bottom);
     /* Indices below top_seen are taken. Relaxed: the stores of ring and bottom publish the copies.
      */
@@ -39,7 +39,7 @@ static filch_status deque_grow(fl_deque *deque, uint64_t slots)
     /* Release: the copies before the ring. A thief that still reads the old ring finds every index
      * below the bottom it read, because nobody writes to a retired ring. */
     fl_store_release(&deque->ring, ring);
-    return FILCH_OK;
+    return true;
 }
 
 filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned log2_capacity)
@@ -72,24 +72,12 @@ void fl_deque_fini(fl_deque *deque)
 
 bool fl_deque_make_room(fl_deque *deque)
 {
-    return fl_deque_reserve(deque, 1) == FILCH_OK;
-}
-
-filch_status fl_deque_reserve(fl_deque *deque, size_t count)
-{
-    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    uint64_t slots = fl_load_relaxed(&deque->ring)->mask + 1;
     /* Acquire: the winning thief's read of a slot before the owner stores the slot anew. */
     deque->top_seen = fl_load_acquire(&deque->top);
-    uint64_t used = (uint64_t)(fl_load_relaxed(&deque->bottom) - deque->top_seen);
-    uint64_t slots = ring->mask + 1;
-    if (count <= slots - used)
-        return FILCH_OK;
-    uint64_t most = UINT64_C(1) << LOG2_SLOTS_MAX;
-    if (count > most - used)
-        return FILCH_OUT_OF_MEMORY;
-    while (slots < used + count)
-        slots *= 2;
-    return deque_grow(deque, slots);
+    if ((uint64_t)(fl_load_relaxed(&deque->bottom) - deque->top_seen) < slots)
+        return true;
+    return slots < UINT64_C(1) << LOG2_SLOTS_MAX && deque_grow(deque, slots * 2);
 }
 
 fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
@@ -110,28 +98,6 @@ fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
         return FL_STEAL_LOST;
     *entry = found;
     return FL_STEAL_OK;
-}
-
-bool fl_deque_peek(fl_deque *deque, uint64_t *entry)
-{
-    return fl_deque_peek_at(deque, 0, entry);
-}
-
-bool fl_deque_peek_at(fl_deque *deque, uint32_t older, uint64_t *entry)
-{
-    /* Acquire: top before bottom, so that an old top is not compared with a still older bottom. */
-    int64_t index = fl_load_acquire(&deque->top) + (int64_t)older;
-    /* Acquire: slot and ring before the index, as in steal. */
-    if (index >= fl_load_acquire(&deque->bottom))
-        return false;
-    fl_ring *ring = fl_load_acquire(&deque->ring);
-    uint64_t found = fl_load_relaxed(&ring->slots[(uint64_t)index & ring->mask]);
-    /* A ring too new to hold index was published after the owner saw a top beyond it; the acquire
-     * of ring then makes this load see that top too, and what was read is not used. */
-    if (fl_load_relaxed(&deque->top) > index)
-        return false;
-    *entry = found;
-    return true;
 }
 
 int64_t fl_deque_size(const fl_deque *deque)

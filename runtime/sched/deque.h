@@ -40,18 +40,11 @@ filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned lo
 void fl_deque_fini(fl_deque *deque);
 /* Owner. false when the ring was full and could not grow; nothing changed then. */
 static inline bool fl_deque_push(fl_deque *deque, uint64_t entry);
-/* Owner: makes room for count more entries, so that as many pushes cannot fail. */
-filch_status fl_deque_reserve(fl_deque *deque, size_t count);
 /* Owner. false when empty. */
 static inline bool fl_deque_pop(fl_deque *deque, uint64_t *entry);
 typedef enum fl_steal { FL_STEAL_OK, FL_STEAL_EMPTY, FL_STEAL_LOST } fl_steal;
 /* Any thread. FL_STEAL_LOST: another thief or the owner won the race; worth a retry. */
 fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry);
-/* Any thread: reads the oldest entry without taking it; false when empty. Only a hint. */
-bool fl_deque_peek(fl_deque *deque, uint64_t *entry);
-/* Any thread: the same for the entry that has `older` entries before it. What it reads was pushed
- * at some time, but may have been taken since. */
-bool fl_deque_peek_at(fl_deque *deque, uint32_t older, uint64_t *entry);
 /* Any thread: entries now, approximately, never negative. */
 int64_t fl_deque_size(const fl_deque *deque);
 

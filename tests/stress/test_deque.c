@@ -47,7 +47,7 @@ static int thief_main(void *arg)
 {
     thief *t = arg;
     field *f = t->field;
-    uint64_t item, hint, after = f->first;
+    uint64_t item, after = f->first;
     for (;;) {
         /* Acquire: the owner stops after its last pop, so empty after that is the end. */
         bool done = fl_load_acquire(&f->done);
@@ -69,8 +69,6 @@ static int thief_main(void *arg)
             if (t->empty % 64 == 0)
                 fl_thread_yield();
         }
-        if (fl_deque_peek_at(&f->deque, (uint32_t)(t->empty % 3), &hint) && hint >= f->taken.count)
-            stress_fail(&f->stress, "peeked at what was never pushed", hint);
     }
 }
 

@@ -63,7 +63,6 @@ static void assert_empty(fl_deque *deque)
     uint64_t entry = 77;
     assert_false(fl_deque_pop(deque, &entry));
     assert_int_equal(fl_deque_steal(deque, &entry), FL_STEAL_EMPTY);
-    assert_false(fl_deque_peek(deque, &entry));
     assert_int_equal(entry, 77);
     assert_int_equal(fl_deque_size(deque), 0);
 }
@@ -112,30 +111,6 @@ static void test_owner_takes_newest_thief_oldest(void **state)
     assert_empty(&deque);
     fl_deque_fini(&deque);
     assert_int_equal(c.bytes, 0);
-}
-
-static void test_peek(void **state)
-{
-    (void)state;
-    fl_memory memory = fl_memory_system();
-    fl_deque deque;
-    uint64_t entry = 0;
-    assert_int_equal(fl_deque_init(&deque, &memory, 2), FILCH_OK);
-    for (uint64_t i = 10; i < 14; i++)
-        assert_true(fl_deque_push(&deque, i));
-    for (uint32_t older = 0; older < 4; older++) {
-        assert_true(fl_deque_peek_at(&deque, older, &entry));
-        assert_int_equal(entry, 10 + older);
-    }
-    assert_false(fl_deque_peek_at(&deque, 4, &entry));
-    assert_false(fl_deque_peek_at(&deque, UINT32_MAX, &entry));
-    assert_true(fl_deque_peek(&deque, &entry));
-    assert_int_equal(entry, 10);
-    assert_int_equal(fl_deque_size(&deque), 4);
-    assert_steal(&deque, 10);
-    assert_true(fl_deque_peek(&deque, &entry));
-    assert_int_equal(entry, 11);
-    fl_deque_fini(&deque);
 }
 
 static void test_wraps_without_growing(void **state)
@@ -250,34 +225,6 @@ static void test_failed_growth_changes_nothing(void **state)
     assert_int_equal(c.bytes, 0);
 }
 
-static void test_reserve(void **state)
-{
-    (void)state;
-    counter c;
-    counter_init(&c, 2);
-    fl_deque deque;
-    assert_int_equal(fl_deque_init(&deque, &c.memory, 2), FILCH_OK);
-    for (uint64_t i = 0; i < 3; i++)
-        assert_true(fl_deque_push(&deque, i));
-    assert_int_equal(fl_deque_reserve(&deque, 0), FILCH_OK);
-    assert_int_equal(fl_deque_reserve(&deque, 1), FILCH_OK);
-    assert_int_equal(c.allocs, 1);
-    assert_int_equal(fl_deque_reserve(&deque, 100), FILCH_OK);
-    assert_int_equal(c.allocs, 2);
-    /* No allocation is left, and none is needed. */
-    for (uint64_t i = 3; i < 103; i++)
-        assert_true(fl_deque_push(&deque, i));
-    assert_int_equal(fl_deque_reserve(&deque, 1000), FILCH_OUT_OF_MEMORY);
-    assert_int_equal(fl_deque_reserve(&deque, SIZE_MAX), FILCH_OUT_OF_MEMORY);
-    assert_int_equal(fl_deque_reserve(&deque, SIZE_MAX / 8), FILCH_OUT_OF_MEMORY);
-    assert_int_equal(fl_deque_size(&deque), 103);
-    for (uint64_t i = 0; i < 103; i++)
-        assert_steal(&deque, i);
-    assert_empty(&deque);
-    fl_deque_fini(&deque);
-    assert_int_equal(c.bytes, 0);
-}
-
 static void test_failed_init(void **state)
 {
     (void)state;
@@ -303,12 +250,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_owner_takes_newest_thief_oldest),
-        cmocka_unit_test(test_peek),
         cmocka_unit_test(test_wraps_without_growing),
         cmocka_unit_test(test_indices_beyond_32_bits),
         cmocka_unit_test(test_grows_and_keeps_retired_rings),
         cmocka_unit_test(test_failed_growth_changes_nothing),
-        cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_failed_init),
     };
     return cmocka_run_group_tests_name("deque", tests, NULL, NULL);
