@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "base/random.h"
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "random.h"
 
 enum { PROPERTY_MOST_DEVICES = 8, PROPERTY_MOST_POLLERS = 2 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "base/random.h"
+#include "random.h"
 
 typedef struct stress {
     const char *name;

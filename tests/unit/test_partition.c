@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "random.h"
 #include "sched/partition.h"
 
 #define MAX_DEVICES 5000

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
+#include "random.h"
 
 /* The published reference output for this seed. */
 static void splitmix64_gives_its_reference_sequence(void **state)

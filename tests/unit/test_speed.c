@@ -8,8 +8,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/random.h"
 #include "base/thread.h"
+#include "random.h"
 #include "sched/speed.h"
 
 static void add_each(fl_speed *speed, uint32_t count, double ns_per_work)

@@ -6,8 +6,8 @@
  * exploration of Marsaglia's xorshift generators, scrambled", ACM Trans. Math. Softw. 42(4), 2016.
  * Seeds are spread by SplitMix64 from G. L. Steele, D. Lea, C. H. Flood, "Fast splittable
  * pseudorandom number generators", OOPSLA 2014, with Stafford's variant 13 of the mixer. */
-#ifndef FL_BASE_RANDOM_H
-#define FL_BASE_RANDOM_H
+#ifndef TESTS_RANDOM_H
+#define TESTS_RANDOM_H
 
 #include <stdint.h>
 
@@ -25,7 +25,7 @@ static inline uint64_t fl_splitmix64(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Any seed is good, also 0; streams of the same seed but other numbers differ, so that each worker
+/* Any seed is good, also 0; streams of the same seed but other numbers differ, so that each thread
  * has a sequence of its own. */
 static inline void fl_random_init(fl_random *random, uint64_t seed, uint64_t stream)
 {
