@@ -15,6 +15,8 @@ extern "C" {
 /** A codelet; see filch_codelet_create(). */
 typedef struct filch_codelet filch_codelet;
 
+struct filch_cuda_desc; /* filch/cuda.h */
+
 /**
  * The part of a data handle that a call may touch: a column-major block. For FILCH_SCRATCH: bytes,
  * their number rounded up to a multiple of 64, at a multiple of 64, with undefined contents.
@@ -85,7 +87,8 @@ typedef enum filch_codelet_flags {
 typedef struct filch_codelet_desc {
     size_t size;        /**< sizeof(filch_codelet_desc). */
     const char *name;   /**< Appears in errors and traces; copied, cut at 63 bytes. */
-    filch_host_fn host; /**< Host implementation. */
+    filch_host_fn host; /**< Host implementation; may be null if @p cuda is not. */
+    const struct filch_cuda_desc *cuda; /**< CUDA implementation; may be null if @p host is not. */
     filch_work_fn work; /**< Work of a call; null: 1 a task, the number of items a chunk. */
     filch_work_fn cost; /**< Simulated devices only: the true work of a call, where it differs from
                              what work declares; null: work. */
@@ -95,9 +98,9 @@ typedef struct filch_codelet_desc {
 } filch_codelet_desc;
 
 /** Initializer of a ::filch_codelet_desc. */
-#define FILCH_CODELET_DESC_INIT                                  \
-    {                                                            \
-        sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, 0, 0 \
+#define FILCH_CODELET_DESC_INIT                                        \
+    {                                                                  \
+        sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, NULL, 0, 0 \
     }
 
 /**

@@ -9,6 +9,7 @@
 #include "filch/batch.h"
 #include "filch/codelet.h"
 #include "filch/config.h"
+#include "filch/cuda.h"
 #include "filch/data.h"
 #include "filch/device.h"
 #include "filch/graph.h"

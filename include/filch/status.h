@@ -74,7 +74,15 @@ extern "C" {
     X(SYSTEM, 26, "an operating system call failed")                              \
     X(BACKEND, 27, "a device driver call failed")                                 \
     X(DEVICE_LOST, 28, "the device no longer answers")                            \
-    X(INTERNAL, 29, "an internal invariant was broken; please report it")
+    X(INTERNAL, 29, "an internal invariant was broken; please report it")         \
+    X(NO_DRIVER, 30, "no CUDA runtime available")                                 \
+    X(DRIVER_STUB, 31, "the CUDA driver library is a stub")                       \
+    X(DRIVER_TOO_OLD, 32, "the CUDA driver is too old")                           \
+    X(DRIVER_BROKEN, 33, "the CUDA driver library does not work")                 \
+    X(NO_COMPILER, 34, "no CUDA C compiler (NVRTC) available")                    \
+    X(COMPILE, 35, "the kernel source does not compile")                          \
+    X(IMAGE, 36, "the kernel image cannot be loaded")                             \
+    X(NO_DEVICE_MEMORY, 37, "device memory could not be allocated")
 
 /** Result of a filch call; the names and their meanings are those of ::FILCH_STATUS_TABLE. */
 typedef enum filch_status {
@@ -93,8 +101,8 @@ typedef struct filch_error {
     filch_status status;  /**< The status that the failing call or job returned. */
     int32_t native_code;  /**< The driver's, the system's or the task's own code; 0 if none. */
     int64_t line;         /**< Line or character position in the input, from 1; 0 if none. */
-    char native_name[48]; /**< Name of a driver's native_code; version 0.1 has no driver that names
-                               its codes. */
+    char native_name[48]; /**< The driver's name of its native_code, e.g.
+                               "CUDA_ERROR_OUT_OF_MEMORY". */
     char call[48];        /**< The call that failed, e.g. "filch_graph_add" or a driver call. */
     char device[48];      /**< Name of the device concerned. */
     char label[64];       /**< Label of the task, codelet, handle or caller concerned. */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "filch/cuda.h"
 #include "filch/device.h"
 
 /* Devices of one runtime at most; a multiple of 64. */
@@ -21,6 +22,10 @@ typedef struct fl_device fl_device;
 
 /* Kinds of implementation that a codelet may have, as bits. */
 #define FL_IMPL_HOST_FN 1u
+#define FL_IMPL_CUDA 2u
+
+/* Compute lanes of one device at most. */
+#define FL_LANE_LIMIT 8
 
 /* One item of a device specification, parsed (device/spec.h). */
 typedef struct fl_device_spec {
@@ -44,14 +49,75 @@ struct fl_device {
     bool is_synchronous;      /* tiles run on the worker's own thread; launch is NULL */
     bool calls_host_fn;   /* an asynchronous device whose tiles' results the host function makes */
     uint32_t window;      /* tiles in flight that keep it busy; 1 when synchronous */
+    uint32_t lanes;       /* compute lanes; 0 when synchronous or pretended */
     uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */
 };
+
+/* A point in the order of one lane: {device : 10, lane : 4, sequence : 50}; 0 is always past. The
+ * device is the index in the pool. Lanes of a device: compute lanes from 0, then FL_LANE_IN and
+ * FL_LANE_OUT for copies. Sequence numbers count from 1. */
+typedef uint64_t fl_marker;
+
+enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANES = 10 };
+
+static inline fl_marker fl_marker_make(uint32_t device, uint32_t lane, uint64_t sequence)
+{
+    return (uint64_t)device << 54 | (uint64_t)lane << 50 | sequence;
+}
+
+static inline uint32_t fl_marker_device(fl_marker marker)
+{
+    return (uint32_t)(marker >> 54);
+}
+
+static inline uint32_t fl_marker_lane(fl_marker marker)
+{
+    return (uint32_t)(marker >> 50) & 15u;
+}
+
+static inline uint64_t fl_marker_sequence(fl_marker marker)
+{
+    return marker & (((uint64_t)1 << 50) - 1);
+}
+
+/* A kernel loaded on a place, as its backend knows it. */
+typedef struct fl_function {
+    void *handle;
+    uint32_t param_count;  /* UINT32_MAX: the driver cannot tell */
+    uint32_t most_threads; /* a block may have */
+    size_t param_bytes;    /* of all parameters, where the driver can tell */
+} fl_function;
 
 /* A tile handed to an asynchronous device. */
 typedef struct fl_launch {
     double cost;  /* abstract units of work, for devices that only pretend */
     uint64_t tag; /* the worker's own name for the tile */
+    /* Devices that compute: */
+    const fl_function *function; /* the kernel, or null */
+    void **params;               /* its parameters */
+    filch_shape shape;           /* its geometry */
+    filch_enqueue_fn enqueue;    /* in place of a kernel */
+    void *const *states;         /* for enqueue, one a compute lane; or null */
+    const filch_call *call;      /* for enqueue */
+    const fl_marker *behind; /* what must be past before the tile starts; each was made by mark */
+    uint32_t behind_count;
+    bool timed;       /* its device time is wanted */
+    int code;         /* what enqueue returned; results: */
+    fl_marker marker; /* the tile's own */
 } fl_launch;
+
+/* A block of `height` columns of `width` bytes each, moved between the places of two devices; null
+ * stands for the host's memory. */
+typedef struct fl_copy {
+    void *to;
+    const void *from;
+    const fl_device *to_device, *from_device;
+    size_t to_pitch, from_pitch; /* bytes from one column to the next */
+    size_t width, height;
+    const fl_marker *behind;
+    uint32_t behind_count;
+    fl_marker marker; /* result */
+} fl_copy;
 
 /* What enumerate needs and reports into. */
 typedef struct fl_discovery {
@@ -81,13 +147,46 @@ struct fl_backend {
     filch_status (*memory_free)(const fl_device *device, uint64_t *bytes);
 
     /* Asynchronous devices only (NULL when is_synchronous): */
-    /* Starts a tile at time now; tiles of one device run in launch order. FILCH_BUSY, and nothing
+    /* Starts a tile at time now; tiles of one lane run in launch order. FILCH_BUSY, and nothing
      * is started, where more tiles are in flight than the device can hold (at least its window). */
-    filch_status (*launch)(fl_device *device, const fl_launch *launch, uint64_t now);
-    /* Tag and device seconds of the oldest tile launched and finished by now;
-     * FILCH_NOT_READY when none is. *next: when to ask again (FL_TIME_NEVER: nothing in flight). */
+    filch_status (*launch)(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
+    /* Tag and device time of a tile launched and finished by now, each once, those of a lane in
+     * order; *busy_ns is UINT64_MAX where it was not timed. FILCH_NOT_READY when none is. *next:
+     * when to ask again (FL_TIME_NEVER: nothing in flight). Another status: the device is lost, and
+     * so are all tiles in flight on it. */
     filch_status (*poll)(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
-                         uint64_t *next);
+                         uint64_t *next, filch_error *error);
+
+    /* Asynchronous devices that compute (NULL for those that only pretend). Calls that name a
+     * compute lane's markers are the worker's own; the others are any thread's. */
+    /* Makes sure that all that was launched so far can be waited for elsewhere. The owner. */
+    filch_status (*mark)(fl_device *device, filch_error *error);
+    /* Whether others may wait for the marker, a compute lane's of this device: mark was called
+     * since. Any thread. */
+    bool (*is_marked)(const fl_device *device, fl_marker marker);
+    /* FILCH_OK once the marker, of this device, is past; FILCH_NOT_READY before. Any thread. */
+    filch_status (*reached)(fl_device *device, fl_marker marker, filch_error *error);
+    /* Starts a copy on the device's own FL_LANE_IN (to its place) or FL_LANE_OUT (from it to the
+     * host). Any thread. Host memory may be pageable: then the call may take as long as the copy.
+     */
+    filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
+    /* Memory of the device's place. These may serialize the device. Any thread. */
+    filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
+    void (*memory_give)(fl_device *device, void *block);
+    /* Waits until nothing is in flight on any lane of the device. Any thread. */
+    filch_status (*drain)(fl_device *device, filch_error *error);
+    /* Code of the device's target: what the images it loads are compiled for, e.g. 90. */
+    uint32_t (*target)(const fl_device *device);
+    /* Loads an image for the device's place, and finds a kernel in it. Any thread. */
+    filch_status (*module_load)(fl_device *device, const void *image, size_t bytes,
+                                const char *label, void **module, filch_error *error);
+    void (*module_unload)(fl_device *device, void *module);
+    filch_status (*function_get)(fl_device *device, void *module, const char *entry,
+                                 const char *label, fl_function *function, filch_error *error);
+    /* Calls body once for each compute lane, with the device's context current, until one call does
+     * not return 0; that is the result. Any thread. */
+    int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                     void *user);
 };
 
 /* The table of backends built in, NULL-terminated. */

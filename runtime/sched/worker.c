@@ -651,7 +651,7 @@ static void launch(fl_worker *w, fl_tile *tile)
             tile->code = w->tile.code;
             w->tile = kept;
         }
-        if (w->device->backend->launch(w->device, &launch, tile->start) != FILCH_OK) {
+        if (w->device->backend->launch(w->device, &launch, tile->start, NULL) != FILCH_OK) {
             tile->code = -1;
             tile->timed = false; /* no marker will come */
         }
@@ -669,7 +669,7 @@ static bool retire_finished(fl_worker *w)
         uint64_t tag, busy;
         if (tile->timed) {
             filch_status status =
-                w->device->backend->poll(w->device, now(w), &tag, &busy, &w->wake_at);
+                w->device->backend->poll(w->device, now(w), &tag, &busy, &w->wake_at, NULL);
             if (status == FILCH_NOT_READY) {
                 return any;
             }

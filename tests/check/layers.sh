@@ -45,7 +45,7 @@ FNR == 1 {
     sub(/^[^"<]*["<]/, "", target)
     sub(/[">].*$/, "", target)
 
-    if (target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
+    if (target != "filch/cuda.h" && target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
         FILENAME !~ /^runtime\/(backend\/cuda|module)\//)
         bad("only backend/cuda and module may include " target)
     if (system_header)

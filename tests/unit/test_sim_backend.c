@@ -68,9 +68,9 @@ static void devices_end(device_list *devices)
 
 static filch_status launch(fl_device *device, double cost, uint64_t tag, uint64_t now)
 {
-    const fl_launch tile = {.cost = cost, .tag = tag};
+    fl_launch tile = {.cost = cost, .tag = tag};
 
-    return device->backend->launch(device, &tile, now);
+    return device->backend->launch(device, &tile, now, NULL);
 }
 
 /* Nothing has finished by now; the time to ask again is next. */
@@ -78,7 +78,8 @@ static void assert_waits(fl_device *device, uint64_t now, uint64_t next)
 {
     uint64_t tag = 77, busy = 77, found = 0;
 
-    assert_int_equal(device->backend->poll(device, now, &tag, &busy, &found), FILCH_NOT_READY);
+    assert_int_equal(device->backend->poll(device, now, &tag, &busy, &found, NULL),
+                     FILCH_NOT_READY);
     assert_true(found == next);
     assert_true(tag == 77 && busy == 77);
 }
@@ -88,7 +89,7 @@ static void assert_finished(fl_device *device, uint64_t now, uint64_t tag, uint6
 {
     uint64_t tag_found = 77, busy_found = 77, next_found = 77;
 
-    assert_int_equal(device->backend->poll(device, now, &tag_found, &busy_found, &next_found),
+    assert_int_equal(device->backend->poll(device, now, &tag_found, &busy_found, &next_found, NULL),
                      FILCH_OK);
     assert_true(tag_found == tag);
     assert_true(busy_found == busy);
@@ -187,9 +188,10 @@ static void test_rounding_does_not_add_up(void **state)
         uint64_t tag, busy, next;
 
         assert_int_equal(launch(device, 1.0, i, now), FILCH_OK);
-        if (device->backend->poll(device, now, &tag, &busy, &next) == FILCH_NOT_READY) {
+        if (device->backend->poll(device, now, &tag, &busy, &next, NULL) == FILCH_NOT_READY) {
             now = next;
-            assert_int_equal(device->backend->poll(device, now, &tag, &busy, &next), FILCH_OK);
+            assert_int_equal(device->backend->poll(device, now, &tag, &busy, &next, NULL),
+                             FILCH_OK);
         }
         assert_true(tag == i);
         busy_total += busy;

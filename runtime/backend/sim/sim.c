@@ -40,13 +40,15 @@ static filch_status sim_memory_free(const fl_device *device, uint64_t *bytes)
     return FILCH_OK;
 }
 
-static filch_status sim_launch(fl_device *device, const fl_launch *launch, uint64_t now)
+static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t now,
+                               filch_error *error)
 {
     sim_state *state = device->state;
     uint64_t start = now > state->idle_at ? now : state->idle_at;
     double exact;
     double whole;
 
+    (void)error; /* the worker knows what it asked for */
     if (!(launch->cost >= 0.0) || isinf(launch->cost))
         return FILCH_INVALID_ARGUMENT;
     if (state->in_flight == FL_SIM_TILES)
@@ -69,11 +71,12 @@ static filch_status sim_launch(fl_device *device, const fl_launch *launch, uint6
 }
 
 static filch_status sim_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
-                             uint64_t *next)
+                             uint64_t *next, filch_error *error)
 {
     sim_state *state = device->state;
     const sim_tile *oldest = &state->tiles[state->first];
 
+    (void)error; /* simulated devices are never lost */
     if (state->in_flight == 0) {
         *next = FL_TIME_NEVER;
         return FILCH_NOT_READY;
