@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: in-order queues of one device, each a stream with the events that tell how far it is.
+ *
+ * An operation put on a lane gets the lane's next sequence number. Recording an event marks all
+ * that was put there so far; an event found complete moves `reached`. Not every operation is
+ * marked: an event costs a tenth of a launch, so compute lanes record one for many short tiles. */
+#ifndef FL_BACKEND_CUDA_LANE_H
+#define FL_BACKEND_CUDA_LANE_H
+
+#include "backend/backend.h"
+#include "backend/cuda/api.h"
+#include "base/atomic.h"
+#include "base/thread.h"
+
+/* Tiles in flight that a device can hold. */
+#define FL_CUDA_TILES 256
+/* Events of a lane that are recorded and not yet seen complete. */
+#define FL_CUDA_EVENTS 128
+/* Tiles of one device being timed at once. */
+#define FL_CUDA_TIMERS 32
+
+/* A tile launched on a compute lane; the owner's. */
+typedef struct fl_cuda_tile {
+    uint64_t tag;
+    uint64_t sequence;
+    uint32_t timer; /* index, or UINT32_MAX */
+} fl_cuda_tile;
+
+typedef struct fl_cuda_lane {
+    CUstream stream;
+    _Atomic uint64_t issued;  /* sequence number of the newest operation; compute: the owner's */
+    _Atomic uint64_t marked;  /* what the newest event covers; release after recording it */
+    _Atomic uint64_t reached; /* what is known to be complete; release after the event was seen */
+    fl_mutex lock;            /* the ring of events; on copy lanes also issuing */
+    CUevent events[FL_CUDA_EVENTS];
+    uint64_t covers[FL_CUDA_EVENTS];
+    uint32_t oldest, recorded;
+    /* Compute lanes: */
+    fl_cuda_tile tiles[FL_CUDA_TILES]; /* in flight, oldest first */
+    uint32_t first, in_flight;
+} fl_cuda_lane;
+
+typedef struct fl_cuda_timer {
+    CUevent start, stop;
+} fl_cuda_timer;
+
+typedef struct fl_cuda_lanes {
+    uint32_t count; /* of compute lanes */
+    fl_cuda_lane lane[FL_LANES];
+    fl_cuda_timer timers[FL_CUDA_TIMERS];
+    uint32_t free_timers[FL_CUDA_TIMERS];
+    uint32_t free_timer_count;
+    uint32_t unmarked;   /* tiles launched since the last mark */
+    uint64_t marked_at;  /* when that was */
+    uint32_t next_polled; /* lane at which the next poll begins */
+} fl_cuda_lanes;
+
+/* Makes the streams and events of an open device (device->lanes of them, and the copy lanes), in
+ * its context or slice; on failure nothing is left. Takes the context itself. */
+filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error);
+/* Waits for what is in flight, and frees them. */
+void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
+
+/* Members of the table of operations; see backend.h. */
+filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
+filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
+                          uint64_t *next, filch_error *error);
+filch_status fl_cuda_mark(fl_device *device, filch_error *error);
+bool fl_cuda_is_marked(const fl_device *device, fl_marker marker);
+filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error);
+filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error);
+filch_status fl_cuda_drain(fl_device *device, filch_error *error);
+int fl_cuda_each_lane(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                      void *user);
+
+#endif
