@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "base/config.h"
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -316,6 +318,37 @@ filch_status fl_setting_parse(fl_settings *settings, const char *name, const cha
         return fl_error_fill(error, fault, "there is no setting \"%s\"; the nearest is %s",
                              quote(quoted, name), nearest(name, strlen(name)));
     return parse(settings, row, text, error);
+}
+
+static filch_status join(char *path, size_t size, const char *base, const char *rest)
+{
+    int length = snprintf(path, size, "%s/%s", base, rest);
+
+    return length < 0 || (size_t)length >= size ? FILCH_OVERFLOW : FILCH_OK;
+}
+
+filch_status fl_settings_cache_path(const fl_settings *settings, char *path, size_t size)
+{
+    const char *wanted = settings->cache_dir;
+    const char *base;
+    char here[PATH_MAX];
+
+    if (strcmp(wanted, "off") == 0)
+        return FILCH_NOT_FOUND;
+    if (wanted[0] == '/')
+        return join(path, size, "", wanted + 1);
+    if (wanted[0] != '\0') {
+        if (getcwd(here, sizeof here) == NULL)
+            return FILCH_NOT_FOUND;
+        return join(path, size, here, wanted);
+    }
+    base = secure_getenv("XDG_CACHE_HOME");
+    if (base != NULL && base[0] == '/')
+        return join(path, size, base, "filch");
+    base = secure_getenv("HOME");
+    if (base != NULL && base[0] == '/')
+        return join(path, size, base, ".cache/filch");
+    return FILCH_NOT_FOUND;
 }
 
 fl_log fl_settings_log(const fl_settings *settings, const fl_log *wanted)

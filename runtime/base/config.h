@@ -27,7 +27,13 @@
     X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
       "Newest trace events that are kept for each worker.")                                    \
     X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
-      "Microseconds that an idle worker spins before it sleeps.")
+      "Microseconds that an idle worker spins before it sleeps.")                              \
+    X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \
+      "Path of the NVRTC library; empty: looked for in the usual places.")                     \
+    X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \
+      "Folder of compiled kernels; empty: filch in the user's cache folder; off: none.")       \
+    X(cache_limit, "FILCH_CACHE_LIMIT", INTEGER, "268435456", 0, INT64_MAX, "",                \
+      "Bytes that the folder of compiled kernels may hold.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;
@@ -53,6 +59,11 @@ void fl_settings_defaults(fl_settings *settings);
  * on success only. */
 filch_status fl_setting_parse(fl_settings *settings, const char *name, const char *text,
                               filch_error *error);
+/* The folder of compiled kernels: FILCH_CACHE_DIR, else filch in XDG_CACHE_HOME if that is
+ * absolute, else .cache/filch in HOME (XDG Base Directory Specification 0.8); a relative one is
+ * below the working directory. FILCH_NOT_FOUND where the setting is "off" or none of them is set,
+ * FILCH_OVERFLOW where the path does not fit. Reads the environment as fl_settings_read does. */
+filch_status fl_settings_cache_path(const fl_settings *settings, char *path, size_t size);
 /* What the host's wishes (null means none) and FILCH_LOG make together: the host's level beats
  * FILCH_LOG, which beats warnings; without a callback, FILCH_LOG sends messages to stderr. */
 fl_log fl_settings_log(const fl_settings *settings, const fl_log *wanted);

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES", "FILCH_POLICY", "FILCH_DRIVE",        "FILCH_ALLOCATOR",
-    "FILCH_LOG",     "FILCH_TRACE",  "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
+    "FILCH_DEVICES", "FILCH_POLICY",    "FILCH_DRIVE",        "FILCH_ALLOCATOR",
+    "FILCH_LOG",     "FILCH_TRACE",     "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
+    "FILCH_NVRTC",   "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -59,6 +61,9 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->trace, 0);
     assert_int_equal(settings->trace_events, 65536);
     assert_true(settings->spin_us == 20.0);
+    assert_string_equal(settings->nvrtc, "");
+    assert_string_equal(settings->cache_dir, "");
+    assert_int_equal(settings->cache_limit, 256 << 20);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -124,6 +129,9 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_TRACE", "1", 1);
     (void)setenv("FILCH_TRACE_EVENTS", "268435456", 1);
     (void)setenv("FILCH_SPIN_US", "2.5", 1);
+    (void)setenv("FILCH_NVRTC", "/opt/libnvrtc.so", 1);
+    (void)setenv("FILCH_CACHE_DIR", "off", 1);
+    (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.devices, "host:2,cuda:1");
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
@@ -133,6 +141,9 @@ static void the_environment_sets_every_field(void **state)
     assert_int_equal(settings.trace, 1);
     assert_int_equal(settings.trace_events, 268435456);
     assert_true(settings.spin_us == 2.5);
+    assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
+    assert_string_equal(settings.cache_dir, "off");
+    assert_int_equal(settings.cache_limit, INT64_MAX);
 }
 
 static void empty_variables_count_as_absent(void **state)
@@ -425,6 +436,47 @@ static void the_hosts_wishes_beat_the_log_setting(void **state)
     assert_int_equal(fl_settings_log(&settings, &mine).level, FILCH_LOG_ERROR);
 }
 
+static void the_cache_lies_where_it_is_told(void **state)
+{
+    static const struct {
+        const char *setting, *xdg, *home, *path;
+    } cases[] = {
+        {"/big/cache", "/xdg", "/home/me", "/big/cache"},
+        {"", "/xdg", "/home/me", "/xdg/filch"},
+        {"", "relative", "/home/me", "/home/me/.cache/filch"},
+        {"", "", "/home/me", "/home/me/.cache/filch"},
+        {"", NULL, "/home/me", "/home/me/.cache/filch"},
+        {"", NULL, NULL, NULL},
+        {"", NULL, "", NULL},
+        {"off", "/xdg", "/home/me", NULL},
+    };
+    fl_settings settings;
+    char path[4096], here[2048], expected[4096];
+
+    (void)state;
+    fl_settings_defaults(&settings);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)(cases[i].xdg == NULL ? unsetenv("XDG_CACHE_HOME")
+                                    : setenv("XDG_CACHE_HOME", cases[i].xdg, 1));
+        (void)(cases[i].home == NULL ? unsetenv("HOME") : setenv("HOME", cases[i].home, 1));
+        assert_int_equal(fl_setting_parse(&settings, "FILCH_CACHE_DIR", cases[i].setting, NULL),
+                         FILCH_OK);
+        if (cases[i].path == NULL) {
+            assert_int_equal(fl_settings_cache_path(&settings, path, sizeof path), FILCH_NOT_FOUND);
+            continue;
+        }
+        assert_int_equal(fl_settings_cache_path(&settings, path, sizeof path), FILCH_OK);
+        assert_string_equal(path, cases[i].path);
+        assert_int_equal(fl_settings_cache_path(&settings, path, strlen(cases[i].path)),
+                         FILCH_OVERFLOW);
+    }
+    assert_int_equal(fl_setting_parse(&settings, "FILCH_CACHE_DIR", "a/b", NULL), FILCH_OK);
+    assert_non_null(getcwd(here, sizeof here));
+    (void)snprintf(expected, sizeof expected, "%s/a/b", here);
+    assert_int_equal(fl_settings_cache_path(&settings, path, sizeof path), FILCH_OK);
+    assert_string_equal(path, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +495,7 @@ int main(void)
         cmocka_unit_test_setup(unknown_variables_are_warned_of_once_each, clean),
         cmocka_unit_test_setup(the_nearest_name_is_by_edits, clean),
         cmocka_unit_test_setup(the_hosts_wishes_beat_the_log_setting, clean),
+        cmocka_unit_test_setup(the_cache_lies_where_it_is_told, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
