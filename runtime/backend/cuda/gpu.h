@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One physical GPU (or MIG instance) in a runtime: what is known of it, its context, and the
+ * scoped use of that context. Slices of the GPU share it. */
+#ifndef FL_BACKEND_CUDA_GPU_H
+#define FL_BACKEND_CUDA_GPU_H
+
+#include "backend/backend.h"
+#include "backend/cuda/loader.h"
+#include "base/atomic.h"
+#include "base/config.h"
+
+/* Slices of one GPU at most, as in the specification. */
+#define FL_CUDA_SLICES 64
+
+typedef struct fl_cuda_gpu {
+    const fl_cuda_api *api; /* of library */
+    fl_cuda_library *library;
+    CUcontext context; /* null before the first open */
+    CUdevice device;
+    uint32_t ordinal;      /* as cuDeviceGet counts */
+    uint32_t arch;         /* 90: compute capability 9.0 */
+    uint32_t sms;          /* multiprocessors of the whole GPU */
+    uint32_t shared_most;  /* bytes of shared memory that a block may opt in to */
+    uint32_t threads_most; /* a block may have */
+    uint32_t grid_most[3];
+    uint32_t block_most[3];
+    bool is_private; /* the context is filch's own, else the primary one */
+    bool has_clusters;
+    char name[16];            /* "cuda:0" */
+    _Atomic uint32_t is_lost; /* relaxed: only ever set, and acted on at the next call */
+    /* The creating thread's: */
+    uint32_t users; /* devices that share it */
+    uint32_t opens; /* of them, open */
+    /* The cut; slice_count is 0 for a whole GPU. Made and destroyed with the context. */
+    uint32_t slice_count;
+    uint32_t slice_sms[FL_CUDA_SLICES];
+    CUgreenCtx slices[FL_CUDA_SLICES];
+} fl_cuda_gpu;
+
+/* A host thread's use of a GPU's context: between enter and leave it is current. */
+typedef struct fl_cuda_scope {
+    fl_cuda_gpu *gpu;
+    CUcontext before; /* what was current */
+} fl_cuda_scope;
+
+/* Records a driver call's failure and returns its status: FILCH_NO_DEVICE_MEMORY,
+ * FILCH_DEVICE_LOST (the gpu is marked lost: its context answers every later call alike), or
+ * FILCH_BACKEND. device and label may be null; so may error. Thread safety: any thread. */
+filch_status fl_cuda_fail(fl_cuda_gpu *gpu, CUresult result, const char *call, const char *device,
+                          const char *label, filch_error *error);
+/* The same before there is a GPU. */
+filch_status fl_cuda_fail_api(const fl_cuda_api *api, CUresult result, const char *call,
+                              const char *device, const char *label, filch_error *error);
+/* The status alone. */
+filch_status fl_cuda_status(CUresult result);
+static inline bool fl_cuda_is_lost(const fl_cuda_gpu *gpu)
+{
+    return fl_load_relaxed(&gpu->is_lost) != 0;
+}
+
+/* Makes the GPU's context current until fl_cuda_leave. A context that the host destroyed or reset
+ * is FILCH_DEVICE_LOST, and then there is nothing to leave. Any thread. */
+filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *error);
+/* Restores what was current, whatever was pushed, popped or set meanwhile; false where the stack of
+ * contexts was not left as it was found. */
+bool fl_cuda_leave(fl_cuda_scope *scope);
+
+/* Opens the context, primary or private as settings (null: the defaults) say, and cuts the slices;
+ * a second open only counts. On failure nothing is left open. */
+filch_status fl_cuda_gpu_open(fl_cuda_gpu *gpu, const fl_settings *settings, filch_error *error);
+/* Undoes one open; the last one destroys or releases the context. */
+void fl_cuda_gpu_close(fl_cuda_gpu *gpu);
+
+#endif
