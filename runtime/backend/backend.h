@@ -93,6 +93,7 @@ typedef struct fl_launch {
     double cost;  /* abstract units of work, for devices that only pretend */
     uint64_t tag; /* the worker's own name for the tile */
     /* Devices that compute: */
+    uint32_t lane;               /* compute lane to go on */
     const fl_function *function; /* the kernel, or null */
     void **params;               /* its parameters */
     filch_shape shape;           /* its geometry */

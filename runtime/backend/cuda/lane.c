@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/cuda/lane.h"
+
+#include <string.h>
+
+#include "backend/cuda/device.h"
+#include "base/clock.h"
+
+/* A lane's tiles are marked after so many launches, or so long a time, whichever comes first: an
+ * event costs about 0.2 us to record and 1.2 us to find complete, an empty launch 2.4 us. */
+#define MARK_TILES 64u
+#define MARK_NS 50000u
+
+#define NO_TIMER UINT32_MAX
+
+static filch_status fail(const fl_device *device, CUresult result, const char *call,
+                         filch_error *error)
+{
+    return fl_cuda_fail(fl_cuda_of(device)->gpu, result, call, device->info.name, NULL, error);
+}
+
+static bool is_reached(const fl_cuda_lane *lane, uint64_t sequence)
+{
+    /* Acquire: what the device wrote before is seen with it. */
+    return fl_load_acquire(&lane->reached) >= sequence;
+}
+
+/* --- Beginning and end --- */
+
+static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch_error *error)
+{
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    filch_status status = fl_mutex_init(&lane->lock);
+    if (status != FILCH_OK) {
+        return fl_error_fill(error, (fl_fault){.status = status, .device = device->info.name},
+                             "a lane has no lock");
+    }
+    status = fl_cuda_stream_create(device, &lane->stream, error);
+    if (status != FILCH_OK) {
+        lane->stream = NULL;
+        fl_mutex_fini(&lane->lock);
+        return status;
+    }
+    CUresult result = FL_CUDA_SUCCESS;
+    for (uint32_t i = 0; i < FL_CUDA_EVENTS && result == FL_CUDA_SUCCESS; ++i) {
+        result = api->cuEventCreate(&lane->events[i], FL_CU_EVENT_DISABLE_TIMING);
+        if (result != FL_CUDA_SUCCESS) {
+            lane->events[i] = NULL;
+        }
+    }
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuEventCreate", error);
+}
+
+static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
+{
+    if (lane->stream == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < FL_CUDA_EVENTS && lane->events[i] != NULL; ++i) {
+        api->cuEventDestroy(lane->events[i]);
+    }
+    api->cuStreamDestroy(lane->stream);
+    fl_mutex_fini(&lane->lock);
+}
+
+static bool is_used(const fl_cuda_lanes *lanes, uint32_t index)
+{
+    return index < lanes->count || index == FL_LANE_IN || index == FL_LANE_OUT;
+}
+
+static void free_lanes(fl_device *device, const fl_memory *memory)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    const fl_cuda_api *api = state->gpu->api;
+    fl_cuda_lanes *lanes = state->lanes;
+    for (uint32_t i = 0; i < FL_LANES; ++i) {
+        close_lane(api, &lanes->lane[i]);
+    }
+    for (uint32_t i = 0; i < FL_CUDA_TIMERS; ++i) {
+        if (lanes->timers[i].start != NULL) {
+            api->cuEventDestroy(lanes->timers[i].start);
+        }
+        if (lanes->timers[i].stop != NULL) {
+            api->cuEventDestroy(lanes->timers[i].stop);
+        }
+    }
+    fl_free_aligned(memory, lanes, sizeof *lanes, 64);
+    state->lanes = NULL;
+}
+
+static filch_status open_timers(const fl_device *device, fl_cuda_lanes *lanes, filch_error *error)
+{
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    for (uint32_t i = 0; i < FL_CUDA_TIMERS; ++i) {
+        CUresult result = api->cuEventCreate(&lanes->timers[i].start, FL_CU_EVENT_DEFAULT);
+        if (result == FL_CUDA_SUCCESS) {
+            result = api->cuEventCreate(&lanes->timers[i].stop, FL_CU_EVENT_DEFAULT);
+        }
+        if (result != FL_CUDA_SUCCESS) {
+            return fail(device, result, "cuEventCreate", error);
+        }
+        lanes->free_timers[lanes->free_timer_count++] = i;
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lanes *lanes = fl_alloc_aligned(memory, sizeof *lanes, 64);
+    if (lanes == NULL) {
+        return fl_error_fill(error,
+                             (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device->info.name},
+                             "no memory for lanes");
+    }
+    memset(lanes, 0, sizeof *lanes);
+    lanes->count = device->lanes;
+    state->lanes = lanes;
+    fl_cuda_scope scope;
+    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+    if (status != FILCH_OK) {
+        fl_free_aligned(memory, lanes, sizeof *lanes, 64);
+        state->lanes = NULL;
+        return status;
+    }
+    for (uint32_t i = 0; i < FL_LANES && status == FILCH_OK; ++i) {
+        if (is_used(lanes, i)) {
+            status = open_lane(device, &lanes->lane[i], error);
+        }
+    }
+    if (status == FILCH_OK) {
+        status = open_timers(device, lanes, error);
+    }
+    if (status != FILCH_OK) {
+        free_lanes(device, memory);
+    }
+    fl_cuda_leave(&scope);
+    return status;
+}
+
+void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    if (state == NULL || state->lanes == NULL) {
+        return;
+    }
+    fl_cuda_drain(device, NULL); /* a lost device has nothing to wait for */
+    fl_cuda_scope scope;
+    bool entered = fl_cuda_enter(state->gpu, &scope, NULL) == FILCH_OK;
+    free_lanes(device, memory);
+    if (entered) {
+        fl_cuda_leave(&scope);
+    }
+}
+
+/* --- Events --- */
+
+/* Under the lane's lock: retires the events that are complete. */
+static CUresult look(const fl_cuda_api *api, fl_cuda_lane *lane)
+{
+    while (lane->recorded != 0) {
+        CUresult result = api->cuEventQuery(lane->events[lane->oldest]);
+        if (result == FL_CUDA_ERROR_NOT_READY) {
+            return FL_CUDA_SUCCESS;
+        }
+        if (result != FL_CUDA_SUCCESS) {
+            return result;
+        }
+        /* Release: pairs with is_reached. Only moves forward, since we hold the lock. */
+        fl_store_release(&lane->reached, lane->covers[lane->oldest]);
+        lane->oldest = (lane->oldest + 1) % FL_CUDA_EVENTS;
+        --lane->recorded;
+    }
+    return FL_CUDA_SUCCESS;
+}
+
+/* Under the lane's lock: marks all that was issued so far. Where every event is in use, waits for
+ * the oldest: far more are there than tiles or copies that anybody needs at once. */
+static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
+{
+    uint64_t issued = fl_load_relaxed(&lane->issued); /* ours: we issue, or hold the lock */
+    if (issued == fl_load_relaxed(&lane->marked)) {
+        return FL_CUDA_SUCCESS;
+    }
+    CUresult result = FL_CUDA_SUCCESS;
+    if (lane->recorded == FL_CUDA_EVENTS) {
+        result = api->cuEventSynchronize(lane->events[lane->oldest]);
+        result = result == FL_CUDA_SUCCESS ? look(api, lane) : result;
+        if (result != FL_CUDA_SUCCESS) {
+            return result;
+        }
+    }
+    uint32_t at = (lane->oldest + lane->recorded) % FL_CUDA_EVENTS;
+    result = api->cuEventRecord(lane->events[at], lane->stream);
+    if (result != FL_CUDA_SUCCESS) {
+        return result;
+    }
+    lane->covers[at] = issued;
+    ++lane->recorded;
+    /* Release: the event is recorded, and the ring says so, before anybody is told to wait for it.
+     */
+    fl_store_release(&lane->marked, issued);
+    return FL_CUDA_SUCCESS;
+}
+
+filch_status fl_cuda_mark(fl_device *device, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lanes *lanes = state->lanes;
+    lanes->unmarked = 0;
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        fl_cuda_lane *lane = &lanes->lane[i];
+        if (fl_load_relaxed(&lane->issued) == fl_load_relaxed(&lane->marked)) {
+            continue; /* both are the owner's */
+        }
+        fl_mutex_lock(&lane->lock);
+        CUresult result = mark_lane(state->gpu->api, lane);
+        fl_mutex_unlock(&lane->lock);
+        if (result != FL_CUDA_SUCCESS) {
+            return fail(device, result, "cuEventRecord", error);
+        }
+    }
+    return FILCH_OK;
+}
+
+bool fl_cuda_is_marked(const fl_device *device, fl_marker marker)
+{
+    const fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[fl_marker_lane(marker)];
+    /* Acquire: the ring of events as it was when the marker was covered. */
+    return fl_load_acquire(&lane->marked) >= fl_marker_sequence(marker);
+}
+
+filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lane *lane = &state->lanes->lane[fl_marker_lane(marker)];
+    uint64_t sequence = fl_marker_sequence(marker);
+    if (is_reached(lane, sequence)) {
+        return FILCH_OK;
+    }
+    fl_mutex_lock(&lane->lock);
+    CUresult result = look(state->gpu->api, lane);
+    fl_mutex_unlock(&lane->lock);
+    if (result != FL_CUDA_SUCCESS) {
+        return fail(device, result, "cuEventQuery", error);
+    }
+    return is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
+}
+
+/* Makes what comes next on the stream wait for a marker of any device of this backend. */
+static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waiting, fl_marker marker,
+                             filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    const fl_device *pool = device - device->info.index;
+    const fl_device *other = pool + fl_marker_device(marker);
+    fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[fl_marker_lane(marker)];
+    uint64_t sequence = fl_marker_sequence(marker);
+    if (lane == waiting || is_reached(lane, sequence)) {
+        return FILCH_OK; /* a lane is in order anyway */
+    }
+    CUresult result = FL_CUDA_SUCCESS;
+    fl_mutex_lock(&lane->lock);
+    for (uint32_t i = 0; i < lane->recorded; ++i) {
+        uint32_t at = (lane->oldest + i) % FL_CUDA_EVENTS;
+        if (lane->covers[at] >= sequence) {
+            /* Under the lock, so that the event is not recorded anew meanwhile. */
+            result = state->gpu->api->cuStreamWaitEvent(waiting->stream, lane->events[at], 0);
+            break;
+        }
+    }
+    fl_mutex_unlock(&lane->lock);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuStreamWaitEvent", error);
+}
+
+static filch_status wait_for_all(const fl_device *device, const fl_cuda_lane *waiting,
+                                 const fl_marker *behind, uint32_t count, filch_error *error)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        if (behind[i] != 0) {
+            filch_status status = wait_for(device, waiting, behind[i], error);
+            if (status != FILCH_OK) {
+                return status;
+            }
+        }
+    }
+    return FILCH_OK;
+}
+
+/* --- Tiles --- */
+
+static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
+{
+    const filch_shape *shape = &launch->shape;
+    CUlaunchAttribute attribute = {.id = FL_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = shape->cluster[0] != 0 ? shape->cluster[0] : 1;
+    attribute.value.clusterDim.y = shape->cluster[1] != 0 ? shape->cluster[1] : 1;
+    attribute.value.clusterDim.z = shape->cluster[2] != 0 ? shape->cluster[2] : 1;
+    CUlaunchConfig config = {
+        .gridDimX = shape->grid[0],
+        .gridDimY = shape->grid[1],
+        .gridDimZ = shape->grid[2],
+        .blockDimX = shape->block[0],
+        .blockDimY = shape->block[1],
+        .blockDimZ = shape->block[2],
+        .sharedMemBytes = shape->shared_bytes,
+        .hStream = stream,
+        .attrs = &attribute,
+        .numAttrs = 1,
+    };
+    return api->cuLaunchKernelEx(&config, launch->function->handle, launch->params, NULL);
+}
+
+static CUresult launch_kernel(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
+{
+    const filch_shape *shape = &launch->shape;
+    if ((shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0) {
+        return launch_cluster(api, launch, stream);
+    }
+    return api->cuLaunchKernel(launch->function->handle, shape->grid[0], shape->grid[1],
+                               shape->grid[2], shape->block[0], shape->block[1], shape->block[2],
+                               shape->shared_bytes, stream, launch->params, NULL);
+}
+
+static filch_lane describe_lane(const fl_device *device, uint32_t index)
+{
+    const fl_cuda_device *state = fl_cuda_of(device);
+    return (filch_lane){
+        .stream = state->lanes->lane[index].stream,
+        .context = state->gpu->context,
+        .ordinal = state->gpu->device,
+        .device = device->info.index,
+        .lane = index,
+        .lanes = state->lanes->count,
+        .multiprocessors = state->sms,
+    };
+}
+
+static filch_status put(const fl_device *device, fl_launch *launch, const fl_cuda_lane *lane,
+                        filch_error *error)
+{
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    if (launch->enqueue != NULL) {
+        filch_lane where = describe_lane(device, launch->lane);
+        void *state = launch->states != NULL ? launch->states[launch->lane] : NULL;
+        launch->code = launch->enqueue(launch->call, &where, state);
+        return launch->code == 0 ? FILCH_OK : FILCH_TASK_FAILED;
+    }
+    if (launch->function == NULL) {
+        return FILCH_OK; /* only its waits matter */
+    }
+    CUresult result = launch_kernel(api, launch, lane->stream);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuLaunchKernel", error);
+}
+
+filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    const fl_cuda_api *api = state->gpu->api;
+    fl_cuda_lanes *lanes = state->lanes;
+    fl_cuda_lane *lane = &lanes->lane[launch->lane];
+    if (lane->in_flight == FL_CUDA_TILES) {
+        return FILCH_BUSY;
+    }
+    filch_status status = wait_for_all(device, lane, launch->behind, launch->behind_count, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    uint32_t timer = NO_TIMER;
+    if (launch->timed && lanes->free_timer_count != 0) {
+        timer = lanes->free_timers[--lanes->free_timer_count];
+        if (api->cuEventRecord(lanes->timers[timer].start, lane->stream) != FL_CUDA_SUCCESS) {
+            lanes->free_timers[lanes->free_timer_count++] = timer;
+            timer = NO_TIMER;
+        }
+    }
+    status = put(device, launch, lane, error);
+    if (status == FILCH_OK && timer != NO_TIMER) {
+        CUresult result = api->cuEventRecord(lanes->timers[timer].stop, lane->stream);
+        status =
+            result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuEventRecord", error);
+    }
+    if (status != FILCH_OK) {
+        if (timer != NO_TIMER) {
+            lanes->free_timers[lanes->free_timer_count++] = timer;
+        }
+        return status;
+    }
+    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* we alone issue here */
+    fl_store_relaxed(&lane->issued, sequence);
+    launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
+    lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
+        (fl_cuda_tile){launch->tag, sequence, timer};
+    ++lane->in_flight;
+    if (lanes->unmarked++ == 0) {
+        lanes->marked_at = now;
+    }
+    if (lanes->unmarked >= MARK_TILES || now - lanes->marked_at >= MARK_NS) {
+        return fl_cuda_mark(device, error);
+    }
+    return FILCH_OK;
+}
+
+static uint64_t read_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_t timer)
+{
+    float ms = 0;
+    lanes->free_timers[lanes->free_timer_count++] = timer;
+    CUresult result =
+        api->cuEventElapsedTime(&ms, lanes->timers[timer].start, lanes->timers[timer].stop);
+    return result == FL_CUDA_SUCCESS ? (uint64_t)((double)ms * 1e6) : UINT64_MAX;
+}
+
+static bool take_finished(const fl_cuda_api *api, fl_cuda_lanes *lanes, fl_cuda_lane *lane,
+                          uint64_t *tag, uint64_t *busy_ns)
+{
+    const fl_cuda_tile *tile = &lane->tiles[lane->first];
+    if (lane->in_flight == 0 || !is_reached(lane, tile->sequence)) {
+        return false;
+    }
+    *tag = tile->tag;
+    *busy_ns = tile->timer != NO_TIMER ? read_timer(api, lanes, tile->timer) : UINT64_MAX;
+    lane->first = (lane->first + 1) % FL_CUDA_TILES;
+    --lane->in_flight;
+    return true;
+}
+
+filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
+                          uint64_t *next, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    const fl_cuda_api *api = state->gpu->api;
+    fl_cuda_lanes *lanes = state->lanes;
+    *next = FL_TIME_NEVER;
+    /* First what is known already, then a look at each lane's oldest event. */
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        if (take_finished(api, lanes, &lanes->lane[i], tag, busy_ns)) {
+            return FILCH_OK;
+        }
+    }
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        fl_cuda_lane *lane = &lanes->lane[i];
+        if (lane->in_flight == 0) {
+            continue;
+        }
+        *next = now;
+        fl_mutex_lock(&lane->lock);
+        CUresult result = look(api, lane);
+        fl_mutex_unlock(&lane->lock);
+        if (result != FL_CUDA_SUCCESS) {
+            return fail(device, result, "cuEventQuery", error);
+        }
+        if (take_finished(api, lanes, lane, tag, busy_ns)) {
+            return FILCH_OK;
+        }
+    }
+    return FILCH_NOT_READY;
+}
+
+/* --- Copies --- */
+
+static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream stream)
+{
+    bool is_flat =
+        copy->height == 1 || (copy->to_pitch == copy->width && copy->from_pitch == copy->width);
+    size_t bytes = copy->width * copy->height;
+    const fl_device *to = copy->to_device, *from = copy->from_device;
+    CUdeviceptr to_ptr = (CUdeviceptr)(uintptr_t)copy->to;
+    CUdeviceptr from_ptr = (CUdeviceptr)(uintptr_t)copy->from;
+    if (is_flat) {
+        if (from == NULL) {
+            return api->cuMemcpyHtoDAsync(to_ptr, copy->from, bytes, stream);
+        }
+        if (to == NULL) {
+            return api->cuMemcpyDtoHAsync(copy->to, from_ptr, bytes, stream);
+        }
+        return to->place == from->place
+                   ? api->cuMemcpyDtoDAsync(to_ptr, from_ptr, bytes, stream)
+                   : api->cuMemcpyPeerAsync(to_ptr, fl_cuda_of(to)->gpu->context, from_ptr,
+                                            fl_cuda_of(from)->gpu->context, bytes, stream);
+    }
+    CUDA_MEMCPY2D block = {
+        .srcMemoryType = from != NULL ? FL_CU_MEMORYTYPE_DEVICE : FL_CU_MEMORYTYPE_HOST,
+        .srcHost = copy->from,
+        .srcDevice = from_ptr,
+        .srcPitch = copy->from_pitch,
+        .dstMemoryType = to != NULL ? FL_CU_MEMORYTYPE_DEVICE : FL_CU_MEMORYTYPE_HOST,
+        .dstHost = copy->to,
+        .dstDevice = to_ptr,
+        .dstPitch = copy->to_pitch,
+        .WidthInBytes = copy->width,
+        .Height = copy->height,
+    };
+    if (from != NULL && to != NULL && from->place != to->place) {
+        block.srcMemoryType = block.dstMemoryType = FL_CU_MEMORYTYPE_UNIFIED;
+    }
+    return api->cuMemcpy2DAsync(&block, stream);
+}
+
+filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    uint32_t index = copy->to_device != NULL ? FL_LANE_IN : FL_LANE_OUT;
+    fl_cuda_lane *lane = &state->lanes->lane[index];
+    fl_cuda_scope scope;
+    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    /* Not under our lock: each wait takes another lane's, and that one may be waiting for ours.
+     * Another thread's copy may come between; it then waits for what it need not, but which was
+     * put on its lane before, so nothing can wait for each other. */
+    status = wait_for_all(device, lane, copy->behind, copy->behind_count, error);
+    fl_mutex_lock(&lane->lock);
+    if (status == FILCH_OK) {
+        CUresult result = put_copy(state->gpu->api, copy, lane->stream);
+        if (result == FL_CUDA_SUCCESS) {
+            uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
+            fl_store_relaxed(&lane->issued, sequence);
+            copy->marker = fl_marker_make(device->info.index, index, sequence);
+            result = mark_lane(state->gpu->api, lane);
+        }
+        status =
+            result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuMemcpyAsync", error);
+    }
+    fl_mutex_unlock(&lane->lock);
+    fl_cuda_leave(&scope);
+    return status;
+}
+
+/* --- Others --- */
+
+filch_status fl_cuda_drain(fl_device *device, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_scope scope;
+    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < FL_LANES && status == FILCH_OK; ++i) {
+        if (is_used(state->lanes, i)) {
+            CUresult result = state->gpu->api->cuStreamSynchronize(state->lanes->lane[i].stream);
+            status = result == FL_CUDA_SUCCESS ? FILCH_OK
+                                               : fail(device, result, "cuStreamSynchronize", error);
+        }
+    }
+    fl_cuda_leave(&scope);
+    return status;
+}
+
+int fl_cuda_each_lane(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                      void *user)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_scope scope;
+    if (fl_cuda_enter(state->gpu, &scope, NULL) != FILCH_OK) {
+        return -1;
+    }
+    int code = 0;
+    for (uint32_t i = 0; i < state->lanes->count && code == 0; ++i) {
+        filch_lane lane = describe_lane(device, i);
+        code = body(&lane, user);
+    }
+    fl_cuda_leave(&scope);
+    return code;
+}
