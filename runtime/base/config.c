@@ -299,6 +299,22 @@ static void warn_unknown(const fl_log *log)
     }
 }
 
+bool fl_environment_quote(const char *name, char *text, size_t size)
+{
+    const char *value = secure_getenv(name);
+    char quoted[QUOTE_SIZE];
+    size_t length;
+
+    if (value == NULL || size == 0)
+        return false;
+    length = strlen(quote(quoted, value));
+    if (length >= size)
+        length = size - 1;
+    memcpy(text, quoted, length);
+    text[length] = '\0';
+    return true;
+}
+
 void fl_settings_defaults(fl_settings *settings)
 {
     memset(settings, 0, sizeof *settings);

@@ -4,10 +4,21 @@
 #ifndef FL_BASE_CONFIG_H
 #define FL_BASE_CONFIG_H
 
+#include <stdbool.h>
+
 #include "base/log.h"
 #include "filch/config.h"
 
 #define FL_SETTING_TEXT 256
+
+/* Where words of a choice mean something to internal code only. */
+enum { FL_CUDA_CONTEXT_PRIMARY, FL_CUDA_CONTEXT_PRIVATE };
+enum {
+    FL_CUDA_SCHEDULE_AUTO,
+    FL_CUDA_SCHEDULE_SPIN,
+    FL_CUDA_SCHEDULE_YIELD,
+    FL_CUDA_SCHEDULE_BLOCKING
+};
 
 /* X(field, NAME, kind, default, low, high, words, help).
  * TEXT: any text shorter than FL_SETTING_TEXT. INTEGER, NUMBER: from low to high. CHOICE: one of
@@ -33,7 +44,11 @@
     X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \
       "Folder of compiled kernels; empty: filch in the user's cache folder; off: none.")       \
     X(cache_limit, "FILCH_CACHE_LIMIT", INTEGER, "268435456", 0, INT64_MAX, "",                \
-      "Bytes that the folder of compiled kernels may hold.")
+      "Bytes that the folder of compiled kernels may hold.")                                   \
+    X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FL_CUDA_CONTEXT_PRIMARY, 0,       \
+      "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
+    X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FL_CUDA_SCHEDULE_AUTO, 0,          \
+      "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;
@@ -52,6 +67,9 @@ typedef struct fl_settings {
  * fl_settings_log. An empty variable counts as absent. A program with raised privileges gets the
  * defaults. The host must not change its environment meanwhile. */
 filch_status fl_settings_read(fl_settings *settings, const fl_log *log, filch_error *error);
+/* Copies a variable that belongs to somebody else, e.g. CUDA_VISIBLE_DEVICES, for a message:
+ * control characters replaced, cut to size. False where it is not set, or privileges are raised. */
+bool fl_environment_quote(const char *name, char *text, size_t size);
 /* The built-in defaults, without the environment. */
 void fl_settings_defaults(fl_settings *settings);
 /* Sets the one that name names from text, where empty text means the default; no environment, no

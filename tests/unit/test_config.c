@@ -16,9 +16,10 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES", "FILCH_POLICY",    "FILCH_DRIVE",        "FILCH_ALLOCATOR",
-    "FILCH_LOG",     "FILCH_TRACE",     "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
-    "FILCH_NVRTC",   "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",
+    "FILCH_DEVICES",       "FILCH_POLICY",    "FILCH_DRIVE",        "FILCH_ALLOCATOR",
+    "FILCH_LOG",           "FILCH_TRACE",     "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
+    "FILCH_NVRTC",         "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",  "FILCH_CUDA_CONTEXT",
+    "FILCH_CUDA_SCHEDULE",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -64,6 +65,8 @@ static void assert_defaults(const fl_settings *settings)
     assert_string_equal(settings->nvrtc, "");
     assert_string_equal(settings->cache_dir, "");
     assert_int_equal(settings->cache_limit, 256 << 20);
+    assert_int_equal(settings->cuda_context, FL_CUDA_CONTEXT_PRIMARY);
+    assert_int_equal(settings->cuda_schedule, FL_CUDA_SCHEDULE_AUTO);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -132,6 +135,8 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_NVRTC", "/opt/libnvrtc.so", 1);
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
+    (void)setenv("FILCH_CUDA_CONTEXT", "private", 1);
+    (void)setenv("FILCH_CUDA_SCHEDULE", "blocking", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.devices, "host:2,cuda:1");
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
@@ -144,6 +149,8 @@ static void the_environment_sets_every_field(void **state)
     assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
     assert_string_equal(settings.cache_dir, "off");
     assert_int_equal(settings.cache_limit, INT64_MAX);
+    assert_int_equal(settings.cuda_context, FL_CUDA_CONTEXT_PRIVATE);
+    assert_int_equal(settings.cuda_schedule, FL_CUDA_SCHEDULE_BLOCKING);
 }
 
 static void empty_variables_count_as_absent(void **state)
@@ -477,6 +484,23 @@ static void the_cache_lies_where_it_is_told(void **state)
     assert_string_equal(path, expected);
 }
 
+static void a_foreign_variable_is_quoted_within_bounds(void **state)
+{
+    char text[8] = "before";
+
+    (void)state;
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    assert_false(fl_environment_quote("CUDA_VISIBLE_DEVICES", text, sizeof text));
+    assert_string_equal(text, "before");
+    (void)setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    assert_true(fl_environment_quote("CUDA_VISIBLE_DEVICES", text, sizeof text));
+    assert_string_equal(text, "");
+    (void)setenv("CUDA_VISIBLE_DEVICES", "0\n1234567", 1);
+    assert_true(fl_environment_quote("CUDA_VISIBLE_DEVICES", text, sizeof text));
+    assert_string_equal(text, "0?12345");
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test_setup(the_nearest_name_is_by_edits, clean),
         cmocka_unit_test_setup(the_hosts_wishes_beat_the_log_setting, clean),
         cmocka_unit_test_setup(the_cache_lies_where_it_is_told, clean),
+        cmocka_unit_test_setup(a_foreign_variable_is_quoted_within_bounds, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
