@@ -14,6 +14,7 @@
 #include "filch/device.h"
 #include "filch/graph.h"
 #include "filch/job.h"
+#include "filch/kernels.h"
 #include "filch/runtime.h"
 #include "filch/status.h"
 #include "filch/trace.h"

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file kernels.h
+ * Kernels that filch brings: for each a CUDA C source and a host function of the same meaning, so
+ * that the same codelet runs on GPUs and on the host's cores.
+ *
+ * Names end in `_f64` for double and `_f32` for single precision. Matrices are column-major tiles
+ * of any shape and leading dimension. What a kernel does with the views of its accesses, in the
+ * order of the declaration:
+ *
+ * | task    | views        | does                                                               |
+ * | ------- | ------------ | ------------------------------------------------------------------ |
+ * | gemm_*  | A, B, C      | C := alpha op(A) op(B) + beta C; ::filch_gemm_args                 |
+ * | syrk_*  | A, C         | C := alpha op(A) op(A)' + beta C, lower; ::filch_syrk_args         |
+ * | trsm_*  | L, A         | A := A L^-T, L lower triangular                                    |
+ * | potrf_* | A, info      | A := L with A = L L', lower; see below                             |
+ *
+ * A and B are read, C and the A of trsm and potrf are read and written; a C with beta 0 may be
+ * declared FILCH_WRITE. The work of these tasks is in floating point operations. Elements above the
+ * diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
+ *
+ * `info` is one int32_t, 0 at first and shared by all potrf tasks of a factorization (declared
+ * FILCH_READWRITE). Where a pivot is not positive, potrf stores the pivot's row in the whole matrix
+ * in it, from 1, and leaves the rest of its tile undefined; where it is not 0 already, potrf does
+ * nothing. On a host device the task also fails, with that row as its code. A kernel cannot fail
+ * its task, so look at `info` when the job is done.
+ *
+ * | batch      | item    | views (elements an item)    | does                                    |
+ * | ---------- | ------- | --------------------------- | --------------------------------------- |
+ * | mandelbrot | a row   | pixels (a column, uint16_t) | ::filch_mandelbrot_args                 |
+ * | nbody_*    | a body  | at (whole), speed, moved    | a time step; ::filch_nbody_args         |
+ * | jacobi_*   | a column| u (halo 1), f, v            | v := (W + E + N + S of u, + f) / 4      |
+ * | axpy_*     | element | x, y                        | y := alpha x + y; ::filch_axpy_args     |
+ * | dot_*      | a piece | x (piece), y (piece), sums  | sums := x . y; ::filch_sums_args        |
+ * | reduce_*   | a piece | x (piece), sums             | sums := the sum of x; ::filch_sums_args |
+ *
+ * The views of batches map by FILCH_MAP_AFFINE, offset 0, with the elements named as scale (1 where
+ * nothing stands), unless they are marked. The last view is written, and so are `speed` and axpy's
+ * y, which are read too. Batches declare no work: the devices are measured in items a second.
+ *
+ * - nbody: `at` has a body a column, x, y, z and mass; `moved` is the same after the step, in
+ *   another handle; `speed` has three rows. The gravitational constant is 1.
+ * - jacobi: u and v are grids, f the right-hand side times the square of the mesh width. The
+ *   outermost rows and columns of the grid are copied. Called with u and v in turns.
+ * - dot and reduce: one sum for each piece of the vector, added up in an order that depends on the
+ *   piece alone, so the same bits come from every device and every cut. Sum the sums with reduce.
+ *
+ * mandelbrot, jacobi, axpy, dot and reduce give the same bits on every device.
+ */
+#ifndef FILCH_KERNELS_H
+#define FILCH_KERNELS_H
+
+#include "filch/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The code with which a task fails whose views do not fit its kernel: their number, shapes or
+ * bytes an element. */
+#define FILCH_KERNEL_MISFIT (-1)
+
+/** Arguments of gemm_f64 and gemm_f32. */
+typedef struct filch_gemm_args {
+    double alpha;         /**< Factor of the product. */
+    double beta;          /**< Factor of C; 0: C is not read. */
+    uint32_t transpose_a; /**< 1: op(A) is A'. */
+    uint32_t transpose_b; /**< 1: op(B) is B'. */
+} filch_gemm_args;
+
+/** Arguments of syrk_f64 and syrk_f32. */
+typedef struct filch_syrk_args {
+    double alpha;       /**< Factor of the product. */
+    double beta;        /**< Factor of C; 0: C is not read. */
+    uint32_t transpose; /**< 1: op(A) is A'. */
+    uint32_t reserved;  /**< 0. */
+} filch_syrk_args;
+
+/**
+ * Arguments of mandelbrot. The picture's pixel (column, row) stands for the point
+ *
+ *     left + (right - left) (column + 0.5) / columns, low + (high - low) (row + 0.5) / rows
+ *
+ * and becomes the number of iterations of z := z² + c after which |z| > 2, at most `limit`.
+ */
+typedef struct filch_mandelbrot_args {
+    double left;       /**< Left edge. */
+    double right;      /**< Right edge. */
+    double low;        /**< The edge before row 0. */
+    double high;       /**< The edge after the last row. */
+    uint64_t rows;     /**< Rows of the picture. */
+    uint32_t limit;    /**< Iterations at most; below 65,536. */
+    uint32_t reserved; /**< 0. */
+} filch_mandelbrot_args;
+
+/** Arguments of nbody_f64 and nbody_f32. */
+typedef struct filch_nbody_args {
+    double step;      /**< Time. */
+    double softening; /**< Length whose square is added to the square of each distance; above 0. */
+} filch_nbody_args;
+
+/** Arguments of axpy_f64 and axpy_f32. */
+typedef struct filch_axpy_args {
+    double alpha; /**< Factor of x. */
+} filch_axpy_args;
+
+/** Arguments of dot and reduce in both precisions. */
+typedef struct filch_sums_args {
+    uint64_t piece; /**< Elements of x a sum; the scale of x's (and y's) mapping. */
+} filch_sums_args;
+
+/** A kernel; see filch_kernel_find(). */
+typedef struct filch_kernel {
+    const char *name;     /**< E.g. "gemm_f64". */
+    filch_host_fn host;   /**< Host implementation. */
+    filch_work_fn work;   /**< Work of a call; null for batches. */
+    filch_cuda_desc cuda; /**< CUDA implementation. */
+    uint32_t view_count;  /**< Accesses. */
+    uint32_t arg_size;    /**< Bytes of arguments. */
+    uint32_t is_batch;    /**< 1 for a batch's body, 0 for a task's. */
+    uint32_t reserved;    /**< 0. */
+} filch_kernel;
+
+/**
+ * A kernel by its number.
+ *
+ * @param index from 0.
+ * @return the kernel, constant and good for ever; null past the last.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API const filch_kernel *filch_kernel_at(size_t index);
+
+/**
+ * A kernel by its name.
+ *
+ * @param name the name; may be null.
+ * @return the kernel, constant and good for ever; null where there is none of that name.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API const filch_kernel *filch_kernel_find(const char *name);
+
+/**
+ * Makes a codelet of a kernel: filch_codelet_create() with the kernel's members.
+ *
+ * @param runtime the runtime.
+ * @param name    the kernel's name, and then the codelet's.
+ * @param codelet receives the codelet.
+ * @return FILCH_OK; FILCH_NOT_FOUND (no such kernel); and what filch_codelet_create() returns.
+ *
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_codelet_create_builtin(filch_runtime *runtime, const char *name,
+                                                    filch_codelet **codelet);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
