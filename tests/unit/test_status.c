@@ -46,6 +46,15 @@ static const struct {
     {27, "BACKEND"},
     {28, "DEVICE_LOST"},
     {29, "INTERNAL"},
+    {30, "NO_DRIVER"},
+    {31, "DRIVER_STUB"},
+    {32, "DRIVER_TOO_OLD"},
+    {33, "DRIVER_BROKEN"},
+    {34, "NO_COMPILER"},
+    {35, "COMPILE"},
+    {36, "IMAGE"},
+    {37, "NO_DEVICE_MEMORY"},
+    {38, "COMPILER_BROKEN"},
 };
 
 #define PUBLISHED (sizeof published / sizeof published[0])
