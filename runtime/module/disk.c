@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "module/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define MAGIC "filchimg"
+#define FORMAT 1u
+/* More than any cubin: what claims more is not read. */
+#define IMAGE_MOST ((uint64_t)1 << 31)
+/* Compilers that take longer than this are not waited for. */
+#define LOCK_MOST_NS (120 * FL_NS_PER_S)
+/* A file under way for longer than this was left behind. */
+#define STALE_NS ((int64_t)3600 * 1000000000)
+
+#define SUFFIX ".img"
+#define ASIDE ".tmp"
+#define NAME_SIZE (FL_DIGEST_TEXT + sizeof SUFFIX - 1)
+
+/* In the order and size of bytes of the machine; another one's fails the format's check. */
+typedef struct header {
+    char magic[8];
+    uint32_t format;
+    uint32_t arch;
+    uint32_t is_ptx;
+    uint32_t reserved;
+    uint64_t bytes;
+    fl_digest key;
+    char label[64];
+    fl_digest digest; /* of the header with zeros here, and the image */
+} header;
+
+_Static_assert(sizeof(header) == FL_DISK_HEADER, "the file's layout has no padding");
+
+/* --- Names and messages --- */
+
+static void image_name(char name[NAME_SIZE], const fl_digest *key)
+{
+    fl_digest_format(key, name);
+    memcpy(name + FL_DIGEST_TEXT - 1, SUFFIX, sizeof SUFFIX);
+}
+
+static int hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* The key that a name begins with. */
+static bool parse_key(const char *name, fl_digest *key)
+{
+    for (size_t i = 0; i < FL_DIGEST_BYTES; i++) {
+        int high = hex_value(name[2 * i]);
+        int low = high < 0 ? -1 : hex_value(name[2 * i + 1]);
+
+        if (low < 0)
+            return false;
+        key->bytes[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+static bool is_image(const char *name, fl_digest *key)
+{
+    return parse_key(name, key) && strcmp(name + FL_DIGEST_TEXT - 1, SUFFIX) == 0;
+}
+
+/* KEY.PROCESS.TIME.tmp */
+static bool is_aside(const char *name)
+{
+    size_t length = strlen(name);
+    fl_digest key;
+
+    return parse_key(name, &key) && name[FL_DIGEST_TEXT - 1] == '.' &&
+           length > FL_DIGEST_TEXT - 1 + sizeof ASIDE &&
+           strcmp(name + length + 1 - sizeof ASIDE, ASIDE) == 0;
+}
+
+static void complain(fl_disk *disk, int code)
+{
+    char reason[128];
+
+    if (fl_or_relaxed(&disk->has_complained, 1) != 0)
+        return;
+    fl_log_write(disk->log, FILCH_LOG_WARNING, "a compiled kernel cannot be kept on disk: %s",
+                 strerror_r(code, reason, sizeof reason));
+}
+
+static filch_status fail(const char *path, const char *call, int code, filch_error *error)
+{
+    char reason[128];
+
+    return fl_error_fill(error, (fl_fault){.status = FILCH_IO, .native_code = code, .call = call},
+                         "the folder of compiled kernels, %s: %s", path,
+                         strerror_r(code, reason, sizeof reason));
+}
+
+/* --- The folder --- */
+
+/* Makes the folder and those above it, for this user alone as the XDG Base Directory Specification
+ * asks. Whether it is there in the end, the opening finds out. */
+static void make_folders(const char *path)
+{
+    char part[PATH_MAX];
+
+    for (size_t i = 1; i < sizeof part; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        (void)mkdir(part, 0700);
+        if (path[i] == '\0')
+            return;
+    }
+}
+
+static int open_lock(const fl_disk *disk)
+{
+    return openat(disk->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+filch_status fl_disk_open(fl_disk *disk, const fl_memory *memory, const fl_log *log,
+                          const char *path, uint64_t limit, fl_disk_mode mode, filch_error *error)
+{
+    int file;
+
+    *disk = (fl_disk){.memory = memory, .log = log, .limit = limit, .folder = -1};
+    if (path[0] != '/')
+        return fl_error_fill(error, (fl_fault){.status = FILCH_IO},
+                             "the folder of compiled kernels, %s, is not an absolute path", path);
+    if (mode == FL_DISK_CREATE)
+        make_folders(path);
+    disk->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (disk->folder < 0) {
+        int code = errno;
+        filch_status status = fail(path, "open", code, error);
+
+        return code == ENOENT && mode == FL_DISK_EXISTING ? FILCH_NOT_FOUND : status;
+    }
+    file = open_lock(disk);
+    disk->is_writable = file >= 0;
+    if (file >= 0)
+        (void)close(file);
+    return FILCH_OK;
+}
+
+void fl_disk_close(fl_disk *disk)
+{
+    if (disk->folder >= 0)
+        (void)close(disk->folder);
+    disk->folder = -1;
+}
+
+/* --- Locks: ranges of one file, so that no lock leaves a file behind --- */
+
+/* Open file description locks: unlike those of fcntl's first kind they keep the threads of one
+ * process apart too, and are not lost when another file of the same name is closed. */
+static bool set_lock(int file, int64_t place, short kind)
+{
+    struct flock range = {
+        .l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
+
+    return fcntl(file, F_OFD_SETLK, &range) == 0;
+}
+
+/* By polling: a wait inside fcntl has no limit, and a stopped process may hold the lock. */
+static fl_disk_lock lock_place(const fl_disk *disk, int64_t place)
+{
+    fl_disk_lock lock = {open_lock(disk), place};
+    uint64_t start = fl_time_now();
+    long pause_ns = 250000;
+
+    while (lock.file >= 0 && !set_lock(lock.file, place, F_WRLCK)) {
+        bool is_held = errno == EAGAIN || errno == EACCES || errno == EINTR;
+
+        if (!is_held || fl_time_now() - start > LOCK_MOST_NS) {
+            (void)close(lock.file);
+            lock.file = -1;
+            break;
+        }
+        (void)nanosleep(&(struct timespec){0, pause_ns}, NULL);
+        if (pause_ns < 8000000)
+            pause_ns *= 2;
+    }
+    return lock;
+}
+
+fl_disk_lock fl_disk_lock_key(fl_disk *disk, const fl_digest *key)
+{
+    uint64_t place;
+
+    memcpy(&place, key->bytes, sizeof place);
+    /* Place 0 is the sweep's; two keys that share a place wait for each other, no more. */
+    return lock_place(disk, (int64_t)(place & (UINT64_MAX >> 2)) + 1);
+}
+
+void fl_disk_unlock(fl_disk_lock *lock)
+{
+    if (lock->file < 0)
+        return;
+    /* Closing is not enough: a child forked meanwhile has the description too. */
+    (void)set_lock(lock->file, lock->place, F_UNLCK);
+    (void)close(lock->file);
+    lock->file = -1;
+}
+
+/* --- Reading --- */
+
+static bool read_all(int file, void *data, size_t size)
+{
+    unsigned char *at = data;
+
+    while (size > 0) {
+        ssize_t got = read(file, at, size);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static fl_digest digest_of(const header *head, const void *data)
+{
+    header bare = *head;
+    fl_sha256 sha;
+
+    memset(&bare.digest, 0, sizeof bare.digest);
+    fl_sha256_init(&sha);
+    fl_sha256_add(&sha, &bare, sizeof bare);
+    fl_sha256_add(&sha, data, (size_t)bare.bytes);
+    return fl_sha256_finish(&sha);
+}
+
+/* Nobody but this user and root can have written the file. */
+static bool is_ours(const struct stat *found)
+{
+    return S_ISREG(found->st_mode) && (found->st_uid == geteuid() || found->st_uid == 0) &&
+           (found->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static bool is_header_sound(const header *head, const fl_digest *key, off_t size)
+{
+    return memcmp(head->magic, MAGIC, sizeof head->magic) == 0 && head->format == FORMAT &&
+           head->is_ptx <= 1 && head->reserved == 0 && head->bytes <= IMAGE_MOST &&
+           (uint64_t)size == sizeof *head + head->bytes &&
+           memcmp(&head->key, key, sizeof *key) == 0 &&
+           memchr(head->label, '\0', sizeof head->label) != NULL;
+}
+
+static filch_status read_file(const fl_disk *disk, int file, const fl_digest *key, header *head,
+                              void **data)
+{
+    struct stat found;
+    fl_digest digest;
+
+    if (fstat(file, &found) != 0 || !is_ours(&found) || !read_all(file, head, sizeof *head) ||
+        !is_header_sound(head, key, found.st_size))
+        return FILCH_DATA;
+    *data = fl_alloc(disk->memory, (size_t)head->bytes);
+    if (*data == NULL)
+        return FILCH_OUT_OF_MEMORY;
+    if (read_all(file, *data, (size_t)head->bytes)) {
+        digest = digest_of(head, *data);
+        if (memcmp(&digest, &head->digest, sizeof digest) == 0)
+            return FILCH_OK;
+    }
+    fl_free(disk->memory, *data, (size_t)head->bytes);
+    return FILCH_DATA;
+}
+
+static filch_status load(const fl_disk *disk, const fl_digest *key, bool used, fl_disk_info *info,
+                         void **data)
+{
+    char name[NAME_SIZE];
+    filch_status status;
+    header head;
+    int file;
+
+    image_name(name, key);
+    /* Not blocking: it might be a pipe. */
+    file = openat(disk->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+        return errno == ENOENT ? FILCH_NOT_FOUND : FILCH_DATA;
+    status = read_file(disk, file, key, &head, data);
+    /* The time of access is not kept everywhere. Without the right to set it nothing is lost but
+     * the order of removal. */
+    if (status == FILCH_OK && used)
+        (void)futimens(file, NULL);
+    (void)close(file);
+    if (status != FILCH_OK)
+        return status;
+    *info =
+        (fl_disk_info){.arch = head.arch, .is_ptx = head.is_ptx != 0, .bytes = (size_t)head.bytes};
+    memcpy(info->label, head.label, sizeof info->label);
+    return FILCH_OK;
+}
+
+filch_status fl_disk_read(fl_disk *disk, const fl_digest *key, fl_disk_info *info, void **data)
+{
+    return load(disk, key, true, info, data);
+}
+
+filch_status fl_disk_check(fl_disk *disk, const fl_digest *key, fl_disk_info *info)
+{
+    void *data;
+    filch_status status = load(disk, key, false, info, &data);
+
+    if (status == FILCH_OK)
+        fl_free(disk->memory, data, info->bytes);
+    return status;
+}
+
+/* --- Listing and removal --- */
+
+static int64_t now_ns(void)
+{
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+typedef filch_status (*visit_fn)(const fl_disk *disk, const char *name, const fl_digest *key,
+                                 const struct stat *found, void *user);
+
+/* Calls visit for every image, whole (its key) or under way (null), until it fails. */
+static filch_status each_file(const fl_disk *disk, visit_fn visit, void *user)
+{
+    /* A description of its own: the folder's has one place to read at for all threads. */
+    int file = openat(disk->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = file < 0 ? NULL : fdopendir(file);
+    const struct dirent *entry;
+    filch_status status = FILCH_OK;
+
+    if (folder == NULL) {
+        if (file >= 0)
+            (void)close(file);
+        return FILCH_IO;
+    }
+    /* The stream is this call's alone. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    while (status == FILCH_OK && (entry = readdir(folder)) != NULL) {
+        bool aside = is_aside(entry->d_name);
+        struct stat found;
+        fl_digest key;
+
+        if ((aside || is_image(entry->d_name, &key)) &&
+            fstatat(disk->folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0)
+            status = visit(disk, entry->d_name, aside ? NULL : &key, &found, user);
+    }
+    (void)closedir(folder);
+    return status;
+}
+
+typedef struct listing {
+    fl_disk_item *items;
+    size_t count;
+    size_t capacity;
+} listing;
+
+static int64_t changed_ns(const struct stat *found)
+{
+    return (int64_t)found->st_mtim.tv_sec * 1000000000 + found->st_mtim.tv_nsec;
+}
+
+static filch_status list_one(const fl_disk *disk, const char *name, const fl_digest *key,
+                             const struct stat *found, void *user)
+{
+    listing *all = user;
+    filch_status status;
+
+    if (key == NULL) {
+        if (now_ns() - changed_ns(found) > STALE_NS)
+            (void)unlinkat(disk->folder, name, 0);
+        return FILCH_OK;
+    }
+    status = fl_array_reserve(disk->memory, &all->items, &all->capacity, all->count + 1,
+                              sizeof *all->items);
+    if (status == FILCH_OK)
+        all->items[all->count++] =
+            (fl_disk_item){*key, (uint64_t)found->st_size, changed_ns(found)};
+    return status;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const fl_disk_item *left = a;
+    const fl_disk_item *right = b;
+
+    if (left->used_ns != right->used_ns)
+        return left->used_ns < right->used_ns ? -1 : 1;
+    return memcmp(&left->key, &right->key, sizeof left->key);
+}
+
+filch_status fl_disk_list(fl_disk *disk, fl_disk_item **items, size_t *count, size_t *capacity)
+{
+    listing all = {NULL, 0, 0};
+
+    filch_status status = each_file(disk, list_one, &all);
+
+    if (status != FILCH_OK) {
+        fl_free(disk->memory, all.items, all.capacity * sizeof *all.items);
+        return status;
+    }
+    if (all.count > 1)
+        qsort(all.items, all.count, sizeof *all.items, compare_items);
+    *items = all.items;
+    *count = all.count;
+    *capacity = all.capacity;
+    return FILCH_OK;
+}
+
+/* One process at a time counts and removes: of two that count together, either would miss what the
+ * other has just stored. */
+static void sweep(fl_disk *disk)
+{
+    fl_disk_lock lock = lock_place(disk, 0);
+    fl_disk_item *items = NULL;
+    size_t count = 0;
+    size_t capacity = 0;
+    uint64_t sum = 0;
+
+    if (fl_disk_list(disk, &items, &count, &capacity) == FILCH_OK) {
+        for (size_t i = 0; i < count; i++)
+            sum += items[i].bytes;
+        for (size_t i = 0; i < count && sum > disk->limit; i++) {
+            char name[NAME_SIZE];
+
+            image_name(name, &items[i].key);
+            if (unlinkat(disk->folder, name, 0) == 0 || errno == ENOENT)
+                sum -= items[i].bytes;
+        }
+        fl_free(disk->memory, items, capacity * sizeof *items);
+    }
+    fl_disk_unlock(&lock);
+}
+
+typedef struct clearing {
+    uint64_t files;
+    uint64_t bytes;
+    int code;
+} clearing;
+
+static filch_status clear_one(const fl_disk *disk, const char *name, const fl_digest *key,
+                              const struct stat *found, void *user)
+{
+    clearing *all = user;
+
+    (void)key;
+    if (unlinkat(disk->folder, name, 0) == 0) {
+        all->files++;
+        all->bytes += (uint64_t)found->st_size;
+    } else if (errno != ENOENT) {
+        all->code = errno;
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_disk_clear(fl_disk *disk, uint64_t *files, uint64_t *bytes, filch_error *error)
+{
+    fl_disk_lock lock = lock_place(disk, 0);
+    clearing all = {0, 0, 0};
+    filch_status status = each_file(disk, clear_one, &all);
+
+    fl_disk_unlock(&lock);
+    if (status != FILCH_OK)
+        return fl_error_fill(error, (fl_fault){.status = status, .call = "readdir"},
+                             "the folder of compiled kernels cannot be read");
+    if (all.code != 0)
+        return fl_error_fill(
+            error, (fl_fault){.status = FILCH_IO, .native_code = all.code, .call = "unlink"},
+            "some of the compiled kernels cannot be removed");
+    *files = all.files;
+    *bytes = all.bytes;
+    return FILCH_OK;
+}
+
+/* --- Writing --- */
+
+static bool write_all(int file, const void *data, size_t size)
+{
+    const unsigned char *at = data;
+
+    while (size > 0) {
+        ssize_t put = write(file, at, size);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        size -= (size_t)put;
+    }
+    return true;
+}
+
+static bool write_file(const fl_disk *disk, const char *aside, const header *head, const void *data)
+{
+    int file = openat(disk->folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool whole;
+    int code;
+
+    if (file < 0)
+        return false;
+    whole = write_all(file, head, sizeof *head) && write_all(file, data, (size_t)head->bytes);
+    code = errno;
+    /* Some file systems report a full disk only here. */
+    if (close(file) != 0 && whole) {
+        whole = false;
+        code = errno;
+    }
+    errno = code;
+    return whole;
+}
+
+void fl_disk_write(fl_disk *disk, const fl_digest *key, const fl_disk_info *info, const void *data)
+{
+    header head = {.magic = MAGIC,
+                   .format = FORMAT,
+                   .arch = info->arch,
+                   .is_ptx = info->is_ptx,
+                   .bytes = info->bytes,
+                   .key = *key};
+    char name[NAME_SIZE];
+    char aside[NAME_SIZE + 64];
+
+    if (!disk->is_writable || info->bytes > IMAGE_MOST || sizeof head + info->bytes > disk->limit)
+        return;
+    memcpy(head.label, info->label, sizeof head.label);
+    head.label[sizeof head.label - 1] = '\0';
+    head.digest = digest_of(&head, data);
+    image_name(name, key);
+    (void)snprintf(aside, sizeof aside, "%.*s.%ld.%llx" ASIDE, FL_DIGEST_TEXT - 1, name,
+                   (long)getpid(), (unsigned long long)fl_time_now());
+    if (!write_file(disk, aside, &head, data) ||
+        renameat(disk->folder, aside, disk->folder, name) != 0) {
+        int code = errno;
+
+        if (code != EEXIST) /* else it is another thread's */
+            (void)unlinkat(disk->folder, aside, 0);
+        complain(disk, code);
+        return;
+    }
+    sweep(disk);
+}
