@@ -102,7 +102,12 @@ static filch_status start_trace(filch_runtime *rt)
 static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
 {
     fl_core *core = &rt->core;
-    fl_discovery how = {&core->memory, &core->log, error};
+    fl_discovery how = {
+        .memory = &core->memory,
+        .log = &core->log,
+        .error = error,
+        .settings = &core->settings,
+    };
     const char *spec = config->devices != NULL ? config->devices : core->settings.devices;
     filch_status status = fl_store_init(&rt->store, &core->memory);
     if (status != FILCH_OK) {
@@ -420,15 +425,39 @@ filch_status filch_device_at(filch_runtime *rt, uint32_t index, filch_device_inf
     if (status != FILCH_OK) {
         return status;
     }
-    if (index >= rt->pool.count || info->size < sizeof *info) {
-        return fl_core_fail(
-            &rt->core, index >= rt->pool.count ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
-            "filch_device_at", NULL,
-            index >= rt->pool.count ? "index %u is not below the device count, %zu (size %zu)"
-                                    : "index %u of %zu: the result's size, %zu, is not set",
-            index, rt->pool.count, info->size);
+    size_t size = info->size;
+    status = fl_pool_info(&rt->pool, index, info);
+    return status == FILCH_OK
+               ? FILCH_OK
+               : fl_core_fail(&rt->core, status, "filch_device_at", NULL,
+                              status == FILCH_BAD_INDEX
+                                  ? "index %u is not below the device count, %zu (size %zu)"
+                                  : "index %u of %zu: the result's size, %zu, is not set",
+                              index, rt->pool.count, size);
+}
+
+uint32_t filch_device_refused_count(filch_runtime *rt)
+{
+    return fl_object_check(rt, FL_MAGIC_RUNTIME) == FILCH_OK ? (uint32_t)rt->pool.refusals.count
+                                                             : 0;
+}
+
+filch_status filch_device_refused_at(filch_runtime *rt, uint32_t index,
+                                     filch_device_refusal *refusal)
+{
+    filch_status status = check_device_call(rt, refusal, "filch_device_refused_at");
+    if (status != FILCH_OK) {
+        return status;
     }
-    return fl_pool_info(&rt->pool, index, info);
+    size_t size = refusal->size;
+    status = fl_pool_refused(&rt->pool, index, refusal);
+    return status == FILCH_OK
+               ? FILCH_OK
+               : fl_core_fail(&rt->core, status, "filch_device_refused_at", NULL,
+                              status == FILCH_BAD_INDEX
+                                  ? "index %u is not below the number left out, %zu (size %zu)"
+                                  : "index %u of %zu: the result's size, %zu, is not set",
+                              index, rt->pool.refusals.count, size);
 }
 
 filch_status filch_device_by_ordinal(filch_runtime *rt, filch_backend backend, uint32_t ordinal,

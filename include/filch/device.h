@@ -14,12 +14,19 @@
  *     host:2x8          two devices of eight cores each
  *     sim:FILE          the simulated devices described in a JSON file
  *
- * Simulated devices run on a virtual clock and do not mix with others. An item whose backend the
- * build lacks is FILCH_UNSUPPORTED; version 0.1 has the host and sim backends, so a specification
- * that names cuda is refused, and the default is the host's cores. A device must not be named
+ * Simulated devices run on a virtual clock and do not mix with others. A device must not be named
  * twice: that is FILCH_DUPLICATE_DEVICE, and so are two items of host devices of one team size
  * (write host:4, not host:2,host:2). Where more host devices are asked for than there are cores,
  * they share cores. At most 1,024 devices a runtime.
+ *
+ * GPUs are numbered as the driver does, after CUDA_VISIBLE_DEVICES. A GPU that cannot be used is an
+ * error where the specification names it by its number; else it is left out
+ * (filch_device_refused_at()). An absent driver is an error where the specification names cuda; by
+ * default the host's cores are used then.
+ *
+ * The slices of one GPU run kernels on multiprocessors of their own, but share its memory, caches,
+ * bandwidth and faults. They live in the primary context, whose own kernels, e.g. the host's, still
+ * run on all multiprocessors.
  *
  * The devices are fixed when the runtime is made.
  */
@@ -35,9 +42,18 @@ extern "C" {
 /** What implements a device. */
 typedef enum filch_backend {
     FILCH_BACKEND_HOST = 1, /**< Cores of the host. */
-    FILCH_BACKEND_CUDA = 2, /**< CUDA GPUs, or slices of one; not in version 0.1. */
+    FILCH_BACKEND_CUDA = 2, /**< CUDA GPUs, or slices of one. */
     FILCH_BACKEND_SIM = 3   /**< Simulated devices on a virtual clock. */
 } filch_backend;
+
+/** What a GPU is like; bits of filch_device_info::features. */
+typedef enum filch_device_feature {
+    FILCH_DEVICE_ECC = 1,        /**< Its memory is protected by error correction. */
+    FILCH_DEVICE_INTEGRATED = 2, /**< It shares the host's memory. */
+    FILCH_DEVICE_MIG = 4,        /**< It is an instance of a partitioned GPU. */
+    FILCH_DEVICE_SLICE = 8,      /**< It is some multiprocessors of a GPU. */
+    FILCH_DEVICE_CLUSTERS = 16   /**< Kernels may have clusters of blocks. */
+} filch_device_feature;
 
 /** What is known of one device. */
 typedef struct filch_device_info {
@@ -46,16 +62,43 @@ typedef struct filch_device_info {
     char model[64];        /**< Processor or GPU model. */
     filch_backend backend; /**< What implements it. */
     uint32_t index;        /**< Position in the runtime, from 0. */
-    uint32_t ordinal;      /**< Number within its backend, from 0. */
+    uint32_t ordinal;      /**< Number within its backend, from 0: the driver's for a GPU, which its
+                                slices share. */
     uint32_t place;        /**< Memory it computes in; devices of one place share memory. */
     uint32_t team;         /**< Cores of a host device, multiprocessors of a GPU; else 1. */
     uint32_t reserved;     /**< 0. */
     double score; /**< Weight in the static partition: the caller's, else the team of a host
-                       device, what its file says of a simulated one. */
+                       device, what its file says of a simulated one, a GPU's peak single-precision
+                       arithmetic in host cores. */
     uint64_t memory_total; /**< Bytes of its place. */
     uint64_t memory_free;  /**< Bytes free now, as the system reports them. */
     uint64_t affinity[16]; /**< Bit set of the CPUs its worker runs on (first 1024 CPUs). */
+    char uuid[48];       /**< E.g. "GPU-…" or "MIG-…"; this and all below: GPUs only, else 0. */
+    char pci[16];        /**< PCI address, e.g. "0000:1b:00.0"; empty where unknown. */
+    uint32_t capability; /**< Compute capability: 90 is 9.0. */
+    uint32_t multiprocessors; /**< Of the whole GPU; team is the device's own. */
+    uint32_t clock_khz;       /**< Peak clock of the multiprocessors. */
+    uint32_t memory_khz;      /**< Peak clock of the memory. */
+    uint32_t memory_bits;     /**< Width of the memory's bus. */
+    uint32_t single_lanes;    /**< Single-precision multiply-adds a multiprocessor and cycle. */
+    uint32_t double_lanes;    /**< The same in double precision. */
+    uint32_t features;        /**< Bits of ::filch_device_feature. */
+    int32_t numa_node;        /**< The host's memory node near it; -1 where unknown. */
+    uint32_t compute_lanes;   /**< Streams that its kernels are spread over. */
+    double bandwidth;         /**< Peak bytes a second of its memory; 0 where unknown. */
+    uint64_t l2_bytes;        /**< Second-level cache. */
+    uint64_t budget;          /**< Bytes of its place that filch may take: the lesser of nine tenths
+                                   of all and what was free at the start less 512 MiB. */
 } filch_device_info;
+
+/** A device that is there but cannot be used. */
+typedef struct filch_device_refusal {
+    size_t size;           /**< sizeof(filch_device_refusal). */
+    char name[64];         /**< E.g. "cuda:1". */
+    filch_backend backend; /**< What would implement it. */
+    uint32_t ordinal;      /**< Its number there; 0 where the backend as a whole cannot be used. */
+    filch_error error;     /**< Why. */
+} filch_device_refusal;
 
 /**
  * Number of devices.
@@ -83,7 +126,32 @@ FILCH_API filch_status filch_device_at(filch_runtime *runtime, uint32_t index,
                                        filch_device_info *info);
 
 /**
- * Finds a device by its number within its backend.
+ * Number of devices that were left out because they cannot be used.
+ *
+ * @param runtime the runtime.
+ * @return how many; 0 for an invalid handle and in a forked child.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API uint32_t filch_device_refused_count(filch_runtime *runtime);
+
+/**
+ * Says which device was left out, and why; iterate with it. A driver that cannot be used is one
+ * item.
+ *
+ * @param runtime the runtime.
+ * @param index   0 to count - 1.
+ * @param refusal receives the record; its size must be set.
+ * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p refusal, or its size is too
+ *         small); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API filch_status filch_device_refused_at(filch_runtime *runtime, uint32_t index,
+                                               filch_device_refusal *refusal);
+
+/**
+ * Finds a device by its number within its backend; of slices, the first.
  *
  * @param runtime the runtime.
  * @param backend what implements it.

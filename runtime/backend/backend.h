@@ -8,6 +8,7 @@
 #define FL_BACKEND_BACKEND_H
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -46,7 +47,8 @@ struct fl_device {
     void *state;              /* the backend's own, made by open, gone after close */
     uint32_t place;           /* index of its memory place; 0 is always the host's memory */
     uint32_t implementations; /* FL_IMPL_* bits: what it can run */
-    bool is_synchronous;      /* tiles run on the worker's own thread; launch is NULL */
+    bool is_named;        /* by itself in the specification: that it cannot be used is an error */
+    bool is_synchronous;  /* tiles run on the worker's own thread; launch is NULL */
     bool calls_host_fn;   /* an asynchronous device whose tiles' results the host function makes */
     uint32_t window;      /* tiles in flight that keep it busy; 1 when synchronous */
     uint32_t lanes;       /* compute lanes; 0 when synchronous or pretended */
@@ -120,11 +122,20 @@ typedef struct fl_copy {
     fl_marker marker; /* result */
 } fl_copy;
 
-/* What enumerate needs and reports into. */
+/* Devices that are there but cannot be used, each with its reason. */
+typedef struct fl_refusals {
+    filch_device_refusal *items;
+    size_t count;
+    size_t capacity;
+} fl_refusals;
+
+/* What enumerate and open need and report into. */
 typedef struct fl_discovery {
     const fl_memory *memory;
     const fl_log *log;
-    filch_error *error; /* details of a failure; may be null */
+    filch_error *error;          /* details of a failure; may be null */
+    const fl_settings *settings; /* null: the defaults */
+    fl_refusals *refusals;       /* devices left out; may be null */
 } fl_discovery;
 
 struct fl_backend {
@@ -188,6 +199,11 @@ struct fl_backend {
      * not return 0; that is the result. Any thread. */
     int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
                      void *user);
+    /* Calls body with the device's context current and a stream that no tile uses (lane->lane is
+     * the number of compute lanes); *code is what it returned. The caller's context is restored
+     * whatever body leaves. Any thread. */
+    filch_status (*within)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                           void *user, int *code, filch_error *error);
 };
 
 /* The table of backends built in, NULL-terminated. */
@@ -197,5 +213,10 @@ const fl_backend *fl_backend_by_kind(filch_backend kind);
  * `wanted` more devices than the `count` there are would be over FL_DEVICE_LIMIT. */
 filch_status fl_backend_check_limit(const fl_discovery *how, size_t count, size_t wanted,
                                     fl_fault where);
+
+/* Adds a device to how->refusals and logs it; how it is called and why it cannot be used. Nothing
+ * where memory is out: a record of a failure must not become one. */
+void fl_backend_refuse(const fl_discovery *how, filch_backend kind, const char *name,
+                       uint32_t ordinal, const filch_error *error);
 
 #endif

@@ -62,26 +62,6 @@ static filch_status item_enumerate(fl_pool *pool, const fl_device_spec *item,
     return backend->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
 }
 
-/* Without a specification: every usable GPU; where there is none, the host's cores. */
-static filch_status default_enumerate(fl_pool *pool, const fl_discovery *how)
-{
-    static const filch_backend preference[] = {FILCH_BACKEND_CUDA, FILCH_BACKEND_HOST};
-
-    for (size_t i = 0; i < sizeof preference / sizeof preference[0]; i++) {
-        const fl_device_spec item = {.backend = preference[i]};
-        filch_status status;
-
-        if (fl_backend_by_kind(preference[i]) == NULL)
-            continue;
-        status = item_enumerate(pool, &item, how);
-        if (status != FILCH_OK && status != FILCH_NO_DEVICE)
-            return status;
-        if (pool->count > 0)
-            return FILCH_OK;
-    }
-    return FILCH_OK;
-}
-
 static filch_status spec_enumerate(fl_pool *pool, const char *spec, const fl_discovery *how)
 {
     const size_t bytes = FL_SPEC_ITEMS * sizeof(fl_device_spec);
@@ -141,42 +121,109 @@ static void devices_number(fl_pool *pool)
         if (device->place >= pool->place_count)
             pool->place_count = device->place + 1;
     }
-    pool->is_virtual = pool->devices[0].backend->is_virtual;
+    pool->is_virtual = pool->count > 0 && pool->devices[0].backend->is_virtual;
 }
 
+/* Takes a closed device out. Its place, if no other device is there, goes too. */
+static void device_remove(fl_pool *pool, size_t at)
+{
+    const uint32_t place = pool->devices[at].place;
+    bool is_shared = place == 0;
+
+    pool->count--;
+    memmove(&pool->devices[at], &pool->devices[at + 1], (pool->count - at) * sizeof *pool->devices);
+    for (size_t i = 0; i < pool->count; i++)
+        is_shared = is_shared || pool->devices[i].place == place;
+    for (size_t i = 0; i < pool->count && !is_shared; i++)
+        pool->devices[i].place -= pool->devices[i].place > place;
+}
+
+/* One that cannot be opened takes the others down only where it was asked for by itself. */
 static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
 {
-    for (size_t i = 0; i < pool->count; i++) {
+    for (size_t i = 0; i < pool->count;) {
         fl_device *device = &pool->devices[i];
+        filch_error reason = FILCH_ERROR_INIT;
+        fl_discovery inner = *how;
+        filch_status status;
 
-        if (device->backend->open != NULL) {
-            filch_status status = device->backend->open(device, how);
-
-            if (status != FILCH_OK)
-                return status;
+        inner.error = &reason;
+        status = device->backend->open == NULL ? FILCH_OK : device->backend->open(device, &inner);
+        if (status == FILCH_OK) {
+            i++;
+            continue;
         }
+        if (device->is_named || status == FILCH_OUT_OF_MEMORY) {
+            if (how->error != NULL)
+                fl_error_copy(how->error, &reason);
+            return status;
+        }
+        fl_backend_refuse(&inner, device->backend->kind, device->info.name, device->info.ordinal,
+                          &reason);
+        device->backend->close(device, how->memory);
+        device_remove(pool, i);
     }
     return FILCH_OK;
 }
 
+static filch_status devices_start(fl_pool *pool, const fl_discovery *how)
+{
+    filch_status status = names_check(pool, how);
+
+    if (status != FILCH_OK)
+        return status;
+    devices_number(pool);
+    status = devices_open(pool, how);
+    if (status == FILCH_OK)
+        devices_number(pool); /* again: some may be gone */
+    return status;
+}
+
+static filch_status spec_start(fl_pool *pool, const char *spec, const fl_discovery *how)
+{
+    filch_status status = spec_enumerate(pool, spec, how);
+
+    if (status == FILCH_OK && pool->count > 0)
+        status = devices_start(pool, how);
+    if (status != FILCH_OK || pool->count > 0)
+        return status;
+    if (pool->refusals.count > 0)
+        return fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
+                             "no device can be used; %s: %s", pool->refusals.items[0].name,
+                             pool->refusals.items[0].error.text);
+    return fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
+                         "the specification gives no device");
+}
+
+/* Without a specification: every usable GPU; where there is none, the host's cores. */
+static filch_status default_start(fl_pool *pool, const fl_discovery *how)
+{
+    static const filch_backend preference[] = {FILCH_BACKEND_CUDA, FILCH_BACKEND_HOST};
+    filch_status status = FILCH_NO_DEVICE;
+
+    for (size_t i = 0; i < sizeof preference / sizeof preference[0] && pool->count == 0; i++) {
+        const fl_device_spec item = {.backend = preference[i]};
+
+        status = item_enumerate(pool, &item, how);
+        if (status == FILCH_OK)
+            status = devices_start(pool, how);
+        if (status != FILCH_OK && status != FILCH_NO_DEVICE)
+            return status;
+    }
+    return status;
+}
+
 filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *how)
 {
+    fl_discovery inner = *how;
     filch_status status;
 
     memset(pool, 0, sizeof *pool);
+    inner.refusals = &pool->refusals;
     if (spec == NULL || spec[0] == '\0')
-        status = default_enumerate(pool, how);
+        status = default_start(pool, &inner);
     else
-        status = spec_enumerate(pool, spec, how);
-    if (status == FILCH_OK && pool->count == 0)
-        status = fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
-                               "the specification gives no device");
-    if (status == FILCH_OK)
-        status = names_check(pool, how);
-    if (status == FILCH_OK) {
-        devices_number(pool);
-        status = devices_open(pool, how);
-    }
+        status = spec_start(pool, spec, &inner);
     if (status != FILCH_OK)
         fl_pool_close(pool, how->memory);
     return status;
@@ -187,6 +234,7 @@ void fl_pool_close(fl_pool *pool, const fl_memory *memory)
     for (size_t i = pool->count; i-- > 0;)
         pool->devices[i].backend->close(&pool->devices[i], memory);
     fl_free(memory, pool->devices, pool->capacity * sizeof *pool->devices);
+    fl_free(memory, pool->refusals.items, pool->refusals.capacity * sizeof *pool->refusals.items);
     memset(pool, 0, sizeof *pool);
 }
 
@@ -236,6 +284,20 @@ filch_status fl_pool_info(const fl_pool *pool, uint32_t index, filch_device_info
     now.memory_free = free_bytes(&pool->devices[index]);
     memcpy(info, &now, size < sizeof now ? size : sizeof now);
     info->size = size;
+    return FILCH_OK;
+}
+
+filch_status fl_pool_refused(const fl_pool *pool, uint32_t index, filch_device_refusal *refusal)
+{
+    size_t size;
+
+    if (refusal == NULL || refusal->size < sizeof *refusal)
+        return FILCH_INVALID_ARGUMENT;
+    if (index >= pool->refusals.count)
+        return FILCH_BAD_INDEX;
+    size = refusal->size;
+    *refusal = pool->refusals.items[index];
+    refusal->size = size;
     return FILCH_OK;
 }
 

@@ -13,6 +13,7 @@ typedef struct fl_pool {
     uint32_t place_count;  /* place 0, the host's memory, always counts */
     bool is_virtual;       /* every device is simulated */
     _Atomic uint64_t next; /* round-robin ticket; relaxed: only its own order matters */
+    fl_refusals refusals;  /* devices left out; fixed once the pool is open */
 } fl_pool;
 
 /* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens.
@@ -21,7 +22,9 @@ typedef struct fl_pool {
  * FILCH_NO_DEVICE. FILCH_DUPLICATE_DEVICE where a device is named twice: a GPU, a simulator file or
  * a device name that repeats, a second item of host devices of one team size (write host:4, not
  * host:2,host:2), any item beside one that names all devices of its backend. Else as spec.h and
- * the backends. On failure *pool is empty and how->error (may be null) is filled. */
+ * the backends. A device that cannot be used is an error where the specification names it by
+ * itself; else it is left out, with its reason in pool->refusals. On failure *pool is empty and
+ * how->error (may be null) is filled. how->refusals is not used. */
 filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *how);
 void fl_pool_close(fl_pool *pool, const fl_memory *memory);
 
@@ -31,6 +34,7 @@ filch_status fl_pool_by_ordinal(const fl_pool *pool, filch_backend backend, uint
                                 uint32_t *index);
 uint32_t fl_pool_next(fl_pool *pool);
 filch_status fl_pool_info(const fl_pool *pool, uint32_t index, filch_device_info *info);
+filch_status fl_pool_refused(const fl_pool *pool, uint32_t index, filch_device_refusal *refusal);
 uint32_t fl_pool_best_memory(const fl_pool *pool);
 uint32_t fl_pool_best_score(const fl_pool *pool);
 filch_status fl_pool_choose(const fl_pool *pool, filch_device_rate_fn rate, void *user,

@@ -20,7 +20,7 @@ static void pool_make(fl_pool *pool, const char *spec)
 {
     fl_memory memory = fl_memory_system();
     filch_error error = FILCH_ERROR_INIT;
-    fl_discovery how = {&memory, NULL, &error};
+    fl_discovery how = {.memory = &memory, .error = &error};
 
     if (fl_pool_open(pool, spec, &how) != FILCH_OK)
         fail_msg("%s: %s", spec, error.text);
@@ -200,7 +200,7 @@ static void test_thousands_of_processors(void **state)
 {
     fl_memory memory = fl_memory_system();
     filch_error error = FILCH_ERROR_INIT;
-    fl_discovery how = {&memory, NULL, &error};
+    fl_discovery how = {.memory = &memory, .error = &error};
     fl_pool pool;
 
     (void)state;

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operations of CUDA devices; launches, marks and copies are in lane.c. */
+#define _GNU_SOURCE
+#include "backend/cuda/cuda.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cuda/describe.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/lane.h"
+#include "backend/cuda/slices.h"
+
+/* Tiles in flight at most: of short ones, many must cover the time a launch takes. */
+#define WINDOW 64
+/* Streams that hardware queues keep apart are eight a GPU unless CUDA_DEVICE_MAX_CONNECTIONS says
+ * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
+#define STREAMS 8
+#define COPY_STREAMS 2
+#define WHOLE_LANES 4
+/* One launch, measured; a prior. */
+#define OVERHEAD_NS 2500
+/* What the driver's compiler says about a PTX image. */
+#define JIT_LOG 2048
+
+/* --- Finding devices --- */
+
+/* The library that an earlier item of the specification loaded. */
+static fl_cuda_library *library_share(const fl_device *devices, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (devices[i].backend == &fl_cuda_backend)
+            return fl_cuda_of(&devices[i])->gpu->library;
+    }
+    return NULL;
+}
+
+static void library_release(fl_cuda_library *library, const fl_memory *memory)
+{
+    if (library->users > 0)
+        return;
+    fl_cuda_unload(library);
+    fl_free(memory, library, sizeof *library);
+}
+
+static filch_status library_open(const fl_discovery *how, const fl_device *devices, size_t count,
+                                 fl_cuda_library **found, filch_error *error)
+{
+    fl_cuda_library *library = library_share(devices, count);
+    filch_status status;
+
+    if (library == NULL) {
+        library = fl_alloc_zeroed(how->memory, sizeof *library);
+        if (library == NULL)
+            return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                                 "no memory for the CUDA driver's entry points");
+        status = fl_cuda_load(library, error);
+        if (status != FILCH_OK) {
+            fl_free(how->memory, library, sizeof *library);
+            return status;
+        }
+    }
+    *found = library;
+    return FILCH_OK;
+}
+
+static void gpu_release(fl_cuda_gpu *gpu, const fl_memory *memory)
+{
+    fl_cuda_library *library = gpu->library;
+
+    if (gpu->users > 0)
+        return;
+    library->users--;
+    fl_free(memory, gpu, sizeof *gpu);
+    library_release(library, memory);
+}
+
+static uint32_t place_next(const fl_device *devices, size_t count)
+{
+    uint32_t place = 1;
+
+    for (size_t i = 0; i < count; i++) {
+        if (devices[i].place >= place)
+            place = devices[i].place + 1;
+    }
+    return place;
+}
+
+static uint32_t lanes_of(const fl_cuda_gpu *gpu)
+{
+    uint32_t share = gpu->slice_count > 0 ? STREAMS / gpu->slice_count : WHOLE_LANES + COPY_STREAMS;
+
+    return share > COPY_STREAMS ? share - COPY_STREAMS : 1;
+}
+
+/* One device of the GPU: the whole of it, or slice `index`. */
+static filch_status device_add(const fl_memory *memory, fl_cuda_gpu *gpu,
+                               const filch_device_info *info, uint32_t index, uint32_t place,
+                               fl_device **devices, size_t *count, size_t *capacity)
+{
+    filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
+    fl_cuda_device *state;
+    fl_device *device;
+
+    if (status != FILCH_OK)
+        return status;
+    state = fl_alloc_zeroed(memory, sizeof *state);
+    if (state == NULL)
+        return FILCH_OUT_OF_MEMORY;
+    if (fl_mutex_init(&state->guest_lock) != FILCH_OK) {
+        fl_free(memory, state, sizeof *state);
+        return FILCH_OUT_OF_MEMORY;
+    }
+    state->gpu = gpu;
+    state->slice_index = index;
+    state->sms = gpu->slice_count > 0 ? gpu->slice_sms[index] : gpu->sms;
+    gpu->users++;
+
+    device = &(*devices)[*count];
+    memset(device, 0, sizeof *device);
+    device->info = *info;
+    device->info.team = state->sms;
+    device->info.score = info->score * state->sms / gpu->sms;
+    if (gpu->slice_count > 0) {
+        device->info.features |= FILCH_DEVICE_SLICE;
+        (void)snprintf(device->info.name, sizeof device->info.name, "%s/%" PRIu32, gpu->name,
+                       index);
+    } else {
+        (void)snprintf(device->info.name, sizeof device->info.name, "%s", gpu->name);
+    }
+    device->backend = &fl_cuda_backend;
+    device->state = state;
+    device->place = place;
+    device->implementations = FL_IMPL_CUDA;
+    device->window = WINDOW;
+    device->lanes = device->info.compute_lanes = lanes_of(gpu);
+    device->overhead_ns = OVERHEAD_NS;
+    (*count)++;
+    return FILCH_OK;
+}
+
+static void cuda_close(fl_device *device, const fl_memory *memory);
+
+/* The devices of one GPU; none is added after a failure. */
+static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
+                            const fl_device_spec *spec, uint32_t ordinal, fl_device **devices,
+                            size_t *count, size_t *capacity, filch_error *error)
+{
+    const size_t before = *count;
+    const uint32_t place = place_next(*devices, before);
+    fl_cuda_gpu *gpu = fl_alloc_zeroed(how->memory, sizeof *gpu);
+    filch_device_info info;
+    fl_cuda_cut cut;
+    filch_status status;
+
+    if (gpu == NULL)
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                             "no memory for a GPU's description");
+    gpu->api = &library->api;
+    gpu->library = library;
+    library->users++;
+    gpu->ordinal = ordinal;
+    gpu->slice_count = spec->slice_count;
+    memcpy(gpu->slice_sms, spec->slices, sizeof gpu->slice_sms);
+    (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%" PRIu32, ordinal);
+    status = fl_cuda_describe(gpu, &info, error);
+    if (status == FILCH_OK && gpu->slice_count > 0)
+        status = fl_cuda_slices_check(gpu, &cut, error);
+    if (status != FILCH_OK) {
+        gpu_release(gpu, how->memory);
+        return status;
+    }
+    gpu->users++; /* ours, until its devices have theirs */
+    for (uint32_t i = 0; i < (gpu->slice_count > 0 ? gpu->slice_count : 1); i++) {
+        status = device_add(how->memory, gpu, &info, i, place, devices, count, capacity);
+        if (status != FILCH_OK) {
+            (void)fl_error_fill(error, (fl_fault){.status = status, .device = gpu->name},
+                                "no memory for device %s", gpu->name);
+            break;
+        }
+        (*devices)[*count - 1].is_named = spec->has_number;
+    }
+    if (status != FILCH_OK) {
+        while (*count > before)
+            cuda_close(&(*devices)[--*count], how->memory);
+    }
+    gpu->users--;
+    gpu_release(gpu, how->memory);
+    return status;
+}
+
+/* ", and CUDA_VISIBLE_DEVICES is "..."" where that may be why. */
+static const char *visible_text(char *text, size_t size)
+{
+    char value[40];
+
+    text[0] = '\0';
+    if (fl_environment_quote("CUDA_VISIBLE_DEVICES", value, sizeof value))
+        (void)snprintf(text, size, "; CUDA_VISIBLE_DEVICES is \"%s\"", value);
+    return text;
+}
+
+static filch_status gpus_add(const fl_discovery *how, fl_cuda_library *library,
+                             const fl_device_spec *spec, fl_device **devices, size_t *count,
+                             size_t *capacity, filch_error *error)
+{
+    const uint32_t first = spec->has_number ? spec->number : 0;
+    const uint32_t end = spec->has_number ? first + 1 : library->count;
+    const size_t wanted = spec->slice_count > 0 ? spec->slice_count : end - first;
+    fl_fault fault = {.status = FILCH_NO_DEVICE, .line = spec->column};
+    filch_error reason = FILCH_ERROR_INIT;
+    const size_t before = *count;
+    char visible[80];
+    filch_status status;
+
+    (void)visible_text(visible, sizeof visible);
+    if (library->count == 0)
+        return fl_error_fill(error, fault, "the CUDA driver shows no GPU%s", visible);
+    if (first >= library->count) {
+        fault.status = FILCH_UNKNOWN_ORDINAL;
+        return fl_error_fill(error, fault,
+                             "there is no cuda:%" PRIu32 ": the CUDA driver shows %" PRIu32
+                             " GPU%s, from cuda:0%s",
+                             first, library->count, library->count == 1 ? "" : "s", visible);
+    }
+    status = fl_backend_check_limit(how, before, wanted, (fl_fault){.line = spec->column});
+    for (uint32_t i = first; i < end && status == FILCH_OK; i++) {
+        char name[16];
+
+        status = gpu_add(how, library, spec, i, devices, count, capacity, &reason);
+        if (status == FILCH_OK)
+            continue;
+        if (spec->has_number || status == FILCH_OUT_OF_MEMORY) {
+            reason.line = spec->column;
+            if (error != NULL)
+                fl_error_copy(error, &reason);
+            break;
+        }
+        (void)snprintf(name, sizeof name, "cuda:%" PRIu32, i);
+        fl_backend_refuse(how, FILCH_BACKEND_CUDA, name, i, &reason);
+        status = FILCH_OK;
+    }
+    if (status == FILCH_OK && *count == before)
+        return fl_error_fill(error, fault, "no GPU can be used: %s", reason.text);
+    if (status != FILCH_OK) {
+        while (*count > before)
+            cuda_close(&(*devices)[--*count], how->memory);
+    }
+    return status;
+}
+
+/* Where no specification names it (column 0), a driver that is absent or shows nothing is no error;
+ * one that does not work is told of, and then there is no device either. */
+static filch_status cuda_enumerate(const fl_discovery *how, const fl_device_spec *spec,
+                                   fl_device **devices, size_t *count, size_t *capacity)
+{
+    fl_cuda_library *library = NULL;
+    filch_error reason = FILCH_ERROR_INIT;
+    filch_status status = library_open(how, *devices, *count, &library, &reason);
+
+    if (status == FILCH_OK) {
+        status = gpus_add(how, library, spec, devices, count, capacity, &reason);
+        library_release(library, how->memory);
+    } else if (spec->column == 0 && status != FILCH_OUT_OF_MEMORY) {
+        if (status != FILCH_NO_DRIVER)
+            fl_backend_refuse(how, FILCH_BACKEND_CUDA, "cuda", 0, &reason);
+        return FILCH_NO_DEVICE;
+    }
+    if (status == FILCH_NO_DEVICE && spec->column == 0)
+        return status;
+    if (status != FILCH_OK && how->error != NULL) {
+        if (reason.line == 0)
+            reason.line = spec->column;
+        fl_error_copy(how->error, &reason);
+    }
+    return status;
+}
+
+/* --- Opening and closing --- */
+
+static filch_status cuda_open(fl_device *device, const fl_discovery *how)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_gpu *gpu = state->gpu;
+    uint64_t here = 0;
+    uint64_t all = 0;
+    filch_status status = fl_cuda_gpu_open(gpu, how->settings, how->error);
+
+    if (status != FILCH_OK)
+        return status;
+    state->slice = gpu->slice_count > 0 ? gpu->slices[state->slice_index] : NULL;
+    status = fl_cuda_memory(gpu, &here, &all, how->error);
+    if (status == FILCH_OK)
+        status = fl_cuda_lanes_open(device, how->memory, how->error);
+    if (status != FILCH_OK) {
+        state->slice = NULL;
+        fl_cuda_gpu_close(gpu);
+        return status;
+    }
+    device->info.memory_total = all;
+    device->info.memory_free = here;
+    device->info.budget = fl_cuda_budget(here, all);
+    state->is_open = true;
+    return FILCH_OK;
+}
+
+static void guest_close(fl_cuda_device *state)
+{
+    fl_cuda_scope scope;
+
+    if (state->guest == NULL)
+        return;
+    if (fl_cuda_enter(state->gpu, &scope, NULL) == FILCH_OK) {
+        (void)state->gpu->api->cuStreamDestroy(state->guest);
+        (void)fl_cuda_leave(&scope);
+    }
+    state->guest = NULL;
+}
+
+static void cuda_close(fl_device *device, const fl_memory *memory)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_gpu *gpu;
+
+    if (state == NULL)
+        return;
+    gpu = state->gpu;
+    if (state->is_open) {
+        guest_close(state);
+        fl_cuda_lanes_close(device, memory);
+        fl_cuda_gpu_close(gpu);
+    }
+    fl_mutex_fini(&state->guest_lock);
+    fl_free(memory, state, sizeof *state);
+    device->state = NULL;
+    gpu->users--;
+    gpu_release(gpu, memory);
+}
+
+/* The worker's own thread, which filch made: its affinity and its current context are filch's. A
+ * system that refuses the binding keeps a worker that is merely not near. */
+static filch_status cuda_bind(fl_device *device)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    CUresult result;
+
+    for (size_t i = 0; i < sizeof device->info.affinity / sizeof device->info.affinity[0]; i++) {
+        if (device->info.affinity[i] == 0)
+            continue;
+        (void)sched_setaffinity(0, sizeof device->info.affinity,
+                                (const cpu_set_t *)(const void *)device->info.affinity);
+        break;
+    }
+    result = gpu->api->cuCtxSetCurrent(gpu->context);
+    return result == FL_CUDA_SUCCESS
+               ? FILCH_OK
+               : fl_cuda_fail(gpu, result, "cuCtxSetCurrent", NULL, NULL, NULL);
+}
+
+/* --- Memory --- */
+
+static filch_status cuda_memory_free(const fl_device *device, uint64_t *bytes)
+{
+    uint64_t total;
+
+    return fl_cuda_memory(fl_cuda_of(device)->gpu, bytes, &total, NULL);
+}
+
+static filch_status cuda_memory_take(fl_device *device, size_t bytes, void **block,
+                                     filch_error *error)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    CUdeviceptr address = 0;
+    fl_cuda_scope scope;
+    CUresult result;
+    filch_status status = fl_cuda_enter(gpu, &scope, error);
+
+    if (status != FILCH_OK)
+        return status;
+    result = gpu->api->cuMemAlloc(&address, bytes);
+    (void)fl_cuda_leave(&scope);
+    if (result != FL_CUDA_SUCCESS)
+        return fl_cuda_fail(gpu, result, "cuMemAlloc", device->info.name, NULL, error);
+    *block = (void *)(uintptr_t)address;
+    return FILCH_OK;
+}
+
+static void cuda_memory_give(fl_device *device, void *block)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    fl_cuda_scope scope;
+
+    /* What a destroyed context held went with it. */
+    if (block == NULL || fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
+        return;
+    (void)gpu->api->cuMemFree((CUdeviceptr)(uintptr_t)block);
+    (void)fl_cuda_leave(&scope);
+}
+
+/* --- Kernels --- */
+
+static uint32_t cuda_target(const fl_device *device)
+{
+    return fl_cuda_of(device)->gpu->arch;
+}
+
+/* What the driver's compiler said, on one line; empty for a cubin. */
+static void log_flatten(char *log)
+{
+    char *end = log + strnlen(log, JIT_LOG - 1);
+
+    *end = '\0';
+    for (char *c = log; c < end; c++) {
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    }
+    while (end > log && end[-1] == ' ')
+        *--end = '\0';
+}
+
+static filch_status module_refuse(fl_cuda_gpu *gpu, CUresult result, const char *label,
+                                  const char *log, filch_error *error)
+{
+    filch_status status = fl_cuda_fail(gpu, result, "cuModuleLoadDataEx", NULL, label, error);
+    fl_fault fault;
+
+    if (status != FILCH_IMAGE || error == NULL)
+        return status;
+    fault = (fl_fault){
+        .status = status,
+        .native_code = result,
+        .native_name = NULL,
+        .call = "cuModuleLoadDataEx",
+        .device = gpu->name,
+        .label = label,
+    };
+    (void)gpu->api->cuGetErrorName(result, &fault.native_name);
+    if (result == FL_CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return fl_error_fill(error, fault,
+                             "%s: the image has no code for %s, compute capability %u.%u", label,
+                             gpu->name, gpu->arch / 10, gpu->arch % 10);
+    if (log[0] != '\0')
+        return fl_error_fill(error, fault, "%s: the image cannot be loaded on %s: %s", label,
+                             gpu->name, log);
+    return fl_error_fill(error, fault, "%s: the image cannot be loaded on %s (%s)", label,
+                         gpu->name, fault.native_name != NULL ? fault.native_name : "unknown");
+}
+
+/* bytes is not the driver's business: a cubin tells its own size, PTX ends with a null byte, which
+ * stands behind the image. */
+static filch_status cuda_module_load(fl_device *device, const void *image, size_t bytes,
+                                     const char *label, void **module, filch_error *error)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    char log[JIT_LOG] = "";
+    CUjit_option options[] = {FL_CU_JIT_ERROR_LOG_BUFFER, FL_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUmodule made = NULL;
+    fl_cuda_scope scope;
+    CUresult result;
+    filch_status status;
+
+    if (label == NULL)
+        label = "kernel";
+    if (image == NULL || bytes == 0)
+        return fl_error_fill(error, (fl_fault){.status = FILCH_IMAGE, .label = label},
+                             "%s: the image is empty", label);
+    status = fl_cuda_enter(gpu, &scope, error);
+    if (status != FILCH_OK)
+        return status;
+    result = gpu->api->cuModuleLoadDataEx(&made, image, sizeof options / sizeof options[0], options,
+                                          values);
+    (void)fl_cuda_leave(&scope);
+    if (result != FL_CUDA_SUCCESS) {
+        log_flatten(log);
+        return module_refuse(gpu, result, label, log, error);
+    }
+    *module = made;
+    return FILCH_OK;
+}
+
+static void cuda_module_unload(fl_device *device, void *module)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    fl_cuda_scope scope;
+
+    if (module == NULL || fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
+        return;
+    (void)gpu->api->cuModuleUnload(module);
+    (void)fl_cuda_leave(&scope);
+}
+
+/* Number and size of the parameters; drivers before 12.4 cannot tell. */
+static void params_count(const fl_cuda_api *api, CUfunction handle, fl_function *function)
+{
+    size_t offset = 0;
+    size_t bytes = 0;
+
+    function->param_count = UINT32_MAX;
+    function->param_bytes = 0;
+    if (api->cuFuncGetParamInfo == NULL)
+        return;
+    for (uint32_t i = 0;; i++) {
+        CUresult result = api->cuFuncGetParamInfo(handle, i, &offset, &bytes);
+
+        if (result == FL_CUDA_ERROR_INVALID_VALUE) {
+            function->param_count = i; /* one past the last */
+            return;
+        }
+        if (result != FL_CUDA_SUCCESS)
+            return;
+        function->param_bytes = offset + bytes;
+    }
+}
+
+/* All shared memory that a block of this GPU may have beside the kernel's static: a launch asks for
+ * what it needs, and permission costs nothing. */
+static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle)
+{
+    int fixed = 0;
+    CUresult result =
+        gpu->api->cuFuncGetAttribute(&fixed, FL_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, handle);
+
+    if (result != FL_CUDA_SUCCESS || fixed < 0 || (uint32_t)fixed >= gpu->shared_most)
+        return result;
+    return gpu->api->cuFuncSetAttribute(handle, FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        (int)gpu->shared_most - fixed);
+}
+
+static filch_status cuda_function_get(fl_device *device, void *module, const char *entry,
+                                      const char *label, fl_function *function, filch_error *error)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    const char *call = "cuModuleGetFunction";
+    fl_function made = {0};
+    CUfunction handle = NULL;
+    int threads = 0;
+    fl_cuda_scope scope;
+    CUresult result;
+    filch_status status = fl_cuda_enter(gpu, &scope, error);
+
+    if (status != FILCH_OK)
+        return status;
+    result = gpu->api->cuModuleGetFunction(&handle, module, entry);
+    if (result == FL_CUDA_SUCCESS) {
+        call = "cuFuncGetAttribute";
+        result = gpu->api->cuFuncGetAttribute(&threads, FL_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                              handle);
+    }
+    if (result == FL_CUDA_SUCCESS) {
+        call = "cuFuncSetAttribute";
+        result = shared_permit(gpu, handle);
+    }
+    if (result == FL_CUDA_SUCCESS)
+        params_count(gpu->api, handle, &made);
+    (void)fl_cuda_leave(&scope);
+    if (result == FL_CUDA_ERROR_NOT_FOUND)
+        return fl_error_fill(error,
+                             (fl_fault){.status = FILCH_NOT_FOUND,
+                                        .native_code = result,
+                                        .native_name = "CUDA_ERROR_NOT_FOUND",
+                                        .call = call,
+                                        .device = device->info.name,
+                                        .label = label},
+                             "%s: the image has no kernel called '%s'; is it declared extern \"C\" "
+                             "__global__?",
+                             label != NULL ? label : "kernel", entry);
+    if (result != FL_CUDA_SUCCESS)
+        return fl_cuda_fail(gpu, result, call, device->info.name, label, error);
+    made.handle = handle;
+    made.most_threads = threads > 0 ? (uint32_t)threads : 0;
+    *function = made;
+    return FILCH_OK;
+}
+
+/* --- Streams --- */
+
+filch_status fl_cuda_stream_create(const fl_device *device, CUstream *stream, filch_error *error)
+{
+    const fl_cuda_device *state = fl_cuda_of(device);
+    const fl_cuda_api *api = state->gpu->api;
+    CUresult result =
+        state->slice != NULL
+            ? api->cuGreenCtxStreamCreate(stream, state->slice, FL_CU_STREAM_NON_BLOCKING, 0)
+            : api->cuStreamCreate(stream, FL_CU_STREAM_NON_BLOCKING);
+
+    if (result == FL_CUDA_SUCCESS)
+        return FILCH_OK;
+    *stream = NULL;
+    return fl_cuda_fail(state->gpu, result,
+                        state->slice != NULL ? "cuGreenCtxStreamCreate" : "cuStreamCreate",
+                        device->info.name, NULL, error);
+}
+
+static filch_status guest_open(fl_device *device, CUstream *stream, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    filch_status status = FILCH_OK;
+
+    fl_mutex_lock(&state->guest_lock);
+    if (state->guest == NULL)
+        status = fl_cuda_stream_create(device, &state->guest, error);
+    *stream = state->guest;
+    fl_mutex_unlock(&state->guest_lock);
+    return status;
+}
+
+static filch_status cuda_within(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                                void *user, int *code, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_scope scope;
+    CUstream stream = NULL;
+    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+
+    if (status != FILCH_OK)
+        return status;
+    status = guest_open(device, &stream, error);
+    if (status == FILCH_OK) {
+        const filch_lane lane = {
+            .stream = stream,
+            .context = state->gpu->context,
+            .ordinal = state->gpu->device,
+            .device = device->info.index,
+            .lane = device->lanes,
+            .lanes = device->lanes,
+            .multiprocessors = state->sms,
+        };
+
+        *code = body(&lane, user);
+    }
+    (void)fl_cuda_leave(&scope);
+    return status;
+}
+
+const fl_backend fl_cuda_backend = {
+    .name = "cuda",
+    .kind = FILCH_BACKEND_CUDA,
+    .enumerate = cuda_enumerate,
+    .open = cuda_open,
+    .close = cuda_close,
+    .bind = cuda_bind,
+    .memory_free = cuda_memory_free,
+    .launch = fl_cuda_launch,
+    .poll = fl_cuda_poll,
+    .mark = fl_cuda_mark,
+    .is_marked = fl_cuda_is_marked,
+    .reached = fl_cuda_reached,
+    .copy = fl_cuda_copy,
+    .memory_take = cuda_memory_take,
+    .memory_give = cuda_memory_give,
+    .drain = fl_cuda_drain,
+    .target = cuda_target,
+    .module_load = cuda_module_load,
+    .module_unload = cuda_module_unload,
+    .function_get = cuda_function_get,
+    .each_lane = fl_cuda_each_lane,
+    .within = cuda_within,
+};

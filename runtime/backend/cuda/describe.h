@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the driver and the system tell about a GPU. */
+#ifndef FL_BACKEND_CUDA_DESCRIBE_H
+#define FL_BACKEND_CUDA_DESCRIBE_H
+
+#include "backend/cuda/gpu.h"
+
+/* Fills *gpu (api and ordinal are set) and *info but for what belongs to one device: its name,
+ * index, place and team. The GPU has no context yet, so neither free bytes nor a budget. A GPU that
+ * takes no contexts is FILCH_UNSUPPORTED. */
+filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_error *error);
+/* Bytes free in the GPU's memory, and all; its context must be open. */
+filch_status fl_cuda_memory(fl_cuda_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
+                            filch_error *error);
+/* What filch may take where that much is free. */
+uint64_t fl_cuda_budget(uint64_t free_bytes, uint64_t total);
+/* Single-precision multiply-adds that one multiprocessor does in a cycle. */
+uint32_t fl_cuda_single_lanes(uint32_t capability);
+
+#endif
