@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the fake driver. One mutex guards everything; executors take it to find work and drop it
+ * while they run work. An entry point is fake_begin … fake_end, which lock and unlock. */
+#ifndef FAKECUDA_FAKE_H
+#define FAKECUDA_FAKE_H
+
+#include <pthread.h>
+
+#include "backend/cuda/api.h"
+#include "fakecuda.h"
+#include "names.h"
+
+/* The entry points, under the names that they are exported by. */
+#define FAKE_PROTOTYPE(member, symbol, version, since, parameters) \
+    FAKECUDA_API CUresult FAKE_NAME(member) parameters;
+FL_CUDA_CALLS(FAKE_PROTOTYPE)
+#undef FAKE_PROTOTYPE
+
+#define FAKE_DEVICES 64
+#define FAKE_PARAMS 64
+
+typedef enum fake_kind {
+    FAKE_CONTEXT = 1,
+    FAKE_STREAM,
+    FAKE_EVENT,
+    FAKE_MODULE,
+    FAKE_FUNCTION,
+    FAKE_GRAPH,
+    FAKE_NODE,
+    FAKE_EXEC,
+    FAKE_GREEN,
+    FAKE_DESC,
+    FAKE_KINDS
+} fake_kind;
+
+typedef struct fake_context fake_context;
+typedef struct fake_stream fake_stream;
+typedef struct fake_green fake_green;
+typedef struct fake_work fake_work;
+
+/* First member of every object. Objects are never freed, so that a handle tells what it was. */
+typedef struct fake_object {
+    fake_kind kind;
+    bool is_alive;
+    uint32_t index;
+    fake_context *context; /* that it belongs to; null for contexts and graphs */
+} fake_object;
+
+typedef struct fake_device {
+    char name[128];
+    int sms, major, minor, clock_khz, numa, compute_mode;
+    unsigned primary_flags;
+    int granularity, groups;
+    bool is_mig, is_integrated, has_ecc;
+    uint64_t memory, used;
+    double speed;
+    char pci[32];
+    unsigned char uuid[16];
+    struct {
+        int attribute, value;
+    } overrides[32];
+    uint32_t override_count;
+    fake_context *primary;
+    uint32_t retained;
+} fake_device;
+
+typedef struct fake_link {
+    bool has_peer;
+    int rank;
+    double gbps;
+} fake_link;
+
+typedef struct fake_failure {
+    char call[48];
+    uint64_t nth, count, seen;
+    int result, device;
+    bool is_sticky;
+    struct fake_failure *next;
+} fake_failure;
+
+struct fake_context {
+    fake_object object;
+    int device;
+    unsigned flags;
+    bool is_primary;
+    CUresult poison;
+    fake_context *peers[FAKE_DEVICES];
+    uint32_t peer_count;
+};
+
+/* One record of an event: what waits for it holds it, whatever becomes of the event. */
+typedef struct fake_record {
+    uint32_t references;
+    bool is_done;
+    uint64_t time_ns;
+} fake_record;
+
+typedef struct fake_allocation {
+    uintptr_t address; /* given out; PROT_NONE */
+    char *bytes;       /* where the host reaches it; null once freed */
+    size_t size, mapped;
+    fake_context *context;
+    uint32_t pending; /* queued work that uses it */
+} fake_allocation;
+
+/* Something that a stream or a graph runs, immutable once made. run is called without the lock; its
+ * result poisons the context where it is not 0. */
+struct fake_work {
+    uint32_t references;
+    const char *call; /* "kernel", "copy", "fill", "host" */
+    fake_context *context;
+    uint64_t duration_ns;
+    CUresult (*run)(fake_work *work, const fake_stream *stream);
+    void (*drop)(fake_work *work);
+    uintptr_t uses[FAKE_PARAMS]; /* addresses of allocations */
+    uint32_t use_count;
+};
+
+/* One entry of a stream's queue; a graph launch has several works. */
+typedef struct fake_op {
+    struct fake_op *next;
+    fake_work **works;
+    size_t work_count, work_next;
+    fake_record *waits;
+    fake_record *records;
+    uint64_t end_ns; /* when the running work may end; 0: not begun */
+} fake_op;
+
+typedef struct fake_node fake_node;
+
+typedef struct fake_nodes {
+    fake_node **items;
+    size_t count, capacity;
+} fake_nodes;
+
+typedef struct fake_graph {
+    fake_object object;
+    fake_nodes nodes;
+    bool is_capturing;
+} fake_graph;
+
+struct fake_node {
+    fake_object object;
+    fake_graph *graph;
+    fake_work *work; /* null: empty */
+    fake_nodes behind;
+};
+
+typedef struct fake_exec {
+    fake_object object;
+    fake_graph *graph;
+    fake_node **nodes;
+    fake_work **works;
+    uint32_t *behind_first; /* of node i: behind[behind_first[i] .. behind_first[i + 1]) */
+    uint32_t *behind;
+    size_t count;
+} fake_exec;
+
+struct fake_stream {
+    fake_object object;
+    fake_green *green;
+    unsigned flags;
+    int priority;
+    fake_op *first, **last;
+    bool is_busy;
+    uint64_t queued, finished;
+    fake_graph *capture; /* null: not capturing */
+    bool is_capture_origin, is_capture_broken;
+    fake_nodes frontier;
+};
+
+typedef struct fake_event {
+    fake_object object;
+    unsigned flags;
+    fake_record *last; /* null: never recorded */
+    fake_graph *capture;
+    fake_nodes frontier;
+} fake_event;
+
+typedef struct fake_kernel_info {
+    char name[256];
+    bool knows_params;
+    uint32_t param_count;
+    size_t offset[FAKE_PARAMS], bytes[FAKE_PARAMS];
+    int max_threads, registers, shared_bytes;
+} fake_kernel_info;
+
+typedef struct fake_image {
+    int arch; /* 90 */
+    bool is_ptx;
+    fake_kernel_info *kernels;
+    size_t count, capacity;
+} fake_image;
+
+typedef struct fake_twin {
+    char name[256];
+    fakecuda_twin plain;
+    filch_host_fn filch;
+    uint32_t view_count;
+    bool is_batch;
+    uint32_t param_count;
+    size_t param_bytes[FAKE_PARAMS];
+    struct fake_twin *next;
+} fake_twin;
+
+typedef struct fake_module {
+    fake_object object;
+    fake_image image;
+} fake_module;
+
+typedef struct fake_function {
+    fake_object object;
+    fake_module *module;
+    const fake_kernel_info *info;
+    fake_twin twin;
+    int dynamic_bytes;
+    bool allows_wide_clusters;
+} fake_function;
+
+struct fake_green {
+    fake_object object;
+    uint32_t split, first, count; /* multiprocessors [first, first + count) of a split */
+};
+
+typedef struct fake_desc {
+    fake_object object;
+    int device;
+    uint32_t split, first, count;
+} fake_desc;
+
+typedef struct fake_entry {
+    fake_context *context;
+    bool was_pushed;
+} fake_entry;
+
+typedef struct fake_thread {
+    fake_entry entries[32];
+    uint32_t depth;
+    struct fake_thread *next;
+} fake_thread;
+
+typedef struct fake_config {
+    int driver;
+    bool is_stub, fills;
+    uint32_t threads;
+    uint64_t kernel_ns, copy_ns, seed;
+    double copy_gbps;
+    char missing[32][48];
+    uint32_t missing_count;
+    fake_device devices[FAKE_DEVICES];
+    fake_link links[FAKE_DEVICES][FAKE_DEVICES];
+    uint32_t device_count;
+    fake_failure *failures;
+} fake_config;
+
+typedef struct fake_state {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* work queued or finished */
+    fake_config config;
+    bool is_configured, is_bad, is_initialised;
+    uint32_t visible[FAKE_DEVICES]; /* ordinal -> device */
+    uint32_t visible_count;
+    bool is_held, is_ending;
+    pthread_t executors[64];
+    uint32_t executor_count;
+    fake_twin *twins;
+    uint32_t splits;
+} fake_state;
+
+extern fake_state fake;
+
+/* What an entry point needs; flags of fake_begin. */
+#define FAKE_ANY 0u     /* nothing, not even cuInit */
+#define FAKE_READY 1u   /* cuInit */
+#define FAKE_CURRENT 2u /* a living current context that is not poisoned */
+#define FAKE_SERIAL 4u  /* serializes a device: not in the steady state */
+#define FAKE_ENDING 8u  /* takes something down: a poisoned context is no obstacle */
+
+/* Locks. On failure the entry point must do nothing but fake_end with that result. */
+CUresult fake_begin(const char *call, unsigned needs);
+/* The same for a call that names a device, which failures may ask for. */
+CUresult fake_begin_device(const char *call, unsigned needs, CUdevice device);
+/* Unlocks, and gives result back. */
+CUresult fake_end(CUresult result);
+
+/* record.c: all with the lock held. */
+__attribute__((format(printf, 2, 3))) CUresult fake_violate(CUresult result, const char *format,
+                                                            ...);
+void fake_count(const char *call);
+/* The result that a failure asks for, or 0; sets *sticky. */
+CUresult fake_failure_check(const char *call, int device, bool *sticky);
+/* The entry point that the calling thread is in, for violations. */
+const char *fake_call_name(void);
+void fake_call_set(const char *call);
+bool fake_is_steady(void);
+/* At the process's end: the rest of the violations. */
+void fake_leaks_check(void);
+void fake_context_leaks(const fake_context *context, const char *when);
+
+/* config.c */
+void fake_config_default(fake_config *config);
+bool fake_config_parse(fake_config *config, const char *text_or_file, char *error, size_t bytes);
+void fake_config_drop(fake_config *config);
+bool fake_configure_once(void);
+
+/* handle.c: handles encode kind and index, so that anything else is told apart. */
+void *fake_object_make(fake_kind kind, size_t bytes, fake_context *context);
+void *fake_handle(const void *object);
+/* Null, and a violation, for what is not a living object of the kind. */
+void *fake_find(fake_kind kind, const void *handle);
+/* The object whatever its state, or null. */
+fake_object *fake_object_any(fake_kind kind, uint32_t index);
+uint32_t fake_object_count(fake_kind kind);
+const char *fake_kind_name(fake_kind kind);
+/* The object, if its context is the calling thread's current one; else null and a violation. */
+void *fake_find_current(fake_kind kind, const void *handle);
+
+/* device.c */
+fake_device *fake_device_get(CUdevice device); /* null: no such ordinal */
+const fake_link *fake_link_get(CUdevice from, CUdevice to);
+int fake_device_attribute(const fake_device *device, int attribute, int *value);
+
+/* context.c */
+fake_thread *fake_thread_get(void);
+fake_context *fake_current(void); /* null: none */
+fake_device *fake_context_device(const fake_context *context);
+bool fake_context_reaches(const fake_context *context, const fake_context *memory);
+void fake_context_end(fake_context *context);
+void fake_threads_check(void);
+
+/* memory.c */
+fake_allocation *fake_allocation_find(uintptr_t address, bool *was_freed);
+/* The bytes as the host reaches them; null and a violation when they are not all in one living
+ * allocation that the context reaches. *allocation may be null. */
+char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t bytes,
+                        fake_allocation **allocation);
+bool fake_is_device_pointer(uintptr_t address);
+bool fake_is_pinned(uintptr_t address, size_t bytes);
+size_t fake_memory_live(const fake_context *context);
+size_t fake_pinned_live(const fake_context *context);
+void fake_memory_end(fake_context *context);
+
+/* work.c */
+void fake_work_init(fake_work *work, const char *call, fake_context *context);
+void fake_work_use(fake_work *work, const fake_allocation *allocation);
+void fake_work_hold(fake_work *work);
+void fake_work_drop(fake_work *work);
+/* Enqueues on the stream, or adds a node where it captures. Takes over the reference. */
+CUresult fake_submit(fake_stream *stream, fake_work *work);
+/* The same for many works in order, never captured. */
+void fake_submit_many(fake_stream *stream, fake_work **works, size_t count);
+void fake_submit_record(fake_stream *stream, fake_record *record);
+void fake_submit_wait(fake_stream *stream, fake_record *record);
+void fake_record_drop(fake_record *record);
+/* Ends an op that was taken out of its queue. */
+void fake_op_end(fake_op *op);
+uint64_t fake_now(void);
+
+/* executor.c */
+void fake_executors_start(void);
+void fake_executors_end(void);
+/* Waits, with the lock, until the stream has finished what was queued by now. */
+void fake_stream_wait(fake_stream *stream);
+/* Until all streams of the context (null: all) are idle. */
+void fake_context_wait(const fake_context *context);
+bool fake_stream_is_idle(const fake_stream *stream);
+const fake_stream *fake_running_stream(void);
+
+/* stream.c */
+fake_stream *fake_stream_make(fake_context *context, unsigned flags, int priority);
+/* A living stream of the current context's; null and a violation for any other. */
+fake_stream *fake_stream_get(CUstream handle);
+
+/* elf.c, image.c: false, and a reason, for what is no image. */
+bool fake_elf_read(const void *image, fake_image *out, char *error, size_t bytes);
+bool fake_is_elf(const void *image);
+bool fake_text_read(const char *image, fake_image *out, char *error, size_t bytes);
+fake_kernel_info *fake_image_add(fake_image *image, const char *name, size_t length);
+void fake_image_drop(fake_image *image);
+
+/* launch.c */
+typedef struct fake_kernel_call {
+    CUfunction function;
+    unsigned grid[3], block[3], cluster[3];
+    unsigned shared_bytes;
+    void **params;
+    void **extra;
+} fake_kernel_call;
+/* Work that runs the kernel, or null and *result. */
+fake_work *fake_kernel_make(const fake_context *context, const fake_kernel_call *call,
+                            CUresult *result);
+
+/* graph.c, capture.c */
+bool fake_nodes_add(fake_nodes *nodes, fake_node *node);
+fake_node *fake_graph_add(fake_graph *graph, fake_work *work, const fake_nodes *behind);
+void fake_capture_record(fake_stream *stream, fake_event *event);
+CUresult fake_capture_wait(fake_stream *stream, fake_event *event);
+/* For a call that may not be made of a capturing stream: breaks the capture. */
+CUresult fake_capture_refuse(fake_stream *stream);
+
+#endif

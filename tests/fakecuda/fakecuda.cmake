@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# The fake CUDA driver, libcuda.so.1, and tests against it.
+
+set(fakecuda_dir ${CMAKE_CURRENT_SOURCE_DIR}/fakecuda)
+set(fakecuda_out ${CMAKE_CURRENT_BINARY_DIR}/fakecuda)
+set(fakecuda_include ${fakecuda_dir} ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/include)
+
+file(GLOB sources CONFIGURE_DEPENDS ${fakecuda_dir}/*.c)
+list(FILTER sources EXCLUDE REGEX "/(test_[^/]*|fakeblas)\\.c$")
+
+add_library(fakecuda SHARED ${sources})
+set_target_properties(fakecuda PROPERTIES
+    OUTPUT_NAME cuda VERSION 1 SOVERSION 1 C_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${fakecuda_out})
+target_include_directories(fakecuda PRIVATE ${fakecuda_include} INTERFACE ${fakecuda_dir})
+target_link_libraries(fakecuda PRIVATE filch_flags PkgConfig::jansson Threads::Threads)
+# What is left behind is looked for when the process ends, whatever was unloaded before.
+target_link_options(fakecuda PRIVATE -Wl,-z,nodelete)
+
+# filch_fake_test(NAME SOURCES FILE... [KIND fake] [SECONDS 60] [CONFIG JSON] [LIBRARIES LIBRARY...])
+# A cmocka test, linked with the runtime's static library and the fake driver, that finds the fake
+# as its libcuda.so.1. CONFIG, JSON or the name of a file of it, is its FAKECUDA_CONFIG.
+function(filch_fake_test name)
+    cmake_parse_arguments(arg "" "KIND;SECONDS;CONFIG" "SOURCES;LIBRARIES" ${ARGN})
+    if(NOT arg_KIND)
+        set(arg_KIND fake)
+    endif()
+    if(NOT arg_SECONDS)
+        set(arg_SECONDS 60)
+    endif()
+    set(target test_${arg_KIND}_${name})
+    add_executable(${target} ${arg_SOURCES})
+    target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} filch_static filch_flags fakecuda
+                          PkgConfig::cmocka ${CMAKE_DL_LIBS})
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${fakecuda_include})
+    filch_test(${name} ${arg_KIND} ${arg_SECONDS} ${target})
+    set_property(TEST ${arg_KIND}.${name}.${build} APPEND PROPERTY ENVIRONMENT
+                 "LD_LIBRARY_PATH=${fakecuda_out}" "FAKECUDA_CONFIG=${arg_CONFIG}")
+endfunction()
+
+if(cmocka_FOUND)
+    file(GLOB mains CONFIGURE_DEPENDS ${fakecuda_dir}/test_*.c)
+    foreach(main IN LISTS mains)
+        cmake_path(GET main STEM name)
+        string(REPLACE test_ "" name ${name})
+        filch_fake_test(${name} SOURCES ${main} SECONDS 120)
+    endforeach()
+endif()
