@@ -98,6 +98,43 @@ static filch_status start_trace(filch_runtime *rt)
     return FILCH_OK;
 }
 
+/* Whether some device computes in memory of its own; simulated ones only pretend to. */
+static bool has_memories(const fl_pool *pool)
+{
+    for (size_t i = 0; i < pool->count; ++i) {
+        if (pool->devices[i].backend->memory_take != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The places, and the kernels that are loaded there. */
+static filch_status open_memories(filch_runtime *rt, filch_error *error)
+{
+    fl_core *core = &rt->core;
+    fl_pool *pool = &rt->pool;
+    uint32_t places = has_memories(pool) ? pool->place_count : 1;
+    filch_status status = fl_places_init(&rt->places, core, pool->devices, pool->count, places);
+    if (status != FILCH_OK) {
+        return refuse(error, status, "no memory for the table of memories");
+    }
+    status = fl_modules_init(&rt->modules, core, pool->devices, pool->count, pool->place_count);
+    if (status != FILCH_OK) {
+        fl_places_fini(&rt->places);
+        return refuse(error, status, "no memory for kernels");
+    }
+    core->places = &rt->places;
+    core->modules = &rt->modules;
+    return FILCH_OK;
+}
+
+static void close_memories(filch_runtime *rt)
+{
+    fl_modules_fini(&rt->modules);
+    fl_places_fini(&rt->places);
+}
+
 /* Everything above the core; on failure nothing of it is left. */
 static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
 {
@@ -133,10 +170,14 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
         status = refuse(error, FILCH_UNSUPPORTED, "simulated devices have no threads");
         goto pool;
     }
+    status = open_memories(rt, error);
+    if (status != FILCH_OK) {
+        goto pool;
+    }
     rt->rings = fl_alloc_zeroed(&core->memory, rt->pool.count * sizeof *rt->rings);
     if (rt->rings == NULL) {
         status = refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the trace");
-        goto pool;
+        goto memories;
     }
     status = fl_sched_init(&rt->sched, core, &rt->pool, config->scores, policy, drive, error);
     if (status != FILCH_OK) {
@@ -157,6 +198,8 @@ sched:
     }
 rings:
     fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+memories:
+    close_memories(rt);
 pool:
     fl_pool_close(&rt->pool, &core->memory);
 store:
@@ -211,8 +254,18 @@ static void tear_down(filch_runtime *rt)
     fl_sched_fini(&rt->sched);
     for (fl_object *object = core->objects; object != NULL;) {
         fl_object *next = object->next;
-        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_GRAPH) {
+        switch (fl_load_relaxed(&object->magic)) {
+        case FL_MAGIC_GRAPH:
             fl_graph_free((filch_graph *)(void *)object);
+            break;
+        case FL_MAGIC_DATA:
+            fl_data_drop_replicas(&rt->places, (filch_data *)(void *)object);
+            break;
+        case FL_MAGIC_CODELET:
+            fl_kernel_free(&rt->modules, ((filch_codelet *)(void *)object)->kernel);
+            break;
+        default:
+            break;
         }
         object = next;
     }
@@ -221,6 +274,7 @@ static void tear_down(filch_runtime *rt)
         fl_trace_ring_free(&core->memory, rt->rings[i]);
     }
     fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+    close_memories(rt);
     fl_pool_close(&rt->pool, &core->memory);
     fl_store_fini(&rt->store);
     filch_allocator allocator = rt->allocator;

@@ -6,6 +6,8 @@
 #include "filch/filch.h"
 #include "graph/graph.h"
 #include "graph/job.h"
+#include "memory/place.h"
+#include "module/kernel.h"
 #include "sched/sched.h"
 
 struct filch_runtime {
@@ -14,6 +16,8 @@ struct filch_runtime {
     fl_store store;
     fl_jobs jobs;
     fl_pool pool;
+    fl_places places;
+    fl_modules modules;
     fl_sched sched;
     fl_trace_ring **rings; /* one a worker; null until tracing starts */
 };

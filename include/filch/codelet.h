@@ -106,11 +106,19 @@ typedef struct filch_codelet_desc {
 /**
  * Makes a codelet. It lives as long as its runtime: there is nothing to destroy.
  *
+ * A CUDA implementation is compiled and loaded here for every GPU of the runtime, which may take a
+ * while the first time (compiled kernels are kept in a cache on disk); nothing of that is left for
+ * the first task. Where the runtime has no GPU it is not looked at.
+ *
  * @param runtime the runtime.
  * @param desc    how; copied.
  * @param codelet receives the codelet.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
- *         arguments too large); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         arguments too large, a CUDA descriptor that contradicts itself); FILCH_COMPILE (the CUDA
+ *         source is wrong: line and text of the error say where); FILCH_NO_COMPILER, FILCH_IMAGE,
+ *         FILCH_NOT_FOUND (the entry), FILCH_BACKEND, FILCH_DEVICE_LOST (no device of the runtime
+ *         can have the implementation, and there is no other); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Since 0.1.
  */

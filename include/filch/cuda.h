@@ -110,6 +110,102 @@ typedef struct filch_cuda_desc {
             NULL, NULL                                                                            \
     }
 
+/** A GPU of a runtime, resolved: what code of the host's own needs to work there. */
+typedef struct filch_probe {
+    size_t size;            /**< sizeof(filch_probe). */
+    filch_runtime *runtime; /**< The runtime. */
+    void *context;          /**< The CUcontext. */
+    void *stream;           /**< A CUstream of the GPU's, not used by any task; never destroy it. */
+    int32_t cuda_device;    /**< The CUdevice. */
+    uint32_t ordinal;       /**< Its number, as in cuda:N. */
+    uint32_t device;        /**< Index of the filch device (of slices, the first); UINT32_MAX for a
+                                 GPU that was left out and works now. */
+    uint32_t capability;    /**< Compute capability: 90 is 9.0. */
+    uint32_t multiprocessors; /**< That the stream's kernels may use. */
+    uint32_t reserved;        /**< 0. */
+} filch_probe;
+
+/**
+ * Builds what the caller needs on a GPU: compiles, fills caches. Runs on the probing thread with
+ * the GPU's context current; may call filch, but must not probe.
+ *
+ * @param probe the GPU; valid during the call only.
+ * @param user  filch_probe_desc::user.
+ * @return 0, or the caller's own code: the probe then fails.
+ */
+typedef int (*filch_build_fn)(const filch_probe *probe, void *user);
+
+/** How to probe; see ::FILCH_PROBE_DESC_INIT. */
+typedef struct filch_probe_desc {
+    size_t size;          /**< sizeof(filch_probe_desc). */
+    filch_build_fn build; /**< Build step; or null. */
+    void *user;           /**< Handed to build. */
+    uint32_t ordinal;     /**< The GPU, as in cuda:N. */
+    uint32_t is_retry;    /**< 1: try again what failed, and build again what was built. */
+} filch_probe_desc;
+
+/** Initializer of a ::filch_probe_desc: GPU 0, no build step. */
+#define FILCH_PROBE_DESC_INIT                      \
+    {                                              \
+        sizeof(filch_probe_desc), NULL, NULL, 0, 0 \
+    }
+
+/**
+ * Resolves a GPU for a caller's own code, or says in one form why that cannot be.
+ *
+ * The build step runs once for each label and GPU, until it succeeds or after a retry was asked
+ * for; other probes of the runtime wait meanwhile. A failure is remembered, and later probes of the
+ * same GPU (for a failed build: with the same label) fail likewise without trying again, unless
+ * is_retry is 1. A GPU that was left out when the runtime was made can so be had later, though the
+ * runtime's tasks do not run there.
+ *
+ * The error's text begins "LABEL backend: ", e.g. "fft backend: no CUDA runtime available",
+ * "fft backend: failed to create CUDA context for device 1"; its native code, name and call are
+ * those of the cause.
+ *
+ * @param runtime the runtime.
+ * @param label   who asks, e.g. "fft"; begins every message, cut at 63 bytes.
+ * @param desc    how; null: ::FILCH_PROBE_DESC_INIT.
+ * @param probe   receives the GPU; its size must be set. May be null.
+ * @return FILCH_OK; FILCH_NO_DRIVER, FILCH_DRIVER_STUB, FILCH_DRIVER_TOO_OLD,
+ *         FILCH_DRIVER_BROKEN (the runtime has no GPU, because of that); FILCH_UNKNOWN_ORDINAL (it
+ *         has others); FILCH_TASK_FAILED (build did not return 0; native_code is its code);
+ *         FILCH_BACKEND, FILCH_DEVICE_LOST, FILCH_NO_DEVICE_MEMORY (context or stream);
+ *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_ARGUMENT (null label, a size not set);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; blocks while another probe of the runtime runs. Since 0.1.
+ */
+FILCH_API filch_status filch_backend_probe(filch_runtime *runtime, const char *label,
+                                           const filch_probe_desc *desc, filch_probe *probe);
+
+/**
+ * Work in a device's context; see filch_device_scope().
+ *
+ * @param lane the context, which is current, and a stream that no task uses.
+ * @param user what was given to filch_device_scope().
+ * @return 0, or the caller's own code.
+ */
+typedef int (*filch_scope_fn)(const filch_lane *lane, void *user);
+
+/**
+ * Calls a function with a device's context current to the calling thread, and restores the context
+ * that was current before, whatever the function pushes, pops or sets.
+ *
+ * @param runtime the runtime.
+ * @param device  index of the device.
+ * @param fn      the function; may call filch.
+ * @param user    handed to @p fn.
+ * @return FILCH_OK; FILCH_TASK_FAILED (@p fn did not return 0; native_code is what it returned);
+ *         FILCH_BAD_INDEX; FILCH_UNSUPPORTED (the device has no context: it is no GPU);
+ *         FILCH_INVALID_ARGUMENT (null @p fn); FILCH_DEVICE_LOST, FILCH_BACKEND;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, also within another scope. Since 0.1.
+ */
+FILCH_API filch_status filch_device_scope(filch_runtime *runtime, uint32_t device,
+                                          filch_scope_fn fn, void *user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file data.h
- * Data handles: buffers of the host's, cut into tiles, whose use orders tasks.
+ * Data handles: buffers of the host's, cut into tiles, whose use orders tasks. Tasks on GPUs get
+ * copies in the GPU's memory; filch keeps track of which are good, and moves them.
  *
  * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
  * (r, c) covers rows r * tile_rows … and columns c * tile_cols …; the last ones may be smaller.
@@ -21,6 +22,28 @@ extern "C" {
 /** A data handle; made by filch_data_create(). */
 typedef struct filch_data filch_data;
 
+/** Properties of a handle; combine with |. */
+typedef enum filch_data_flags {
+    /**
+     * filch keeps the contents, also between jobs, wherever they were last used: on a GPU they stay
+     * there. The host touches the buffer between filch_data_acquire() and filch_data_release()
+     * only.
+     *
+     * Without the flag the buffer holds the contents between jobs: a job copies in what it reads on
+     * a device, and what it writes is back in the buffer when the job is complete. Of a job that
+     * fails or is cancelled, tiles that some task of it wrote hold old, new or intermediate values.
+     */
+    FILCH_DATA_MANAGED = 1
+} filch_data_flags;
+
+/** How a task uses a tile. */
+typedef enum filch_access_mode {
+    FILCH_READ = 1,      /**< Reads; concurrent with other readers. */
+    FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be there. */
+    FILCH_READWRITE = 3, /**< Reads and writes. */
+    FILCH_SCRATCH = 4    /**< Private memory for the duration of the call; orders nothing. */
+} filch_access_mode;
+
 /** How a handle is made; see ::FILCH_DATA_DESC_INIT. */
 typedef struct filch_data_desc {
     size_t size;        /**< sizeof(filch_data_desc). */
@@ -32,12 +55,14 @@ typedef struct filch_data_desc {
     uint64_t tile_rows; /**< Rows a tile, at most rows; 0 means rows. */
     uint64_t tile_cols; /**< Columns a tile, at most cols; 0 means cols. */
     const char *label;  /**< Appears in errors; copied, cut at 63 bytes; may be null. */
+    uint32_t flags;     /**< filch_data_flags. */
+    uint32_t reserved;  /**< 0. */
 } filch_data_desc;
 
 /** Initializer of a ::filch_data_desc. */
-#define FILCH_DATA_DESC_INIT                                  \
-    {                                                         \
-        sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL \
+#define FILCH_DATA_DESC_INIT                                        \
+    {                                                               \
+        sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL, 0, 0 \
     }
 
 /**
@@ -47,8 +72,8 @@ typedef struct filch_data_desc {
  * @param desc    how; copied.
  * @param data    receives the handle, to be given to filch_data_destroy() or left to the runtime.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, zero rows or element, ld < rows, a tile larger
- *         than the handle); FILCH_OVERFLOW (the bytes, or the tile count, which must be below
- *         2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         than the handle, unknown flags); FILCH_OVERFLOW (the bytes, or the tile count, which must
+ * be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Since 0.1.
  */
@@ -56,7 +81,8 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
                                          filch_data **data);
 
 /**
- * Forgets a handle; the buffer stays as it is.
+ * Forgets a handle; the buffer stays as it is. Contents of a managed handle that are on a device
+ * only are dropped: acquire it first to have them.
  *
  * @param data the handle.
  * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it (nothing changes);
@@ -65,6 +91,32 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  * Thread safety: any thread, with no other call that names the handle in progress. Since 0.1.
  */
 FILCH_API filch_status filch_data_destroy(filch_data *data);
+
+/**
+ * Lets the host touch the buffer of a handle: its contents are brought there. Blocks while they
+ * are copied. To be followed by filch_data_release(). Unmanaged handles need neither.
+ *
+ * @param data the handle.
+ * @param mode what the host will do. FILCH_WRITE alone overwrites everything, and copies nothing.
+ * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete;
+ *         FILCH_WRONG_STATE when the handle is acquired already; FILCH_INVALID_ARGUMENT (unknown
+ *         mode); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
+ *         brought home (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_data_acquire(filch_data *data, filch_access_mode mode);
+
+/**
+ * Ends the host's use of a buffer. Until then every submission that names the handle is FILCH_BUSY.
+ *
+ * @param data the handle.
+ * @return FILCH_OK; FILCH_WRONG_STATE when the handle is not acquired; FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
+ *
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_data_release(filch_data *data);
 
 /** Shape of a handle in tiles; see filch_data_tiles(). */
 typedef struct filch_tiling {
@@ -84,14 +136,6 @@ typedef struct filch_tiling {
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling);
-
-/** How a task uses a tile. */
-typedef enum filch_access_mode {
-    FILCH_READ = 1,      /**< Reads; concurrent with other readers. */
-    FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be there. */
-    FILCH_READWRITE = 3, /**< Reads and writes. */
-    FILCH_SCRATCH = 4    /**< Private memory for the duration of the call; orders nothing. */
-} filch_access_mode;
 
 /** One access of a task. */
 typedef struct filch_access {

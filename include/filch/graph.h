@@ -88,7 +88,8 @@ typedef struct filch_task_desc {
     uint32_t affinity;            /**< FILCH_ANY_DEVICE, or device index + 1: preferred device.
                                        FILCH_POLICY_STATIC obeys it; else it says where a task of a
                                        closed graph without predecessors starts out, and for devices
-                                       of different places who is told when the task is ready. */
+                                       of different places who is told when the task is ready. A
+                                       device that cannot run the codelet counts as none. */
     uint32_t reserved;            /**< 0. */
 } filch_task_desc;
 

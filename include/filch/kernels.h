@@ -41,7 +41,8 @@
  * - nbody: `at` has a body a column, x, y, z and mass; `moved` is the same after the step, in
  *   another handle; `speed` has three rows. The gravitational constant is 1.
  * - jacobi: u and v are grids, f the right-hand side times the square of the mesh width. The
- *   outermost rows and columns of the grid are copied. Called with u and v in turns.
+ *   outermost rows and columns of the grid, which has two columns or more, are copied. Call it with
+ *   u and v in turns.
  * - dot and reduce: one sum for each piece of the vector, added up in an order that depends on the
  *   piece alone, so the same bits come from every device and every cut. Sum the sums with reduce.
  *

@@ -53,6 +53,8 @@ struct fl_core {
     struct fl_scheduler *scheduler; /* of the layers above, which set them */
     struct fl_store *store;
     struct fl_jobs *jobs;
+    struct fl_places *places;
+    struct fl_modules *modules;
     fl_tss worker; /* the calling thread's worker, or null */
 };
 

@@ -220,6 +220,9 @@ filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *h
 
     memset(pool, 0, sizeof *pool);
     inner.refusals = &pool->refusals;
+    status = fl_probes_init(&pool->probes);
+    if (status != FILCH_OK)
+        return fl_error_fill(how->error, (fl_fault){.status = status}, "the probes have no lock");
     if (spec == NULL || spec[0] == '\0')
         status = default_start(pool, &inner);
     else
@@ -231,6 +234,7 @@ filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *h
 
 void fl_pool_close(fl_pool *pool, const fl_memory *memory)
 {
+    fl_probes_fini(&pool->probes, memory);
     for (size_t i = pool->count; i-- > 0;)
         pool->devices[i].backend->close(&pool->devices[i], memory);
     fl_free(memory, pool->devices, pool->capacity * sizeof *pool->devices);

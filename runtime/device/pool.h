@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/atomic.h"
+#include "device/probe.h"
 
 typedef struct fl_pool {
     fl_device *devices;
@@ -14,6 +15,7 @@ typedef struct fl_pool {
     bool is_virtual;       /* every device is simulated */
     _Atomic uint64_t next; /* round-robin ticket; relaxed: only its own order matters */
     fl_refusals refusals;  /* devices left out; fixed once the pool is open */
+    fl_probes probes;
 } fl_pool;
 
 /* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens.

@@ -138,6 +138,23 @@ bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view 
     return true;
 }
 
+void fl_batch_operands(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views,
+                       fl_operand *operands)
+{
+    for (uint32_t i = 0; i < batch->access_count; ++i) {
+        const filch_batch_access *access = &batch->accesses[i];
+        operands[i] = (fl_operand){
+            .data = access->data,
+            .view = &views[i],
+            .mode = (uint32_t)access->mode,
+            .is_final = !access->data->is_managed,
+            .is_chunk = true,
+            .is_whole = access->map == FILCH_MAP_WHOLE,
+        };
+        map_items(access, lo, hi, &operands[i].first, &operands[i].last);
+    }
+}
+
 static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
@@ -178,7 +195,11 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
     }
     uint64_t tile = fl_data_tile_extent(access->data);
     if (tile >= extent) {
-        return FILCH_OK; /* not tiled along this axis: any cut will do */
+        /* Not tiled along this axis: any cut will do, as long as all chunks end in one memory. */
+        return !access->data->is_managed || core->places->count == 1
+                   ? FILCH_OK
+                   : fail(core, FILCH_UNSUPPORTED, i, label,
+                          "a managed handle that a batch writes must be tiled along its items");
     }
     if (access->offset % tile != 0) {
         return fail(core, FILCH_INVALID_ARGUMENT, i, label,
@@ -218,6 +239,10 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 {
     const char *label = access->data->label;
     bool writes = (access->mode & FILCH_WRITE) != 0;
+    if (writes && access->data->is_managed && core->places->count != 1) {
+        return fail(core, FILCH_UNSUPPORTED, i, label,
+                    "a callback cannot map what a batch writes of a managed handle");
+    }
     uint32_t checks = batch->grains < CHECKED_CUTS ? batch->grains : CHECKED_CUTS;
     for (uint32_t c = 0; c < checks; ++c) {
         uint32_t g = (uint32_t)((uint64_t)c * batch->grains / checks);
@@ -297,7 +322,7 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, SUBMIT, codelet->name,
                             "the codelet is another runtime's");
     }
-    if ((codelet->implementations & core->scheduler->implementations) == 0) {
+    if (codelet->device_count == 0) {
         return fl_core_fail(core, FILCH_NO_DEVICE, SUBMIT, codelet->name,
                             "no device of this runtime can run the codelet");
     }

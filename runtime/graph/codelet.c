@@ -3,9 +3,45 @@
 
 #include <stdio.h>
 
+#include "filch/cuda.h"
 #include "graph/scheduler.h"
 
 #define CREATE "filch_codelet_create"
+
+static const char *check(const filch_codelet_desc *desc)
+{
+    return desc == NULL                                  ? "the descriptor is null"
+           : desc->size < sizeof *desc                   ? "the descriptor's size is not set"
+           : desc->name == NULL || desc->name[0] == '\0' ? "it has no name"
+           : desc->host == NULL && desc->cuda == NULL    ? "it has no implementation"
+           : desc->arg_size > UINT16_MAX                 ? "arg_size is over 65,535"
+           : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0 ? "unknown flags are set"
+           : desc->cuda != NULL                                        ? fl_kernel_check(desc->cuda)
+                                                                       : NULL;
+}
+
+/* Makes the CUDA implementation ready. Where none of the runtime's devices can then run the codelet
+ * its tasks are refused, as those of any codelet that nothing here runs. */
+static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
+                                filch_codelet *codelet)
+{
+    if (desc->cuda == NULL) {
+        return FILCH_OK;
+    }
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = fl_kernel_make(core->modules, desc->cuda, codelet->name, codelet->runs_on,
+                                         &codelet->kernel, &error);
+    if (status != FILCH_OK) {
+        snprintf(error.call, sizeof error.call, "%s", CREATE);
+        fl_error_store(&core->errors, &error);
+        return status;
+    }
+    codelet->device_count = 0;
+    for (uint32_t word = 0; word < FL_DEVICE_LIMIT / 64; ++word) {
+        codelet->device_count += (uint32_t)__builtin_popcountll(codelet->runs_on[word]);
+    }
+    return FILCH_OK;
+}
 
 filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
                                   filch_codelet **codelet)
@@ -15,15 +51,7 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
         return status;
     }
     fl_core *core = fl_core_of(runtime);
-    const char *wrong = desc == NULL                ? "the descriptor is null"
-                        : desc->size < sizeof *desc ? "the descriptor's size is not set"
-                        : codelet == NULL           ? "no place for the handle"
-                        : desc->name == NULL || desc->name[0] == '\0' ? "it has no name"
-                        : desc->host == NULL                          ? "it has no implementation"
-                        : desc->arg_size > UINT16_MAX                 ? "arg_size is over 65,535"
-                        : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0
-                            ? "unknown flags are set"
-                            : NULL;
+    const char *wrong = codelet == NULL ? "no place for the handle" : check(desc);
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE,
                             desc != NULL && desc->size >= sizeof *desc ? desc->name : NULL,
@@ -41,9 +69,15 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
     made->cost = desc->cost != NULL ? desc->cost : desc->work;
     made->arg_size = desc->arg_size;
     made->flags = desc->flags;
-    made->implementations = FL_IMPL_HOST_FN;
+    made->implementations =
+        (desc->host != NULL ? FL_IMPL_HOST_FN : 0u) | (desc->cuda != NULL ? FL_IMPL_CUDA : 0u);
     snprintf(made->name, sizeof made->name, "%s", desc->name);
-    scheduler->speeds_init(scheduler, made);
+    scheduler->codelet_init(scheduler, made);
+    status = make_kernel(core, desc, made);
+    if (status != FILCH_OK) {
+        fl_object_delete(made);
+        return status;
+    }
     *codelet = made;
     return FILCH_OK;
 }

@@ -124,6 +124,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
     task->is_gate = 0;
+    fl_store_relaxed(&task->shown, NULL); /* relaxed as in fill_task */
     task->more = NULL;
     task->args = NULL;
     task->accesses = NULL;
@@ -207,7 +208,7 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, "filch_graph_add", desc->label,
                             "codelet '%s' belongs to another runtime", codelet->name);
     }
-    if ((codelet->implementations & core->scheduler->implementations) == 0) {
+    if (codelet->device_count == 0) {
         return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
                             "no device of this runtime can run codelet '%s'", codelet->name);
     }
@@ -305,7 +306,10 @@ static bool resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
             }
             tile = from->col * from->data->tiles_down + from->row;
         }
-        accesses[i] = (fl_task_access){slot & 0xfffffffu, (unsigned)from->mode & 0xfu, tile};
+        accesses[i] = (fl_task_access){.slot = slot & 0x7ffffffu,
+                                       .mode = (unsigned)from->mode & 0xfu,
+                                       .is_final = graph->kind == FILCH_GRAPH_OPEN,
+                                       .tile = tile};
     }
     return true;
 }
@@ -358,11 +362,15 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
 {
     fl_task *task = parts->task;
     task->codelet = desc->codelet;
+    /* Relaxed: published with the hints to the task; for old hints any codelet will do. */
+    fl_store_relaxed(&task->shown, desc->codelet);
     task->args = parts->args;
     task->accesses = parts->accesses;
     task->access_count = (uint8_t)desc->access_count;
     task->label = desc->label;
-    task->home = desc->affinity;
+    task->home = desc->affinity != 0 && fl_codelet_runs_on(desc->codelet, desc->affinity - 1)
+                     ? desc->affinity
+                     : 0;
     task->order = graph->task_count;
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;

@@ -54,6 +54,9 @@ typedef struct fl_hint_set {
     size_t capacity, count;
 } fl_hint_set;
 
+/* Of a pool of so many devices. */
+#define FL_ROOT_POSITIONS(devices) (3 * (size_t)(devices) + 1)
+
 struct filch_graph {
     fl_object object;
     filch_graph_kind kind;
@@ -77,8 +80,12 @@ struct filch_graph {
     size_t pred_count, pred_capacity;
 
     /* Closed graphs, after sealing. */
-    fl_task **roots;      /* by device, then by level, highest first */
-    uint32_t *root_begin; /* device_count + 1 positions in roots */
+    /* By device; then those first that few devices can run (seal.c); then by level, highest first.
+     */
+    fl_task **roots;
+    uint32_t *root_begin; /* FL_ROOT_POSITIONS positions in roots: where each device's begin … */
+    uint32_t *root_kind;  /* … those that all devices of its implementations can run, … */
+    uint32_t *root_free;  /* … and those that all devices can run */
     uint32_t root_count;
     bool has_reserved; /* a job, by fl_job_reserve */
 
@@ -125,6 +132,8 @@ bool fl_edge_needs_block(const fl_task *pred);
 /* Adds task to the successors of pred, with *blocks (linked by next) serving where a block is full.
  * Does nothing when pred has retired, but for poisoning the task where pred failed. */
 void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks);
+/* Notes for each tile of a closed graph which access is the last to write it. */
+void fl_infer_mark_final(struct filch_graph *graph);
 /* Frees what only building needs. */
 void fl_infer_drop(struct filch_graph *graph);
 filch_status fl_graph_seal_locked(struct filch_graph *graph);

@@ -36,7 +36,7 @@ static bool table_grow(filch_graph *graph)
 static fl_slot *slot_make(filch_graph *graph, filch_data *data)
 {
     const fl_memory *memory = &graph->object.core->memory;
-    if (graph->slot_count >= ((size_t)1 << 28) - 1 ||
+    if (graph->slot_count >= ((size_t)1 << 27) - 1 ||
         fl_array_reserve(memory, &graph->slots, &graph->slot_capacity, graph->slot_count + 1,
                          sizeof *graph->slots) != FILCH_OK) {
         return NULL;
@@ -195,6 +195,22 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
             bool is_doubled = (state->reader_count & (state->reader_count - 1)) == 0;
             if (graph->kind == FILCH_GRAPH_OPEN && state->reader_count >= 64 && is_doubled) {
                 prune_readers(graph, state);
+            }
+        }
+    }
+}
+
+void fl_infer_mark_final(filch_graph *graph)
+{
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        const fl_slot *slot = graph->slots[i];
+        for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
+            fl_task *writer = slot->tiles[tile].writer;
+            for (uint32_t a = 0; writer != NULL && a < writer->access_count; ++a) {
+                fl_task_access *access = &writer->accesses[a];
+                if (access->mode != FILCH_SCRATCH && access->slot == i && access->tile == tile) {
+                    access->is_final = 1;
+                }
             }
         }
     }

@@ -172,9 +172,38 @@ static size_t use_count(const filch_job *job)
     return count;
 }
 
+/* Under core->lock: whether a job other than the use's own has been given the handle too. */
+static bool is_shared(const fl_use *use)
+{
+    for (const fl_use *other = use->data->first; other != NULL; other = other->next) {
+        if (other != use && other->granted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The host may have written to the buffers since the last job. Where another job that reads a
+ * handle still runs it cannot have. */
+static void begin_versions(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_mutex_lock(&core->lock);
+    size_t count = use_count(job);
+    for (size_t i = 0; i < count; ++i) {
+        if (!is_shared(use_of(job, i))) {
+            fl_data_begin_version(use_of(job, i)->data);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+}
+
 static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
+    if (core->places->count > 1 && !job->is_open) {
+        begin_versions(job);
+    }
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
     core->scheduler->job_start(core->scheduler, job);
 }
@@ -217,7 +246,11 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
         next = at;
     }
     use->job = job;
-    return fl_use_enqueue_before(use, next);
+    bool is_granted = fl_use_enqueue_before(use, next);
+    if (is_granted && !is_shared(use)) {
+        fl_data_begin_version(use->data);
+    }
+    return is_granted;
 }
 
 /* Under core->lock: puts the jobs that one use waits for on the stack; true when it found one. */
@@ -269,6 +302,7 @@ static void on_granted(fl_use *use, void *user)
     filch_job **ready = user;
     filch_job *job = use->job;
     if (job->is_open) {
+        fl_data_begin_version(use->data);
         fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
         if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
             fl_scheduler *scheduler = job->object.core->scheduler;
@@ -343,32 +377,74 @@ static void note(filch_job *job, filch_item_range range)
     job->notes[job->note_count++] = range;
 }
 
+/* Under job->lock: notes the items of a chunk, and says what failed. */
+static void describe_failed(filch_job *job, const fl_task *task, filch_item_range range, char *what,
+                            size_t bytes)
+{
+    if (task == NULL) {
+        note(job, range);
+        snprintf(what, bytes, "items %llu to %llu", (unsigned long long)range.lo,
+                 (unsigned long long)range.hi - 1);
+    } else {
+        fl_task_describe(task, what, bytes);
+    }
+}
+
+static const char *failed_label(const filch_job *job, const fl_task *task)
+{
+    return task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
+}
+
+static void cancel_rest(filch_job *job)
+{
+    if (job->on_failure == FILCH_FAILURE_CANCEL) {
+        fl_store_relaxed(&job->cancelled, 1);
+    }
+}
+
 void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
                  uint64_t hi)
 {
     char what[96] = "";
     fl_mutex_lock(&job->lock);
-    if (task == NULL) {
-        note(job, (filch_item_range){lo, hi, FILCH_TASK_FAILED, code});
-        snprintf(what, sizeof what, "items %llu to %llu", (unsigned long long)lo,
-                 (unsigned long long)hi - 1);
-    } else {
-        fl_task_describe(task, what, sizeof what);
-    }
+    describe_failed(job, task, (filch_item_range){lo, hi, FILCH_TASK_FAILED, code}, what,
+                    sizeof what);
     if (fl_load_relaxed(&job->failed) == 0) {
-        const char *label = task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
         job->error = (filch_error)FILCH_ERROR_INIT;
-        fl_error_fill(
-            &job->error,
-            (fl_fault){
-                .status = FILCH_TASK_FAILED, .native_code = code, .device = device, .label = label},
-            "%s of job '%s' returned %d on %s", what, job->label, code, device);
+        fl_error_fill(&job->error,
+                      (fl_fault){.status = FILCH_TASK_FAILED,
+                                 .native_code = code,
+                                 .device = device,
+                                 .label = failed_label(job, task)},
+                      "%s of job '%s' returned %d on %s", what, job->label, code, device);
         fl_store_release(&job->failed, 1);
     }
     fl_mutex_unlock(&job->lock);
-    if (job->on_failure == FILCH_FAILURE_CANCEL) {
-        fl_store_relaxed(&job->cancelled, 1);
+    cancel_rest(job);
+}
+
+void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
+                        uint64_t hi)
+{
+    char what[96] = "";
+    fl_mutex_lock(&job->lock);
+    describe_failed(job, task, (filch_item_range){lo, hi, error->status, error->native_code}, what,
+                    sizeof what);
+    if (fl_load_relaxed(&job->failed) == 0) {
+        job->error = (filch_error)FILCH_ERROR_INIT;
+        fl_error_fill(&job->error,
+                      (fl_fault){.status = FILCH_TASK_FAILED,
+                                 .native_code = error->native_code,
+                                 .native_name = error->native_name,
+                                 .line = error->line,
+                                 .call = error->call,
+                                 .device = error->device,
+                                 .label = failed_label(job, task)},
+                      "%s of job '%s': %s", what, job->label, error->text);
+        fl_store_release(&job->failed, 1);
     }
+    fl_mutex_unlock(&job->lock);
+    cancel_rest(job);
 }
 
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)

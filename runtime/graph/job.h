@@ -6,6 +6,7 @@
 #include "filch/batch.h"
 #include "graph/graph.h"
 #include "graph/scheduler.h"
+#include "memory/replica.h"
 
 typedef struct fl_batch fl_batch;
 
@@ -65,6 +66,9 @@ void fl_job_retired(filch_job *job, int64_t n);
 /* A task or chunk returned code; records the first failure and cancels where that was asked for. */
 void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
                  uint64_t hi);
+/* The same where the device could not do it: error says why. */
+void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
+                        uint64_t hi);
 /* Items that were not run. */
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
@@ -122,5 +126,9 @@ void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *f
                     uint64_t *last);
 /* Views of the chunk; false when a written one would overlap a neighbour's. */
 bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views);
+/* What the chunk uses, for devices with memory of their own; views as fl_batch_views filled them.
+ */
+void fl_batch_operands(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views,
+                       fl_operand *operands);
 
 #endif

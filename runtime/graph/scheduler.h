@@ -13,13 +13,15 @@ struct fl_task;
 
 typedef struct fl_scheduler {
     uint32_t device_count;
-    uint32_t implementations; /* what some device can run, FL_IMPL_* bits */
-    size_t speed_bytes;       /* what each codelet carries for measured speeds */
+    size_t speed_bytes; /* what each codelet carries for measured speeds */
 
-    /* A codelet was made: its speeds are unknown. */
-    void (*speeds_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
-    /* Device that owns piece index of count under the static partition. */
-    uint32_t (*owner)(struct fl_scheduler *self, uint64_t index, uint64_t count);
+    /* A codelet was made: finds the devices that its implementations run on, and sets its speeds to
+     * unknown. */
+    void (*codelet_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
+    /* Device that owns piece index of count under the static partition over the devices that can
+     * run the codelet (one at least); null: over all of them. */
+    uint32_t (*owner)(struct fl_scheduler *self, const struct filch_codelet *codelet,
+                      uint64_t index, uint64_t count);
     /* Predicted ns of work units of a codelet on an average device; work itself when unknown. */
     double (*estimate)(struct fl_scheduler *self, const struct filch_codelet *codelet, double work);
 

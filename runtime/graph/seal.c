@@ -188,7 +188,8 @@ static uint8_t level_of(const fl_scale *scale, float rank)
     return (uint8_t)(level <= 0 ? 0 : level < FL_LEVELS ? level : FL_LEVELS - 1);
 }
 
-/* The owner of the first tile that the task writes, under the static partition of its handle. */
+/* The owner of the first tile that the task writes, under the static partition of its handle over
+ * the devices that can run the task. */
 static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
 {
     fl_scheduler *scheduler = graph->object.core->scheduler;
@@ -196,7 +197,8 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE) {
             uint32_t tiles = graph->slots[access.slot]->tile_count;
-            return tiles > 1 ? scheduler->owner(scheduler, access.tile, tiles) + 1 : 0;
+            return tiles > 1 ? scheduler->owner(scheduler, task->codelet, access.tile, tiles) + 1
+                             : 0;
         }
     }
     return 0;
@@ -205,11 +207,11 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
 /* The last position that has the same owner as this one, by bisection. */
 static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t count)
 {
-    uint32_t owner = scheduler->owner(scheduler, position, count);
+    uint32_t owner = scheduler->owner(scheduler, NULL, position, count);
     uint32_t low = position, high = count - 1;
     while (low < high) {
         uint32_t middle = high - (high - low) / 2;
-        if (scheduler->owner(scheduler, middle, count) == owner) {
+        if (scheduler->owner(scheduler, NULL, middle, count) == owner) {
             low = middle;
         } else {
             high = middle - 1;
@@ -218,29 +220,43 @@ static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t 
     return low;
 }
 
-/* The owner of the root at a position. Asked for in ascending order, so each owner is found once.
- */
+/* The owner of the root at a position. Asked for in ascending order, so each owner is found once;
+ * where it cannot run the root, another device that can owns the position. */
 typedef struct fl_cut {
     uint32_t position, owner, end;
 } fl_cut;
 
-static uint32_t next_owner(fl_scheduler *scheduler, fl_cut *cut, uint32_t roots)
+static uint32_t next_owner(fl_scheduler *scheduler, const filch_codelet *codelet, fl_cut *cut,
+                           uint32_t roots)
 {
     if (cut->position == cut->end) {
-        cut->owner = scheduler->owner(scheduler, cut->position, roots);
+        cut->owner = scheduler->owner(scheduler, NULL, cut->position, roots);
         cut->end = last_owned(scheduler, cut->position, roots) + 1;
     }
-    ++cut->position;
-    return cut->owner;
+    uint32_t position = cut->position++;
+    return fl_codelet_runs_on(codelet, cut->owner)
+               ? cut->owner
+               : scheduler->owner(scheduler, codelet, position, roots);
 }
 
-static size_t bin_of(const fl_task *task)
+/* Groups of a device's roots, in their order: of codelets that are not for all devices of their
+ * kinds, that are, and that are for all devices. The device takes from the front; a thief cuts from
+ * the back, no further than the roots reach that it is sure to be able to run (fl_span_is_open), so
+ * that whoever took a root can run it. Within a group by level, highest first. */
+enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
+#define ROOT_BINS ((size_t)ROOT_GROUPS * FL_LEVELS)
+
+static size_t bin_of(const fl_task *task, uint32_t devices)
 {
-    return (size_t)(task->home - 1) * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
+    const filch_codelet *codelet = task->codelet;
+    size_t group = codelet->device_count == devices               ? FOR_ALL
+                   : codelet->device_count == codelet->kind_count ? FOR_KIND
+                                                                  : FOR_SOME;
+    return (task->home - 1) * ROOT_BINS + group * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
 }
 
-/* Gives every task its level and its home, and counts the roots in bins by (device, level). Roots
- * that no handle or caller places are cut over the devices by their position. */
+/* Gives every task its level and its home, and counts the roots in bins. Roots that no handle or
+ * caller places are cut over the devices by their position. */
 static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t *bins)
 {
     fl_scheduler *scheduler = order->graph->object.core->scheduler;
@@ -253,29 +269,34 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
             task->home = owner_of(order->graph, task);
         }
         if (task->predecessors == 0) {
-            uint32_t owner = next_owner(scheduler, &cut, order->roots);
+            uint32_t owner = next_owner(scheduler, task->codelet, &cut, order->roots);
             if (task->home == 0) {
                 task->home = owner + 1;
             }
-            ++bins[bin_of(task) + 1];
+            ++bins[bin_of(task, scheduler->device_count) + 1];
         }
     }
 }
 
-/* Roots by device, and within one by level, highest first: a counting sort. */
+/* Roots by bin: a counting sort. */
 static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins)
 {
     uint32_t devices = graph->object.core->scheduler->device_count;
-    for (size_t bin = 0; bin < (size_t)devices * FL_LEVELS; ++bin) {
+    for (size_t bin = 0; bin < devices * ROOT_BINS; ++bin) {
         bins[bin + 1] += bins[bin];
     }
-    for (uint32_t d = 0; d <= devices; ++d) {
-        graph->root_begin[d] = bins[(size_t)d * FL_LEVELS];
+    graph->root_kind = graph->root_begin + devices + 1;
+    graph->root_free = graph->root_kind + devices;
+    for (uint32_t d = 0; d < devices; ++d) {
+        graph->root_begin[d] = bins[d * ROOT_BINS];
+        graph->root_kind[d] = bins[d * ROOT_BINS + FOR_KIND * FL_LEVELS];
+        graph->root_free[d] = bins[d * ROOT_BINS + FOR_ALL * FL_LEVELS];
     }
+    graph->root_begin[devices] = order->roots;
     for (uint32_t i = 0; i < order->count; ++i) {
         fl_task *task = task_at(order, i);
         if (task->predecessors == 0) {
-            graph->roots[bins[bin_of(task)]++] = task;
+            graph->roots[bins[bin_of(task, devices)]++] = task;
         }
     }
 }
@@ -287,11 +308,12 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
     uint32_t devices = graph->object.core->scheduler->device_count;
     fl_scale scale =
         graph->priorities == FILCH_PRIORITIES_RANK ? rank_tasks(order) : scan_priorities(order);
-    size_t bin_bytes = ((size_t)devices * FL_LEVELS + 1) * sizeof(uint32_t);
+    size_t bin_bytes = (devices * ROOT_BINS + 1) * sizeof(uint32_t);
+    size_t begin_bytes = FL_ROOT_POSITIONS(devices) * sizeof *graph->root_begin;
     size_t room = order->roots != 0 ? order->roots : 1;
     uint32_t *bins = fl_alloc_zeroed(memory, bin_bytes);
     graph->roots = fl_alloc(memory, room * sizeof *graph->roots);
-    graph->root_begin = fl_alloc(memory, (devices + 1) * sizeof *graph->root_begin);
+    graph->root_begin = fl_alloc(memory, begin_bytes);
     graph->root_count = order->roots;
     filch_status status = FILCH_OK;
     if (bins != NULL && graph->roots != NULL && graph->root_begin != NULL) {
@@ -299,7 +321,7 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
         list_roots(graph, order, bins);
     } else {
         fl_free(memory, graph->roots, room * sizeof *graph->roots);
-        fl_free(memory, graph->root_begin, (devices + 1) * sizeof *graph->root_begin);
+        fl_free(memory, graph->root_begin, begin_bytes);
         graph->roots = NULL;
         graph->root_begin = NULL;
         status = FILCH_OUT_OF_MEMORY;
@@ -335,6 +357,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
         return fl_core_fail(core, status, "filch_graph_seal", graph->label,
                             "no memory to seal %u tasks", graph->task_count);
     }
+    fl_infer_mark_final(graph);
     fl_infer_drop(graph);
     graph->state = FL_GRAPH_SEALED;
     return FILCH_OK;

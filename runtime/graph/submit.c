@@ -258,7 +258,7 @@ void fl_graph_free(filch_graph *graph)
         size_t room = graph->root_count != 0 ? graph->root_count : 1;
         fl_free(memory, graph->roots, room * sizeof *graph->roots);
         fl_free(memory, graph->root_begin,
-                (core->scheduler->device_count + 1) * sizeof *graph->root_begin);
+                FL_ROOT_POSITIONS(core->scheduler->device_count) * sizeof *graph->root_begin);
     }
     fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
     fl_arena_fini(&graph->arena);

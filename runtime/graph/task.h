@@ -42,8 +42,9 @@ typedef struct fl_more {
 /* One access, resolved: tile of the graph's handle. mode FILCH_SCRATCH: tile = bytes / 64, rounded
  * up. */
 typedef struct fl_task_access {
-    uint32_t slot : 28; /* in graph->slots */
-    uint32_t mode : 4;  /* filch_access_mode */
+    uint32_t slot : 27;    /* in graph->slots */
+    uint32_t is_final : 1; /* no later task of the graph is known to write the tile */
+    uint32_t mode : 4;     /* filch_access_mode */
     uint32_t tile;
 } fl_task_access;
 
@@ -70,6 +71,8 @@ struct fl_task {
     float rank;     /* longest path to an exit; user's priority in a caller-ordered graph */
     uint32_t home;  /* preferred device + 1, or 0 */
     uint32_t order; /* position in the graph, from 0 */
+    /* codelet again, for thieves, who look at it by hints that may be stale. */
+    _Atomic(const filch_codelet *) shown;
 };
 
 _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "memory/replica.h"
+
 #define CREATE "filch_data_create"
 
 /* The descriptor with its defaults filled in. */
@@ -25,6 +27,10 @@ static filch_status check_shape(fl_core *core, const filch_data_desc *d)
                             d->ptr == NULL ? "the buffer is null"
                             : d->rows == 0 ? "rows is 0"
                                            : "element, the bytes an element, is 0");
+    }
+    if ((d->flags & ~(uint32_t)FILCH_DATA_MANAGED) != 0 || d->reserved != 0) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s",
+                            d->reserved != 0 ? "reserved is not 0" : "unknown flags are set");
     }
     if (d->ld < d->rows) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
@@ -88,6 +94,7 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     made->tile_cols = full.tile_cols;
     made->tiles_down = (uint32_t)((full.rows - 1) / full.tile_rows + 1);
     made->tiles_across = (uint32_t)((full.cols - 1) / full.tile_cols + 1);
+    made->is_managed = (full.flags & FILCH_DATA_MANAGED) != 0;
     snprintf(made->label, sizeof made->label, "%s", full.label != NULL ? full.label : "");
     *data = made;
     return FILCH_OK;
@@ -107,8 +114,75 @@ filch_status filch_data_destroy(filch_data *data)
         return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label,
                             "a graph or a running job uses the handle");
     }
+    fl_data_drop_replicas(core->places, data);
     fl_object_delete(data);
     return FILCH_OK;
+}
+
+#define ACQUIRE "filch_data_acquire"
+
+/* Under core->lock, so that no job is submitted meanwhile. */
+static filch_status hold(filch_data *data)
+{
+    fl_core *core = data->object.core;
+    if (data->first != NULL || data->is_held) {
+        return fl_core_fail(core, data->is_held ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
+                            data->label, "%s",
+                            data->is_held ? "the handle is acquired already"
+                                          : "a job that uses the handle is not complete");
+    }
+    data->is_held = true;
+    return FILCH_OK;
+}
+
+filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
+{
+    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = data->object.core;
+    if (mode != FILCH_READ && mode != FILCH_WRITE && mode != FILCH_READWRITE) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "unknown mode");
+    }
+    fl_mutex_lock(&core->lock);
+    status = hold(data);
+    fl_mutex_unlock(&core->lock);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    data->is_written = (mode & FILCH_WRITE) != 0;
+    if ((mode & FILCH_READ) != 0) {
+        filch_error error = FILCH_ERROR_INIT;
+        status = fl_data_fetch_home(core->places, data, &error);
+        if (status != FILCH_OK) {
+            fl_mutex_lock(&core->lock);
+            data->is_held = false;
+            fl_mutex_unlock(&core->lock);
+            fl_error_store(&core->errors, &error);
+            return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_data_release(filch_data *data)
+{
+    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = data->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_held = data->is_held;
+    if (is_held && data->is_written) {
+        fl_data_host_wrote(data);
+    }
+    data->is_held = false;
+    fl_mutex_unlock(&core->lock);
+    return is_held ? FILCH_OK
+                   : fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
+                                  "the handle is not acquired");
 }
 
 filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)

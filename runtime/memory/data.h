@@ -8,6 +8,7 @@
 #include "filch/data.h"
 
 typedef struct fl_use fl_use;
+struct fl_replicas;
 
 /* One job's place in a handle's queue. Jobs that conflict run in the order of submission: a reader
  * waits for the writers before it, a writer for everything before it. */
@@ -26,7 +27,13 @@ struct filch_data {
     uint64_t element, rows, cols, ld;
     uint64_t tile_rows, tile_cols;
     uint32_t tiles_down, tiles_across;
-    fl_use *first, *last;    /* under core->lock */
+    fl_use *first, *last; /* under core->lock */
+    /* Where its tiles are valid, made when a device first uses it (replica.c). */
+    _Atomic(struct fl_replicas *) replicas;
+    uint32_t version;        /* of the contents, as far as filch keeps track; under core->lock */
+    bool is_managed;         /* between jobs too the tiles are where they were last used */
+    bool is_held;            /* the host has acquired it; under core->lock */
+    bool is_written;         /* and writes to it */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
     char label[64];
 };

@@ -100,6 +100,30 @@ fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
     return FL_STEAL_OK;
 }
 
+/* The entry at the top is as in fl_deque_steal: while top stands at an index, only whoever moves
+ * top takes that entry, so it does not change. Others change whenever the owner pops and pushes. */
+bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool *is_top)
+{
+    /* Orders as in fl_deque_steal. */
+    int64_t top = fl_load_seq_cst(&deque->top);
+    int64_t bottom = fl_load_seq_cst(&deque->bottom);
+    *index = *index > top ? *index : top;
+    if (*index >= bottom)
+        return false;
+    *is_top = *index == top;
+    const fl_ring *ring = fl_load_acquire(&deque->ring);
+    /* Acquire: what the owner did before it pushed an entry that is newer than the bottom we read.
+     * Copies in a grown ring come with the ring. */
+    *entry = fl_load_acquire(&ring->slots[(uint64_t)*index & ring->mask]);
+    return true;
+}
+
+bool fl_deque_drop(fl_deque *deque, int64_t index)
+{
+    /* Seq_cst as in fl_deque_steal. */
+    return fl_cas_seq_cst(&deque->top, &index, index + 1);
+}
+
 int64_t fl_deque_size(const fl_deque *deque)
 {
     /* Relaxed: an estimate. A pop in progress or a steal between the loads can make it negative. */

@@ -45,6 +45,14 @@ static inline bool fl_deque_pop(fl_deque *deque, uint64_t *entry);
 typedef enum fl_steal { FL_STEAL_OK, FL_STEAL_EMPTY, FL_STEAL_LOST } fl_steal;
 /* Any thread. FL_STEAL_LOST: another thief or the owner won the race; worth a retry. */
 fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry);
+/* Any thread; for entries that may be dead, whose owners are settled elsewhere, so that several may
+ * be looked at and one in the middle may be used and left behind. The entry at *index, or at the
+ * top where *index is below it; false past the last one. Sets *index, and *is_top. An entry that is
+ * not at the top may be newer than the index that it was found at; it is 0 where there is none. */
+bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool *is_top);
+/* Any thread: removes the entry that fl_deque_look found at the top; false when it was removed
+ * meanwhile. */
+bool fl_deque_drop(fl_deque *deque, int64_t index);
 /* Any thread: entries now, approximately, never negative. */
 int64_t fl_deque_size(const fl_deque *deque);
 
@@ -81,8 +89,8 @@ static inline bool fl_deque_push(fl_deque *deque, uint64_t entry)
             return false;
         ring = fl_load_relaxed(&deque->ring);
     }
-    /* Relaxed: the release of bottom publishes it. */
-    fl_store_relaxed(&ring->slots[(uint64_t)bottom & ring->mask], entry);
+    /* Release: the task behind the entry, for fl_deque_look, which may find the slot refilled. */
+    fl_store_release(&ring->slots[(uint64_t)bottom & ring->mask], entry);
     /* Release: entry, ring and the task behind the entry before the index that leads to them. */
     fl_store_release(&deque->bottom, bottom + 1);
     return true;

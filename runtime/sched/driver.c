@@ -147,8 +147,9 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->scratch = NULL;
     w->scratch_bytes = 0;
     filch_status status = FILCH_OK;
-    while (status == FILCH_OK && !fl_goal_is_met(&goal)) {
-        if (deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
+    /* A tile that was picked, and waits for its operands, has to be run before we go. */
+    while (w->is_fetching || (status == FILCH_OK && !fl_goal_is_met(&goal))) {
+        if (!w->is_fetching && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
             status = FILCH_TIMEOUT;
         } else {
             advance_nested(w, &goal, deadline);

@@ -153,6 +153,35 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     return true;
 }
 
+bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint32_t *floor)
+{
+    const fl_sched *sched = w->sched;
+    *floor = 0;
+    if (!sched->mails) { /* all can run the same */
+        return true;
+    }
+    if (job->batch != NULL) {
+        return fl_codelet_runs_on(fl_batch_codelet(job->batch), w->index);
+    }
+    /* Roots keep to the piece that they were sealed in, however often they are stolen. */
+    uint32_t low = 0, high = sched->count - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (fl_job_share(job, middle)->root_begin < hi) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    if (low != w->index) {
+        uint32_t theirs = sched->pool->devices[low].implementations;
+        bool is_such = (w->device->implementations & theirs) == theirs;
+        const fl_share *share = fl_job_share(job, low);
+        *floor = is_such ? share->root_kind : share->root_free;
+    }
+    return true;
+}
+
 bool fl_pick_span(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
@@ -167,6 +196,19 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
                 (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile))) {
                 return true;
             }
+        }
+    }
+    return false;
+}
+
+static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, uint32_t *lo,
+                     uint32_t *hi)
+{
+    uint32_t rest, floor;
+    while ((rest = fl_span_peek(span, lo, hi)) != 0 && fl_span_is_open(w, job, *hi, &floor) &&
+           floor < *hi) {
+        if (fl_span_cut(span, rest / 2 + rest % 2, floor, *hi, lo, hi)) {
+            return true;
         }
     }
     return false;
@@ -188,9 +230,8 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
         }
         /* Our own span is empty, and only we fill it. Half of another's, whatever policy and
          * predictions say: the other may be in a deep wait, and take only what that needs. */
-        const fl_span *theirs = &fl_job_share(job, i)->span;
-        uint32_t rest = i != w->index ? fl_span_peek(theirs, &lo, &hi) : 0;
-        if (rest != 0 && fl_span_cut(&fl_job_share(job, i)->span, rest / 2 + rest % 2, &lo, &hi)) {
+        fl_span *theirs = &fl_job_share(job, i)->span;
+        if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
             fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);
             fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);

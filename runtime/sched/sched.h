@@ -25,6 +25,8 @@
 
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
+/* Sets of FL_IMPL_* bits. */
+#define FL_KINDS ((FL_IMPL_HOST_FN | FL_IMPL_CUDA) + 1)
 
 struct fl_sched {
     fl_scheduler scheduler; /* what the graph layer sees; first member */
@@ -35,7 +37,9 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy;
     filch_drive drive;
-    bool mails;              /* devices of different places: hints may exist twice */
+    /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
+     * may be stale or exist twice. */
+    bool mails;
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;
@@ -46,6 +50,7 @@ struct fl_sched {
     _Atomic(filch_job *) slots[FL_ACTIVE_SLOTS];
     filch_job *queue, *queue_last; /* jobs without a slot, under slots_lock */
 
+    uint64_t able[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
 
     fl_mutex done_lock; /* somebody waits for a job */
@@ -57,10 +62,13 @@ struct fl_sched {
 /* devices of pool; scores NULL: the devices' own. */
 filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const double *scores,
                            filch_policy policy, filch_drive drive, filch_error *error);
+/* Sorts the devices by what they can run; before there is any codelet. */
+void fl_sched_sort_devices(fl_sched *sched);
 /* No job runs. Stops and joins the threads. */
 void fl_sched_fini(fl_sched *sched);
 
-/* Makes a full fence, then wakes up to count idle workers; for work that is already visible. */
+/* Makes a full fence, then wakes up to count idle workers, or so many of each kind where not all
+ * can run the same; for work that is already visible. */
 void fl_sched_wake(fl_sched *sched, uint32_t count);
 /* Wakes one particular worker if it sleeps; false if it does not. */
 bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
@@ -68,6 +76,10 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
+
+/* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
+ * which position on it can run everything. */
+bool fl_span_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
 
 /* What somebody waits for: one job, or all of them. */
 typedef struct fl_goal {

@@ -12,29 +12,60 @@ static fl_sched *sched_of(fl_scheduler *self)
     return (fl_sched *)(void *)self;
 }
 
-static void speeds_init(fl_scheduler *self, filch_codelet *codelet)
+static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
 {
-    for (uint32_t device = 0; device < self->device_count; ++device) {
+    const fl_sched *sched = sched_of(self);
+    codelet->device_count = 0;
+    memset(codelet->runs_on, 0, sizeof codelet->runs_on);
+    for (uint32_t device = 0; device < sched->count; ++device) {
         fl_speed_init(fl_codelet_speed(codelet, device));
+        if ((codelet->implementations & sched->pool->devices[device].implementations) != 0) {
+            codelet->runs_on[device / 64] |= (uint64_t)1 << device % 64;
+            ++codelet->device_count;
+        }
     }
+    codelet->kind_count = codelet->device_count;
+}
+
+/* Those that can run the codelet, all where it is null; with their scores, or all alike where those
+ * are 0. Room for sched->count of each. */
+static uint32_t choose_devices(const fl_sched *sched, const filch_codelet *codelet,
+                               uint32_t *devices, double *scores)
+{
+    uint32_t count = 0;
+    double total = 0;
+    for (uint32_t device = 0; device < sched->count; ++device) {
+        if (codelet == NULL || fl_codelet_runs_on(codelet, device)) {
+            devices[count] = device;
+            scores[count] = sched->scores[device];
+            total += scores[count++];
+        }
+    }
+    for (uint32_t i = 0; total == 0 && i < count; ++i) {
+        scores[i] = 1;
+    }
+    return count;
 }
 
 /* Position on the line of scores; contiguous pieces as fl_partition's, without its exactness. */
-static uint32_t owner(fl_scheduler *self, uint64_t index, uint64_t count)
+static uint32_t owner(fl_scheduler *self, const filch_codelet *codelet, uint64_t index,
+                      uint64_t count)
 {
-    const fl_sched *sched = sched_of(self);
+    uint32_t devices[FL_DEVICE_LIMIT];
+    double scores[FL_DEVICE_LIMIT];
+    uint32_t able = choose_devices(sched_of(self), codelet, devices, scores);
     double total = 0, sum = 0;
-    for (uint32_t device = 0; device < sched->count; ++device) {
-        total += sched->scores[device];
+    for (uint32_t i = 0; i < able; ++i) {
+        total += scores[i];
     }
     double at = ((double)index + 0.5) / (double)count * total;
-    for (uint32_t device = 0; device < sched->count; ++device) {
-        sum += sched->scores[device];
+    for (uint32_t i = 0; i + 1 < able; ++i) {
+        sum += scores[i];
         if (at < sum) {
-            return device;
+            return devices[i];
         }
     }
-    return sched->count - 1;
+    return devices[able - 1];
 }
 
 static double estimate(fl_scheduler *self, const filch_codelet *codelet, double work)
@@ -61,22 +92,28 @@ static void fill_spans(fl_sched *sched, filch_job *job)
 {
     if (job->batch == NULL) {
         for (uint32_t d = 0; d < sched->count; ++d) {
-            fl_span_set(&fl_job_share(job, d)->span, job->graph->root_begin[d],
-                        job->graph->root_begin[d + 1]);
+            fl_share *share = fl_job_share(job, d);
+            share->root_begin = job->graph->root_begin[d];
+            share->root_kind = job->graph->root_kind[d];
+            share->root_free = job->graph->root_free[d];
+            fl_span_set(&share->span, share->root_begin, job->graph->root_begin[d + 1]);
         }
         return;
     }
     uint32_t grains = fl_batch_grains(job->batch);
+    uint32_t devices[FL_DEVICE_LIMIT];
+    double scores[FL_DEVICE_LIMIT];
     fl_part parts[FL_DEVICE_LIMIT];
+    uint32_t able = choose_devices(sched, fl_batch_codelet(job->batch), devices, scores);
     uint32_t count = 0;
-    if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, sched->scores,
-                     sched->count, parts, &count) != FILCH_OK) {
+    if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
+                     &count) != FILCH_OK) {
         /* No memory for an exact cut: the first device takes all, and theft spreads it. */
         parts[0] = (fl_part){0, grains, 0};
         count = 1;
     }
     for (uint32_t p = 0; p < count; ++p) {
-        fl_span_set(&fl_job_share(job, parts[p].device)->span, (uint32_t)parts[p].lo,
+        fl_span_set(&fl_job_share(job, devices[parts[p].device])->span, (uint32_t)parts[p].lo,
                     (uint32_t)parts[p].hi);
     }
 }
@@ -205,11 +242,12 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 
 /* --- Waking --- */
 
-void fl_sched_wake(fl_sched *sched, uint32_t count)
+/* Up to count idle workers among those of the set, all where it is null. After a full fence. */
+static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 {
-    fl_fence_seq_cst(); /* what was published before, against the sleepers' second look */
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
         uint64_t bits = fl_load_relaxed(&sched->idle[word]); /* after the fence */
+        bits &= set != NULL ? set[word] : UINT64_MAX;
         while (bits != 0 && count != 0) {
             uint64_t bit = bits & (~bits + 1);
             bits ^= bit;
@@ -220,6 +258,18 @@ void fl_sched_wake(fl_sched *sched, uint32_t count)
                 --count;
             }
         }
+    }
+}
+
+void fl_sched_wake(fl_sched *sched, uint32_t count)
+{
+    fl_fence_seq_cst(); /* what was published before, against the sleepers' second look */
+    if (!sched->mails) {
+        wake_among(sched, NULL, count);
+        return;
+    }
+    for (uint32_t kinds = 1; kinds < FL_KINDS; ++kinds) {
+        wake_among(sched, sched->able[kinds], count);
     }
 }
 
@@ -442,15 +492,10 @@ static void set_scores(fl_sched *sched, const double *scores)
 
 static void fill_interface(fl_sched *sched)
 {
-    uint32_t implementations = 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        implementations |= sched->pool->devices[d].implementations;
-    }
     sched->scheduler = (fl_scheduler){
         .device_count = sched->count,
-        .implementations = implementations,
         .speed_bytes = sched->count * sizeof(fl_speed),
-        .speeds_init = speeds_init,
+        .codelet_init = codelet_init,
         .owner = owner,
         .estimate = estimate,
         .share_bytes = sched->count * sizeof(fl_share),
@@ -507,9 +552,19 @@ static filch_status init_workers(fl_sched *sched)
             }
             return status;
         }
-        sched->mails |= sched->pool->devices[d].place != sched->pool->devices[0].place;
     }
     return FILCH_OK;
+}
+
+void fl_sched_sort_devices(fl_sched *sched)
+{
+    const fl_device *devices = sched->pool->devices;
+    memset(sched->able, 0, sizeof sched->able);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        sched->able[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
+        sched->mails |= devices[d].place != devices[0].place ||
+                        devices[d].implementations != devices[0].implementations;
+    }
 }
 
 static void stop_threads(fl_sched *sched)
@@ -567,6 +622,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const 
         goto arrays;
     }
     set_scores(sched, scores);
+    fl_sched_sort_devices(sched);
     if ((status = init_locks(sched)) != FILCH_OK) {
         what = "locks";
         goto arrays;

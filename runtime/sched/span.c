@@ -46,15 +46,17 @@ bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
     }
 }
 
-bool fl_span_cut(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
+bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
+                 uint32_t *hi)
 {
     /* Relaxed and acquire as in fl_span_take. */
     uint64_t word = fl_load_relaxed(&span->word);
     for (;;) {
-        uint32_t first = word_lo(word), end = word_hi(word);
-        if (first >= end)
+        uint32_t first = word_lo(word);
+        uint32_t least = first > floor ? first : floor;
+        if (word_hi(word) != end || least >= end)
             return false;
-        uint32_t next = end - first > want ? end - want : first;
+        uint32_t next = end - least > want ? end - want : least;
         if (fl_cas_acquire(&span->word, &word, word_pack(first, next))) {
             *lo = next;
             *hi = end;

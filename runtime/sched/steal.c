@@ -12,6 +12,8 @@
 #define HAUL_NS 50000.0
 #define MOST_STOLEN 64
 #define LOOK_AGAIN_NS 20000.0
+/* How far from the top of a deque a thief looks for a task that it can run. */
+#define LOOK_DEPTH 32
 /* A victim of unknown speed is taken to have this much left: worth stealing from. */
 #define UNKNOWN_NS 1e12
 
@@ -117,17 +119,16 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
 static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
                          fl_loot *best)
 {
-    uint32_t lo, hi;
+    uint32_t lo, hi, floor;
     uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
-    if (rest == 0) {
+    if (rest == 0 || !fl_span_is_open(w, job, hi, &floor) || floor >= hi) {
         return;
     }
+    lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
+    rest = hi - lo;
     fl_loot loot = {.victim = victim, .slot = slot, .entries = rest};
     if (job->batch != NULL) {
         const filch_codelet *codelet = fl_batch_codelet(job->batch);
-        if ((codelet->implementations & w->device->implementations) == 0) {
-            return;
-        }
         double work = fl_batch_work(w, job, lo, hi);
         loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
@@ -163,15 +164,19 @@ static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, 
     }
 }
 
-static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
+static void rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, loot->slot);
-    uint32_t lo, hi;
+    uint32_t lo, hi, floor;
     /* The slot may hold another job by now, of which we have a share that setting would drop. Only
      * we fill our span once the job is in its slot, so an empty one stays empty. */
-    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0 ||
-        !fl_span_cut(&fl_job_share(job, loot->victim)->span, fair_share(loot), &lo, &hi)) {
-        return true; /* look again */
+    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0) {
+        return; /* look again */
+    }
+    fl_span *span = &fl_job_share(job, loot->victim)->span;
+    if (fl_span_peek(span, &lo, &hi) == 0 || !fl_span_is_open(w, job, hi, &floor) ||
+        !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
+        return;
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
@@ -179,10 +184,53 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     share->chunk = 0;
     fl_store_relaxed(&share->recent, 0); /* an estimate: no order */
     fl_span_set(&share->span, lo, hi);
-    return true;
 }
 
-static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
+/* Whether the device can run the task of a hint, if the hint is live: then the codelet was
+ * published with it. A stale hint may lead to any codelet, all of which live as long as the
+ * runtime. */
+static bool is_for(const fl_worker *w, uint64_t hint)
+{
+    const filch_codelet *codelet = fl_load_relaxed(&fl_hint_task(hint)->shown);
+    return codelet == NULL || fl_codelet_runs_on(codelet, w->index); /* null: a gate */
+}
+
+/* Of the oldest entries of one deque, the first that can be claimed and run here becomes the next
+ * tile. It stays in the deque, where it is dead, until it comes to the top or the owner pops it. */
+static bool adopt_one(fl_worker *w, fl_deque *deque)
+{
+    int64_t index = 0;
+    uint64_t hint;
+    bool is_top;
+    for (uint32_t i = 0; i < LOOK_DEPTH && fl_deque_look(deque, &index, &hint, &is_top); ++i) {
+        bool can_run = hint != 0 && is_for(w, hint);
+        bool is_ours = can_run && fl_task_claim(hint, &w->adopted, &w->adopted_poisoned);
+        if (is_top && can_run) {
+            fl_deque_drop(deque, index); /* ours by now, or nobody's */
+        }
+        if (is_ours) {
+            return true;
+        }
+        ++index;
+    }
+    return false;
+}
+
+/* Devices of different places or kinds: one task, by claiming it where it is. */
+static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    fl_worker *victim = &w->sched->workers[loot->victim];
+    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+        if (adopt_one(w, &victim->levels[level])) {
+            note_theft(w, w->adopted->graph->job, loot, 1, start);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Devices that are alike: several tasks, each of which has one hint. */
+static void rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[loot->victim];
     double own = own_tile(w, victim);
@@ -197,29 +245,16 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
         fl_steal outcome;
         while (got < want &&
                (outcome = fl_deque_steal(&victim->levels[level], &hint)) != FL_STEAL_EMPTY) {
-            fl_task *task;
-            bool poisoned;
             if (outcome == FL_STEAL_LOST) {
                 fl_relax();
                 continue;
             }
-            if (w->sched->mails) {
-                /* Only the claim proves that the task is live; it is then the next to run. */
-                if (!fl_task_claim(hint, &task, &poisoned)) {
-                    continue;
-                }
-                w->adopted = task;
-                w->adopted_poisoned = poisoned;
-                note_theft(w, task->graph->job, loot, 1, start);
-                return true;
-            }
-            task = fl_hint_task(hint); /* the only hint to it, and now ours */
+            fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
             note_theft(w, task->graph->job, loot, 1, start);
             fl_worker_push(w, task);
             ++got;
         }
     }
-    return true;
 }
 
 /* Whole inboxes are taken: what is there waits for a busy worker. */
@@ -254,18 +289,10 @@ static bool rob_inboxes(fl_worker *w)
     return false;
 }
 
-bool fl_worker_steal(fl_worker *w)
+/* barren: a set of workers whose deques hold nothing for us. */
+static fl_loot find_loot(fl_worker *w, const uint64_t *barren)
 {
     fl_sched *sched = w->sched;
-    w->ready_at = FL_TIME_NEVER;
-    w->next_watch.since = 0;
-    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
-        return false;
-    }
-    if (rob_inboxes(w)) {
-        return true;
-    }
-    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
     fl_loot best = {0};
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         uint64_t bits = fl_load_acquire(&sched->active[word]);
@@ -281,11 +308,44 @@ bool fl_worker_steal(fl_worker *w)
         }
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
-        look_at_deques(w, &sched->workers[(w->index + i) % sched->count], &best);
+        uint32_t victim = (w->index + i) % sched->count;
+        if ((barren[victim / 64] >> victim % 64 & 1) == 0) {
+            look_at_deques(w, &sched->workers[victim], &best);
+        }
     }
-    if (best.entries == 0) {
-        w->watch = w->next_watch;
+    return best;
+}
+
+bool fl_worker_steal(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    w->ready_at = FL_TIME_NEVER;
+    w->next_watch.since = 0;
+    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
         return false;
     }
-    return best.slot < FL_ACTIVE_SLOTS ? rob_span(w, &best, start) : rob_deques(w, &best, start);
+    if (rob_inboxes(w)) {
+        return true;
+    }
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
+    uint64_t barren[FL_IDLE_WORDS] = {0};
+    for (;;) {
+        fl_loot best = find_loot(w, barren);
+        if (best.entries == 0) {
+            w->watch = w->next_watch;
+            return false;
+        }
+        if (best.slot < FL_ACTIVE_SLOTS) {
+            rob_span(w, &best, start);
+            return true;
+        }
+        if (!sched->mails) {
+            rob_deques(w, &best, start);
+            return true;
+        }
+        if (rob_hints(w, &best, start)) {
+            return true;
+        }
+        barren[best.victim / 64] |= (uint64_t)1 << best.victim % 64;
+    }
 }

@@ -8,6 +8,8 @@
 /* How long an idle worker sleeps between looks while jobs run. */
 #define LEAST_NAP_NS 50000u
 #define MOST_NAP_NS 10000000u
+/* How long a host's worker sleeps between looks whether its operands have come. */
+#define FETCH_NAP_NS 5000u
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -23,8 +25,9 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     if (w->views == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
-    filch_status status = fl_event_init(&w->event);
-    if (status != FILCH_OK) {
+    filch_status status = fl_flights_init(w);
+    if (status != FILCH_OK || (status = fl_event_init(&w->event)) != FILCH_OK) {
+        fl_flights_fini(w);
         fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
         return status;
     }
@@ -35,6 +38,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
                 fl_deque_fini(&w->levels[level]);
             }
             fl_event_fini(&w->event);
+            fl_flights_fini(w);
             fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
             return status;
         }
@@ -49,12 +53,12 @@ void fl_worker_fini(fl_worker *w)
         fl_deque_fini(&w->levels[level]);
     }
     fl_event_fini(&w->event);
+    fl_flights_fini(w);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
 }
 
-/* Null for a gate. */
-static const filch_codelet *tile_codelet(const fl_tile *tile)
+const filch_codelet *fl_tile_codelet(const fl_tile *tile)
 {
     return tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
 }
@@ -67,7 +71,7 @@ static uint64_t now(const fl_worker *w)
 }
 
 /* Counts off what was retired of the current job; the last one completes it, at the step's end. */
-static void flush(fl_worker *w)
+void fl_worker_flush(fl_worker *w)
 {
     filch_job *job = w->job;
     if (job == NULL) {
@@ -94,7 +98,7 @@ static void flush(fl_worker *w)
 static void switch_job(fl_worker *w, filch_job *job, const filch_graph *graph)
 {
     if (w->job != job) {
-        flush(w);
+        fl_worker_flush(w);
         w->job = job;
         w->share = fl_job_share(job, w->index);
         w->busy_since = now(w);
@@ -251,6 +255,15 @@ static void note_left_out(filch_job *job)
     fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
 }
 
+static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_t last)
+{
+    if (tile->is_refused) {
+        fl_job_fail_device(w->job, tile->task, &w->error, first, last);
+    } else {
+        fl_job_fail(w->job, tile->task, tile->code, w->device->info.name, first, last);
+    }
+}
+
 static void retire_task(fl_worker *w, fl_tile *tile)
 {
     fl_task *task = tile->task;
@@ -259,7 +272,7 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     /* A gate runs nothing and so cannot fail; those behind it see a cancellation themselves. */
     bool failed = !task->is_gate && (tile->skip || tile->code != 0);
     if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
-        fl_job_fail(w->job, task, tile->code, w->device->info.name, 0, 0);
+        fail_tile(w, tile, 0, 0);
     }
     if (tile->timed && !tile->skip) {
         learn(w, tile, task->codelet);
@@ -295,7 +308,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         fl_job_note_skipped(job, first, last);
     } else {
         if (tile->code != 0) {
-            fl_job_fail(job, NULL, tile->code, w->device->info.name, first, last);
+            fail_tile(w, tile, first, last);
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
@@ -310,7 +323,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
     w->retired += (int64_t)(tile->hi - tile->lo);
 }
 
-static void retire(fl_worker *w, fl_tile *tile)
+void fl_worker_retire(fl_worker *w, fl_tile *tile)
 {
     if (tile->task != NULL) {
         retire_task(w, tile);
@@ -334,6 +347,7 @@ static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile
     tile->job = job;
     tile->task = task;
     tile->code = 0;
+    tile->is_refused = false;
     tile->skip = poisoned;
     tile->timed = false;
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
@@ -460,7 +474,7 @@ static bool is_deep(const fl_worker *w)
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
-static bool pick(fl_worker *w, fl_tile *tile)
+bool fl_worker_pick(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(w->adopted != NULL)) {
         fl_task *task = w->adopted;
@@ -472,7 +486,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
         if (pick_for_wait(w, tile)) {
             return true;
         }
-        flush(w);
+        fl_worker_flush(w);
         if (w->completed != NULL) {
             return false; /* the wait may be over: one more tile would be one more on the stack */
         }
@@ -527,7 +541,7 @@ static fl_act end_step(fl_worker *w, fl_act act)
 /* Decides when to look again unasked. Wake-ups are left out where the queued work seems too short
  * to share, and predictions may be wrong; so while jobs run, an idle worker looks again after a
  * while that doubles each time. */
-static void begin_idle(fl_worker *w)
+void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
     w->wake_at = w->ready_at;
@@ -543,7 +557,7 @@ static void begin_idle(fl_worker *w)
     }
 }
 
-static void end_idle(fl_worker *w)
+void fl_worker_end_idle(fl_worker *w)
 {
     w->nap_ns = 0;
     if (w->idle_since != 0) {
@@ -562,7 +576,7 @@ static bool is_gate(const fl_tile *tile)
 }
 
 /* Has the tile timed; of a chunk the work is known already. */
-static void set_timed(fl_tile *tile, const filch_codelet *codelet)
+void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 {
     tile->timed = true;
     if (tile->task != NULL) {
@@ -577,30 +591,81 @@ static void prepare(const fl_worker *w, fl_tile *tile)
         tile->skip = true;
         return;
     }
-    const filch_codelet *codelet = tile_codelet(tile);
+    const filch_codelet *codelet = fl_tile_codelet(tile);
     if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
         fl_trace_of(w) != NULL) {
-        set_timed(tile, codelet);
+        fl_tile_set_timed(tile, codelet);
     }
+}
+
+/* The tile is refused: it retires as a failed one, without running. */
+static void refuse(fl_tile *tile)
+{
+    tile->code = -1;
+    tile->is_refused = true;
+    tile->timed = false;
+}
+
+/* Whether the tile's operands are there; without them it is not run. */
+static fl_act await_operands(fl_worker *w)
+{
+    filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
+    if (status == FILCH_NOT_READY) {
+        w->wake_at = now(w) + FETCH_NAP_NS;
+        return FL_ACT_WAIT;
+    }
+    w->is_fetching = false;
+    if (status != FILCH_OK) {
+        refuse(&w->tile);
+        return FL_ACT_MORE;
+    }
+    w->has_tile = true;
+    return FL_ACT_RUN;
+}
+
+/* Brings what the picked tile needs to the host's memory, where it may be elsewhere. */
+static fl_act fetch(fl_worker *w)
+{
+    if (!fl_offload_fetch(w, &w->tile)) {
+        refuse(&w->tile);
+        w->has_tile = true;
+        return FL_ACT_MORE;
+    }
+    w->is_fetching = true;
+    return await_operands(w);
+}
+
+static void retire_run(fl_worker *w)
+{
+    w->has_tile = false;
+    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 &&
+        fl_offload_concerns(w, &w->tile)) {
+        fl_offload_commit_host(w, &w->tile);
+    }
+    fl_worker_retire(w, &w->tile);
 }
 
 static fl_act step_synchronous(fl_worker *w)
 {
+    if (FL_UNLIKELY(w->is_fetching)) {
+        return await_operands(w);
+    }
     if (w->has_tile) {
-        w->has_tile = false;
-        retire(w, &w->tile);
+        retire_run(w);
     }
     for (;;) {
-        if (pick(w, &w->tile)) {
+        if (fl_worker_pick(w, &w->tile)) {
             prepare(w, &w->tile);
             w->has_tile = true;
-            end_idle(w);
+            fl_worker_end_idle(w);
             if (fl_load_relaxed(&w->hazard) != w->tile.job) {
                 fl_worker_leave(w);
             }
-            return FL_ACT_RUN;
+            return w->offload != NULL && !w->tile.skip && fl_offload_concerns(w, &w->tile)
+                       ? fetch(w)
+                       : FL_ACT_RUN;
         }
-        flush(w);
+        fl_worker_flush(w);
         fl_worker_leave(w);
         if (w->completed != NULL) {
             return FL_ACT_MORE; /* what completes may let other jobs start */
@@ -610,117 +675,7 @@ static fl_act step_synchronous(fl_worker *w)
         }
     }
     fl_worker_leave(w);
-    begin_idle(w);
-    return FL_ACT_WAIT;
-}
-
-/* True cost of a tile on a device that only pretends. */
-static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
-{
-    if (codelet->cost == NULL || codelet->cost == codelet->work) {
-        return tile->work;
-    }
-    filch_call call = {.views = w->views, .team = 1, .device = w->index};
-    if (tile->task != NULL) {
-        fl_task_views(tile->task, w->views, NULL);
-        call.view_count = tile->task->access_count;
-        call.args = tile->task->args;
-    } else {
-        const fl_batch *batch = tile->job->batch;
-        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
-        call.args = fl_batch_args(batch);
-    }
-    double cost = codelet->cost(&call);
-    return cost >= 0 ? cost : 0;
-}
-
-static void launch(fl_worker *w, fl_tile *tile)
-{
-    const filch_codelet *codelet = tile_codelet(tile);
-    uint32_t at = (w->oldest + w->in_flight) % FL_WINDOW_MOST;
-    tile->skip = tile->skip || is_gate(tile);
-    tile->timed = false;
-    tile->start = now(w);
-    if (!tile->skip) {
-        set_timed(tile, codelet); /* all are: device time comes with the marker */
-        fl_launch launch = {.cost = true_cost(w, tile, codelet), .tag = at};
-        if (w->device->calls_host_fn) {
-            fl_tile kept = w->tile;
-            w->tile = *tile;
-            fl_worker_run(w);
-            tile->code = w->tile.code;
-            w->tile = kept;
-        }
-        if (w->device->backend->launch(w->device, &launch, tile->start, NULL) != FILCH_OK) {
-            tile->code = -1;
-            tile->timed = false; /* no marker will come */
-        }
-    }
-    w->window[at] = *tile;
-    ++w->in_flight;
-}
-
-/* Retires what has finished, oldest first. */
-static bool retire_finished(fl_worker *w)
-{
-    bool any = false;
-    while (w->in_flight != 0) {
-        fl_tile *tile = &w->window[w->oldest];
-        uint64_t tag, busy;
-        if (tile->timed) {
-            filch_status status =
-                w->device->backend->poll(w->device, now(w), &tag, &busy, &w->wake_at, NULL);
-            if (status == FILCH_NOT_READY) {
-                return any;
-            }
-            tile->ns = busy;
-            tile->start = now(w) - busy;
-        }
-        fl_tile finished = *tile;
-        w->oldest = (w->oldest + 1) % FL_WINDOW_MOST;
-        --w->in_flight;
-        retire(w, &finished);
-        any = true;
-    }
-    return any;
-}
-
-static uint32_t window_of(const fl_worker *w)
-{
-    uint32_t window = w->device->window < FL_WINDOW_MOST ? w->device->window : FL_WINDOW_MOST;
-    return window != 0 ? window : 1;
-}
-
-static fl_act step_asynchronous(fl_worker *w)
-{
-    bool any = retire_finished(w);
-    while (w->in_flight < window_of(w)) {
-        fl_tile tile;
-        if (pick(w, &tile)) {
-            end_idle(w);
-            launch(w, &tile);
-            any = true;
-            continue;
-        }
-        if (w->in_flight == 0) {
-            flush(w);
-            fl_worker_leave(w);
-            if (w->completed != NULL) {
-                return FL_ACT_MORE;
-            }
-        }
-        /* With a tile in flight a theft can wait: a better victim may show meanwhile. */
-        if (w->in_flight != 0 || !fl_worker_steal(w)) {
-            break;
-        }
-    }
-    if (any) {
-        return FL_ACT_MORE;
-    }
-    fl_worker_leave(w);
-    if (w->in_flight == 0) {
-        begin_idle(w);
-    }
+    fl_worker_begin_idle(w);
     return FL_ACT_WAIT;
 }
 
@@ -728,7 +683,7 @@ fl_act fl_worker_step(fl_worker *w)
 {
     w->in_step = true;
     fl_count(&w->steps, 1);
-    fl_act act = w->device->is_synchronous ? step_synchronous(w) : step_asynchronous(w);
+    fl_act act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
     return end_step(w, act);
 }
 
@@ -736,14 +691,13 @@ void fl_worker_settle(fl_worker *w)
 {
     w->in_step = true;
     if (w->has_tile) {
-        w->has_tile = false;
-        retire(w, &w->tile);
+        retire_run(w);
     }
     if (w->bypass != NULL) {
         fl_worker_push(w, w->bypass);
         w->bypass = NULL;
     }
-    flush(w);
+    fl_worker_flush(w);
     fl_worker_leave(w);
     end_step(w, FL_ACT_MORE);
 }
@@ -794,7 +748,7 @@ void fl_worker_run(fl_worker *w)
     if (FL_UNLIKELY(tile->skip)) {
         return;
     }
-    const filch_codelet *codelet = tile_codelet(tile);
+    const filch_codelet *codelet = fl_tile_codelet(tile);
     filch_call call = {.views = w->views,
                        .device = w->index,
                        .team = w->device->info.team,

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "graph/job.h"
+#include "memory/replica.h"
 #include "observe/trace.h"
 #include "sched/deque.h"
 #include "sched/event.h"
@@ -13,7 +14,6 @@
 #include "sched/share.h"
 #include "sched/speed.h"
 
-#define FL_WINDOW_MOST 16
 #define FL_MOST_VIEWS 256
 
 typedef struct fl_sched fl_sched;
@@ -25,11 +25,40 @@ typedef struct fl_tile {
     uint32_t lo, hi; /* grains of the chunk */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
-    int code;       /* what the host function returned */
-    double work;    /* declared units, when timed */
-    uint64_t start; /* when timed */
-    uint64_t ns;    /* how long it took, when timed */
+    bool is_refused; /* the device could not do it: worker->error says why */
+    int code;        /* what the host function returned */
+    double work;     /* declared units, when timed */
+    uint64_t start;  /* when timed */
+    uint64_t ns;     /* how long it took, when timed */
 } fl_tile;
+
+/* A tile in flight on an asynchronous device. */
+typedef struct fl_flight {
+    fl_tile tile;
+    fl_marker home; /* of the copy that brings home what it wrote, else 0 */
+    uint64_t launched;
+    double expected; /* predicted ns; 0: unknown */
+    uint32_t lane;
+    uint32_t next; /* in a list of flights */
+} fl_flight;
+
+/* Device memory for the scratch accesses of one lane's tiles. */
+typedef struct fl_scratch_block {
+    void *ptr;
+    size_t bytes;
+} fl_scratch_block;
+
+/* What a worker needs for devices with memory of their own, and for tiles of the host's that may
+ * have to be brought home first. */
+typedef struct fl_offload {
+    fl_waits waits;
+    fl_operand operands[FL_MOST_VIEWS];
+    uint32_t operand_count;
+    void *params[FL_MOST_VIEWS + 2];
+    uint64_t range[2];
+    fl_scratch_block scratch[FL_LANE_LIMIT];
+    uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
+} fl_offload;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
 typedef struct fl_frame {
@@ -88,8 +117,15 @@ typedef struct fl_worker {
     bool has_tile;
     fl_tile tile; /* synchronous: the one running */
     fl_frame *frames;
-    fl_tile window[FL_WINDOW_MOST]; /* asynchronous: in flight, oldest first */
-    uint32_t in_flight, oldest;
+    fl_flight *flights; /* asynchronous: flight_count of them */
+    uint32_t flight_count, free_flight, in_flight;
+    uint32_t computing;           /* of those in flight, not yet past on their lane */
+    uint32_t homing, homing_last; /* computed, their results on the way home; oldest first */
+    uint64_t last_done;           /* when a tile was last seen past */
+    fl_offload *offload;          /* null where all devices share the host's memory */
+    bool is_fetching;             /* synchronous: the tile waits for its operands */
+    bool is_lost;                 /* the device does not answer any more */
+    filch_error error;            /* of the tile that was refused last */
     uint64_t wake_at;
     uint64_t idle_since;  /* 0: not idle */
     uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
@@ -139,6 +175,32 @@ void fl_batch_learn(const fl_worker *worker, const fl_tile *tile);
 /* ns per unit of work of a codelet on a device: measured, or guessed from another device's measure
  * and the scores; 0 when nothing is known. */
 double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device);
+/* Asynchronous devices (flight.c): the step, and its beginning and end. */
+filch_status fl_flights_init(fl_worker *worker);
+void fl_flights_fini(fl_worker *worker);
+fl_act fl_flights_step(fl_worker *worker);
+
+/* Devices with memory of their own (offload.c). Finds the tile's operands, starts to bring them to
+ * the worker's device, and fills worker->views; false: worker->error says why not. */
+bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
+/* Puts the tile on a lane; false as above. */
+bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* The tile ran on the host: what it wrote is valid there alone. */
+void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
+/* Whether a tile has operands that may be in another memory. */
+bool fl_offload_concerns(const fl_worker *worker, const fl_tile *tile);
+
+/* Shared by the steps (worker.c). */
+bool fl_worker_pick(fl_worker *worker, fl_tile *tile);
+void fl_worker_retire(fl_worker *worker, fl_tile *tile);
+void fl_worker_flush(fl_worker *worker);
+void fl_worker_begin_idle(fl_worker *worker);
+void fl_worker_end_idle(fl_worker *worker);
+/* Null for a gate. */
+const filch_codelet *fl_tile_codelet(const fl_tile *tile);
+/* Has the tile timed; of a chunk the work is known already. */
+void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet);
+
 /* The ring to record in, or null. It lives as long as the runtime, so a copy may be used after
  * recording was stopped. Acquire: the ring was set up before it was published. */
 static inline fl_trace_ring *fl_trace_of(const fl_worker *w)

@@ -148,6 +148,30 @@ static filch_status name_read(const sim_source *source, size_t device, const jso
     return FILCH_OK;
 }
 
+static filch_status kinds_read(const sim_source *source, size_t device, const json_t *value,
+                               fl_sim_model *model)
+{
+    uint32_t kinds = 0;
+    bool is_good = json_is_array(value) && json_array_size(value) > 0;
+
+    for (size_t i = 0; is_good && i < json_array_size(value); i++) {
+        const char *word = json_string_value(json_array_get(value, i));
+        uint32_t kind = word == NULL                ? 0
+                        : strcmp(word, "host") == 0 ? FL_IMPL_HOST_FN
+                        : strcmp(word, "cuda") == 0 ? FL_IMPL_CUDA
+                                                    : 0;
+
+        is_good = kind != 0 && (kinds & kind) == 0;
+        kinds |= kind;
+    }
+    if (!is_good)
+        return refuse(source, FILCH_DATA, line_of(source, device, "implements"),
+                      "device %zu: \"implements\" must be an array of \"host\", \"cuda\" or both",
+                      device);
+    model->implementations = kinds;
+    return FILCH_OK;
+}
+
 static filch_status number_read(const sim_source *source, size_t device, number_key key,
                                 const json_t *value, double *number)
 {
@@ -171,6 +195,8 @@ static filch_status member_read(const sim_source *source, size_t device, const c
 
     if (strcmp(key, "name") == 0)
         return name_read(source, device, value, model);
+    if (strcmp(key, "implements") == 0)
+        return kinds_read(source, device, value, model);
     for (number_key k = 0; k < NUMBER_KEYS; k++) {
         if (strcmp(key, numbers[k].name) == 0)
             return number_read(source, device, k, value, &values[k]);
@@ -188,6 +214,7 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
     json_t *value;
 
     memset(model, 0, sizeof *model);
+    model->implementations = FL_IMPL_HOST_FN;
     if (!json_is_object(object))
         return refuse(source, FILCH_DATA, line_of(source, device, NULL),
                       "device %zu: must be an object", device);

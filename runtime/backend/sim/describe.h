@@ -17,6 +17,7 @@ typedef struct fl_sim_model {
     uint64_t memory;
     uint32_t window;
     uint32_t count;
+    uint32_t implementations; /* FL_IMPL_* bits */
 } fl_sim_model;
 
 typedef struct fl_sim_description {

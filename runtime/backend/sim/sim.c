@@ -112,7 +112,7 @@ static void device_describe(fl_device *device, const fl_sim_model *model, uint32
     info->score = model->score;
     info->memory_total = model->memory;
     device->backend = &fl_sim_backend;
-    device->implementations = FL_IMPL_HOST_FN;
+    device->implementations = model->implementations;
     device->calls_host_fn = true;
     device->window = model->window;
     device->overhead_ns = (uint64_t)(model->overhead_us * 1e3 + 0.5);

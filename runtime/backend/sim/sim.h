@@ -13,6 +13,8 @@
  * memory       bytes, 1 to 2^50; default 2^34
  * window       tiles in flight that keep it busy, 1 to 64; default 2
  * score        prior weight, 0 to 1e300; default speed
+ * implements   kinds of implementation that it can run, an array of "host", "cuda" or both; default
+ *              ["host"]
  *
  * A device is called by its name; NAME:0, NAME:1, ... where count is above 1; by its ordinal,
  * sim:N, where the name is left out. Other keys are refused. Each device has a place of its own.

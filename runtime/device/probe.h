@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What code beside the runtime's tasks needs of a GPU, and a memory of what failed there. */
+#ifndef FL_DEVICE_PROBE_H
+#define FL_DEVICE_PROBE_H
+
+#include "backend/backend.h"
+#include "base/thread.h"
+
+struct fl_pool;
+
+/* A build step that ran. */
+typedef struct fl_probe_record {
+    char label[64];
+    uint32_t ordinal;
+    int32_t code; /* what it returned */
+} fl_probe_record;
+
+typedef struct fl_probes {
+    fl_mutex lock; /* of all below, and held while a build step runs */
+    fl_probe_record *records;
+    size_t count;
+    size_t capacity;
+    fl_device *late; /* left out when the pool was opened, opened since; each alone */
+    size_t late_count;
+    size_t late_capacity;
+    bool is_ready;
+} fl_probes;
+
+filch_status fl_probes_init(fl_probes *probes);
+/* Closes the late devices. */
+void fl_probes_fini(fl_probes *probes, const fl_memory *memory);
+
+/* filch_backend_probe without its handles' checks; how->error receives the failure, with
+ * how->settings a GPU that was left out is opened. Any thread. */
+filch_status fl_pool_probe(struct fl_pool *pool, filch_runtime *runtime, const char *label,
+                           const filch_probe_desc *desc, const fl_discovery *how,
+                           filch_probe *probe);
+
+#endif

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/replica.h"
+
+#include <string.h>
+
+typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
+
+/* One tile in one place. */
+typedef struct fl_replica {
+    char *ptr;        /* its first element there; null before it has memory, and for the host */
+    fl_marker ready;  /* what made it valid */
+    uint32_t version; /* that state speaks of */
+    uint32_t state;   /* fl_validity */
+} fl_replica;
+
+typedef struct fl_replicas {
+    fl_mutex lock; /* all below but at's and blocks' addresses */
+    size_t bytes;  /* of this allocation */
+    uint32_t places, tiles;
+    bool is_flat;   /* one block a place, laid out as the host's */
+    char **blocks;  /* of flat storage, one a place */
+    fl_replica *at; /* place by place, tile by tile */
+} fl_replicas;
+
+/* --- Waits --- */
+
+filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error)
+{
+    if (marker == 0) {
+        return FILCH_OK;
+    }
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        if (waits->at[i] >> 50 == marker >> 50) { /* a lane is in order: its latest is enough */
+            waits->at[i] = waits->at[i] > marker ? waits->at[i] : marker;
+            return FILCH_OK;
+        }
+    }
+    if (waits->count == FL_MOST_WAITS) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OVERFLOW},
+                             "a task waits for more than %d lanes", FL_MOST_WAITS);
+    }
+    waits->at[waits->count++] = marker;
+    return FILCH_OK;
+}
+
+filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error)
+{
+    while (waits->count != 0) {
+        fl_marker marker = waits->at[waits->count - 1];
+        fl_device *device = &places->devices[fl_marker_device(marker)];
+        filch_status status = device->backend->reached(device, marker, error);
+        if (status != FILCH_OK) {
+            return status;
+        }
+        --waits->count;
+    }
+    return FILCH_OK;
+}
+
+/* --- Storage --- */
+
+static fl_replica *replica_at(fl_replicas *replicas, uint32_t tile, uint32_t place)
+{
+    return &replicas->at[(size_t)place * replicas->tiles + tile];
+}
+
+static size_t flat_bytes(const filch_data *data)
+{
+    return (size_t)(((data->cols - 1) * data->ld + data->rows) * data->element);
+}
+
+static size_t offset_of(const filch_data *data, const filch_view *view)
+{
+    return (size_t)((const char *)view->ptr - data->base);
+}
+
+static size_t tile_bytes(const filch_view *view)
+{
+    return (size_t)(view->rows * view->cols * view->element);
+}
+
+static fl_replicas *make_replicas(fl_places *places, const filch_data *data)
+{
+    const fl_memory *memory = &places->core->memory;
+    size_t tiles = fl_data_tile_count(data);
+    size_t head = (sizeof(fl_replicas) + 15) & ~(size_t)15;
+    size_t blocks = (places->count * sizeof(char *) + 15) & ~(size_t)15;
+    size_t count, bytes;
+    if (!fl_size_mul(tiles, places->count, &count) ||
+        !fl_size_mul(count, sizeof(fl_replica), &bytes) || bytes > SIZE_MAX - head - blocks) {
+        return NULL;
+    }
+    bytes += head + blocks;
+    fl_replicas *made = fl_alloc_zeroed(memory, bytes);
+    if (made != NULL && fl_mutex_init(&made->lock) != FILCH_OK) {
+        fl_free(memory, made, bytes);
+        made = NULL;
+    }
+    if (made != NULL) {
+        made->bytes = bytes;
+        made->places = places->count;
+        made->tiles = (uint32_t)tiles;
+        made->is_flat = data->tiles_down == 1 || data->cols == 1;
+        made->blocks = (char **)(void *)((char *)made + head);
+        made->at = (fl_replica *)(void *)((char *)made + head + blocks);
+    }
+    return made;
+}
+
+/* The handle's replicas, made when first asked for; null: no memory. */
+static fl_replicas *get_replicas(fl_places *places, filch_data *data)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    if (replicas != NULL) {
+        return replicas;
+    }
+    fl_replicas *made = make_replicas(places, data);
+    if (made == NULL) {
+        return NULL;
+    }
+    /* Acquire-release: ours is seen whole; or another's, and ours was never seen. */
+    if (!fl_cas_acq_rel(&data->replicas, &replicas, made)) {
+        fl_mutex_fini(&made->lock);
+        fl_free(&places->core->memory, made, made->bytes);
+        return replicas;
+    }
+    return made;
+}
+
+/* Under the lock: the handle's block in a place, of flat storage. */
+static filch_status flat_block(fl_places *places, filch_data *data, fl_replicas *replicas,
+                               uint32_t place, char **block, filch_error *error)
+{
+    if (replicas->blocks[place] == NULL) {
+        void *taken;
+        filch_status status = fl_place_take(places, place, flat_bytes(data), &taken, error);
+        if (status != FILCH_OK) {
+            return status;
+        }
+        replicas->blocks[place] = taken;
+    }
+    *block = replicas->blocks[place];
+    return FILCH_OK;
+}
+
+/* Under the lock: memory for one tile in a place other than the host's. */
+static filch_status give_memory(fl_places *places, filch_data *data, fl_replicas *replicas,
+                                const filch_view *host, fl_replica *replica, uint32_t place,
+                                filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    if (replica->ptr != NULL) {
+        return FILCH_OK;
+    }
+    if (replicas->is_flat) {
+        char *block;
+        status = flat_block(places, data, replicas, place, &block, error);
+        if (status == FILCH_OK) {
+            replica->ptr = block + offset_of(data, host);
+        }
+    } else {
+        void *taken;
+        status = fl_place_take(places, place, tile_bytes(host), &taken, error);
+        if (status == FILCH_OK) {
+            replica->ptr = taken;
+        }
+    }
+    return status;
+}
+
+/* --- Copies --- */
+
+/* A block of the handle as it lies in a place. */
+typedef struct fl_spot {
+    char *ptr;
+    size_t pitch; /* bytes from one column to the next */
+} fl_spot;
+
+static fl_spot spot_of(const filch_data *data, const fl_replicas *replicas, const filch_view *host,
+                       const fl_replica *replica, uint32_t place)
+{
+    size_t ld = (size_t)(data->ld * data->element);
+    if (place == 0) {
+        return (fl_spot){host->ptr, ld};
+    }
+    return (fl_spot){replica->ptr, replicas->is_flat ? ld : (size_t)(host->rows * host->element)};
+}
+
+/* Starts a copy of the block that host describes. carrier: the device on whose lane it goes. */
+static filch_status start_copy(fl_places *places, fl_device *carrier, const filch_view *host,
+                               fl_spot to, uint32_t to_place, fl_spot from, uint32_t from_place,
+                               fl_marker behind, fl_marker *marker, filch_error *error)
+{
+    fl_copy copy = {
+        .to = to.ptr,
+        .from = from.ptr,
+        .to_device = to_place != 0 ? carrier : NULL,
+        .from_device = from_place != 0 ? places->at[from_place].device : NULL,
+        .to_pitch = to.pitch,
+        .from_pitch = from.pitch,
+        .width = (size_t)(host->rows * host->element),
+        .height = (size_t)host->cols,
+        .behind = &behind,
+        .behind_count = behind != 0,
+    };
+    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    *marker = copy.marker;
+    return status;
+}
+
+/* Under the lock. A replica of an older version says nothing; the host's buffer is then good. */
+static bool is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
+{
+    return replica->version == data->version ? replica->state != FL_INVALID : place == 0;
+}
+
+static void set_state(const filch_data *data, fl_replica *replica, fl_validity state,
+                      fl_marker ready)
+{
+    replica->version = data->version;
+    replica->state = state;
+    replica->ready = ready;
+}
+
+/* The place to copy a tile from: the host's where it is good, else any. */
+static uint32_t find_source(const filch_data *data, fl_replicas *replicas, uint32_t tile)
+{
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        if (is_valid(data, replica_at(replicas, tile, place), place)) {
+            return place;
+        }
+    }
+    return replicas->places;
+}
+
+/* Under the lock: makes a tile valid in a place. */
+static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, uint32_t place, fl_device *device, filch_error *error)
+{
+    fl_replica *to = replica_at(replicas, tile, place);
+    uint32_t source = find_source(data, replicas, tile);
+    if (source == replicas->places) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_INTERNAL, .label = data->label},
+                             "tile %u is valid nowhere", tile);
+    }
+    fl_replica *from = replica_at(replicas, tile, source);
+    filch_view host = fl_data_tile_view(data, tile);
+    fl_marker behind = from->version == data->version ? from->ready : 0;
+    fl_marker marker;
+    filch_status status =
+        start_copy(places, place != 0 ? device : places->at[source].device, &host,
+                   spot_of(data, replicas, &host, to, place), place,
+                   spot_of(data, replicas, &host, from, source), source, behind, &marker, error);
+    if (status == FILCH_OK) {
+        set_state(data, from, FL_SHARED, behind);
+        set_state(data, to, FL_SHARED, marker);
+    }
+    return status;
+}
+
+/* --- Operands --- */
+
+static uint32_t place_of(const fl_device *device)
+{
+    return device != NULL ? device->place : 0;
+}
+
+/* Under the lock: one tile, with its contents where wanted. */
+static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                               uint32_t tile, fl_device *device, bool wants_contents,
+                               fl_waits *waits, filch_error *error)
+{
+    uint32_t place = place_of(device);
+    fl_replica *replica = replica_at(replicas, tile, place);
+    filch_status status = FILCH_OK;
+    if (place != 0) {
+        filch_view host = fl_data_tile_view(data, tile);
+        status = give_memory(places, data, replicas, &host, replica, place, error);
+    }
+    if (status == FILCH_OK && wants_contents && !is_valid(data, replica, place)) {
+        status = fill_tile(places, data, replicas, tile, place, device, error);
+    }
+    if (status == FILCH_OK && replica->version == data->version) {
+        status = fl_waits_add(waits, replica->ready, error);
+    }
+    return status;
+}
+
+/* Tiles that elements [first, last) along the divided axis touch. */
+static void tiles_of(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                     uint32_t *end)
+{
+    uint64_t width = fl_data_tile_extent(data);
+    *tile = (uint32_t)(first / width);
+    *end = last > first ? (uint32_t)((last - 1) / width + 1) : *tile;
+}
+
+/* Under the lock: a chunk that is copied by itself, from the host. */
+static filch_status stream_in(fl_places *places, const fl_replicas *replicas, fl_device *device,
+                              const fl_operand *operand, char *block, fl_waits *waits,
+                              filch_error *error)
+{
+    filch_data *data = operand->data;
+    const filch_view *host = operand->view;
+    size_t pitch = (size_t)(data->ld * data->element);
+    (void)replicas;
+    if ((operand->mode & FILCH_READ) == 0 || operand->first == operand->last) {
+        return FILCH_OK;
+    }
+    fl_marker marker;
+    filch_status status =
+        start_copy(places, device, host, (fl_spot){block + offset_of(data, host), pitch},
+                   device->place, (fl_spot){host->ptr, pitch}, 0, 0, &marker, error);
+    return status == FILCH_OK ? fl_waits_add(waits, marker, error) : status;
+}
+
+/* Under the lock: memory, copies, waits. */
+static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_device *device,
+                                 fl_operand *operand, fl_waits *waits, filch_error *error)
+{
+    filch_data *data = operand->data;
+    uint32_t place = place_of(device);
+    filch_status status = FILCH_OK;
+    char *block = NULL;
+    if (operand->is_streamed) {
+        if (place == 0) {
+            return FILCH_OK;
+        }
+        status = flat_block(places, data, replicas, place, &block, error);
+        status = status == FILCH_OK
+                     ? stream_in(places, replicas, device, operand, block, waits, error)
+                     : status;
+        if (status == FILCH_OK) {
+            operand->view->ptr = block + offset_of(data, operand->view);
+        }
+        return status;
+    }
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        status = fetch_tile(places, data, replicas, tile, device, (operand->mode & FILCH_READ) != 0,
+                            waits, error);
+    }
+    if (status != FILCH_OK || place == 0 || operand->tile == operand->tile_end) {
+        return status;
+    }
+    if (replicas->is_flat) {
+        operand->view->ptr = replicas->blocks[place] + offset_of(data, operand->view);
+    } else {
+        operand->view->ptr = replica_at(replicas, operand->tile, place)->ptr;
+        operand->view->ld = operand->view->rows;
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
+                              fl_waits *waits, filch_error *error)
+{
+    filch_data *data = operand->data;
+    fl_replicas *replicas = get_replicas(places, data);
+    if (replicas == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                             "no memory to keep track of the handle's tiles");
+    }
+    if (operand->is_chunk) {
+        if (!replicas->is_flat && place_of(device) != 0) {
+            return fl_error_fill(
+                error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = data->label},
+                "a batch on a device needs a handle that is cut along one axis only");
+        }
+        operand->is_streamed = !data->is_managed && !operand->is_whole;
+        tiles_of(data, operand->first, operand->last, &operand->tile, &operand->tile_end);
+    }
+    fl_mutex_lock(&replicas->lock);
+    filch_status status = fetch_locked(places, replicas, device, operand, waits, error);
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* Under the lock: what was computed in a place goes to the host's buffer. */
+static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
+                              fl_replicas *replicas, fl_marker marker, fl_marker *home,
+                              filch_error *error)
+{
+    filch_data *data = operand->data;
+    filch_status status = FILCH_OK;
+    if (operand->is_streamed) {
+        filch_view host = *operand->view;
+        size_t pitch = (size_t)(data->ld * data->element);
+        size_t offset = (size_t)((char *)host.ptr - replicas->blocks[device->place]);
+        return start_copy(places, device, &host, (fl_spot){data->base + offset, pitch}, 0,
+                          (fl_spot){host.ptr, pitch}, device->place, marker, home, error);
+    }
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        fl_replica *replica = replica_at(replicas, tile, device->place);
+        filch_view host = fl_data_tile_view(data, tile);
+        status = start_copy(places, device, &host, spot_of(data, replicas, &host, NULL, 0), 0,
+                            spot_of(data, replicas, &host, replica, device->place), device->place,
+                            marker, home, error);
+        if (status == FILCH_OK) {
+            set_state(data, replica_at(replicas, tile, 0), FL_SHARED, *home);
+            set_state(data, replica, FL_SHARED, marker);
+        }
+    }
+    return status;
+}
+
+filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_operand *operand,
+                               fl_marker marker, fl_marker *home, filch_error *error)
+{
+    *home = 0;
+    if ((operand->mode & FILCH_WRITE) == 0) {
+        return FILCH_OK;
+    }
+    filch_data *data = operand->data;
+    /* Acquire: fetch made them, perhaps another thread's. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    uint32_t place = place_of(device);
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = operand->tile; !operand->is_streamed && tile < operand->tile_end; ++tile) {
+        for (uint32_t other = 0; other < replicas->places; ++other) {
+            set_state(data, replica_at(replicas, tile, other), FL_INVALID, 0);
+        }
+        set_state(data, replica_at(replicas, tile, place), FL_MODIFIED, marker);
+    }
+    if (place != 0 && (operand->is_streamed || operand->is_final)) {
+        status = send_home(places, device, operand, replicas, marker, home, error);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* --- The host --- */
+
+void fl_data_begin_version(filch_data *data)
+{
+    if (!data->is_managed) {
+        ++data->version;
+    }
+}
+
+filch_status fl_data_fetch_home(fl_places *places, filch_data *data, filch_error *error)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    filch_status status = FILCH_OK;
+    if (replicas == NULL) {
+        return FILCH_OK;
+    }
+    fl_waits waits = {.count = 0};
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = 0; tile < replicas->tiles && status == FILCH_OK; ++tile) {
+        status = fetch_tile(places, data, replicas, tile, NULL, true, &waits, error);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    while (status == FILCH_OK || status == FILCH_NOT_READY) {
+        status = fl_waits_check(places, &waits, error);
+        if (status == FILCH_OK) {
+            return FILCH_OK;
+        }
+        fl_relax();
+    }
+    return status;
+}
+
+void fl_data_host_wrote(filch_data *data)
+{
+    /* Acquire, as above. The host's buffer is all that a new version knows. */
+    if (fl_load_acquire(&data->replicas) != NULL) {
+        ++data->version;
+    }
+}
+
+void fl_data_drop_replicas(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
+    if (replicas == NULL) {
+        return;
+    }
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        if (replicas->blocks[place] != NULL) {
+            fl_place_give(places, place, replicas->blocks[place], flat_bytes(data));
+        }
+        for (uint32_t tile = 0; !replicas->is_flat && tile < replicas->tiles; ++tile) {
+            const fl_replica *replica = replica_at(replicas, tile, place);
+            if (replica->ptr != NULL) {
+                filch_view host = fl_data_tile_view(data, tile);
+                fl_place_give(places, place, replica->ptr, tile_bytes(&host));
+            }
+        }
+    }
+    fl_mutex_fini(&replicas->lock);
+    fl_free(&places->core->memory, replicas, replicas->bytes);
+    fl_store_relaxed(&data->replicas, NULL);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replicas: where the tiles of a handle are valid, and how they get where they are needed.
+ *
+ * A tile is invalid, shared (valid here, perhaps elsewhere too) or modified (valid here alone) in
+ * each place. The order of a graph's tasks keeps conflicting uses of a tile apart; what is kept
+ * here is which copies are good, and the markers behind which they are. Places other than the
+ * host's get memory when a tile is first needed there and keep it until the handle goes.
+ *
+ * Storage. Of a handle that is cut along one axis only, a place holds one block laid out as the
+ * host's, so that a batch's chunk of several tiles is one view. Of one cut along both, each tile
+ * has a block of its own. The first use decides.
+ *
+ * Versions. Between jobs the host may write to its buffer, unless the handle is managed. A job that
+ * starts on an unmanaged handle therefore begins a new version, in which the host's copy alone is
+ * valid. */
+#ifndef FL_MEMORY_REPLICA_H
+#define FL_MEMORY_REPLICA_H
+
+#include "memory/data.h"
+#include "memory/place.h"
+
+/* What a tile of work uses of a handle. */
+typedef struct fl_operand {
+    struct filch_data *data;
+    filch_view *view; /* in: as on the host; out: as in the place */
+    uint32_t mode;    /* FILCH_READ, FILCH_WRITE or both */
+    bool is_final;    /* no later task of the job writes it: bring it home */
+    bool is_chunk;    /* of a batch: elements [first, last) along the divided axis; else a tile */
+    bool is_whole;    /* of a batch: every chunk uses all of it */
+    uint32_t tile, tile_end; /* of a chunk, set by fetch */
+    uint64_t first, last;
+    /* Set by fetch: the host is the home of an unmanaged handle's chunks, which are copied in and
+     * out by themselves, whatever tiles they are part of. */
+    bool is_streamed;
+} fl_operand;
+
+/* Markers that an operation has to wait for. */
+#define FL_MOST_WAITS 1024
+typedef struct fl_waits {
+    fl_marker at[FL_MOST_WAITS];
+    uint32_t count;
+} fl_waits;
+
+/* Adds a marker; 0 is none. */
+filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error);
+/* FILCH_OK when all are past, FILCH_NOT_READY, or what a lost device says. Forgets those that are.
+ */
+filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error);
+
+/* Makes an operand available to a device (null: a device of the host's memory): memory is taken,
+ * copies are started, waits gets what must be past before the operand may be touched, and the view
+ * is set. Any worker. */
+filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
+                              fl_waits *waits, filch_error *error);
+/* The work that uses the operand was put on a lane behind those waits, and marker is its own (0: it
+ * ran on the host). What it writes becomes valid here alone. Starts the way home where that is
+ * wanted; *home is then that copy's marker, else 0. */
+filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_operand *operand,
+                               fl_marker marker, fl_marker *home, filch_error *error);
+
+/* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
+void fl_data_begin_version(struct filch_data *data);
+/* Brings every tile home and waits for it; blocks. */
+filch_status fl_data_fetch_home(fl_places *places, struct filch_data *data, filch_error *error);
+/* The host wrote to the handle: only its copy is valid. */
+void fl_data_host_wrote(struct filch_data *data);
+/* Frees what places hold of the handle; no job uses it. */
+void fl_data_drop_replicas(fl_places *places, struct filch_data *data);
+
+#endif

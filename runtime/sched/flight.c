@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step of a worker whose device runs tiles by itself: a GPU, or a simulated one. Tiles are put
+ * on the device until its window is full, and retired when the device is seen to be past them. */
+#include "sched/sched.h"
+
+#define NO_FLIGHT UINT32_MAX
+
+/* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs;
+ * and what hides the launch latency of tiles shorter than that. */
+#define FLIGHTS 64u
+#define FLIGHTS_COMPUTING 256u
+/* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
+#define WINDOW_NS 100000.0
+#define WINDOW_LEAST 2u
+/* A tile shorter than its launch is taken for this long. */
+#define SHORTEST_NS 500.0
+/* A worker that waits for a prediction wakes up so much before, and looks so often after. */
+#define EARLY_NS 15000u
+#define LOOK_NS 2000u
+#define MOST_LOOK_NS 2000000u
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+static bool computes(const fl_worker *w)
+{
+    return w->device->backend->mark != NULL;
+}
+
+/* --- Beginning and end --- */
+
+filch_status fl_flights_init(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    w->homing = w->homing_last = NO_FLIGHT;
+    if (w->sched->core->places->count > 1) {
+        w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
+        if (w->offload == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    if (w->device->is_synchronous) {
+        return FILCH_OK;
+    }
+    w->flight_count = computes(w) ? FLIGHTS_COMPUTING : FLIGHTS;
+    w->flights = fl_alloc_zeroed(memory, w->flight_count * sizeof *w->flights);
+    if (w->flights == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    for (uint32_t i = 0; i < w->flight_count; ++i) {
+        w->flights[i].next = i + 1 < w->flight_count ? i + 1 : NO_FLIGHT;
+    }
+    return FILCH_OK;
+}
+
+void fl_flights_fini(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    if (w->offload != NULL) {
+        for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
+            fl_scratch_block *block = &w->offload->scratch[lane];
+            if (block->ptr != NULL) {
+                fl_place_give(w->sched->core->places, w->device->place, block->ptr, block->bytes);
+            }
+        }
+        fl_free(memory, w->offload, sizeof *w->offload);
+    }
+    fl_free(memory, w->flights, w->flight_count * sizeof *w->flights);
+    w->offload = NULL;
+    w->flights = NULL;
+}
+
+/* --- Landing --- */
+
+/* A tile is over: its flight is free before it retires, as that may want to launch. */
+static void land(fl_worker *w, uint32_t index)
+{
+    fl_flight *flight = &w->flights[index];
+    fl_tile tile = flight->tile;
+    flight->next = w->free_flight;
+    w->free_flight = index;
+    --w->in_flight;
+    fl_worker_retire(w, &tile);
+}
+
+static void fail(fl_tile *tile)
+{
+    tile->code = -1;
+    tile->is_refused = true;
+    tile->timed = false;
+}
+
+/* The tile is past on its lane; what it wrote may still be on the way home. */
+static void finish(fl_worker *w, uint32_t index)
+{
+    fl_flight *flight = &w->flights[index];
+    if (flight->home == 0) {
+        land(w, index);
+        return;
+    }
+    flight->next = NO_FLIGHT;
+    if (w->homing == NO_FLIGHT) {
+        w->homing = index;
+    } else {
+        w->flights[w->homing_last].next = index;
+    }
+    w->homing_last = index;
+}
+
+/* Lands the tiles whose results have come home; copies of one device are in order. */
+static bool land_homing(fl_worker *w)
+{
+    bool any = false;
+    while (w->homing != NO_FLIGHT) {
+        uint32_t index = w->homing;
+        fl_flight *flight = &w->flights[index];
+        filch_status status = w->device->backend->reached(w->device, flight->home, &w->error);
+        if (status == FILCH_NOT_READY) {
+            return any;
+        }
+        w->homing = flight->next;
+        if (status != FILCH_OK) {
+            fail(&flight->tile);
+        }
+        land(w, index);
+        any = true;
+    }
+    return any;
+}
+
+/* The device does not answer: everything in flight on it has failed, and so will what it takes. */
+static void lose(fl_worker *w)
+{
+    fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
+                 w->device->info.name, w->error.text);
+    w->is_lost = true;
+    for (uint32_t i = 0; i < w->flight_count; ++i) {
+        if (w->flights[i].launched != 0) {
+            w->flights[i].launched = 0;
+            fail(&w->flights[i].tile);
+            land(w, i);
+        }
+    }
+    w->computing = 0;
+    w->homing = NO_FLIGHT;
+}
+
+static bool retire_finished(fl_worker *w)
+{
+    const fl_backend *backend = w->device->backend;
+    bool any = false;
+    while (w->computing != 0) {
+        uint64_t tag, busy;
+        filch_status status = backend->poll(w->device, now(w), &tag, &busy, &w->wake_at, &w->error);
+        if (status == FILCH_NOT_READY) {
+            break;
+        }
+        if (status != FILCH_OK) {
+            lose(w);
+            return true;
+        }
+        fl_flight *flight = &w->flights[tag];
+        --w->computing;
+        w->last_done = now(w);
+        flight->launched = 0;
+        flight->tile.timed = busy != UINT64_MAX;
+        flight->tile.ns = flight->tile.timed ? busy : 0;
+        flight->tile.start = w->last_done - flight->tile.ns;
+        if (w->offload != NULL) {
+            --w->offload->lane_load[flight->lane];
+        }
+        finish(w, (uint32_t)tag);
+        any = true;
+    }
+    return land_homing(w) || any;
+}
+
+/* --- Launching --- */
+
+/* True cost of a tile on a device that only pretends. */
+static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    if (codelet->cost == NULL || codelet->cost == codelet->work) {
+        return tile->work;
+    }
+    filch_call call = {.views = w->views, .team = 1, .device = w->index};
+    if (tile->task != NULL) {
+        fl_task_views(tile->task, w->views, NULL);
+        call.view_count = tile->task->access_count;
+        call.args = tile->task->args;
+    } else {
+        const fl_batch *batch = tile->job->batch;
+        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
+        call.args = fl_batch_args(batch);
+    }
+    double cost = codelet->cost(&call);
+    return cost >= 0 ? cost : 0;
+}
+
+/* A device that pretends: the host function, where it makes the results, runs here and now. */
+static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
+{
+    fl_tile *tile = &flight->tile;
+    fl_launch launch = {.cost = true_cost(w, tile, fl_tile_codelet(tile)), .tag = index};
+    if (w->device->calls_host_fn) {
+        fl_tile kept = w->tile;
+        w->tile = *tile;
+        fl_worker_run(w);
+        tile->code = w->tile.code;
+        w->tile = kept;
+    }
+    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) == FILCH_OK) {
+        return true;
+    }
+    tile->code = -1;
+    return false;
+}
+
+/* Predicted duration of a tile here; 0 when nothing is known. */
+static double predict(const fl_worker *w, const fl_tile *tile)
+{
+    return fl_speed_get(fl_codelet_speed(fl_tile_codelet(tile), w->index)) * tile->work;
+}
+
+/* Puts a tile on the device, or lands it at once where there is nothing to run. */
+static void launch(fl_worker *w, const fl_tile *picked)
+{
+    uint32_t index = w->free_flight;
+    fl_flight *flight = &w->flights[index];
+    w->free_flight = flight->next;
+    ++w->in_flight;
+    *flight = (fl_flight){.tile = *picked};
+    fl_tile *tile = &flight->tile;
+    if (tile->task != NULL && tile->task->is_gate) {
+        tile->skip = true;
+    }
+    if (tile->skip) {
+        tile->timed = false;
+        land(w, index);
+        return;
+    }
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    fl_tile_set_timed(tile, codelet); /* a computing device clears it where it did not measure */
+    flight->launched = tile->start = now(w);
+    flight->expected = predict(w, tile);
+    bool flies =
+        computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
+    if (flies) {
+        ++w->computing;
+        return;
+    }
+    flight->launched = 0;
+    tile->timed = false;
+    tile->code = tile->code != 0 ? tile->code : -1;
+    tile->is_refused = computes(w) && tile->code == -1;
+    land(w, index);
+}
+
+/* --- The step --- */
+
+/* Tiles in flight that keep the device busy. */
+static uint32_t window_of(const fl_worker *w)
+{
+    uint32_t window = w->device->window;
+    if (computes(w)) {
+        double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+        ns = ns > SHORTEST_NS ? ns : SHORTEST_NS;
+        double tiles = WINDOW_NS / ns + 1;
+        window = tiles < FLIGHTS_COMPUTING ? (uint32_t)tiles : FLIGHTS_COMPUTING;
+        window =
+            window > WINDOW_LEAST * w->device->lanes ? window : WINDOW_LEAST * w->device->lanes;
+    }
+    window = window < w->flight_count ? window : w->flight_count;
+    return window != 0 ? window : 1;
+}
+
+/* When to look again at tiles that compute: just before the oldest is predicted to end; without a
+ * prediction, or past it, after an eighth of the time waited so far. */
+static uint64_t next_look(const fl_worker *w)
+{
+    uint64_t t = now(w), begun = w->last_done;
+    double expected = 0;
+    for (uint32_t i = 0; i < w->flight_count; ++i) {
+        const fl_flight *flight = &w->flights[i];
+        if (flight->launched != 0 && (expected == 0 || flight->expected < expected)) {
+            expected = flight->expected;
+            begun = flight->launched > begun ? flight->launched : begun;
+        }
+    }
+    uint64_t end = begun + (uint64_t)expected;
+    if (expected > 0 && end > t + EARLY_NS) {
+        return end - EARLY_NS;
+    }
+    uint64_t waited = t > begun ? t - begun : 0;
+    uint64_t nap = waited / 8;
+    nap = nap > LOOK_NS ? nap : LOOK_NS;
+    return t + (nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS);
+}
+
+static fl_act wait_computing(fl_worker *w)
+{
+    if (w->in_flight != 0 && computes(w)) {
+        if (w->computing != 0 && w->device->backend->mark(w->device, &w->error) != FILCH_OK) {
+            lose(w);
+            return FL_ACT_MORE;
+        }
+        w->wake_at = w->computing != 0 ? next_look(w) : now(w) + LOOK_NS;
+    }
+    return FL_ACT_WAIT;
+}
+
+fl_act fl_flights_step(fl_worker *w)
+{
+    bool any = retire_finished(w);
+    while (w->in_flight < window_of(w)) {
+        fl_tile tile;
+        if (fl_worker_pick(w, &tile)) {
+            fl_worker_end_idle(w);
+            launch(w, &tile);
+            any = true;
+            continue;
+        }
+        if (w->in_flight == 0) {
+            fl_worker_flush(w);
+            fl_worker_leave(w);
+            if (w->completed != NULL) {
+                return FL_ACT_MORE;
+            }
+        }
+        /* With a tile in flight a theft can wait: a better victim may show meanwhile. */
+        if (w->in_flight != 0 || !fl_worker_steal(w)) {
+            break;
+        }
+    }
+    if (any && !computes(w)) {
+        return FL_ACT_MORE;
+    }
+    fl_worker_leave(w);
+    if (w->completed != NULL) {
+        return FL_ACT_MORE;
+    }
+    if (w->in_flight == 0) {
+        fl_worker_begin_idle(w);
+        return any ? FL_ACT_MORE : FL_ACT_WAIT;
+    }
+    return wait_computing(w);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles on devices with memory of their own: what a tile uses is brought there, the tile put on a
+ * lane behind it, and what it wrote sent home where that is wanted. The host's own tiles have their
+ * operands brought home in the same way. */
+#include <stdio.h>
+
+#include "sched/sched.h"
+
+static fl_places *places_of(const fl_worker *w)
+{
+    return w->sched->core->places;
+}
+
+/* Null for the host's memory, as the replicas have it. */
+static fl_device *carrier(const fl_worker *w)
+{
+    return w->device->place != 0 ? w->device : NULL;
+}
+
+bool fl_offload_concerns(const fl_worker *w, const fl_tile *tile)
+{
+    (void)w;
+    return tile->task != NULL ? tile->task->access_count != 0
+                              : fl_batch_view_count(tile->job->batch) != 0;
+}
+
+/* --- Operands --- */
+
+static void task_operands(fl_worker *w, const fl_task *task)
+{
+    fl_offload *offload = w->offload;
+    fl_task_views(task, w->views, NULL);
+    offload->operand_count = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            continue;
+        }
+        filch_data *data = task->graph->slots[access.slot]->use.data;
+        offload->operands[offload->operand_count++] = (fl_operand){
+            .data = data,
+            .view = &w->views[i],
+            .mode = access.mode,
+            .is_final = access.is_final && !data->is_managed,
+            .tile = access.tile,
+            .tile_end = access.tile + 1,
+        };
+    }
+}
+
+static bool chunk_operands(fl_worker *w, const fl_tile *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    uint64_t lo, hi;
+    fl_batch_range(batch, tile->lo, tile->hi, &lo, &hi);
+    if (!fl_batch_views(batch, lo, hi, w->views)) {
+        fl_error_fill(&w->error,
+                      (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
+                      "a mapping of the batch overlaps or leaves its handle");
+        return false;
+    }
+    w->offload->operand_count = fl_batch_view_count(batch);
+    fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
+    return true;
+}
+
+bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
+{
+    fl_offload *offload = w->offload;
+    w->error = (filch_error)FILCH_ERROR_INIT;
+    offload->waits.count = 0;
+    if (tile->task != NULL) {
+        task_operands(w, tile->task);
+    } else if (!chunk_operands(w, tile)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        if (fl_operand_fetch(places_of(w), carrier(w), &offload->operands[i], &offload->waits,
+                             &w->error) != FILCH_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
+{
+    fl_offload *offload = w->offload;
+    fl_marker home;
+    /* The tile may have waited for others, whose operands are there now. */
+    if (tile->task != NULL) {
+        task_operands(w, tile->task);
+    } else if (!chunk_operands(w, tile)) {
+        return;
+    }
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error);
+    }
+}
+
+/* --- Lanes and scratch --- */
+
+/* The lane that already holds what the tile waits for, so that it need not be told to wait; else
+ * the one with the fewest tiles in flight. */
+static uint32_t choose_lane(const fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < offload->waits.count; ++i) {
+        fl_marker marker = offload->waits.at[i];
+        if (fl_marker_device(marker) == w->index && fl_marker_lane(marker) < w->device->lanes &&
+            w->device->backend->reached(w->device, marker, NULL) == FILCH_NOT_READY) {
+            return fl_marker_lane(marker);
+        }
+    }
+    for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
+        best = offload->lane_load[lane] < offload->lane_load[best] ? lane : best;
+    }
+    return best;
+}
+
+/* Scratch accesses point into one block a lane: tiles of a lane run one after the other. */
+static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
+{
+    size_t bytes = fl_task_scratch(task);
+    fl_scratch_block *block = &w->offload->scratch[lane];
+    if (bytes > block->bytes) {
+        void *taken;
+        if (fl_place_take(places_of(w), w->device->place, bytes, &taken, &w->error) != FILCH_OK) {
+            return false;
+        }
+        if (block->ptr != NULL) {
+            w->device->backend->drain(w->device, &w->error);
+            fl_place_give(places_of(w), w->device->place, block->ptr, block->bytes);
+        }
+        *block = (fl_scratch_block){taken, bytes};
+    }
+    char *at = block->ptr;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        if (task->accesses[i].mode == FILCH_SCRATCH) {
+            w->views[i].ptr = at;
+            at += (size_t)task->accesses[i].tile * 64;
+        }
+    }
+    return true;
+}
+
+/* --- Launching --- */
+
+static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
+{
+    fl_error_fill(&w->error,
+                  (fl_fault){.status = FILCH_INVALID_ARGUMENT,
+                             .device = w->device->info.name,
+                             .label = codelet->name},
+                  "%s: %s", codelet->name, what);
+    return false;
+}
+
+/* The kernel's parameters: views, the chunk, the arguments. */
+static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
+                        const fl_function *function)
+{
+    fl_offload *offload = w->offload;
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call->view_count; ++i) {
+        offload->params[count++] = &w->views[i];
+    }
+    if (tile->task == NULL) {
+        offload->range[0] = call->lo;
+        offload->range[1] = call->hi;
+        offload->params[count++] = offload->range;
+    }
+    if (codelet->arg_size != 0) {
+        offload->params[count++] = (void *)(uintptr_t)call->args;
+    }
+    if (function->param_count != UINT32_MAX && function->param_count != count) {
+        char what[96];
+        snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u",
+                 function->param_count, count);
+        return refuse(w, codelet, what);
+    }
+    return true;
+}
+
+static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
+                       const fl_function *function, filch_shape *shape)
+{
+    *shape = kernel->shape;
+    if (kernel->shape_of != NULL) {
+        tile->code = kernel->shape_of(call, shape);
+        if (tile->code != 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < 3; ++i) {
+        shape->grid[i] = shape->grid[i] != 0 ? shape->grid[i] : 1;
+        shape->block[i] = shape->block[i] != 0 ? shape->block[i] : 1;
+    }
+    const char *wrong = fl_kernel_check_shape(function, shape);
+    return wrong == NULL || refuse(w, fl_tile_codelet(tile), wrong);
+}
+
+static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
+{
+    *call = (filch_call){.views = w->views,
+                         .device = w->index,
+                         .team = w->device->info.team,
+                         .runtime = (filch_runtime *)(void *)w->sched->core,
+                         .opaque = w};
+    if (tile->task != NULL) {
+        call->view_count = tile->task->access_count;
+        call->args = tile->task->args;
+        return;
+    }
+    const fl_batch *batch = tile->job->batch;
+    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    call->view_count = fl_batch_view_count(batch);
+    call->args = fl_batch_args(batch);
+}
+
+/* Sends home what is wanted there; one marker is enough, as copies of one device are in order. */
+static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
+{
+    fl_offload *offload = w->offload;
+    bool fits = true;
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        const fl_operand *operand = &offload->operands[i];
+        if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
+            !w->device->backend->is_marked(w->device, marker)) {
+            fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
+        }
+        fl_marker home = 0;
+        fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home, &w->error) ==
+                   FILCH_OK &&
+               fits;
+        flight->home = home != 0 ? home : flight->home;
+    }
+    return fits;
+}
+
+bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+{
+    fl_offload *offload = w->offload;
+    fl_tile *tile = &flight->tile;
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    const fl_kernel *kernel = codelet->kernel;
+    if (!fl_offload_fetch(w, tile)) {
+        return false;
+    }
+    uint32_t lane = choose_lane(w);
+    if (tile->task != NULL && !place_scratch(w, tile->task, lane)) {
+        return false;
+    }
+    filch_call call;
+    describe(w, tile, &call);
+    fl_launch launch = {
+        .tag = tag,
+        .lane = lane,
+        .enqueue = kernel->enqueue,
+        .states = kernel->states[w->index],
+        .call = &call,
+        .params = offload->params,
+        .behind = offload->waits.at,
+        .behind_count = offload->waits.count,
+        .timed = fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
+                 fl_trace_of(w) != NULL,
+    };
+    if (kernel->enqueue == NULL) {
+        launch.function = &kernel->places[w->device->place].function;
+        if (!fill_params(w, tile, &call, launch.function) ||
+            !fill_shape(w, tile, &call, kernel, launch.function, &launch.shape)) {
+            return false;
+        }
+    }
+    filch_status status =
+        w->device->backend->launch(w->device, &launch, flight->launched, &w->error);
+    if (status != FILCH_OK) {
+        tile->code = launch.code;
+        return false;
+    }
+    flight->lane = lane;
+    ++offload->lane_load[lane];
+    if (!commit(w, flight, launch.marker)) {
+        tile->code = -1; /* it runs; its results do not come home */
+        tile->is_refused = true;
+    }
+    return true;
+}
