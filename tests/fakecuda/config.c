@@ -293,7 +293,7 @@ void fake_config_drop(fake_config *config)
 
 static bool configure(const char *text)
 {
-    char error[256] = "";
+    char error[512] = "";
 
     fake_config_drop(&fake.config);
     fake_config_default(&fake.config);

@@ -132,7 +132,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *data, unsigned int cou
                             CUjit_option *options, void **values)
 {
     CUresult result = fake_begin("cuModuleLoadDataEx", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL);
-    char error[256] = "";
+    char error[512] = "";
     fake_image image = {0};
 
     if (result == FL_CUDA_SUCCESS && data == NULL)
