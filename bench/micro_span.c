@@ -26,6 +26,15 @@ static double round_alone(span_op op, uint64_t *grains)
     return (double)(fl_time_now() - start) / GRAINS;
 }
 
+static bool cut_back(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
+{
+    while (fl_span_peek(span, lo, hi) != 0) {
+        if (fl_span_cut(span, want, 0, *hi, lo, hi))
+            return true;
+    }
+    return false;
+}
+
 static int cutter_main(void *arg)
 {
     cutter *c = arg;
@@ -33,7 +42,7 @@ static int cutter_main(void *arg)
     /* Acquire: the span's start before the first cut. */
     while (fl_load_acquire(&c->state) != 1)
         fl_relax();
-    while (fl_span_cut(c->span, 1, &lo, &hi))
+    while (cut_back(c->span, 1, &lo, &hi))
         c->grains += hi - lo;
     return 0;
 }
@@ -70,7 +79,7 @@ int micro_span(FILE *out, micro_list *list)
     for (int r = -1; r < MICRO_ROUNDS; r++) {
         int kept = r < 0 ? 0 : r;
         take[kept] = round_alone(fl_span_take, &grains);
-        cut[kept] = round_alone(fl_span_cut, &grains);
+        cut[kept] = round_alone(cut_back, &grains);
         if (round_shared(&shared[kept], &grains))
             return 1;
     }

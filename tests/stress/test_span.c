@@ -65,7 +65,7 @@ static bool work_once(worker *w, fl_random *random)
         w->drains++;
     } else {
         uint32_t left = fl_span_peek(victim, &lo, &hi);
-        if (!fl_span_cut(victim, left / 2 + 1, &lo, &hi))
+        if (!fl_span_cut(victim, left / 2 + 1, 0, hi, &lo, &hi))
             return false;
         w->cuts++;
     }

@@ -137,6 +137,42 @@ static void test_wraps_without_growing(void **state)
     assert_int_equal(c.bytes, 0);
 }
 
+static void test_looks_before_it_takes(void **state)
+{
+    (void)state;
+    counter c;
+    counter_init(&c, SIZE_MAX);
+    fl_deque deque;
+    int64_t index = 0;
+    uint64_t entry;
+    bool is_top;
+    assert_int_equal(fl_deque_init(&deque, &c.memory, 4), FILCH_OK);
+    assert_false(fl_deque_look(&deque, &index, &entry, &is_top));
+    for (uint64_t i = 1; i <= 4; i++)
+        assert_true(fl_deque_push(&deque, 10 * i));
+    for (uint64_t i = 1; i <= 4; i++, index++) {
+        assert_true(fl_deque_look(&deque, &index, &entry, &is_top));
+        assert_int_equal(index, i - 1);
+        assert_int_equal(entry, 10 * i);
+        assert_true(is_top == (i == 1));
+    }
+    assert_false(fl_deque_look(&deque, &index, &entry, &is_top));
+    assert_false(fl_deque_drop(&deque, 2)); /* not at the top */
+    assert_int_equal(fl_deque_size(&deque), 4);
+    assert_true(fl_deque_drop(&deque, 0));
+    assert_false(fl_deque_drop(&deque, 0));
+    index = 0; /* gone: the top is given instead */
+    assert_true(fl_deque_look(&deque, &index, &entry, &is_top));
+    assert_int_equal(index, 1);
+    assert_int_equal(entry, 20);
+    assert_true(is_top);
+    assert_steal(&deque, 20);
+    assert_pop(&deque, 40);
+    assert_pop(&deque, 30);
+    assert_empty(&deque);
+    fl_deque_fini(&deque);
+}
+
 static void test_indices_beyond_32_bits(void **state)
 {
     (void)state;
@@ -251,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_owner_takes_newest_thief_oldest),
         cmocka_unit_test(test_wraps_without_growing),
+        cmocka_unit_test(test_looks_before_it_takes),
         cmocka_unit_test(test_indices_beyond_32_bits),
         cmocka_unit_test(test_grows_and_keeps_retired_rings),
         cmocka_unit_test(test_failed_growth_changes_nothing),

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include "graph/codelet.h"
+#include "graph/scheduler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,12 +144,15 @@ static void bad_tasks_are_refused_and_change_nothing(void **state)
     assert_ok(filch_data_destroy(foreign));
 }
 
-/* Every device of this runtime runs host functions, so the codelet is made one that has none. */
+/* Every device of this runtime runs host functions only. */
 static void a_task_that_no_device_can_run_is_refused(void **state)
 {
     (void)state;
     filch_codelet *codelet = fixture_codelet(runtime, "elsewhere", fixture_nothing, 0);
-    codelet->implementations = ~FL_IMPL_HOST_FN;
+    fl_scheduler *scheduler = fl_core_of(runtime)->scheduler;
+    assert_int_equal(codelet->device_count, scheduler->device_count);
+    codelet->implementations = FL_IMPL_CUDA;
+    scheduler->codelet_init(scheduler, codelet);
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_task_desc task = FILCH_TASK_DESC_INIT;
     task.codelet = codelet;

@@ -40,7 +40,7 @@ static void file_make(const char *text, size_t size)
 static filch_status enumerate(device_list *devices, filch_error *error)
 {
     fl_device_spec spec = {.backend = FILCH_BACKEND_SIM};
-    fl_discovery how = {&devices->memory, NULL, error};
+    fl_discovery how = {.memory = &devices->memory, .error = error};
 
     devices->memory = fl_memory_system();
     (void)snprintf(spec.file, sizeof spec.file, "%s", path);
@@ -141,6 +141,23 @@ static void test_description(void **state)
     assert_string_equal(devices.list[2].info.name, "sl\xc3\xb6w:0");
     assert_string_equal(devices.list[4].info.name, "sl\xc3\xb6w:2");
     assert_true(devices.list[4].info.memory_total == UINT64_C(2000000000));
+    devices_end(&devices);
+}
+
+static void test_implementations(void **state)
+{
+    device_list devices;
+
+    (void)state;
+    devices_make(&devices, "{\"devices\": [\n"
+                           " {\"speed\": 1, \"implements\": [\"cuda\"], \"count\": 2},\n"
+                           " {\"speed\": 1, \"implements\": [\"cuda\", \"host\"]},\n"
+                           " {\"speed\": 1, \"implements\": [\"host\"]}\n"
+                           "]}");
+    assert_int_equal(devices.list[0].implementations, FL_IMPL_CUDA);
+    assert_int_equal(devices.list[1].implementations, FL_IMPL_CUDA);
+    assert_int_equal(devices.list[2].implementations, FL_IMPL_CUDA | FL_IMPL_HOST_FN);
+    assert_int_equal(devices.list[3].implementations, FL_IMPL_HOST_FN);
     devices_end(&devices);
 }
 
@@ -316,6 +333,14 @@ static void test_wrong_data(void **state)
             "\"1234567890123456789012345678901234567890123456789\"}]}",
             FILCH_DATA, 1, "1 to 48 bytes");
     refused("{\"devices\": [{\"speed\": 1,\"name\": \"a\\tb\"}]}", FILCH_DATA, 1, "control");
+    static const char *const kinds[] = {"[]", "\"cuda\"", "[\"gpu\"]", "[1]",
+                                        "[\"host\", \"host\"]"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"implements\": %s}]}",
+                 kinds[i]);
+        refused(text, FILCH_DATA, 2, "\"implements\" must be");
+    }
 }
 
 static void test_wrong_numbers(void **state)
@@ -435,7 +460,7 @@ static void test_mutations(void **state)
     const size_t length = strlen(good);
     fl_memory memory = fl_memory_system();
     filch_error error = FILCH_ERROR_INIT;
-    fl_discovery how = {&memory, NULL, &error};
+    fl_discovery how = {.memory = &memory, .error = &error};
     char text[128];
 
     (void)state;
@@ -468,6 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_description),
+        cmocka_unit_test(test_implementations),
         cmocka_unit_test(test_virtual_time),
         cmocka_unit_test(test_rounding_does_not_add_up),
         cmocka_unit_test(test_refused_launches),

@@ -21,7 +21,7 @@ static void assert_empty(fl_span *span)
 {
     uint32_t lo = 7, hi = 9;
     assert_false(fl_span_take(span, 1, &lo, &hi));
-    assert_false(fl_span_cut(span, 1, &lo, &hi));
+    assert_false(fl_span_cut(span, 1, 0, 9, &lo, &hi));
     assert_false(fl_span_drain(span, &lo, &hi));
     assert_int_equal(lo, 7);
     assert_int_equal(hi, 9);
@@ -48,7 +48,7 @@ static void test_take_from_front_cut_from_back(void **state)
     assert_true(fl_span_take(&span, 10, &lo, &hi));
     assert_int_equal(lo, 100);
     assert_int_equal(hi, 110);
-    assert_true(fl_span_cut(&span, 30, &lo, &hi));
+    assert_true(fl_span_cut(&span, 30, 0, 200, &lo, &hi));
     assert_int_equal(lo, 170);
     assert_int_equal(hi, 200);
     assert_left(&span, 110, 170);
@@ -59,14 +59,37 @@ static void test_take_from_front_cut_from_back(void **state)
     assert_int_equal(hi, 170);
     assert_empty(&span);
     fl_span_set(&span, 0, 5);
-    assert_true(fl_span_cut(&span, 5, &lo, &hi));
+    assert_true(fl_span_cut(&span, 5, 0, 5, &lo, &hi));
     assert_int_equal(lo, 0);
     assert_int_equal(hi, 5);
     assert_empty(&span);
     fl_span_set(&span, 3, 5);
-    assert_true(fl_span_cut(&span, UINT32_MAX, &lo, &hi));
+    assert_true(fl_span_cut(&span, UINT32_MAX, 0, 5, &lo, &hi));
     assert_int_equal(lo, 3);
     assert_int_equal(hi, 5);
+    assert_empty(&span);
+}
+
+static void test_cut_ends_at_the_floor(void **state)
+{
+    (void)state;
+    fl_span span;
+    uint32_t lo = 1, hi = 2;
+    fl_span_set(&span, 100, 200);
+    assert_false(fl_span_cut(&span, 10, 200, 200, &lo, &hi));
+    assert_false(fl_span_cut(&span, 10, 0, 199, &lo, &hi)); /* it ends elsewhere */
+    assert_left(&span, 100, 200);
+    assert_true(fl_span_cut(&span, 30, 180, 200, &lo, &hi));
+    assert_int_equal(lo, 180);
+    assert_int_equal(hi, 200);
+    assert_false(fl_span_cut(&span, 30, 180, 180, &lo, &hi));
+    assert_true(fl_span_cut(&span, 30, 140, 180, &lo, &hi));
+    assert_int_equal(lo, 150);
+    assert_int_equal(hi, 180);
+    assert_true(fl_span_take(&span, 49, &lo, &hi)); /* past a floor */
+    assert_true(fl_span_cut(&span, 30, 140, 150, &lo, &hi));
+    assert_int_equal(lo, 149);
+    assert_int_equal(hi, 150);
     assert_empty(&span);
 }
 
@@ -124,7 +147,7 @@ static void test_every_grain_once(void **state)
         assert_int_equal(lo, front);
         assert_in_range(hi - lo, 1, want);
         front = hi;
-        if (!fl_span_cut(&span, 2 * want, &lo, &hi))
+        if (!fl_span_cut(&span, 2 * want, 0, back, &lo, &hi))
             break;
         assert_int_equal(hi, back);
         assert_in_range(hi - lo, 1, 2 * want);
@@ -140,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_take_from_front_cut_from_back),
+        cmocka_unit_test(test_cut_ends_at_the_floor),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_empty_spans),
         cmocka_unit_test(test_top_of_the_range),
