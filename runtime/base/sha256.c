@@ -35,8 +35,9 @@ static void compress(uint32_t state[8], const unsigned char *block)
         0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
         0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
         0xc67178f2};
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     uint32_t w[64];
-    uint32_t v[8];
 
     for (size_t t = 0; t < 16; t++)
         w[t] = load_big(block + 4 * t);
@@ -46,20 +47,29 @@ static void compress(uint32_t state[8], const unsigned char *block)
 
         w[t] = w[t - 16] + s0 + w[t - 7] + s1;
     }
-    memcpy(v, state, sizeof v);
     for (size_t t = 0; t < 64; t++) {
-        uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
-        uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + choice + k[t] + w[t];
-        uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
-        uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+        uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+        uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[t] + w[t];
+        uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+        uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
 
-        memmove(v + 1, v, 7 * sizeof v[0]);
-        v[4] += t1;
-        v[0] = t1 + s0 + majority;
+        h = g;
+        g = f;
+        f = e;
+        e = d + t1;
+        d = c;
+        c = b;
+        b = a;
+        a = t1 + t2;
     }
-    for (size_t i = 0; i < 8; i++)
-        state[i] += v[i];
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
 }
 
 void fl_sha256_init(fl_sha256 *sha)
