@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a workload needs to run on GPUs, too: which of a runtime's devices are GPUs, the vendor's
+ * libraries where they are installed, the kernels built into filch elsewhere, and its matrices in
+ * page-locked memory. */
+#ifndef BENCH_OFFLOAD_H
+#define BENCH_OFFLOAD_H
+
+#include "vendor.h"
+
+#define BENCH_OFFLOAD_PINS 4
+
+typedef struct bench_offload {
+    bool has_gpus; /* among the devices of the runtime met last */
+    bool has_others;
+    bench_gpu gpu; /* the first GPU met; not open: none was */
+    bench_vendor *vendor;
+    void *pinned[BENCH_OFFLOAD_PINS];
+} bench_offload;
+
+/* Looks at a runtime's devices; where one is a GPU, opens what is not open yet. */
+void bench_offload_meet(bench_offload *offload, filch_runtime *runtime);
+/* After the runtimes and before what was pinned is freed. */
+void bench_offload_close(bench_offload *offload);
+
+/* Locks the pages of a workload's memory where there are GPUs, once each. Where the system refuses,
+ * copies are slower and nothing else changes. */
+void bench_offload_pin(bench_offload *offload, void *memory, size_t bytes);
+
+/* An enqueue function over the vendor's libraries, to which the lane's bench_vendor_lane is
+ * handed; false where there are none. */
+bool bench_offload_enqueue(const bench_offload *offload, filch_enqueue_fn enqueue,
+                           filch_cuda_desc *desc);
+/* An implementation of a codelet that copies its first view to its second. */
+void bench_offload_copy(bench_offload *offload, filch_cuda_desc *desc);
+/* The same on the host. */
+int bench_offload_copy_on_host(const filch_call *call);
+/* What computes on the GPUs: "", ", cuBLAS 13.1.0", ", filch's kernels". */
+const char *bench_offload_text(const bench_offload *offload, char *text, size_t size);
+
+/* Sides of square tiles worth trying on an n x n matrix where there are GPUs, fewer than capacity
+ * of them; and the one to begin with. */
+size_t bench_offload_tiles(size_t n, size_t *tiles, size_t capacity);
+size_t bench_offload_tile(size_t n);
+
+#endif
