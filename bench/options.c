@@ -23,6 +23,7 @@ enum option_id {
     OPTION_SEED,
     OPTION_CHECK,
     OPTION_COLD,
+    OPTION_RESIDENT,
     OPTION_JSON,
     OPTION_TRACE,
     OPTION_REPORT,
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"cold", no_argument, NULL, OPTION_COLD},
+    {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -61,12 +63,14 @@ const char *bench_options_usage(void)
            "  --tile T            size of a tile\n"
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
            "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
-           "                      tbb, starpu where installed; static: filch's static policy\n"
+           "                      tbb, starpu where installed; bare, cublas, cusolver on GPUs;\n"
+           "                      static: filch's static policy\n"
            "  --precision WORD    double (default) or single, for cholesky and gemm\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
+           "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --json FILE         write the result document (- is standard output)\n"
            "  --trace FILE        write a trace of one more run\n"
            "  --report FILE.html  write a report\n"
@@ -196,6 +200,9 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return FILCH_OK;
     case OPTION_COLD:
         o->cold = true;
+        return FILCH_OK;
+    case OPTION_RESIDENT:
+        o->resident = true;
         return FILCH_OK;
     default:
         o->help = true;

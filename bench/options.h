@@ -25,6 +25,7 @@ typedef struct bench_options {
     uint64_t seed;
     bool check;
     bool cold;
+    bool resident;
     bool help;
     const char *json;
     const char *trace;

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "dense.h"
 #include "fail.h"
+#include "gpu.h"
 #include "peers/peer.h"
 #include "stats.h"
 #include "table.h"
@@ -14,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PEERS_MAX 8
+#define PEERS_MAX 16
 #define WORKERS_MAX 8
 #define SETTLE_LIMIT_S 2.0
 #define INDEPENDENT_TASKS 100000
 #define WAVEFRONT_SIDE 256
 #define MATRIX_ORDER 2048
 #define MATRIX_TILE 256
+#define PAGE 4096
 /* The factors of two runtimes differ by the order of their sums only. */
 #define AGREEMENT 1e-11
 
@@ -32,6 +34,9 @@ typedef struct request {
     size_t n; /* 0: each kind's own */
     size_t tile;
     bool check;
+    bool is_resident;
+    uint32_t gpus; /* 0: none, for the reason in why */
+    filch_error why;
 } request;
 
 typedef struct contender {
@@ -44,11 +49,12 @@ static const char usage[] =
     "usage: filch-bench peers [options] [WORK...]\n"
     "  WORK         empty (created and run), rerun (created before), wavefront, chain,\n"
     "               cholesky, gemm; default: the first four\n"
-    "  --workers W,W,...  numbers of workers to measure with (default 1,2)\n"
+    "  --workers W,W,...  numbers of workers, or of GPUs, to measure with (default 1,2)\n"
     "  --repeat R   interleaved rounds (default 7)\n"
     "  --n N        tasks, side of the wavefront, order of the matrices\n"
     "  --tile T     of the matrices (default 256)\n"
     "  --check      run once more and check results, and that every task ran in order\n"
+    "  --resident   on GPUs: matrices are there beforehand, results stay there\n"
     "  --list       the peers of this build\n";
 
 static filch_status parse_number(const char *option, const char *text, size_t limit, size_t *value,
@@ -95,8 +101,14 @@ static filch_status parse_kind(const char *word, request *r, filch_error *error)
 
 static int list_peers(void)
 {
-    for (size_t p = 0; bench_peer_at(p); p++)
-        printf("%-10s %s\n", bench_peer_at(p)->name, bench_peer_at(p)->description);
+    filch_error why = FILCH_ERROR_INIT;
+    uint32_t gpus = bench_gpu_count(&why);
+    for (size_t p = 0; bench_peer_at(p); p++) {
+        const bench_peer *peer = bench_peer_at(p);
+        printf("%-10s %s%s%s\n", peer->name, peer->description,
+               peer->needs_gpu && gpus == 0 ? "; not here: " : "",
+               peer->needs_gpu && gpus == 0 ? why.text : "");
+    }
     return BENCH_EXIT_OK;
 }
 
@@ -104,10 +116,15 @@ static int list_peers(void)
 static filch_status parse(int argc, char **argv, request *r, bool *done, filch_error *error)
 {
     static const struct option options[] = {
-        {"workers", required_argument, NULL, 'w'}, {"repeat", required_argument, NULL, 'r'},
-        {"n", required_argument, NULL, 'n'},       {"tile", required_argument, NULL, 't'},
-        {"check", no_argument, NULL, 'c'},         {"list", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"workers", required_argument, NULL, 'w'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"n", required_argument, NULL, 'n'},
+        {"tile", required_argument, NULL, 't'},
+        {"check", no_argument, NULL, 'c'},
+        {"list", no_argument, NULL, 'l'},
+        {"resident", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     filch_status status = FILCH_OK;
     int id;
@@ -124,6 +141,8 @@ static filch_status parse(int argc, char **argv, request *r, bool *done, filch_e
             status = parse_number("--tile", optarg, 1u << 20, &r->tile, error);
         else if (id == 'c')
             r->check = true;
+        else if (id == 'd')
+            r->is_resident = true;
         else if (id == 'l' || id == 'h') {
             *done = true;
             id == 'l' ? (void)list_peers() : (void)fputs(usage, stdout);
@@ -151,6 +170,13 @@ static size_t default_n(bench_peer_kind kind)
                                         : INDEPENDENT_TASKS;
 }
 
+/* From one matrix to the next: whole pages, so that each can be locked by itself. */
+static size_t matrix_elements(const bench_peer_work *work)
+{
+    size_t page = PAGE / sizeof(double);
+    return (work->n * work->n + page - 1) / page * page;
+}
+
 /* Matrices for the work: a, b and one result for every contender, so that results can be compared
  * after all have run. */
 static filch_status take_matrices(bench_peer_work *work, double **memory, filch_error *error)
@@ -158,10 +184,11 @@ static filch_status take_matrices(bench_peer_work *work, double **memory, filch_
     *memory = NULL;
     if (!is_dense(work->kind))
         return FILCH_OK;
-    size_t elements = work->n * work->n;
-    if (work->n > 46340 || !(*memory = calloc(elements * 4, sizeof(double))))
+    size_t elements = matrix_elements(work);
+    if (work->n > 46340 || !(*memory = aligned_alloc(PAGE, elements * 4 * sizeof(double))))
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--n", 0, "no memory for matrices of %zu",
                           work->n);
+    memset(*memory, 0, elements * 4 * sizeof(double));
     double *a = *memory;
     double *b = a + elements;
     if (work->kind == BENCH_PEER_CHOLESKY)
@@ -231,7 +258,7 @@ static filch_status measure(contender *contenders, size_t count, bench_peer_work
     }
     bench_progress_end(&progress);
     bool has_reference = false;
-    double *reference = work->c ? (double *)work->c + work->n * work->n : NULL;
+    double *reference = work->c ? (double *)work->c + matrix_elements(work) : NULL;
     for (size_t p = 0; p < count && status == FILCH_OK && r->check; p++)
         status = check_one(&contenders[p], work, reference, &has_reference, error);
     return status;
@@ -271,7 +298,11 @@ static filch_status run_kind(bench_peer_kind kind, unsigned workers, const reque
     bench_peer_work work = {.kind = kind,
                             .workers = workers,
                             .n = r->n ? r->n : default_n(kind),
-                            .tile = is_dense(kind) ? r->tile : 0};
+                            .tile = is_dense(kind) ? r->tile : 0,
+                            .is_resident = r->is_resident,
+                            .gpu_count = workers < r->gpus ? workers : r->gpus};
+    for (unsigned g = 0; g < work.gpu_count; g++)
+        work.gpus[g] = g;
     contender contenders[PEERS_MAX] = {0};
     size_t count = 0;
     double *memory;
@@ -279,7 +310,7 @@ static filch_status run_kind(bench_peer_kind kind, unsigned workers, const reque
     for (size_t p = 0; bench_peer_at(p) && count < PEERS_MAX && status == FILCH_OK; p++) {
         contender *c = &contenders[count];
         c->peer = bench_peer_at(p);
-        if (!c->peer->supports(kind))
+        if (!c->peer->supports(kind) || (c->peer->needs_gpu && r->gpus == 0))
             continue;
         c->seconds = calloc(r->repeat, sizeof *c->seconds);
         if (!c->seconds)
@@ -305,12 +336,21 @@ static filch_status run_kind(bench_peer_kind kind, unsigned workers, const reque
 
 int bench_peers_main(int argc, char **argv)
 {
-    request r = {.workers = {1, 2}, .worker_counts = 2, .repeat = 7, .tile = MATRIX_TILE};
+    request r = {.workers = {1, 2},
+                 .worker_counts = 2,
+                 .repeat = 7,
+                 .tile = MATRIX_TILE,
+                 .why = FILCH_ERROR_INIT};
     filch_error error = FILCH_ERROR_INIT;
     bool done = false;
     filch_status status = parse(argc, argv, &r, &done, &error);
     if (status == FILCH_OK && done)
         return BENCH_EXIT_OK;
+    r.gpus = bench_gpu_count(&r.why);
+    if (r.gpus > BENCH_PEER_GPUS)
+        r.gpus = BENCH_PEER_GPUS;
+    if (status == FILCH_OK && r.gpus == 0)
+        fprintf(stderr, "peers on GPUs are left out: %s\n", r.why.text);
     bench_table table = {0};
     bench_table_column(&table, true, "work");
     bench_table_column(&table, false, "workers");

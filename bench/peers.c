@@ -16,7 +16,7 @@ static const bench_peer *const peers[] = {
 #ifdef BENCH_HAVE_STARPU
     &bench_peer_starpu,
 #endif
-    NULL,
+    &bench_peer_bare,     &bench_peer_cublas, &bench_peer_cusolver, NULL,
 };
 
 const bench_peer *bench_peer_at(size_t index)
@@ -57,19 +57,26 @@ size_t bench_peer_tasks(const bench_peer_work *work)
     }
 }
 
+void bench_peer_predecessors(const bench_peer_work *work, size_t task, size_t *before)
+{
+    before[0] = before[1] = task;
+    if (work->kind == BENCH_PEER_CHAIN && task > 0)
+        before[0] = task - 1;
+    if (work->kind == BENCH_PEER_WAVEFRONT && task >= work->n)
+        before[0] = task - work->n;
+    if (work->kind == BENCH_PEER_WAVEFRONT && task % work->n > 0)
+        before[1] = task - 1;
+}
+
 /* The length of the chain that ends with the longer of two predecessors. A plain access: the
  * dependency itself must order it, which is what a run with marks tests. */
 static unsigned longest_before(const bench_peer_work *work, size_t task)
 {
-    unsigned up = 0;
-    unsigned left = 0;
-    if (work->kind == BENCH_PEER_CHAIN && task > 0)
-        left = work->marks[task - 1];
-    if (work->kind == BENCH_PEER_WAVEFRONT && task >= work->n)
-        up = work->marks[task - work->n];
-    if (work->kind == BENCH_PEER_WAVEFRONT && task % work->n > 0)
-        left = work->marks[task - 1];
-    return up > left ? up : left;
+    size_t before[2];
+    bench_peer_predecessors(work, task, before);
+    unsigned first = before[0] == task ? 0 : work->marks[before[0]];
+    unsigned second = before[1] == task ? 0 : work->marks[before[1]];
+    return first > second ? first : second;
 }
 
 void bench_peer_mark(const bench_peer_work *work, size_t task)

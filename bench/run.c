@@ -257,8 +257,11 @@ static filch_status run_last(run *r, filch_error *error)
     runtime = r->session.built.runtime;
     if (o->trace && (status = filch_trace_start(runtime)) != FILCH_OK)
         return bench_runtime_failed(runtime, status, "--trace", error);
+    bool rebuild = false;
     if (o->check && w->check_begin)
-        status = w->check_begin(r->state, error);
+        status = w->check_begin(r->state, &rebuild, error);
+    if (status == FILCH_OK && rebuild)
+        status = bench_session_rebuild(&r->session, error);
     if (status == FILCH_OK)
         status = bench_session_run(&r->session, &seconds, error);
     if (status == FILCH_OK && o->check) {

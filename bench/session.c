@@ -15,6 +15,8 @@ static void forget(bench_session *s)
     bench_built *built = &s->built;
     if (built->graph)
         (void)filch_graph_destroy(built->graph);
+    if (built->restore)
+        (void)filch_graph_destroy(built->restore);
     for (size_t k = 0; k < BENCH_BUILT_DATA; k++)
         if (built->data[k])
             (void)filch_data_destroy(built->data[k]);
@@ -37,6 +39,8 @@ static filch_status build(bench_session *s, filch_error *error)
     filch_status status = s->workload->build(s->state, &s->built);
     if (status == FILCH_OK && s->built.graph)
         status = filch_graph_seal(s->built.graph);
+    if (status == FILCH_OK && s->built.restore)
+        status = filch_graph_seal(s->built.restore);
     if (status != FILCH_OK)
         return bench_runtime_failed(s->built.runtime, status, s->workload->name, error);
     return FILCH_OK;
@@ -115,20 +119,50 @@ static filch_status job_failed(const bench_session *s, filch_job *job, filch_sta
     return inner.status != FILCH_OK ? inner.status : FILCH_TASK_FAILED;
 }
 
+/* Back to the input, in the host's memory and on the devices. */
+static filch_status restore(bench_session *s, filch_error *error)
+{
+    filch_job *job = NULL;
+    if (s->workload->reset)
+        s->workload->reset(s->state);
+    if (!s->built.restore)
+        return FILCH_OK;
+    filch_status status = filch_graph_submit(s->built.restore, NULL, &job);
+    if (status != FILCH_OK)
+        return bench_runtime_failed(s->built.runtime, status, "restore", error);
+    status = filch_job_wait(job, -1);
+    if (status != FILCH_OK)
+        status = job_failed(s, job, status, error);
+    (void)filch_job_release(job);
+    return status;
+}
+
+static filch_status bring_home(bench_session *s, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    if (s->built.result)
+        status = filch_data_acquire(s->built.result, FILCH_READ);
+    if (s->built.result && status == FILCH_OK)
+        status = filch_data_release(s->built.result);
+    return status == FILCH_OK ? FILCH_OK
+                              : bench_runtime_failed(s->built.runtime, status, "the result", error);
+}
+
 filch_status bench_session_run(bench_session *s, double *seconds, filch_error *error)
 {
     const bench_workload *w = s->workload;
     filch_job *job = NULL;
-    if (w->reset)
-        w->reset(s->state);
+    filch_status status = restore(s, error);
+    if (status != FILCH_OK)
+        return status;
     double start = bench_now_s();
-    filch_status status = w->start ? w->start(s->state, &s->built, &job)
-                                   : filch_graph_submit(s->built.graph, NULL, &job);
+    status = w->start ? w->start(s->state, &s->built, &job)
+                      : filch_graph_submit(s->built.graph, NULL, &job);
     if (status != FILCH_OK)
         return bench_runtime_failed(s->built.runtime, status, w->name, error);
     status = filch_job_wait(job, -1);
-    if (status == FILCH_OK && w->finish)
-        w->finish(s->state, &s->built);
+    filch_status finished =
+        status == FILCH_OK && w->finish ? w->finish(s->state, &s->built, error) : FILCH_OK;
     *seconds = bench_now_s() - start;
     if (status != FILCH_OK) {
         status = job_failed(s, job, status, error);
@@ -141,7 +175,9 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     if (s->is_virtual)
         *seconds = s->info.seconds;
     (void)filch_job_release(job);
-    return status;
+    if (status == FILCH_OK)
+        status = finished;
+    return status == FILCH_OK ? bring_home(s, error) : status;
 }
 
 filch_status bench_session_speed_alone(const bench_session *s, const bench_session_config *config,

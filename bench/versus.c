@@ -37,16 +37,39 @@ static unsigned cores(const bench_session *session)
     return count;
 }
 
+/* The GPUs that filch's devices are or are slices of, each once. */
+static unsigned gpus(const bench_session *session, unsigned *ordinals)
+{
+    unsigned count = 0;
+    for (uint32_t d = 0; d < session->devices; d++) {
+        const filch_device_info *info = &session->device_info[d];
+        unsigned ordinal;
+        unsigned at = 0;
+        if (info->backend != FILCH_BACKEND_CUDA || sscanf(info->name, "cuda:%u", &ordinal) != 1)
+            continue;
+        while (at < count && ordinals[at] != ordinal)
+            at++;
+        if (at == count && count < BENCH_PEER_GPUS)
+            ordinals[count++] = ordinal;
+    }
+    return count;
+}
+
 static filch_status open_peer(bench_versus *v, const bench_session *beside, filch_error *error)
 {
     const bench_workload *w = beside->workload;
     v->peer = bench_peer_find(v->name);
-    if (cores(beside) == 0)
-        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
-                          "peers run on host devices, and there are none");
+    unsigned ordinals[BENCH_PEER_GPUS];
+    unsigned gpu_count = gpus(beside, ordinals);
+    if (v->peer->needs_gpu ? gpu_count == 0 : cores(beside) == 0)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s runs on %s, and there %s",
+                          v->name, v->peer->needs_gpu ? "GPUs" : "host devices",
+                          v->peer->needs_gpu ? "is none among the devices" : "are none");
     filch_status status = w->peer(beside->state, cores(beside), error, &v->work);
     if (status != FILCH_OK)
         return status;
+    v->work->gpu_count = gpu_count;
+    memcpy(v->work->gpus, ordinals, gpu_count * sizeof *ordinals);
     if (!v->peer->supports(v->work->kind))
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s does not do %s", v->name,
                           bench_peer_kind_name(v->work->kind));
@@ -85,7 +108,10 @@ filch_status bench_versus_agrees(bench_versus *v, filch_error *error)
     const bench_workload *w = v->workload;
     double seconds;
     if (w->check_begin) {
-        filch_status status = w->check_begin(v->state, error);
+        bool rebuild = false;
+        filch_status status = w->check_begin(v->state, &rebuild, error);
+        if (status == FILCH_OK && rebuild && !v->peer)
+            status = bench_session_rebuild(&v->session, error);
         if (status == FILCH_OK)
             status = bench_versus_run(v, &seconds, error);
         if (status == FILCH_OK)

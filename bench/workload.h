@@ -11,13 +11,15 @@
 #include "options.h"
 #include "peers/peer.h"
 
-#define BENCH_BUILT_CODELETS 4
+#define BENCH_BUILT_CODELETS 5
 #define BENCH_BUILT_DATA 3
 
 /* What a problem consists of in one runtime. Unused members are null. */
 typedef struct bench_built {
     filch_runtime *runtime;
     filch_graph *graph;
+    filch_graph *restore; /* run before each run, not timed */
+    filch_data *result;   /* managed: brought to the host after each run, not timed */
     filch_codelet *codelets[BENCH_BUILT_CODELETS];
     filch_data *data[BENCH_BUILT_DATA];
 } bench_built;
@@ -48,14 +50,16 @@ typedef struct bench_workload {
     /* Starts one run; null: the graph is submitted. Timed. */
     filch_status (*start)(void *state, bench_built *built, filch_job **job);
     /* After the job has been waited for, on success only; may be null. Timed. */
-    void (*finish)(void *state, bench_built *built);
+    filch_status (*finish)(void *state, bench_built *built, filch_error *error);
     /* Puts a failed task's error into the user's words; may be null. */
     void (*explain)(const void *state, filch_error *error);
     /* Whether the last run's result is right, after one more run if check_run says so.
      * FILCH_DATA with the reason. residual stays untouched where there is none. */
     filch_status (*check)(void *state, double *residual, filch_error *error);
-    /* Readies the state so that the next run can be checked, and what undoes that; may be null. */
-    filch_status (*check_begin)(void *state, filch_error *error);
+    /* Readies the state so that the next run can be checked, and what undoes that; may be null.
+     * Where rebuild comes out true, the problem must be built anew before that run, and is not run
+     * again after check_end. */
+    filch_status (*check_begin)(void *state, bool *rebuild, filch_error *error);
     void (*check_end)(void *state);
     /* The same problem for a peer; null: no peer does it. The work stays the state's, and so does
      * memory for the peer's result. */

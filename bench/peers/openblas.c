@@ -58,4 +58,5 @@ static void teardown(void *opaque)
 
 const bench_peer bench_peer_openblas = {
     "openblas", "one call of OpenBLAS on its own threads", supports, setup, run, teardown, true,
+    false,
 };

@@ -177,6 +177,8 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_openmp = {
-    "openmp", "OpenMP tasks with depend, created in each run", supports, setup, run, teardown,
-    false,
+    "openmp", "OpenMP tasks with depend, created in each run",
+    supports, setup,
+    run,      teardown,
+    false,    false,
 };

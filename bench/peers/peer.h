@@ -23,6 +23,8 @@ typedef enum bench_peer_kind {
     BENCH_PEER_KINDS
 } bench_peer_kind;
 
+#define BENCH_PEER_GPUS 64
+
 typedef struct bench_peer_work {
     bench_peer_kind kind;
     unsigned workers; /* threads that run tasks */
@@ -36,6 +38,9 @@ typedef struct bench_peer_work {
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */
     unsigned *marks;
+    bool is_resident;               /* peers on GPUs: copies of matrices are not timed */
+    unsigned gpu_count;             /* peers on GPUs run on these */
+    unsigned gpus[BENCH_PEER_GPUS]; /* ordinals */
 } bench_peer_work;
 
 typedef struct bench_peer {
@@ -49,6 +54,7 @@ typedef struct bench_peer {
     filch_status (*run)(void *state, filch_error *error, double *seconds);
     void (*teardown)(void *state);
     bool has_single; /* takes matrices in single precision, too; else in double only */
+    bool needs_gpu;  /* else it runs on the host */
 } bench_peer;
 
 /* The peers of this build, in a fixed order; null past the last. */
@@ -63,6 +69,8 @@ size_t bench_peer_tasks(const bench_peer_work *work);
 bool bench_peer_marks_hold(const bench_peer_work *work);
 
 void bench_peer_mark(const bench_peer_work *work, size_t task);
+/* The tasks that a task comes after; the task itself stands for none. */
+void bench_peer_predecessors(const bench_peer_work *work, size_t task, size_t *before);
 
 /* The body of every empty task. Task i * n + j is the wavefront's (i, j). */
 static inline void bench_peer_body(const bench_peer_work *work, size_t task)
@@ -75,6 +83,9 @@ extern const bench_peer bench_peer_openblas;
 extern const bench_peer bench_peer_openmp;
 extern const bench_peer bench_peer_tbb;
 extern const bench_peer bench_peer_starpu;
+extern const bench_peer bench_peer_bare;
+extern const bench_peer bench_peer_cublas;
+extern const bench_peer bench_peer_cusolver;
 
 #ifdef __cplusplus
 }

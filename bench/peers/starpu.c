@@ -348,5 +348,5 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_starpu = {
-    "starpu", "StarPU, policy lws, CPU workers", supports, setup, run, teardown, false,
+    "starpu", "StarPU, policy lws, CPU workers", supports, setup, run, teardown, false, false,
 };

@@ -226,5 +226,5 @@ const bench_peer bench_peer_tbb = {
     "tbb",    "oneTBB: task group, or a flow graph built once and rerun",
     supports, setup,
     run,      teardown,
-    false,
+    false,    false,
 };

@@ -3,12 +3,18 @@
  * (A. Buttari et al., "A class of parallel tiled linear algebra algorithms for multicore
  * architectures", Parallel Computing 35, 2009). A sparse matrix from a file is factored densely,
  * all its zeros included. The matrix is one handle in full column-major storage, of which the lower
- * triangle of tiles is used. */
+ * triangle of tiles is used.
+ *
+ * A kernel cannot fail its task: on GPUs the diagonal tiles' factorizations leave what they found
+ * in a handle of their own, which is looked at after the job. */
 #include "dense.h"
 #include "fail.h"
 #include "matrix_market.h"
+#include "offload.h"
 #include "tiles.h"
 #include "workload.h"
+
+#include "filch/kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +35,9 @@
 #define BACKWARD_ERROR_ROUNDOFFS (1e-15 / 0x1p-53)
 #define BACKWARD_ERROR_ORDER 64.0
 
-enum kernel { POTRF, TRSM, SYRK, GEMM };
+enum kernel { POTRF, TRSM, SYRK, GEMM, COPY };
+
+enum handle { MATRIX, PIVOTS, INPUT };
 
 typedef struct cholesky {
     size_t n;
@@ -41,59 +49,85 @@ typedef struct cholesky {
     void *theirs;                 /* the peer's; null: there is none */
     bool from_file;
     bool is_idle; /* simulated: bodies compute nothing */
+    bool is_resident;
+    bool has_tile; /* given or chosen */
     bench_peer_work work;
+    bench_offload offload;
+    /* With GPUs: rows of pivots that are not positive, from 1, or 0. cuSOLVER has one a diagonal
+     * tile, whose rows it counts; filch's kernels have one, of the whole matrix. */
+    int32_t *pivots;
+    size_t pivot_count;
 } cholesky;
-
-/* By value in each task. */
-typedef struct arguments {
-    const bench_kernels *kernels; /* null: idle */
-} arguments;
 
 static const bench_kernels *kernels_of(const filch_call *call)
 {
-    return ((const arguments *)call->args)->kernels;
+    return call->views[0].element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
+}
+
+static int run_nothing(const filch_call *call)
+{
+    (void)call;
+    return 0;
 }
 
 /* The code of a failure is the row of the failing pivot in the whole matrix, from 1. */
 static int run_potrf(const filch_call *call)
 {
-    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
-    if (!kernels)
-        return 0;
-    int info = kernels->potrf(a->rows, a->ptr, a->ld);
+    int info = kernels_of(call)->potrf(a->rows, a->ptr, a->ld);
+    if (call->view_count > 1)
+        *(int32_t *)call->views[1].ptr = 0; /* a failure fails the task */
     return info > 0 ? info + (int)a->row : info;
 }
 
 static int run_trsm(const filch_call *call)
 {
-    const bench_kernels *kernels = kernels_of(call);
     const filch_view *l = &call->views[0];
     const filch_view *a = &call->views[1];
-    if (kernels)
-        kernels->trsm(a->rows, a->cols, l->ptr, l->ld, a->ptr, a->ld);
+    kernels_of(call)->trsm(a->rows, a->cols, l->ptr, l->ld, a->ptr, a->ld);
     return 0;
 }
 
 static int run_syrk(const filch_call *call)
 {
-    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
     const filch_view *c = &call->views[1];
-    if (kernels)
-        kernels->syrk(c->rows, a->cols, a->ptr, a->ld, c->ptr, c->ld);
+    kernels_of(call)->syrk(c->rows, a->cols, a->ptr, a->ld, c->ptr, c->ld);
     return 0;
 }
 
 static int run_gemm(const filch_call *call)
 {
-    const bench_kernels *kernels = kernels_of(call);
     const filch_view *a = &call->views[0];
     const filch_view *b = &call->views[1];
     const filch_view *c = &call->views[2];
-    if (kernels)
-        kernels->gemm_nt(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
+    kernels_of(call)->gemm_nt(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr,
+                              c->ld);
     return 0;
+}
+
+static int enqueue_potrf(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_potrf(state, &call->views[0], &call->views[1]);
+}
+
+static int enqueue_trsm(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_trsm(state, &call->views[0], &call->views[1]);
+}
+
+static int enqueue_syrk(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_syrk(state, &call->views[0], &call->views[1]);
+}
+
+static int enqueue_gemm(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_gemm_nt(state, &call->views[0], &call->views[1], &call->views[2]);
 }
 
 static double work_potrf(const filch_call *call)
@@ -150,6 +184,8 @@ static filch_status read_matrix(cholesky *c, const bench_options *options, filch
 static void teardown(void *state)
 {
     cholesky *c = state;
+    bench_offload_close(&c->offload);
+    free(c->pivots);
     if (c->input != c->a)
         free(c->input);
     free(c->a);
@@ -206,6 +242,8 @@ static filch_status setup(const bench_options *options, filch_error *error, void
         return status;
     }
     c->tile = options->tile ? options->tile : c->n < DEFAULT_TILE ? c->n : DEFAULT_TILE;
+    c->has_tile = options->tile != 0;
+    c->is_resident = options->resident;
     c->is_idle = bench_is_simulated(options) && !options->check;
     *state = c;
     return FILCH_OK;
@@ -214,13 +252,15 @@ static filch_status setup(const bench_options *options, filch_error *error, void
 static void describe(const void *state, bench_problem *problem)
 {
     const cholesky *c = state;
+    char by[48];
     problem->n = c->n;
     problem->tile = c->tile;
     problem->work = bench_flops_cholesky((double)c->n);
     snprintf(problem->text, sizeof problem->text,
-             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles",
+             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s",
              c->from_file ? "matrix from a file" : "random matrix", c->n,
-             c->kernels == &bench_kernels_single ? " in single precision" : "", c->tile, c->tile);
+             c->kernels == &bench_kernels_single ? " in single precision" : "", c->tile, c->tile,
+             bench_offload_text(&c->offload, by, sizeof by));
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
@@ -228,6 +268,8 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     static const size_t candidates[] = {96, 128, 160, 192, 224, 256, 320, 384, 512};
     const cholesky *c = state;
     size_t count = 0;
+    if (c->offload.has_gpus)
+        return bench_offload_tiles(c->n, tiles_out, capacity);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
         if (candidates[k] * 2 <= c->n && check_size(c->n, candidates[k], NULL) == FILCH_OK)
             tiles_out[count++] = candidates[k];
@@ -236,47 +278,86 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 
 static void tile_set(void *state, size_t tile)
 {
-    ((cholesky *)state)->tile = tile;
+    cholesky *c = state;
+    c->tile = tile;
+    c->has_tile = true;
 }
 
-static filch_status make_codelets(bench_built *built)
+/* One of the four kernels: the vendor's, or filch's own where that is not installed. */
+static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel which)
 {
     static const struct {
         const char *name;
+        const char *builtin[2]; /* in double and in single precision */
         filch_host_fn host;
+        filch_enqueue_fn enqueue;
         filch_work_fn work;
     } kernels[] = {
-        [POTRF] = {"potrf", run_potrf, work_potrf},
-        [TRSM] = {"trsm", run_trsm, work_trsm},
-        [SYRK] = {"syrk", run_syrk, work_syrk},
-        [GEMM] = {"gemm", run_gemm, work_gemm},
+        [POTRF] = {"potrf", {"potrf_f64", "potrf_f32"}, run_potrf, enqueue_potrf, work_potrf},
+        [TRSM] = {"trsm", {"trsm_f64", "trsm_f32"}, run_trsm, enqueue_trsm, work_trsm},
+        [SYRK] = {"syrk", {"syrk_f64", "syrk_f32"}, run_syrk, enqueue_syrk, work_syrk},
+        [GEMM] = {"gemm", {"gemm_f64", "gemm_f32"}, run_gemm, enqueue_gemm, work_gemm},
     };
+    const filch_kernel *builtin =
+        filch_kernel_find(kernels[which].builtin[c->kernels == &bench_kernels_single]);
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    desc.name = kernels[which].name;
+    desc.host = c->is_idle ? run_nothing : kernels[which].host;
+    desc.work = kernels[which].work;
+    if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
+        desc.cuda = &cuda;
+    } else if (c->offload.has_gpus) {
+        desc.cuda = &builtin->cuda;
+        desc.arg_size = builtin->arg_size;
+    }
+    return filch_codelet_create(built->runtime, &desc, &built->codelets[which]);
+}
+
+static filch_status make_codelets(cholesky *c, bench_built *built)
+{
     filch_status status = FILCH_OK;
-    for (size_t k = POTRF; k <= GEMM && status == FILCH_OK; k++) {
+    if (c->offload.vendor)
+        bench_vendor_expect(c->offload.vendor, c->kernels->element, c->tile);
+    for (int k = POTRF; k <= GEMM && status == FILCH_OK; k++)
+        status = make_codelet(c, built, (enum kernel)k);
+    if (status == FILCH_OK && c->is_resident) {
         filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-        desc.name = kernels[k].name;
-        desc.host = kernels[k].host;
-        desc.work = kernels[k].work;
-        desc.arg_size = sizeof(arguments);
-        status = filch_codelet_create(built->runtime, &desc, &built->codelets[k]);
+        filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+        desc.name = "copy";
+        desc.host = bench_offload_copy_on_host;
+        bench_offload_copy(&c->offload, &cuda);
+        desc.cuda = c->offload.has_gpus ? &cuda : NULL;
+        status = filch_codelet_create(built->runtime, &desc, &built->codelets[COPY]);
     }
     return status;
 }
+
+/* --- Tasks --- */
 
 /* One task whose accesses are reads of tiles and, last, the tile that it updates. */
 static filch_status add(const cholesky *c, const bench_built *built, enum kernel kernel,
                         const size_t (*where)[2], uint32_t count)
 {
-    filch_access accesses[3];
-    arguments args = {c->is_idle ? NULL : c->kernels};
+    static const filch_gemm_args gemm_args = {-1, 1, 0, 1};
+    static const filch_syrk_args syrk_args = {-1, 1, 0, 0};
+    bool is_builtin = c->offload.has_gpus && !c->offload.vendor;
+    filch_access accesses[4];
     for (uint32_t k = 0; k < count; k++)
-        accesses[k] = (filch_access){.data = built->data[0],
+        accesses[k] = (filch_access){.data = built->data[MATRIX],
                                      .row = (uint32_t)where[k][0],
                                      .col = (uint32_t)where[k][1],
                                      .mode = k + 1 < count ? FILCH_READ : FILCH_READWRITE};
+    if (kernel == POTRF && c->offload.has_gpus)
+        accesses[count++] = (filch_access){.data = built->data[PIVOTS],
+                                           .row = is_builtin ? 0 : (uint32_t)where[0][0],
+                                           .mode = is_builtin ? FILCH_READWRITE : FILCH_WRITE};
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = built->codelets[kernel];
-    desc.args = &args;
+    if (is_builtin && kernel == GEMM)
+        desc.args = &gemm_args;
+    if (is_builtin && kernel == SYRK)
+        desc.args = &syrk_args;
     desc.accesses = accesses;
     desc.access_count = count;
     return filch_graph_add(built->graph, &desc, NULL);
@@ -295,41 +376,128 @@ static filch_status add_step(const cholesky *c, const bench_built *built, size_t
     return status;
 }
 
-static filch_status build(void *state, bench_built *built)
+/* What copies the lower triangle of the input into the factor, where the devices keep both. */
+static filch_status add_restore(bench_built *built, size_t count)
 {
-    const cholesky *c = state;
+    filch_status status = filch_graph_create(built->runtime, NULL, &built->restore);
+    for (size_t j = 0; j < count && status == FILCH_OK; j++)
+        for (size_t i = j; i < count && status == FILCH_OK; i++) {
+            const filch_access accesses[] = {{.data = built->data[INPUT],
+                                              .row = (uint32_t)i,
+                                              .col = (uint32_t)j,
+                                              .mode = FILCH_READ},
+                                             {.data = built->data[MATRIX],
+                                              .row = (uint32_t)i,
+                                              .col = (uint32_t)j,
+                                              .mode = FILCH_WRITE}};
+            filch_task_desc desc = FILCH_TASK_DESC_INIT;
+            desc.codelet = built->codelets[COPY];
+            desc.accesses = accesses;
+            desc.access_count = 2;
+            status = filch_graph_add(built->restore, &desc, NULL);
+        }
+    return status;
+}
+
+/* --- Data --- */
+
+static filch_status make_matrix_data(const cholesky *c, bench_built *built, enum handle which)
+{
     filch_data_desc matrix = FILCH_DATA_DESC_INIT;
-    matrix.ptr = c->factor;
+    matrix.ptr = which == INPUT ? c->input : c->factor;
     matrix.element = c->kernels->element;
     matrix.rows = matrix.cols = matrix.ld = c->n;
     matrix.tile_rows = matrix.tile_cols = c->tile;
-    matrix.label = "matrix";
-    filch_status status = make_codelets(built);
+    matrix.label = which == INPUT ? "input" : "matrix";
+    matrix.flags = c->is_resident ? FILCH_DATA_MANAGED : 0;
+    return filch_data_create(built->runtime, &matrix, &built->data[which]);
+}
+
+static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    /* Once for every tile size: other runtimes' handles are of the same memory. */
+    if (!c->pivots)
+        c->pivots = calloc(c->n, sizeof *c->pivots);
+    if (!c->pivots)
+        return FILCH_OUT_OF_MEMORY;
+    c->pivot_count = count;
+    desc.ptr = c->pivots;
+    desc.element = sizeof *c->pivots;
+    desc.rows = count;
+    desc.tile_rows = 1;
+    desc.label = "pivots";
+    return filch_data_create(built->runtime, &desc, &built->data[PIVOTS]);
+}
+
+static filch_status make_data(cholesky *c, bench_built *built, size_t count)
+{
+    filch_status status = make_matrix_data(c, built, MATRIX);
+    if (status == FILCH_OK && c->is_resident) {
+        status = make_matrix_data(c, built, INPUT);
+        built->result = built->data[MATRIX];
+    }
+    if (status == FILCH_OK && c->offload.has_gpus)
+        status = make_pivots(c, built, c->offload.vendor ? count : 1);
+    return status;
+}
+
+static filch_status build(void *state, bench_built *built)
+{
+    cholesky *c = state;
+    size_t bytes = c->n * c->n * c->kernels->element;
+    bench_offload_meet(&c->offload, built->runtime);
+    bench_offload_pin(&c->offload, c->factor, bytes);
+    if (c->is_resident)
+        bench_offload_pin(&c->offload, c->input, bytes);
+    if (c->offload.has_gpus && !c->has_tile)
+        c->tile = bench_offload_tile(c->n);
+    size_t count = (c->n + c->tile - 1) / c->tile;
+    filch_status status = make_codelets(c, built);
     if (status == FILCH_OK)
-        status = filch_data_create(built->runtime, &matrix, &built->data[0]);
+        status = make_data(c, built, count);
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
-    size_t count = (c->n + c->tile - 1) / c->tile;
     for (size_t k = 0; k < count && status == FILCH_OK; k++)
         status = add_step(c, built, k, count);
+    if (status == FILCH_OK && c->is_resident)
+        status = add_restore(built, count);
     return status;
 }
 
 static void reset(void *state)
 {
     cholesky *c = state;
-    if (!c->is_idle)
+    if (!c->is_idle && !c->is_resident)
         memcpy(c->factor, c->input, c->n * c->n * c->kernels->element);
+    if (c->pivots)
+        memset(c->pivots, 0, c->pivot_count * sizeof *c->pivots);
+}
+
+static filch_status not_positive(const cholesky *c, int32_t row, filch_error *error)
+{
+    return bench_fail(error, FILCH_DATA, "matrix", 0,
+                      "it is not positive definite%s: the pivot in row %d is not positive",
+                      c->kernels == &bench_kernels_single ? " in single precision" : "", row);
+}
+
+static filch_status finish(void *state, bench_built *built, filch_error *error)
+{
+    (void)built;
+    const cholesky *c = state;
+    for (size_t k = 0; k < c->pivot_count; k++)
+        if (c->pivots[k] != 0)
+            return not_positive(c, c->pivots[k] + (int32_t)(k * c->tile), error);
+    return FILCH_OK;
 }
 
 static void explain(const void *state, filch_error *error)
 {
-    const cholesky *c = state;
-    int32_t row = error->native_code;
-    if (row > 0)
-        (void)bench_fail(error, FILCH_DATA, "matrix", 0,
-                         "it is not positive definite%s: the pivot in row %d is not positive",
-                         c->kernels == &bench_kernels_single ? " in single precision" : "", row);
+    int32_t code = error->native_code;
+    if (code > 0)
+        (void)not_positive(state, code, error);
+    else
+        (void)bench_vendor_explain(code, error);
 }
 
 /* Solves A x = b with a factor, in its precision, for the b of the x of all ones. */
@@ -378,7 +546,8 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
                                 .tile = c->tile,
                                 .kernels = c->kernels,
                                 .a = c->input,
-                                .c = c->theirs};
+                                .c = c->theirs,
+                                .is_resident = c->is_resident};
     *work = &c->work;
     return status;
 }
@@ -404,6 +573,7 @@ const bench_workload bench_cholesky = {
     .tile_set = tile_set,
     .build = build,
     .reset = reset,
+    .finish = finish,
     .explain = explain,
     .check = check,
     .peer = peer,

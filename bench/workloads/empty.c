@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks with empty bodies, which cost what the runtime costs: independent ones, a chain, and a
  * wavefront, built once and submitted again; and independent ones created and run each time. The
- * body is the one that the peers run. */
+ * body is the one that the peers run; on GPUs it is an empty kernel, and in a run that is checked
+ * one that leaves a mark in memory that the host and every GPU reach. */
 #include "fail.h"
+#include "offload.h"
 #include "workload.h"
 
 #include <stdio.h>
@@ -13,20 +15,58 @@
 #define WAVEFRONT_SIDE 256
 #define TASKS_MAX 200000000
 
+/* What tasks are made of. */
+typedef enum form {
+    FORM_HOST,   /* the peers' body, with arguments; on a GPU of a mixed runtime an empty kernel */
+    FORM_KERNEL, /* an empty kernel without arguments: every device is a GPU */
+    FORM_MARK    /* a marking body: there are GPUs, and the run is checked */
+} form;
+
 typedef struct empty {
     bench_peer_work work;
+    bench_offload offload;
+    form form; /* of the tasks built last */
 } empty;
 
-/* By value in each task. */
+/* By value in each task, by form. */
 typedef struct arguments {
     const bench_peer_work *work;
     size_t task;
 } arguments;
 
+/* *own becomes the length of the longest chain that ends here; null predecessors are none. */
+typedef struct mark {
+    unsigned *own;
+    const unsigned *first;
+    const unsigned *second;
+} mark;
+
+/* The structures above as kernels see them. Marks are the host's memory: not to be cached. */
+static const char source[] =
+    "struct arguments { const void *work; unsigned long long task; };\n"
+    "struct mark { volatile unsigned *own; const volatile unsigned *first, *second; };\n"
+    "extern \"C\" __global__ void nothing() {}\n"
+    "extern \"C\" __global__ void nothing_given(arguments) {}\n"
+    "extern \"C\" __global__ void leave_mark(mark m)\n"
+    "{\n"
+    "    unsigned first = m.first ? *m.first : 0;\n"
+    "    unsigned second = m.second ? *m.second : 0;\n"
+    "    *m.own += 1 + (first > second ? first : second);\n"
+    "}\n";
+
 static int run_empty(const filch_call *call)
 {
     const arguments *args = call->args;
     bench_peer_body(args->work, args->task);
+    return 0;
+}
+
+static int run_mark(const filch_call *call)
+{
+    const mark *m = call->args;
+    unsigned first = m->first ? *m->first : 0;
+    unsigned second = m->second ? *m->second : 0;
+    *m->own += 1 + (first > second ? first : second);
     return 0;
 }
 
@@ -77,7 +117,9 @@ static filch_status setup_wavefront(const bench_options *options, filch_error *e
 
 static void teardown(void *state)
 {
-    free(state);
+    empty *e = state;
+    bench_offload_close(&e->offload);
+    free(e);
 }
 
 static void describe(const void *state, bench_problem *problem)
@@ -97,21 +139,53 @@ static void describe(const void *state, bench_problem *problem)
              e->work.kind == BENCH_PEER_EMPTY ? "" : " and submitted again and again");
 }
 
-static filch_status make_codelet(bench_built *built)
+static filch_status make_codelet(empty *e, bench_built *built)
 {
+    static const struct {
+        filch_host_fn host;
+        uint32_t arg_size;
+        const char *entry;
+    } forms[] = {
+        [FORM_HOST] = {run_empty, sizeof(arguments), "nothing_given"},
+        [FORM_KERNEL] = {NULL, 0, "nothing"},
+        [FORM_MARK] = {run_mark, sizeof(mark), "leave_mark"},
+    };
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    bench_offload_meet(&e->offload, built->runtime);
+    e->form = !e->offload.has_gpus    ? FORM_HOST
+              : e->work.marks         ? FORM_MARK
+              : e->offload.has_others ? FORM_HOST
+                                      : FORM_KERNEL;
     desc.name = "empty";
-    desc.host = run_empty;
-    desc.arg_size = sizeof(arguments);
+    desc.host = forms[e->form].host;
+    desc.arg_size = forms[e->form].arg_size;
+    cuda.source = source;
+    cuda.entry = forms[e->form].entry;
+    desc.cuda = e->offload.has_gpus ? &cuda : NULL;
     return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
+}
+
+static mark mark_of(const bench_peer_work *work, size_t task)
+{
+    size_t before[2];
+    bench_peer_predecessors(work, task, before);
+    return (mark){work->marks + task, before[0] == task ? NULL : work->marks + before[0],
+                  before[1] == task ? NULL : work->marks + before[1]};
 }
 
 static filch_status add(const empty *e, const bench_built *built, size_t task, filch_task *name)
 {
     const arguments args = {&e->work, task};
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    mark marked;
     desc.codelet = built->codelets[0];
-    desc.args = &args;
+    if (e->form == FORM_HOST)
+        desc.args = &args;
+    if (e->form == FORM_MARK) {
+        marked = mark_of(&e->work, task);
+        desc.args = &marked;
+    }
     return filch_graph_add(built->graph, &desc, name);
 }
 
@@ -132,10 +206,10 @@ static filch_status add_edges(const empty *e, const bench_built *built, const fi
 
 static filch_status build(void *state, bench_built *built)
 {
-    const empty *e = state;
+    empty *e = state;
     size_t tasks = bench_peer_tasks(&e->work);
     filch_task *names = calloc(tasks, sizeof *names);
-    filch_status status = names ? make_codelet(built) : FILCH_OUT_OF_MEMORY;
+    filch_status status = names ? make_codelet(e, built) : FILCH_OUT_OF_MEMORY;
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
     for (size_t k = 0; k < tasks && status == FILCH_OK; k++) {
@@ -149,8 +223,7 @@ static filch_status build(void *state, bench_built *built)
 
 static filch_status build_create(void *state, bench_built *built)
 {
-    (void)state;
-    return make_codelet(built);
+    return make_codelet(state, built);
 }
 
 static filch_status add_all(const empty *e, const bench_built *built)
@@ -184,17 +257,23 @@ static filch_status start_open(void *state, bench_built *built, filch_job **job)
     return status == FILCH_OK ? closed : status;
 }
 
-static void finish_create(void *state, bench_built *built)
+static filch_status finish_create(void *state, bench_built *built, filch_error *error)
 {
     (void)state;
+    (void)error;
     (void)filch_graph_destroy(built->graph);
     built->graph = NULL;
+    return FILCH_OK;
 }
 
-static filch_status check_begin(void *state, filch_error *error)
+static filch_status check_begin(void *state, bool *rebuild, filch_error *error)
 {
     empty *e = state;
-    e->work.marks = calloc(bench_peer_tasks(&e->work), sizeof *e->work.marks);
+    size_t tasks = bench_peer_tasks(&e->work);
+    *rebuild = e->offload.has_gpus;
+    e->work.marks = e->offload.has_gpus
+                        ? bench_gpu_shared_alloc(&e->offload.gpu, tasks * sizeof *e->work.marks)
+                        : calloc(tasks, sizeof *e->work.marks);
     if (!e->work.marks)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory");
     return FILCH_OK;
@@ -203,7 +282,10 @@ static filch_status check_begin(void *state, filch_error *error)
 static void check_end(void *state)
 {
     empty *e = state;
-    free(e->work.marks);
+    if (e->offload.has_gpus)
+        bench_gpu_shared_free(&e->offload.gpu, e->work.marks);
+    else
+        free(e->work.marks);
     e->work.marks = NULL;
 }
 

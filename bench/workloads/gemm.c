@@ -3,8 +3,11 @@
  * rows, B into panels of columns. */
 #include "dense.h"
 #include "fail.h"
+#include "offload.h"
 #include "tiles.h"
 #include "workload.h"
+
+#include "filch/kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,22 +36,33 @@ typedef struct gemm {
     void *inputs[2]; /* what is multiplied: a and b, or their rounded copies */
     void *theirs;    /* the peer's c; null: there is none */
     bool is_idle;
+    bool is_resident;
+    bool has_tile; /* given or chosen */
     bench_peer_work work;
+    bench_offload offload;
 } gemm;
 
-typedef struct arguments {
-    const bench_kernels *kernels; /* null: idle */
-} arguments;
+static int run_nothing(const filch_call *call)
+{
+    (void)call;
+    return 0;
+}
 
 static int run_gemm(const filch_call *call)
 {
     const filch_view *a = &call->views[A];
     const filch_view *b = &call->views[B];
     const filch_view *c = &call->views[C];
-    const bench_kernels *kernels = ((const arguments *)call->args)->kernels;
-    if (kernels)
-        kernels->gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
+    const bench_kernels *kernels =
+        c->element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
+    kernels->gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
     return 0;
+}
+
+static int enqueue_gemm(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], &call->views[C]);
 }
 
 static double work_gemm(const filch_call *call)
@@ -77,6 +91,7 @@ static filch_status check_size(size_t n, size_t tile, filch_error *error)
 static void teardown(void *state)
 {
     gemm *g = state;
+    bench_offload_close(&g->offload);
     free(g->a);
     free(g->c);
     free(g->theirs);
@@ -123,6 +138,8 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     g->n = n;
     g->tile = options->tile ? options->tile : n < DEFAULT_TILE ? n : DEFAULT_TILE;
     g->is_idle = bench_is_simulated(options) && !options->check;
+    g->has_tile = options->tile != 0;
+    g->is_resident = options->resident;
     g->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     status = make_matrices(g, options->seed ? options->seed : 1, error);
     if (status != FILCH_OK) {
@@ -137,12 +154,14 @@ static void describe(const void *state, bench_problem *problem)
 {
     const gemm *g = state;
     double n = (double)g->n;
+    char by[48];
     problem->n = g->n;
     problem->tile = g->tile;
     problem->work = bench_flops_gemm(n, n, n);
     snprintf(problem->text, sizeof problem->text,
-             "Product of two random matrices of order %zu%s, %zu x %zu tiles", g->n,
-             g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, g->tile);
+             "Product of two random matrices of order %zu%s, %zu x %zu tiles%s", g->n,
+             g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, g->tile,
+             bench_offload_text(&g->offload, by, sizeof by));
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
@@ -150,6 +169,8 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     static const size_t candidates[] = {128, 192, 256, 384, 512};
     const gemm *g = state;
     size_t count = 0;
+    if (g->offload.has_gpus)
+        return bench_offload_tiles(g->n, tiles_out, capacity);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
         if (candidates[k] * 2 <= g->n && check_size(g->n, candidates[k], NULL) == FILCH_OK)
             tiles_out[count++] = candidates[k];
@@ -158,7 +179,9 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 
 static void tile_set(void *state, size_t tile)
 {
-    ((gemm *)state)->tile = tile;
+    gemm *g = state;
+    g->tile = tile;
+    g->has_tile = true;
 }
 
 static filch_status make_data(const gemm *g, bench_built *built, enum matrix which, void *values,
@@ -172,12 +195,13 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
     desc.tile_rows = tile_rows;
     desc.tile_cols = tile_cols;
     desc.label = labels[which];
+    desc.flags = g->is_resident ? FILCH_DATA_MANAGED : 0;
     return filch_data_create(built->runtime, &desc, &built->data[which]);
 }
 
 static filch_status add(const gemm *g, const bench_built *built, size_t i, size_t j)
 {
-    const arguments args = {g->is_idle ? NULL : g->kernels};
+    static const filch_gemm_args args = {1, 0, 0, 0};
     const filch_access accesses[] = {
         [A] = {.data = built->data[A], .row = (uint32_t)i, .mode = FILCH_READ},
         [B] = {.data = built->data[B], .col = (uint32_t)j, .mode = FILCH_READ},
@@ -185,27 +209,56 @@ static filch_status add(const gemm *g, const bench_built *built, size_t i, size_
     };
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = built->codelets[0];
-    desc.args = &args;
+    desc.args = g->offload.has_gpus && !g->offload.vendor ? &args : NULL;
     desc.accesses = accesses;
     desc.access_count = 3;
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
+/* By the vendor's library, or filch's own kernel where that is not installed. */
+static filch_status make_codelet(const gemm *g, bench_built *built)
+{
+    bool is_single = g->kernels == &bench_kernels_single;
+    const filch_kernel *builtin = filch_kernel_find(is_single ? "gemm_f32" : "gemm_f64");
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    desc.name = "gemm";
+    desc.host = g->is_idle ? run_nothing : run_gemm;
+    desc.work = work_gemm;
+    if (bench_offload_enqueue(&g->offload, enqueue_gemm, &cuda)) {
+        desc.cuda = &cuda;
+    } else if (g->offload.has_gpus) {
+        desc.cuda = &builtin->cuda;
+        desc.arg_size = builtin->arg_size;
+    }
+    return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
+}
+
+static void explain(const void *state, filch_error *error)
+{
+    (void)state;
+    (void)bench_vendor_explain(error->native_code, error);
+}
+
 static filch_status build(void *state, bench_built *built)
 {
     gemm *g = state;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    desc.name = "gemm";
-    desc.host = run_gemm;
-    desc.work = work_gemm;
-    desc.arg_size = sizeof(arguments);
-    filch_status status = filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
+    size_t bytes = g->n * g->n * g->kernels->element;
+    bench_offload_meet(&g->offload, built->runtime);
+    bool is_rounded = g->inputs[A] != g->a;
+    if (!is_rounded)
+        bench_offload_pin(&g->offload, g->a, 2 * bytes);
+    bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
+    if (g->offload.has_gpus && !g->has_tile)
+        g->tile = bench_offload_tile(g->n);
+    filch_status status = make_codelet(g, built);
     if (status == FILCH_OK)
         status = make_data(g, built, A, g->inputs[A], g->tile, 0);
     if (status == FILCH_OK)
         status = make_data(g, built, B, g->inputs[B], 0, g->tile);
     if (status == FILCH_OK)
         status = make_data(g, built, C, g->c, g->tile, g->tile);
+    built->result = g->is_resident ? built->data[C] : NULL;
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
     size_t count = (g->n + g->tile - 1) / g->tile;
@@ -271,7 +324,8 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
                                 .kernels = g->kernels,
                                 .a = g->inputs[A],
                                 .b = g->inputs[B],
-                                .c = g->theirs};
+                                .c = g->theirs,
+                                .is_resident = g->is_resident};
     *work = &g->work;
     return status;
 }
@@ -299,6 +353,7 @@ const bench_workload bench_gemm = {
     .tiles = tiles,
     .tile_set = tile_set,
     .build = build,
+    .explain = explain,
     .check = check,
     .peer = peer,
     .agree = agree,

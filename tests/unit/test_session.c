@@ -42,8 +42,10 @@ static filch_status run_checked(bed *b, double *residual, filch_error *error)
 {
     const bench_workload *w = b->workload;
     double seconds = -1;
+    bool rebuild = false;
     if (w->check_begin)
-        assert_int_equal(w->check_begin(b->state, error), FILCH_OK);
+        assert_int_equal(w->check_begin(b->state, &rebuild, error), FILCH_OK);
+    assert_false(rebuild); /* the very tasks that were measured are checked */
     filch_status status = bench_session_run(&b->session, &seconds, error);
     if (status == FILCH_OK) {
         assert_true(seconds >= 0);
@@ -138,7 +140,9 @@ static void test_tasks_that_did_not_run_are_seen(void **state)
     filch_error error = FILCH_ERROR_INIT;
     double residual = 0;
     open_bed(&b, "wavefront", (bench_options){.n = 8}, "host:1", FILCH_POLICY_STEAL);
-    assert_int_equal(b.workload->check_begin(b.state, &error), FILCH_OK);
+    bool rebuild = true;
+    assert_int_equal(b.workload->check_begin(b.state, &rebuild, &error), FILCH_OK);
+    assert_false(rebuild);
     assert_int_equal(b.workload->check(b.state, &residual, &error), FILCH_DATA);
     b.workload->check_end(b.state);
     close_bed(&b);
