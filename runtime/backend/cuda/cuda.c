@@ -611,9 +611,9 @@ static filch_status cuda_within(fl_device *device, int (*body)(const filch_lane 
                                 void *user, int *code, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
-    fl_cuda_scope scope;
+    fl_cuda_guard guard;
     CUstream stream = NULL;
-    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+    filch_status status = fl_cuda_guard_enter(state->gpu, &guard, error);
 
     if (status != FILCH_OK)
         return status;
@@ -631,7 +631,7 @@ static filch_status cuda_within(fl_device *device, int (*body)(const filch_lane 
 
         *code = body(&lane, user);
     }
-    (void)fl_cuda_leave(&scope);
+    fl_cuda_guard_leave(&guard);
     return status;
 }
 

@@ -5,9 +5,6 @@
 
 #include "backend/cuda/slices.h"
 
-/* Contexts that a host function may leave on top of the one it was given. */
-#define UNWIND_MOST 64
-
 filch_status fl_cuda_status(CUresult result)
 {
     switch (result) {
@@ -122,22 +119,59 @@ bool fl_cuda_leave(fl_cuda_scope *scope)
     const fl_cuda_api *api = scope->gpu->api;
     CUcontext top = NULL;
     CUcontext now = NULL;
-    bool is_balanced;
 
-    is_balanced = api->cuCtxPopCurrent(&top) == FL_CUDA_SUCCESS && top == scope->gpu->context;
     (void)api->cuCtxGetCurrent(&now);
-    is_balanced = is_balanced && now == scope->before;
-    /* More was pushed than popped: ours, or what was current before it, is further down. */
-    for (int i = 0; i < UNWIND_MOST && now != scope->before && now != NULL; i++) {
-        if (api->cuCtxPopCurrent(&top) != FL_CUDA_SUCCESS)
-            break;
-        now = NULL;
-        (void)api->cuCtxGetCurrent(&now);
-    }
-    /* More was popped than pushed: what was current before is on no stack any more. */
-    if (now != scope->before)
+    if (now != NULL)
+        (void)api->cuCtxPopCurrent(&top);
+    now = NULL;
+    (void)api->cuCtxGetCurrent(&now);
+    if (now != scope->before && scope->before != NULL)
         (void)api->cuCtxPushCurrent(scope->before);
-    return is_balanced;
+    return top == scope->gpu->context && now == scope->before;
+}
+
+/* Empties the calling thread's stack of contexts into stack, top first, up to most of them. */
+static uint32_t stack_take(const fl_cuda_api *api, CUcontext *stack, uint32_t most)
+{
+    uint32_t depth = 0;
+
+    for (; depth < most; depth++) {
+        CUcontext now = NULL;
+
+        if (api->cuCtxGetCurrent(&now) != FL_CUDA_SUCCESS || now == NULL ||
+            api->cuCtxPopCurrent(&stack[depth]) != FL_CUDA_SUCCESS)
+            break;
+    }
+    return depth;
+}
+
+/* A context that was destroyed meanwhile stays away. */
+static void stack_give(const fl_cuda_api *api, const CUcontext *stack, uint32_t depth)
+{
+    while (depth > 0)
+        (void)api->cuCtxPushCurrent(stack[--depth]);
+}
+
+filch_status fl_cuda_guard_enter(fl_cuda_gpu *gpu, fl_cuda_guard *guard, filch_error *error)
+{
+    CUresult result;
+
+    guard->gpu = gpu;
+    guard->depth = stack_take(gpu->api, guard->stack, FL_CUDA_GUARDED);
+    result = gpu->api->cuCtxPushCurrent(gpu->context);
+    if (result == FL_CUDA_SUCCESS)
+        return FILCH_OK;
+    stack_give(gpu->api, guard->stack, guard->depth);
+    return lose(gpu, result, "cuCtxPushCurrent", error);
+}
+
+void fl_cuda_guard_leave(fl_cuda_guard *guard)
+{
+    const fl_cuda_api *api = guard->gpu->api;
+    CUcontext left[FL_CUDA_GUARDED];
+
+    (void)stack_take(api, left, FL_CUDA_GUARDED);
+    stack_give(api, guard->stack, guard->depth);
 }
 
 static unsigned int private_flags(const fl_settings *settings)

@@ -61,9 +61,22 @@ static inline bool fl_cuda_is_lost(const fl_cuda_gpu *gpu)
 /* Makes the GPU's context current until fl_cuda_leave. A context that the host destroyed or reset
  * is FILCH_DEVICE_LOST, and then there is nothing to leave. Any thread. */
 filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *error);
-/* Restores what was current, whatever was pushed, popped or set meanwhile; false where the stack of
- * contexts was not left as it was found. */
+/* Ends the scope; what was entered must have been left. False where it was not: then what was
+ * current before is current again, but contexts may be on the stack that were not there. */
 bool fl_cuda_leave(fl_cuda_scope *scope);
+
+/* The same around code of the host's, which may leave the stack of contexts in any state: it is
+ * emptied before and put back after, exactly, if it is no deeper than FL_CUDA_GUARDED. */
+#define FL_CUDA_GUARDED 32
+
+typedef struct fl_cuda_guard {
+    fl_cuda_gpu *gpu;
+    uint32_t depth;
+    CUcontext stack[FL_CUDA_GUARDED]; /* top first */
+} fl_cuda_guard;
+
+filch_status fl_cuda_guard_enter(fl_cuda_gpu *gpu, fl_cuda_guard *guard, filch_error *error);
+void fl_cuda_guard_leave(fl_cuda_guard *guard);
 
 /* Opens the context, primary or private as settings (null: the defaults) say, and cuts the slices;
  * a second open only counts. On failure nothing is left open. */
