@@ -32,8 +32,8 @@ static fl_settings settings;
 static void configure(const char *text)
 {
     (void)unsetenv("CUDA_VISIBLE_DEVICES");
-    assert_true(fakecuda_configure(text));
     fakecuda_reset();
+    assert_true(fakecuda_configure(text));
     memory = fl_memory_default();
     fl_settings_defaults(&settings);
 }
@@ -633,7 +633,7 @@ static void a_worker_is_bound_to_its_context(void **state)
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
 
     memset(device->info.affinity, 0, sizeof device->info.affinity);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (CPU_ISSET(cpu, &before)) {
             device->info.affinity[cpu / 64] |= UINT64_C(1) << (cpu % 64);
             break;

@@ -39,7 +39,7 @@ static fl_cuda_library *library_share(const fl_device *devices, size_t count)
 
 static void library_release(fl_cuda_library *library, const fl_memory *memory)
 {
-    if (library->users > 0)
+    if (--library->users > 0)
         return;
     fl_cuda_unload(library);
     fl_free(memory, library, sizeof *library);
@@ -62,6 +62,7 @@ static filch_status library_open(const fl_discovery *how, const fl_device *devic
             return status;
         }
     }
+    library->users++;
     *found = library;
     return FILCH_OK;
 }
@@ -72,7 +73,6 @@ static void gpu_release(fl_cuda_gpu *gpu, const fl_memory *memory)
 
     if (gpu->users > 0)
         return;
-    library->users--;
     fl_free(memory, gpu, sizeof *gpu);
     library_release(library, memory);
 }
@@ -122,7 +122,6 @@ static filch_status device_add(const fl_memory *memory, fl_cuda_gpu *gpu,
     memset(device, 0, sizeof *device);
     device->info = *info;
     device->info.team = state->sms;
-    device->info.score = info->score * state->sms / gpu->sms;
     if (gpu->slice_count > 0) {
         device->info.features |= FILCH_DEVICE_SLICE;
         (void)snprintf(device->info.name, sizeof device->info.name, "%s/%" PRIu32, gpu->name,

@@ -11,7 +11,7 @@ typedef struct fl_cuda_library {
     void *handle;   /* of dlopen */
     int version;    /* of the driver, e.g. 12040 */
     uint32_t count; /* GPUs that CUDA_VISIBLE_DEVICES leaves */
-    uint32_t users; /* GPUs described from it; the creating thread's */
+    uint32_t users; /* GPUs described from it, and who looks for some; the creating thread's */
 } fl_cuda_library;
 
 /* A library already in the process is taken first; it is initialised, and must have at least the
