@@ -111,8 +111,12 @@ int nvrtcCreateProgram(program **made, const char *source, const char *name, int
         append(&p->input, header_names[i]);
         append(&p->input, headers[i]);
     }
+    if (strstr(source, "@uncreatable") != NULL) {
+        (void)nvrtcDestroyProgram(&p);
+        return 2;
+    }
     *made = p;
-    return strstr(source, "@uncreatable") != NULL ? 2 : GOOD;
+    return GOOD;
 }
 
 int nvrtcDestroyProgram(program **made)

@@ -34,3 +34,8 @@ endfunction()
 foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images)
     filch_fake_nvrtc(${target})
 endforeach()
+
+# The real compiler makes every kernel for every target.
+if(TARGET test_unit_compile)
+    set_tests_properties(unit.compile.${build} PROPERTIES TIMEOUT 600)
+endif()

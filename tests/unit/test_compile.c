@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "filch/kernels.h"
 #include "module/image.h"
 
 static fixture_memory counted;
@@ -54,7 +55,7 @@ static void the_real_compiler_compiles(void **state)
     assert_memory_equal(image, "\177ELF", 4);
     fl_free(&memory, image, bytes);
 
-    program.source = "__device__ int fine;\n\n#warning careful\nint broken = ;\n";
+    program.source = "__device__ int fine;\n\n#warning careful\n__device__ int broken = ;\n";
     assert_status(fl_nvrtc_compile(&nvrtc, &program, &memory, NULL, &image, &bytes, &error),
                   FILCH_COMPILE);
     assert_int_equal(error.line, 4);
@@ -136,34 +137,80 @@ static void open_images(fl_images *images, const fl_memory *memory)
     assert_ok(fl_images_init(images, memory, NULL, &settings));
 }
 
-/* Of filch/codelet.h on this side, of filch/kernel.h on the other. */
-static void both_sides_have_one_layout(void **state)
+static const fl_image *get(fl_images *images, const fl_image_request *request)
 {
-    fl_memory memory = tested_memory();
-    char source[2048];
-    fl_image_request request = {.label = "layout", .source = source, .arch = 90};
     filch_error error = FILCH_ERROR_INIT;
     const fl_image *image = NULL;
+
+    if (fl_image_get(images, request, &image, &error) != FILCH_OK)
+        fail_msg("%s", error.text);
+    return image;
+}
+
+static void images_are_of_their_target(void **state)
+{
+    fl_memory memory = tested_memory();
+    fl_image_request request = {.label = "seen",
+                                .source = "#include \"filch/kernel.h\"\n"
+                                          "extern \"C\" __global__ void seen(filch_view view, "
+                                          "filch_range range) {}\n"};
+    fl_images images;
+    const fl_image *image;
+    uint32_t newest;
+
+    (void)state;
+    open_images(&images, &memory);
+    request.arch = 90;
+    image = get(&images, &request);
+    assert_false(image->is_ptx);
+    assert_memory_equal(image->data, "\177ELF", 4);
+    assert_non_null(memmem(image->data, image->bytes, "seen", 4));
+    newest = images.nvrtc.archs[images.nvrtc.arch_count - 1];
+    request.arch = newest + 50;
+    image = get(&images, &request);
+    assert_true(image->is_ptx);
+    assert_int_equal(image->arch, newest);
+    assert_non_null(strstr(image->data, ".entry seen("));
+    fl_images_fini(&images);
+    assert_int_equal(counted.pieces, 0);
+}
+
+/* A minute of compiling: the builds that look for errors of filch's own take the oldest and the
+ * newest target. */
+#ifdef NDEBUG
+#define TARGET_STEP(count) 1u
+#else
+#define TARGET_STEP(count) ((count) > 1 ? (count)-1 : 1u)
+#endif
+
+static void every_kernel_compiles_for_every_target(void **state)
+{
+    fl_memory memory = tested_memory();
+    const filch_kernel *kernel;
+    fl_image_stats stats;
     fl_images images;
 
     (void)state;
     open_images(&images, &memory);
-#define AT(member) offsetof(filch_view, member)
-    (void)snprintf(source, sizeof source,
-                   "#include \"filch/kernel.h\"\n"
-                   "#define AT(member, place) static_assert(\\\n"
-                   "    __builtin_offsetof(filch_view, member) == place, \"\");\n"
-                   "static_assert(sizeof(filch_view) == %zu, \"\");\n"
-                   "static_assert(sizeof(filch_range) == 16, \"\");\n"
-                   "AT(ptr, %zu) AT(rows, %zu) AT(cols, %zu) AT(ld, %zu) AT(row, %zu)\n"
-                   "AT(col, %zu) AT(element, %zu)\n"
-                   "extern \"C\" __global__ void layout(filch_view view) {}\n",
-                   sizeof(filch_view), AT(ptr), AT(rows), AT(cols), AT(ld), AT(row), AT(col),
-                   AT(element));
-    if (fl_image_get(&images, &request, &image, &error) != FILCH_OK)
-        fail_msg("%s", error.text);
-    assert_false(image->is_ptx);
-    assert_non_null(memmem(image->data, image->bytes, "layout", 6));
+    assert_ok(fl_images_check_driver(&images, 99000, NULL));
+    for (uint32_t a = 0; a < images.nvrtc.arch_count; a += TARGET_STEP(images.nvrtc.arch_count)) {
+        for (size_t k = 0; (kernel = filch_kernel_at(k)) != NULL; k++) {
+            fl_image_request request = {.label = kernel->name,
+                                        .source = kernel->cuda.source,
+                                        .options = kernel->cuda.options,
+                                        .arch = images.nvrtc.archs[a]};
+            const fl_image *image = get(&images, &request);
+
+            assert_false(image->is_ptx);
+            assert_non_null(memmem(image->data, image->bytes, kernel->cuda.entry,
+                                   strlen(kernel->cuda.entry) + 1));
+        }
+    }
+    fl_images_stats(&images, &stats);
+    print_message("%u images of %u bytes for sm_%u to sm_%u\n", (unsigned)stats.compiles,
+                  (unsigned)stats.bytes, images.nvrtc.archs[0],
+                  images.nvrtc.archs[images.nvrtc.arch_count - 1]);
+    assert_true(stats.compiles > 1 && stats.failures == 0);
     fl_images_fini(&images);
     assert_int_equal(counted.pieces, 0);
 }
@@ -173,7 +220,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_real_compiler_compiles, begin),
         cmocka_unit_test_setup(a_thread_that_compiled_may_outlive_the_library, begin),
-        cmocka_unit_test_setup(both_sides_have_one_layout, begin),
+        cmocka_unit_test_setup(images_are_of_their_target, begin),
+        cmocka_unit_test_setup(every_kernel_compiles_for_every_target, begin),
     };
     filch_error error = FILCH_ERROR_INIT;
     fl_nvrtc nvrtc;

@@ -6,7 +6,10 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "module/nvrtc.h"
 
@@ -136,6 +139,43 @@ static void what_the_process_has_comes_first(void **state)
     fl_nvrtc_unload(&nvrtc);
     dlclose(newer);
     dlclose(older);
+}
+
+/* What a process of its own, whose linker finds fake13, loads: major and minor version. */
+static int load_elsewhere(const char *already)
+{
+    char path[512];
+    int status = 0;
+    pid_t child;
+
+    (void)snprintf(path, sizeof path, "%s", FL_NVRTC_FAKE13);
+    *strrchr(path, '/') = '\0';
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)setenv("LD_LIBRARY_PATH", path, 1);
+        (void)execl("/proc/self/exe", "test_nvrtc", "--load", already, (char *)NULL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int load_and_tell(const char *already)
+{
+    fl_nvrtc nvrtc;
+
+    if (already[0] != '\0' && dlopen(already, RTLD_LAZY | RTLD_LOCAL) == NULL)
+        return 2;
+    return fl_nvrtc_load(&nvrtc, "", 0, NULL) == FILCH_OK ? nvrtc.major * 10 + nvrtc.minor : 3;
+}
+
+static void then_what_the_linker_finds(void **state)
+{
+    (void)state;
+    assert_int_equal(load_elsewhere(""), 137);
+    assert_int_equal(load_elsewhere(FL_NVRTC_FAKE12), 127);
 }
 
 static const char *const plain_options[] = {"--gpu-architecture=sm_90"};
@@ -273,7 +313,7 @@ static void memory_may_run_out_anywhere(void **state)
     fl_nvrtc_unload(&nvrtc);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(absence_and_faults_are_told_apart, begin),
@@ -284,7 +324,10 @@ int main(void)
         cmocka_unit_test_setup(remarks_go_to_the_log, begin),
         cmocka_unit_test_setup(memory_may_run_out_anywhere, begin),
         cmocka_unit_test_setup(what_the_process_has_comes_first, begin),
+        cmocka_unit_test_setup(then_what_the_linker_finds, begin),
     };
 
+    if (argc == 3 && strcmp(argv[1], "--load") == 0)
+        return load_and_tell(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
