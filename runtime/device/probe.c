@@ -131,6 +131,7 @@ static filch_status device_resolve(fl_pool *pool, const char *label, const filch
     fl_discovery inner = *how;
     bool is_all = false;
     bool has_gpu = false;
+    char text[96];
 
     inner.error = &cause;
     inner.refusals = NULL;
@@ -155,7 +156,8 @@ static filch_status device_resolve(fl_pool *pool, const char *label, const filch
                       "no CUDA runtime available");
     }
     cause.status = FILCH_UNKNOWN_ORDINAL;
-    return refuse_for(how, label, &cause, "no such CUDA device in this runtime", ordinal);
+    (void)snprintf(text, sizeof text, "no CUDA device %" PRIu32 " in this runtime", ordinal);
+    return refuse(how, label, &cause, text);
 }
 
 static fl_probe_record *record_find(const fl_probes *probes, const char *label, uint32_t ordinal)
