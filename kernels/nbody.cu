@@ -4,7 +4,7 @@
  * Simulation with CUDA", GPU Gems 3, chapter 31, 2007). */
 #include "filch/kernel.h"
 
-enum { BODIES = 128 };
+constexpr int BODIES = 128;
 
 struct nbody_args {
     double step, softening;

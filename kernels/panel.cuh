@@ -2,7 +2,7 @@
 /* One step of a left-looking solve against a lower triangular matrix, 32 columns wide;
  * kernels/CMakeLists.txt puts this text behind product.cuh and in front of the kernels that use it.
  */
-enum { PANEL = 32 };
+constexpr int PANEL = 32;
 
 /* A 32 x 32 block of L's diagonal in shared memory: column p, row q at [p][q], and the reciprocals
  * of its diagonal. */

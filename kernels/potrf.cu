@@ -5,13 +5,13 @@
  * together; on older GPUs the first block does everything. Over product.cuh and panel.cuh. */
 #include "filch/kernel.h"
 
-enum { ROWS = 64 };
+constexpr int ROWS = 64;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-enum { BLOCKS = 8 };
+constexpr int BLOCKS = 8;
 #define CLUSTER __cluster_dims__(8, 1, 1)
 #else
-enum { BLOCKS = 1 };
+constexpr int BLOCKS = 1;
 #define CLUSTER
 #endif
 

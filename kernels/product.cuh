@@ -16,7 +16,7 @@
 #define HAS_ASYNC 0
 #endif
 
-enum { THREADS = 256, STAGES = 3, SHARED_BYTES = 49152 };
+constexpr int THREADS = 256, STAGES = 3, SHARED_BYTES = 49152;
 
 template <typename T> __device__ inline void copy_to_shared(T *to, const T *from, bool is_inside)
 {
@@ -155,8 +155,8 @@ template <typename T, int BM, int BN, int BK> struct product {
     }
 
     /* Adds the product of rows x depth elements of op(A) and depth x cols of op(B), rows and cols
-     * possibly fewer than BM and BN: the sums beyond stay 0. The threads must not use `shared` until
-     * they have met after the call. */
+     * possibly fewer than BM and BN: the sums beyond stay 0. Nobody may use `shared` again until all
+     * have met after the call. */
     __device__ void add(const T *a, unsigned long long lda, bool is_a_transposed, const T *b,
                         unsigned long long ldb, bool is_b_transposed, int rows, int cols, int depth,
                         T *shared)

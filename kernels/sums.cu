@@ -3,7 +3,7 @@
  * additions: 256 strided partial sums, one a thread, then by halves. */
 #include "filch/kernel.h"
 
-enum { PARTS = 256 };
+constexpr int PARTS = 256;
 
 struct sums_args {
     unsigned long long piece;

@@ -3,7 +3,7 @@
  * columns. Over product.cuh and panel.cuh. */
 #include "filch/kernel.h"
 
-enum { ROWS = 32 };
+constexpr int ROWS = 32;
 
 /* The block of L's diagonal at column j0, made whole with ones where L ends. */
 template <typename T>

@@ -44,7 +44,8 @@
  *   outermost rows and columns of the grid, which has two columns or more, are copied. Call it with
  *   u and v in turns.
  * - dot and reduce: one sum for each piece of the vector, added up in an order that depends on the
- *   piece alone, so the same bits come from every device and every cut. Sum the sums with reduce.
+ *   piece alone, so the same bits come from every device and every cut. A shorter last piece needs
+ *   FILCH_MAP_CALLBACK, to cut it to the handle. Sum the sums with reduce.
  *
  * mandelbrot, jacobi, axpy, dot and reduce give the same bits on every device.
  */

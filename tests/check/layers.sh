@@ -30,7 +30,7 @@ BEGIN {
 FNR == 1 {
     own = FILENAME
     in_runtime = sub(/^runtime\//, "", own)
-    mine = in_runtime ? layer(own) : "public"
+    mine = in_runtime ? layer(own) : FILENAME ~ /^kernels\// ? "kernels" : "public"
     if (in_runtime && !(mine in rank))
         bad("folder runtime/" mine " is not a layer")
 }
@@ -57,12 +57,16 @@ FNR == 1 {
             bad("no such public header: " target)
         next
     }
+    if (target ~ /^kernels\// && mine != "public")
+        next
+    if (mine == "kernels") {
+        bad("kernels include public headers and their own, not " target)
+        next
+    }
     if (mine == "public") {
         bad("a public header includes the internal " target)
         next
     }
-    if (target ~ /^kernels\//)
-        next
     if (system("test -f runtime/" target) != 0) {
         bad("no such internal header: " target)
         next

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The kernels: one set of cases, run by the host functions and by the CUDA sources in an emulator.
+
+if(NOT cmocka_FOUND OR NOT "unit" IN_LIST kinds)
+    return()
+endif()
+
+set(kernels ${CMAKE_CURRENT_SOURCE_DIR}/kernels)
+add_executable(test_unit_kernels ${kernels}/test_host.c ${kernels}/cases.c)
+target_link_libraries(test_unit_kernels PRIVATE filch_static filch_flags PkgConfig::cmocka)
+target_include_directories(test_unit_kernels PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+filch_test(kernels unit 120 test_unit_kernels)
+
+# Coroutines change stacks under the sanitizers' feet.
+if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
+    configure_file(${PROJECT_SOURCE_DIR}/kernels/filch_kernel.h
+                   ${CMAKE_CURRENT_BINARY_DIR}/emulated/filch/kernel.h COPYONLY)
+    add_executable(test_unit_kernels_emulated ${kernels}/test_emulated.cpp ${kernels}/cases.c)
+    target_link_libraries(test_unit_kernels_emulated PRIVATE filch_static filch_flags)
+    target_include_directories(test_unit_kernels_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                               ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    # The sources' unroll pragmas are another compiler's; bits as on the device.
+    target_compile_options(test_unit_kernels_emulated PRIVATE -ffp-contract=off
+        "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>")
+    filch_test(kernels-emulated unit 240 test_unit_kernels_emulated)
+endif()
