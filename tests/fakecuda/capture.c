@@ -12,7 +12,7 @@ static void join(fake_nodes *into, const fake_nodes *from)
         (void)fake_nodes_add(into, from->items[i]);
 }
 
-static void break_capture(const fake_graph *graph)
+void fake_capture_break(const fake_graph *graph)
 {
     for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM); i++) {
         fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
@@ -25,7 +25,7 @@ CUresult fake_capture_refuse(fake_stream *stream)
 {
     if (stream->capture == NULL)
         return FL_CUDA_SUCCESS;
-    break_capture(stream->capture);
+    fake_capture_break(stream->capture);
     return fake_violate(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "the stream is capturing");
 }
 
@@ -38,12 +38,12 @@ void fake_capture_record(fake_stream *stream, fake_event *event)
 CUresult fake_capture_wait(fake_stream *stream, fake_event *event)
 {
     if (event->capture == NULL) {
-        break_capture(stream->capture);
+        fake_capture_break(stream->capture);
         return fake_violate(FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
                             "a capturing stream waits for an event from outside the capture");
     }
     if (stream->capture != NULL && stream->capture != event->capture) {
-        break_capture(stream->capture);
+        fake_capture_break(stream->capture);
         return fake_violate(FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "two captures would merge");
     }
     if (!event->capture->is_capturing) {
@@ -108,7 +108,8 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     fake_graph *graph = origin->capture;
     if (graph == NULL || !origin->is_capture_origin) {
-        return fake_end(fake_violate(FL_CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+        return fake_end(fake_violate(graph == NULL ? FL_CUDA_ERROR_ILLEGAL_STATE
+                                                   : FL_CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
                                      "the capture did not begin on this stream"));
     }
     if (origin->is_capture_broken)

@@ -154,7 +154,8 @@ static void read_device(reader *r, const json_t *from, fake_device *device)
     device->is_integrated = read_bool(r, from, "integrated", false);
     device->has_ecc = read_bool(r, from, "ecc", true);
     read_attributes(r, from, device);
-    if (device->sms < 1 || device->speed <= 0 || device->granularity < 1)
+    if (device->sms < 1 || device->sms > FAKE_MULTIPROCESSORS || device->speed <= 0 ||
+        device->granularity < 1)
         complain(r, "out of range", "sms, speed or granularity");
 }
 

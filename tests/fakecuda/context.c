@@ -119,8 +119,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         fake_device *d = fake_device_get(device);
         if (d->compute_mode == FL_CU_COMPUTEMODE_PROHIBITED)
             return fake_end(FL_CUDA_ERROR_DEVICE_UNAVAILABLE);
-        if (d->retained == 0)
+        if (d->retained == 0) {
             d->primary = context_make(device, d->primary_flags, true);
+            d->primary->poison = d->poison;
+        }
         d->retained++;
         *context = fake_handle(d->primary);
     }
@@ -139,6 +141,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
                                   "the primary context is released more often than retained");
         } else if (d->retained == 1) {
             /* Waiting lets other threads in: the count changes after it, with what it guards. */
+            d->poison = d->primary->poison;
             fake_context_end(d->primary);
             d->retained = 0;
             d->primary = NULL;

@@ -134,7 +134,8 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 
     if (result == FL_CUDA_SUCCESS && bytes > 0) {
         const fake_device *d = fake_device_get(device);
-        (void)snprintf(name, (size_t)bytes, "%s%s", d->name, d->is_mig ? " MIG 1g.18gb" : "");
+        bool is_named = !d->is_mig || strstr(d->name, "MIG") != NULL;
+        (void)snprintf(name, (size_t)bytes, "%s%s", d->name, is_named ? "" : " MIG 1g.18gb");
     }
     return fake_end(result);
 }
@@ -161,7 +162,9 @@ CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
 {
     CUresult result = fake_begin_device("cuDeviceGetPCIBusId", FAKE_READY, device);
 
-    if (result == FL_CUDA_SUCCESS && bytes > 0)
+    if (result == FL_CUDA_SUCCESS && (size_t)bytes <= strlen(fake_device_get(device)->pci))
+        result = FL_CUDA_ERROR_INVALID_VALUE;
+    if (result == FL_CUDA_SUCCESS)
         (void)snprintf(id, (size_t)bytes, "%s", fake_device_get(device)->pci);
     return fake_end(result);
 }
@@ -190,9 +193,9 @@ static const struct {
     {FL_CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
     {FL_CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {FL_CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
-    {FL_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2619000},
-    {FL_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6144},
-    {FL_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 52428800},
+    {FL_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 3201000},
+    {FL_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6016},
+    {FL_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 62914560},
     {FL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
     {FL_CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
     {FL_CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},

@@ -119,6 +119,9 @@ static void read_symbols(const elf *e, const Elf64_Shdr *table, fake_image *out)
         const Elf64_Shdr *shared = section_find(e, ".nv.shared.", name);
         if (shared != NULL)
             info->shared_bytes = (int)shared->sh_size;
+        /* Since sm_90 the first kilobyte is the system's, and not counted as the kernel's. */
+        if (info->shared_bytes >= 1024 && section_find(e, ".nv.shared.reserved.0", "") != NULL)
+            info->shared_bytes -= 1024;
     }
 }
 

@@ -18,6 +18,7 @@ FL_CUDA_CALLS(FAKE_PROTOTYPE)
 
 #define FAKE_DEVICES 64
 #define FAKE_PARAMS 64
+#define FAKE_MULTIPROCESSORS 1024
 
 typedef enum fake_kind {
     FAKE_CONTEXT = 1,
@@ -61,6 +62,7 @@ typedef struct fake_device {
     } overrides[32];
     uint32_t override_count;
     fake_context *primary;
+    CUresult poison; /* of the last primary context: it outlives it */
     uint32_t retained;
 } fake_device;
 
@@ -219,13 +221,15 @@ typedef struct fake_function {
 
 struct fake_green {
     fake_object object;
-    uint32_t split, first, count; /* multiprocessors [first, first + count) of a split */
+    uint32_t split, count; /* multiprocessors, of a split */
+    uint64_t members[FAKE_MULTIPROCESSORS / 64];
 };
 
 typedef struct fake_desc {
     fake_object object;
     int device;
-    uint32_t split, first, count;
+    uint32_t split, count;
+    uint64_t members[FAKE_MULTIPROCESSORS / 64];
 } fake_desc;
 
 typedef struct fake_entry {
@@ -395,6 +399,7 @@ bool fake_nodes_add(fake_nodes *nodes, fake_node *node);
 fake_node *fake_graph_add(fake_graph *graph, fake_work *work, const fake_nodes *behind);
 void fake_capture_record(fake_stream *stream, fake_event *event);
 CUresult fake_capture_wait(fake_stream *stream, fake_event *event);
+void fake_capture_break(const fake_graph *graph);
 /* For a call that may not be made of a capturing stream: breaks the capture. */
 CUresult fake_capture_refuse(fake_stream *stream);
 

@@ -121,7 +121,8 @@ FAKECUDA_API void fakecuda_release(void);
 FAKECUDA_API size_t fakecuda_live(const char *kind);
 
 /* Replaces the configuration before cuInit, or between the end of everything and the next cuInit:
- * the driver forgets that it was initialised. False: there are live objects, or the text is bad. */
+ * the driver forgets that it was initialised, and what became of its devices. Null: the built-in
+ * one. False: there are live objects, or the text is bad. */
 FAKECUDA_API bool fakecuda_configure(const char *text_or_file);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Multiprocessor resources and green contexts: a device's multiprocessors are split in groups once,
- * and a green context is made of neighbouring groups. */
+ * and a green context is made of some of them. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -53,16 +53,18 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevR
     return fake_end(result);
 }
 
-/* Groups of the usual size that a device has: not all multiprocessors lie in whole ones. On 132
- * multiprocessors of an H200 there are 15 groups of 8, and 12 multiprocessors are left. */
+/* Groups that a device has: not all multiprocessors lie in whole ones of the usual size. On the 132
+ * of an H200 there are 15 of 8, but 8 of 16, 5 of 24 and 4 of 32. */
 static uint32_t group_count(const fake_device *device, uint32_t size)
 {
     uint32_t unit = (uint32_t)device->granularity;
-    uint32_t units = device->groups > 0                ? (uint32_t)device->groups
-                     : device->sms == 132 && unit == 8 ? 15u
-                                                       : (uint32_t)device->sms / unit;
+    uint32_t count = (uint32_t)device->sms / size;
 
-    return size < unit ? (uint32_t)device->sms / size : units / (size / unit);
+    if (size != unit)
+        return count;
+    if (device->groups > 0)
+        return (uint32_t)device->groups < count ? (uint32_t)device->groups : count;
+    return device->sms == 132 && unit == 8 ? 15 : count;
 }
 
 CUresult cuDevSmResourceSplitByCount(CUdevResource *groups, unsigned int *count,
@@ -122,35 +124,36 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resour
     if (resources == NULL || count == 0)
         return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
     origin first = origin_get(&resources[0]);
-    uint32_t total = 0;
+    fake_desc *desc = fake_object_make(FAKE_DESC, sizeof *desc, NULL);
+    desc->device = first.device;
+    desc->split = first.split;
     for (unsigned i = 0; i < count; i++) {
         origin next = origin_get(&resources[i]);
         if (next.magic != MAGIC || resources[i].type != FL_CU_DEV_RESOURCE_TYPE_SM)
             return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_RESOURCE_TYPE, "no resource"));
-        if (next.split != first.split || next.device != first.device ||
-            next.first != first.first + total) {
-            return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                                         "groups that are not neighbours of one split"));
+        if (next.split != first.split || next.device != first.device) {
+            return fake_end(
+                fake_violate(FL_CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "groups of two splits"));
         }
-        total += resources[i].sm.smCount;
+        for (uint32_t k = 0; k < resources[i].sm.smCount; k++)
+            desc->members[(next.first + k) / 64] |= (uint64_t)1 << (next.first + k) % 64;
+        desc->count += resources[i].sm.smCount;
     }
-    fake_desc *desc = fake_object_make(FAKE_DESC, sizeof *desc, NULL);
-    desc->device = first.device;
-    desc->split = first.split;
-    desc->first = first.first;
-    desc->count = total;
     *out = fake_handle(desc);
     return fake_end(FL_CUDA_SUCCESS);
 }
 
+/* The driver lets green contexts share multiprocessors. Slices must not. */
 static void overlap_check(const fake_desc *desc)
 {
     for (uint32_t i = 0; i < fake_object_count(FAKE_GREEN); i++) {
         const fake_green *green = (const fake_green *)fake_object_any(FAKE_GREEN, i);
         if (!green->object.is_alive || green->object.context->device != desc->device)
             continue;
-        if (green->split != desc->split ||
-            (green->first < desc->first + desc->count && desc->first < green->first + green->count))
+        bool overlaps = green->split != desc->split;
+        for (uint32_t k = 0; k < FAKE_MULTIPROCESSORS / 64; k++)
+            overlaps = overlaps || (green->members[k] & desc->members[k]) != 0;
+        if (overlaps)
             (void)fake_violate(0, "it shares multiprocessors with another green context");
     }
 }
@@ -175,8 +178,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc handle, CUdevice de
     overlap_check(desc);
     fake_green *green = fake_object_make(FAKE_GREEN, sizeof *green, primary);
     green->split = desc->split;
-    green->first = desc->first;
     green->count = desc->count;
+    memcpy(green->members, desc->members, sizeof green->members);
     *out = fake_handle(green);
     return fake_end(FL_CUDA_SUCCESS);
 }
@@ -190,15 +193,18 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle)
     fake_green *green = fake_find(FAKE_GREEN, handle);
     if (green == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM); i++) {
-        const fake_stream *stream = (const fake_stream *)fake_object_any(FAKE_STREAM, i);
-        if (stream->object.is_alive && stream->green == green) {
-            (void)fake_violate(0, "the green context has streams left");
-            break;
-        }
-    }
     fake_context_wait(green->object.context);
     green->object.is_alive = false;
+    bool has_streams = false;
+    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM); i++) {
+        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
+        if (stream->object.is_alive && stream->green == green) {
+            has_streams = true;
+            stream->object.is_alive = false;
+        }
+    }
+    if (has_streams)
+        (void)fake_violate(0, "the green context has streams left");
     return fake_end(green->object.context->poison);
 }
 

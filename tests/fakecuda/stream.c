@@ -185,20 +185,22 @@ CUresult cuEventRecord(CUevent handle, CUstream on)
     return fake_end(FL_CUDA_SUCCESS);
 }
 
-/* Events are asked from any context, as the driver allows, but not from none. */
+/* Events are asked from any context and from none, as the driver allows. */
 static CUresult event_get(CUevent handle, fake_event **event)
 {
     *event = fake_find(FAKE_EVENT, handle);
     if (*event == NULL)
         return FL_CUDA_ERROR_INVALID_HANDLE;
-    if ((*event)->capture != NULL)
+    if ((*event)->capture != NULL) {
+        fake_capture_break((*event)->capture);
         return fake_violate(FL_CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture");
+    }
     return (*event)->object.context->poison;
 }
 
 CUresult cuEventQuery(CUevent handle)
 {
-    CUresult result = fake_begin("cuEventQuery", FAKE_READY | FAKE_CURRENT);
+    CUresult result = fake_begin("cuEventQuery", FAKE_READY);
     fake_event *event;
 
     if (result == FL_CUDA_SUCCESS)
@@ -210,7 +212,7 @@ CUresult cuEventQuery(CUevent handle)
 
 CUresult cuEventSynchronize(CUevent handle)
 {
-    CUresult result = fake_begin("cuEventSynchronize", FAKE_READY | FAKE_CURRENT);
+    CUresult result = fake_begin("cuEventSynchronize", FAKE_READY);
     fake_event *event;
 
     if (result == FL_CUDA_SUCCESS)

@@ -61,7 +61,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uin
         result = FL_CUDA_ERROR_INVALID_VALUE;
     if (result == FL_CUDA_SUCCESS && version > fake.config.driver)
         result = FL_CUDA_ERROR_INVALID_VALUE;
-    if (function != NULL)
+    if (result == FL_CUDA_SUCCESS)
         *function = NULL;
     for (size_t i = 0; result == FL_CUDA_SUCCESS && i < sizeof symbols / sizeof symbols[0]; i++) {
         const symbol *s = &symbols[i];
@@ -76,10 +76,9 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uin
             state = FL_CU_GET_PROC_ADDRESS_SUCCESS;
         }
     }
-    if (found != NULL)
+    /* As the driver: what there is not is told by the pointer, not by the result. */
+    if (result == FL_CUDA_SUCCESS && found != NULL)
         *found = state;
-    if (result == FL_CUDA_SUCCESS && state != FL_CU_GET_PROC_ADDRESS_SUCCESS)
-        result = FL_CUDA_ERROR_NOT_FOUND;
     return fake_end(result);
 }
 

@@ -87,6 +87,7 @@ static int make(void **state)
     fakecuda_register("mix", mix_twin, 0, NULL);
     fakecuda_register("meet", meet_twin, 0, NULL);
     fakecuda_register("fail", fail_twin, 0, NULL);
+    assert_true(fakecuda_configure(NULL));
     must(cuInit(0));
     for (uint32_t d = 0; d < DEVICES; d++) {
         must(cuDevicePrimaryCtxRetain(&w->contexts[d], (CUdevice)d));
