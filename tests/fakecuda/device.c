@@ -161,11 +161,12 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
 {
     CUresult result = fake_begin_device("cuDeviceGetPCIBusId", FAKE_READY, device);
+    const fake_device *d = fake_device_get(device);
 
-    if (result == FL_CUDA_SUCCESS && (size_t)bytes <= strlen(fake_device_get(device)->pci))
+    if (result == FL_CUDA_SUCCESS && (d == NULL || (size_t)bytes <= strlen(d->pci)))
         result = FL_CUDA_ERROR_INVALID_VALUE;
     if (result == FL_CUDA_SUCCESS)
-        (void)snprintf(id, (size_t)bytes, "%s", fake_device_get(device)->pci);
+        (void)snprintf(id, (size_t)bytes, "%s", d->pci);
     return fake_end(result);
 }
 
