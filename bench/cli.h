@@ -16,6 +16,7 @@ int bench_run_main(int argc, char **argv);
 int bench_sim_main(int argc, char **argv);
 int bench_compare_main(int argc, char **argv);
 int bench_config_main(int argc, char **argv);
+int bench_cache_main(int argc, char **argv);
 int bench_devices_main(int argc, char **argv);
 int bench_micro_main(int argc, char **argv);
 int bench_peers_main(int argc, char **argv);
