@@ -39,6 +39,12 @@ FNR == 1 {
     bad(mine " names a backend")
 }
 
+# Names of the driver and of its compiler: own declarations make them possible anywhere.
+in_runtime && own !~ /^(backend\/cuda|module)\// &&
+    /(^|[^A-Za-z0-9_])(nvrtc[A-Z]|cu(Init|Get|Ctx|Mem|Stream|Event|Module|Func|Launch|Graph|Device|Driver)[A-Z(]|CU(context|stream|event|module|function|device|result)|CUDA_ERROR_)/ {
+    bad("only backend/cuda and module may name what is of CUDA")
+}
+
 /^[ \t]*#[ \t]*include/ {
     system_header = /</
     target = $0
@@ -46,7 +52,8 @@ FNR == 1 {
     sub(/[">].*$/, "", target)
 
     if (target != "filch/cuda.h" && target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
-        FILENAME !~ /^runtime\/(backend\/cuda|module)\//)
+        FILENAME !~ /^runtime\/(backend\/cuda|module)\// &&
+        (system_header || system("test -f runtime/" target) != 0))
         bad("only backend/cuda and module may include " target)
     if (system_header)
         next
