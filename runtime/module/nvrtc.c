@@ -153,12 +153,14 @@ static bool try_candidate(search *s, const char *name, int flags)
     filch_status status;
 
     if (library == NULL) {
+        const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): a thread's own in glibc */
+
         /* Of a name that the linker looks up, absence and failure look the same. */
         if (strchr(name, '/') == NULL || access(name, F_OK) != 0)
             return false;
         status = fl_error_fill(
             &error, (fl_fault){.status = FILCH_COMPILER_BROKEN, .call = "dlopen", .label = name},
-            "NVRTC cannot be loaded: %s", dlerror());
+            "NVRTC cannot be loaded: %s", reason != NULL ? reason : "no reason is given");
         keep_worst(s, status, &error);
         return false;
     }

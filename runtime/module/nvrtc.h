@@ -39,6 +39,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(log, "nvrtcGetProgramLog", (nvrtcProgram program, char *log))
 
 typedef struct fl_nvrtc_api {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's parts take none */
 #define FL_NVRTC_MEMBER(member, symbol, parameters) int(*member) parameters;
     FL_NVRTC_CALLS(FL_NVRTC_MEMBER)
 #undef FL_NVRTC_MEMBER
