@@ -51,7 +51,9 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
     sub(/^[^"<]*["<]/, "", target)
     sub(/[">].*$/, "", target)
 
-    if (target != "filch/cuda.h" && target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
+    # filch/cuda.h and backend/cuda/cuda.h are none of the toolkit.
+    if (target !~ /^(filch|backend\/cuda)\/cuda\.h$/ &&
+        target ~ /(^|\/)(cuda|nvrtc|cuda_runtime|cuda_runtime_api|cudaTypedefs)\.h$/ &&
         FILENAME !~ /^runtime\/(backend\/cuda|module)\// &&
         (system_header || system("test -f runtime/" target) != 0))
         bad("only backend/cuda and module may include " target)
