@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/score.h"
+
 #define CREATE "filch_runtime_create"
 
 uint32_t filch_version(void)
@@ -39,6 +41,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : config->trace > 1                              ? "trace is neither 0 nor 1"
         : (unsigned)config->policy > FILCH_POLICY_STATIC ? "unknown policy"
         : (unsigned)config->drive > FILCH_DRIVE_POLL     ? "unknown drive"
+        : (unsigned)config->score > FILCH_SCORE_CAPACITY ? "unknown score"
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
         : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
         : (config->scores == NULL) != (config->score_count == 0)    ? "scores and score_count "
@@ -135,6 +138,16 @@ static void close_memories(filch_runtime *rt)
     fl_places_fini(&rt->places);
 }
 
+static void score_devices(filch_runtime *rt, const filch_config *config)
+{
+    filch_score score = config->score != FILCH_SCORE_DEFAULT
+                            ? config->score
+                            : (filch_score)rt->core.settings.score;
+    if (config->scores == NULL) {
+        fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
+    }
+}
+
 /* Everything above the core; on failure nothing of it is left. */
 static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
 {
@@ -156,6 +169,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     if (status != FILCH_OK) {
         goto store;
     }
+    score_devices(rt, config);
     fl_clock_init(&core->clock, rt->pool.is_virtual);
     filch_drive drive = choose_drive(rt, config);
     filch_policy policy =

@@ -28,6 +28,9 @@ enum {
       "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
     X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0, "steal static",          \
       "Whether idle devices steal work or keep to the static partition.")                      \
+    X(score, "FILCH_SCORE", CHOICE, "default", FILCH_SCORE_DEFAULT, 0,                         \
+      "default peak peak-double bandwidth memory blend capacity",                              \
+      "What the devices' scores are reckoned from; default: peak.")                            \
     X(drive, "FILCH_DRIVE", CHOICE, "default", FILCH_DRIVE_DEFAULT, 0, "default threads poll", \
       "Who runs the workers: a thread a device, or the host's threads inside filch_poll.")     \
     X(allocator, "FILCH_ALLOCATOR", CHOICE, "default", FILCH_ALLOCATOR_DEFAULT, 0,             \
@@ -39,6 +42,8 @@ enum {
       "Newest trace events that are kept for each worker.")                                    \
     X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
       "Microseconds that an idle worker spins before it sleeps.")                              \
+    X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
+      "Streams on which a GPU computes; 0: as many as its slices leave, at most two.")         \
     X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \
       "Path of the NVRTC library; empty: looked for in the usual places.")                     \
     X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \

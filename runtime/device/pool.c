@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "device/score.h"
 #include "device/spec.h"
 
 /* Size of the record in the first version of the interface; later ones only append. */
@@ -227,7 +228,9 @@ filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *h
         status = default_start(pool, &inner);
     else
         status = spec_start(pool, spec, &inner);
-    if (status != FILCH_OK)
+    if (status == FILCH_OK)
+        fl_pool_score(pool, FILCH_SCORE_PEAK, NULL, NULL);
+    else
         fl_pool_close(pool, how->memory);
     return status;
 }

@@ -124,7 +124,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
     task->is_gate = 0;
-    fl_store_relaxed(&task->shown, NULL); /* relaxed as in fill_task */
+    fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
     task->more = NULL;
     task->args = NULL;
     task->accesses = NULL;
@@ -362,8 +362,8 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
 {
     fl_task *task = parts->task;
     task->codelet = desc->codelet;
-    /* Relaxed: published with the hints to the task; for old hints any codelet will do. */
-    fl_store_relaxed(&task->shown, desc->codelet);
+    /* Release: the set of devices before its number, for a thief with an old hint. */
+    fl_store_release(&task->able, desc->codelet->able);
     task->args = parts->args;
     task->accesses = parts->accesses;
     task->access_count = (uint8_t)desc->access_count;

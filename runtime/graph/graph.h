@@ -88,6 +88,13 @@ struct filch_graph {
     uint32_t *root_free;  /* … and those that all devices can run */
     uint32_t root_count;
     bool has_reserved; /* a job, by fl_job_reserve */
+    /* Where workers look ahead: the predecessors of task i, by their order, are those from
+     * pred_begin[i] on to pred_begin[i + 1]. */
+    uint32_t *pred_begin, *pred_list;
+    size_t pred_total;
+    /* By task: the point on a lane behind which its effects are there, {device : 10, lane : 4,
+     * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired. */
+    _Atomic uint64_t *markers;
 
     /* Open graphs. */
     uint32_t gate_count; /* ever waited for */
@@ -137,6 +144,17 @@ void fl_infer_mark_final(struct filch_graph *graph);
 /* Frees what only building needs. */
 void fl_infer_drop(struct filch_graph *graph);
 filch_status fl_graph_seal_locked(struct filch_graph *graph);
+/* The task of a closed graph at a position. */
+static inline fl_task *fl_graph_task_at(const struct filch_graph *graph, uint32_t order)
+{
+    return &graph->slab_table[order / FL_SLAB_TASKS]->tasks[order % FL_SLAB_TASKS];
+}
+/* Calls fn for each successor of a task. */
+void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
+                             void *user);
+/* Sealing, where workers look ahead: lists of predecessors, and one epoch for all tasks. False: no
+ * memory. */
+bool fl_graph_list_predecessors(struct filch_graph *graph);
 
 /* Destroys a graph that no job uses. */
 void fl_graph_free(struct filch_graph *graph);

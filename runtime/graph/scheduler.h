@@ -11,13 +11,20 @@ struct filch_codelet;
 struct filch_graph;
 struct fl_task;
 
+/* Numbers of sets of devices: all of them, and one of a set that found no number. */
+enum { FL_ABLE_ALL = 0, FL_ABLE_UNKNOWN = UINT8_MAX };
+
 typedef struct fl_scheduler {
     uint32_t device_count;
+    bool looks_ahead;   /* tasks may be put on devices before their predecessors are over */
     size_t speed_bytes; /* what each codelet carries for measured speeds */
 
     /* A codelet was made: finds the devices that its implementations run on, and sets its speeds to
      * unknown. */
     void (*codelet_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
+    /* Number of the set of devices that the codelet runs on, for its tasks; from now on the set is
+     * fixed. */
+    uint8_t (*able)(struct fl_scheduler *self, const struct filch_codelet *codelet);
     /* Device that owns piece index of count under the static partition over the devices that can
      * run the codelet (one at least); null: over all of them. */
     uint32_t (*owner)(struct fl_scheduler *self, const struct filch_codelet *codelet,

@@ -7,10 +7,8 @@
 #include "graph/graph.h"
 #include "graph/job.h"
 
-/* Calls fn for each successor of a task. */
-typedef void (*fl_successor_fn)(fl_task *successor, void *user);
-
-static void for_each_successor(const fl_task *task, fl_successor_fn fn, void *user)
+void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
+                             void *user)
 {
     uint32_t inlined =
         task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count : FL_TASK_SUCCESSORS;
@@ -62,7 +60,7 @@ static void collect_topological_order(const filch_graph *graph, fl_order *order)
         }
     }
     for (uint32_t done = 0; done < order->count; ++done) {
-        for_each_successor(order->tasks[done], release_in_order, order);
+        fl_graph_each_successor(order->tasks[done], release_in_order, order);
     }
 }
 
@@ -90,7 +88,7 @@ static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
         for (uint32_t i = 0; i < slab->used; ++i) {
             if (fl_load_relaxed(&slab->tasks[i].pending) != 0) {
                 stuck.at = at = &slab->tasks[i];
-                for_each_successor(at, note_before, &stuck);
+                fl_graph_each_successor(at, note_before, &stuck);
             }
         }
     }
@@ -150,7 +148,7 @@ static fl_scale rank_tasks(fl_order *order)
         fl_task *task = task_at(order, i);
         float longest = 0;
         if (task->successor_count != 0) {
-            for_each_successor(task, longest_below, &longest);
+            fl_graph_each_successor(task, longest_below, &longest);
         }
         if (task->codelet != codelet) {
             codelet = task->codelet;
@@ -355,6 +353,10 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     fl_free(&core->memory, order.tasks, bytes);
     if (status != FILCH_OK) {
         return fl_core_fail(core, status, "filch_graph_seal", graph->label,
+                            "no memory to seal %u tasks", graph->task_count);
+    }
+    if (core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_seal", graph->label,
                             "no memory to seal %u tasks", graph->task_count);
     }
     fl_infer_mark_final(graph);

@@ -260,6 +260,13 @@ void fl_graph_free(filch_graph *graph)
         fl_free(memory, graph->root_begin,
                 FL_ROOT_POSITIONS(core->scheduler->device_count) * sizeof *graph->root_begin);
     }
+    if (graph->pred_begin != NULL) {
+        fl_free(memory, graph->pred_begin,
+                ((size_t)graph->task_count + 1) * sizeof *graph->pred_begin);
+        fl_free(memory, graph->pred_list, graph->pred_total * sizeof *graph->pred_list);
+        fl_free(memory, (void *)graph->markers,
+                ((size_t)graph->task_count + 1) * sizeof *graph->markers);
+    }
     fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
     fl_arena_fini(&graph->arena);
     fl_store_give(core->store, graph->slabs);

@@ -26,7 +26,8 @@ enum {
     FL_TASK_POISONED = 1u << 0, /* a predecessor failed or was skipped: do not run */
     FL_TASK_CLAIMED = 1u << 1,  /* open graphs: somebody runs it */
     FL_TASK_LOCKED = 1u << 2,   /* open graphs: its successors are being added to or released */
-    FL_TASK_OPEN = 1u << 3      /* of an open graph */
+    FL_TASK_OPEN = 1u << 3,     /* of an open graph */
+    FL_TASK_READY = 1u << 4     /* closed graphs, where workers look ahead: may be hinted at */
 };
 
 typedef struct fl_task fl_task;
@@ -60,7 +61,7 @@ struct fl_task {
     uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
     uint8_t is_gate; /* runs nothing: stands for an earlier job's use of a handle */
-    uint8_t unused;
+    _Atomic uint8_t able; /* its codelet's, for thieves, who look by hints that may be stale */
     /* The rest. */
     fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */
     void *args;
@@ -71,8 +72,9 @@ struct fl_task {
     float rank;     /* longest path to an exit; user's priority in a caller-ordered graph */
     uint32_t home;  /* preferred device + 1, or 0 */
     uint32_t order; /* position in the graph, from 0 */
-    /* codelet again, for thieves, who look at it by hints that may be stale. */
-    _Atomic(const filch_codelet *) shown;
+    /* Where workers look ahead (sched/ahead.c): the point on a lane behind which the task's effects
+     * are there, {device : 10, lane : 4, run : 8, sequence : 42}; sequence 0: it has retired. */
+    _Atomic uint64_t marker;
 };
 
 _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");

@@ -329,6 +329,11 @@ fl_act fl_flights_step(fl_worker *w)
                 return FL_ACT_MORE;
             }
         }
+        if (w->offload != NULL && fl_ahead_pick(w, &tile)) {
+            launch(w, &tile);
+            any = true;
+            continue;
+        }
         /* With a tile in flight a theft can wait: a better victim may show meanwhile. */
         if (w->in_flight != 0 || !fl_worker_steal(w)) {
             break;

@@ -108,9 +108,10 @@ static uint32_t choose_lane(const fl_worker *w)
     uint32_t best = 0;
     for (uint32_t i = 0; i < offload->waits.count; ++i) {
         fl_marker marker = offload->waits.at[i];
-        if (fl_marker_device(marker) == w->index && fl_marker_lane(marker) < w->device->lanes &&
-            w->device->backend->reached(w->device, marker, NULL) == FILCH_NOT_READY) {
-            return fl_marker_lane(marker);
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && lane < w->device->lanes &&
+            offload->lane_load[lane] != 0) {
+            return lane;
         }
     }
     for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
@@ -246,7 +247,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     fl_tile *tile = &flight->tile;
     const filch_codelet *codelet = fl_tile_codelet(tile);
     const fl_kernel *kernel = codelet->kernel;
-    if (!fl_offload_fetch(w, tile)) {
+    if (!fl_offload_fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task))) {
         return false;
     }
     uint32_t lane = choose_lane(w);
@@ -285,6 +286,8 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     if (!commit(w, flight, launch.marker)) {
         tile->code = -1; /* it runs; its results do not come home */
         tile->is_refused = true;
+    } else {
+        fl_ahead_launched(w, tag, launch.marker);
     }
     return true;
 }

@@ -39,6 +39,7 @@ struct fl_sched {
     filch_drive drive;
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
+    bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     bool mails;
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
@@ -50,7 +51,11 @@ struct fl_sched {
     _Atomic(filch_job *) slots[FL_ACTIVE_SLOTS];
     filch_job *queue, *queue_last; /* jobs without a slot, under slots_lock */
 
-    uint64_t able[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
+    uint64_t kinds[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
+    /* Sets of devices that some codelet runs on, by number. Under slots_lock; who has a number may
+     * read its set, which was written before. */
+    uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
+    uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
 
     fl_mutex done_lock; /* somebody waits for a job */

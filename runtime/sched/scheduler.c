@@ -27,6 +27,26 @@ static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
     codelet->kind_count = codelet->device_count;
 }
 
+static uint8_t able(fl_scheduler *self, const filch_codelet *codelet)
+{
+    fl_sched *sched = sched_of(self);
+    if (codelet->device_count == sched->count) {
+        return FL_ABLE_ALL;
+    }
+    uint32_t number = FL_ABLE_ALL + 1;
+    fl_mutex_lock(&sched->slots_lock);
+    while (number < sched->able_count &&
+           memcmp(sched->able[number], codelet->runs_on, sizeof codelet->runs_on) != 0) {
+        ++number;
+    }
+    if (number == sched->able_count && number < FL_ABLE_UNKNOWN) {
+        memcpy(sched->able[number], codelet->runs_on, sizeof codelet->runs_on);
+        ++sched->able_count;
+    }
+    fl_mutex_unlock(&sched->slots_lock);
+    return (uint8_t)number;
+}
+
 /* Those that can run the codelet, all where it is null; with their scores, or all alike where those
  * are 0. Room for sched->count of each. */
 static uint32_t choose_devices(const fl_sched *sched, const filch_codelet *codelet,
@@ -269,7 +289,7 @@ void fl_sched_wake(fl_sched *sched, uint32_t count)
         return;
     }
     for (uint32_t kinds = 1; kinds < FL_KINDS; ++kinds) {
-        wake_among(sched, sched->able[kinds], count);
+        wake_among(sched, sched->kinds[kinds], count);
     }
 }
 
@@ -494,8 +514,10 @@ static void fill_interface(fl_sched *sched)
 {
     sched->scheduler = (fl_scheduler){
         .device_count = sched->count,
+        .looks_ahead = sched->looks_ahead,
         .speed_bytes = sched->count * sizeof(fl_speed),
         .codelet_init = codelet_init,
+        .able = able,
         .owner = owner,
         .estimate = estimate,
         .share_bytes = sched->count * sizeof(fl_share),
@@ -559,9 +581,11 @@ static filch_status init_workers(fl_sched *sched)
 void fl_sched_sort_devices(fl_sched *sched)
 {
     const fl_device *devices = sched->pool->devices;
-    memset(sched->able, 0, sizeof sched->able);
+    memset(sched->kinds, 0, sizeof sched->kinds);
+    sched->able_count = FL_ABLE_ALL + 1;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        sched->able[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
+        sched->kinds[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
+        sched->looks_ahead |= devices[d].backend->mark != NULL;
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }

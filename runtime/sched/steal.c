@@ -186,13 +186,15 @@ static void rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     fl_span_set(&share->span, lo, hi);
 }
 
-/* Whether the device can run the task of a hint, if the hint is live: then the codelet was
- * published with it. A stale hint may lead to any codelet, all of which live as long as the
- * runtime. */
+/* Whether the device can run the task of a hint, if the hint is live: then the number was published
+ * with it. A stale hint may lead to any number. Where sets of devices ran out of numbers the task
+ * is left to its owner. */
 static bool is_for(const fl_worker *w, uint64_t hint)
 {
-    const filch_codelet *codelet = fl_load_relaxed(&fl_hint_task(hint)->shown);
-    return codelet == NULL || fl_codelet_runs_on(codelet, w->index); /* null: a gate */
+    /* Acquire: the set before its number. */
+    uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
+    return able == FL_ABLE_ALL || (able != FL_ABLE_UNKNOWN &&
+                                   (w->sched->able[able][w->index / 64] >> w->index % 64 & 1) != 0);
 }
 
 /* Of the oldest entries of one deque, the first that can be claimed and run here becomes the next

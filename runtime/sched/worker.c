@@ -174,8 +174,22 @@ static void make_ready(fl_worker *w, fl_task *task)
     }
 }
 
-static inline void release_one(fl_worker *w, fl_task *task, bool poisoned, bool is_open)
+/* What the predecessor that is over tells its successors. */
+typedef struct fl_release {
+    uint32_t
+        run; /* epoch of tasks not claimed in this run; closed graphs that are looked ahead in */
+    bool poisoned, is_open, is_looked_ahead;
+} fl_release;
+
+static inline void release_one(fl_worker *w, fl_task *task, const fl_release *how)
 {
+    bool poisoned = how->poisoned, is_open = how->is_open;
+    if (FL_UNLIKELY(how->is_looked_ahead)) {
+        if (fl_ahead_release(task, how->run, poisoned)) {
+            make_ready(w, task);
+        }
+        return;
+    }
     if (FL_UNLIKELY(poisoned)) {
         /* Relaxed: the decrement below publishes it to whoever makes the task ready. */
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
@@ -191,17 +205,24 @@ static inline void release_one(fl_worker *w, fl_task *task, bool poisoned, bool 
 
 static void release_successors(fl_worker *w, fl_task *task, bool poisoned, bool is_open)
 {
+    const fl_release how = {
+        .poisoned = poisoned,
+        .is_open = is_open,
+        .is_looked_ahead = w->sched->looks_ahead && !is_open,
+        /* Claiming moved it on; nobody else changes a claimed task's word. */
+        .run = fl_word_epoch(fl_load_relaxed(&task->word)) - 1,
+    };
     uint32_t inlined = task->successor_count;
     if (inlined > FL_TASK_SUCCESSORS) {
         inlined = FL_TASK_SUCCESSORS;
         for (const fl_more *more = task->more; more != NULL; more = more->next) {
             for (uint64_t i = 0; i < more->count; ++i) {
-                release_one(w, more->tasks[i], poisoned, is_open);
+                release_one(w, more->tasks[i], &how);
             }
         }
     }
     for (uint32_t i = 0; i < inlined; ++i) {
-        release_one(w, task->successors[i], poisoned, is_open);
+        release_one(w, task->successors[i], &how);
     }
 }
 
@@ -288,6 +309,9 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     if (is_open) {
         fl_open_retire(task, failed);
     }
+    if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open && !failed) {
+        fl_ahead_retired(task);
+    }
     if (task->successor_count != 0) {
         release_successors(w, task, failed, is_open);
     }
@@ -334,7 +358,23 @@ void fl_worker_retire(fl_worker *w, fl_tile *tile)
 
 /* --- Picking --- */
 
-/* Fills *tile with a task that the caller owns. */
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+{
+    enter_task(w, task);
+    filch_job *job = w->job;
+    tile->job = job;
+    tile->task = task;
+    tile->code = 0;
+    tile->is_refused = tile->is_ahead = false;
+    tile->skip = poisoned;
+    tile->timed = false;
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
+        tile->skip = true;
+        note_left_out(job);
+    }
+}
+
+/* The same for one that was ready. */
 static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
 {
     if (task->predecessors != 0) {
@@ -342,18 +382,7 @@ static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile
          * there is one predecessor nobody counts, but fl_task_claim looks. */
         fl_store_relaxed(&task->pending, task->predecessors);
     }
-    enter_task(w, task);
-    filch_job *job = w->job;
-    tile->job = job;
-    tile->task = task;
-    tile->code = 0;
-    tile->is_refused = false;
-    tile->skip = poisoned;
-    tile->timed = false;
-    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
-        tile->skip = true;
-        note_left_out(job);
-    }
+    fl_worker_take(w, task, poisoned, tile);
 }
 
 /* The newest entry of a level that is at or above the position floor. */

@@ -25,6 +25,7 @@ typedef struct fl_tile {
     uint32_t lo, hi; /* grains of the chunk */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
+    bool is_ahead;   /* put on the device before its predecessors were over */
     bool is_refused; /* the device could not do it: worker->error says why */
     int code;        /* what the host function returned */
     double work;     /* declared units, when timed */
@@ -39,8 +40,12 @@ typedef struct fl_flight {
     uint64_t launched;
     double expected; /* predicted ns; 0: unknown */
     uint32_t lane;
+    bool is_ahead; /* in the ring of those whose successors are to be looked at */
     uint32_t next; /* in a list of flights */
 } fl_flight;
+
+/* Launched tasks whose successors a worker remembers to look at. */
+#define FL_AHEAD 64
 
 /* Device memory for the scratch accesses of one lane's tiles. */
 typedef struct fl_scratch_block {
@@ -58,6 +63,9 @@ typedef struct fl_offload {
     uint64_t range[2];
     fl_scratch_block scratch[FL_LANE_LIMIT];
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
+    /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
+    uint32_t ahead[FL_AHEAD];
+    uint32_t ahead_first, ahead_count;
 } fl_offload;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
@@ -190,7 +198,21 @@ void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
 bool fl_offload_concerns(const fl_worker *worker, const fl_tile *tile);
 
+/* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
+void fl_ahead_launched(fl_worker *worker, uint32_t flight, fl_marker marker);
+/* It has retired and did not fail. */
+void fl_ahead_retired(fl_task *task);
+/* Takes a task whose predecessors are all over or on a lane: it may be put behind them. */
+bool fl_ahead_pick(fl_worker *worker, fl_tile *tile);
+/* What the task's predecessors have on lanes, into worker->offload->waits. */
+bool fl_ahead_waits(fl_worker *worker, const fl_task *task);
+/* One predecessor of a closed graph's task, in the run that was epoch `run` before, is over. True:
+ * the task is ready, and the caller's to offer. */
+bool fl_ahead_release(fl_task *task, uint32_t run, bool poisoned);
+
 /* Shared by the steps (worker.c). */
+/* Fills *tile with a task that the caller owns. */
+void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_tile *tile);
 bool fl_worker_pick(fl_worker *worker, fl_tile *tile);
 void fl_worker_retire(fl_worker *worker, fl_tile *tile);
 void fl_worker_flush(fl_worker *worker);
@@ -211,7 +233,7 @@ static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
 /* Whether the device can run the task. A gate runs anywhere. */
 static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
 {
-    return task->is_gate || (task->codelet->implementations & w->device->implementations) != 0;
+    return task->is_gate || fl_codelet_runs_on(task->codelet, w->index);
 }
 
 static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)

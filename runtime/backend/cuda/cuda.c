@@ -19,7 +19,7 @@
  * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
 #define STREAMS 8
 #define COPY_STREAMS 2
-#define WHOLE_LANES 4
+#define WHOLE_LANES 2
 /* One launch, measured; a prior. */
 #define OVERHEAD_NS 2500
 /* What the driver's compiler says about a PTX image. */
@@ -88,17 +88,19 @@ static uint32_t place_next(const fl_device *devices, size_t count)
     return place;
 }
 
-static uint32_t lanes_of(const fl_cuda_gpu *gpu)
+static uint32_t lanes_of(const fl_cuda_gpu *gpu, const fl_settings *settings)
 {
+    if (settings != NULL && settings->lanes != 0)
+        return (uint32_t)settings->lanes;
     uint32_t share = gpu->slice_count > 0 ? STREAMS / gpu->slice_count : WHOLE_LANES + COPY_STREAMS;
 
     return share > COPY_STREAMS ? share - COPY_STREAMS : 1;
 }
 
 /* One device of the GPU: the whole of it, or slice `index`. */
-static filch_status device_add(const fl_memory *memory, fl_cuda_gpu *gpu,
-                               const filch_device_info *info, uint32_t index, uint32_t place,
-                               fl_device **devices, size_t *count, size_t *capacity)
+static filch_status device_add(const fl_memory *memory, const fl_settings *settings,
+                               fl_cuda_gpu *gpu, const filch_device_info *info, uint32_t index,
+                               uint32_t place, fl_device **devices, size_t *count, size_t *capacity)
 {
     filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
     fl_cuda_device *state;
@@ -134,7 +136,7 @@ static filch_status device_add(const fl_memory *memory, fl_cuda_gpu *gpu,
     device->place = place;
     device->implementations = FL_IMPL_CUDA;
     device->window = WINDOW;
-    device->lanes = device->info.compute_lanes = lanes_of(gpu);
+    device->lanes = device->info.compute_lanes = lanes_of(gpu, settings);
     device->overhead_ns = OVERHEAD_NS;
     (*count)++;
     return FILCH_OK;
@@ -173,7 +175,8 @@ static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
     }
     gpu->users++; /* ours, until its devices have theirs */
     for (uint32_t i = 0; i < (gpu->slice_count > 0 ? gpu->slice_count : 1); i++) {
-        status = device_add(how->memory, gpu, &info, i, place, devices, count, capacity);
+        status =
+            device_add(how->memory, how->settings, gpu, &info, i, place, devices, count, capacity);
         if (status != FILCH_OK) {
             (void)fl_error_fill(error, (fl_fault){.status = status, .device = gpu->name},
                                 "no memory for device %s", gpu->name);

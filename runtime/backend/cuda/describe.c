@@ -11,9 +11,6 @@
 
 /* Left to the driver and to others on the GPU. */
 #define MEMORY_SPARED ((uint64_t)512 << 20)
-/* Single-precision operations a second of a host core, a scale that makes GPUs and host cores
- * comparable before anything was measured: two vector units of eight lanes at 3 GHz. */
-#define HOST_CORE_RATE 96e9
 
 uint64_t fl_cuda_budget(uint64_t free_bytes, uint64_t total)
 {
@@ -219,7 +216,6 @@ static void speeds_read(const fl_cuda_gpu *gpu, filch_device_info *info)
     info->double_lanes = ratio > 0 ? info->single_lanes / ratio : 0;
     /* Two transfers a cycle. */
     info->bandwidth = 2.0 * info->memory_khz * 1e3 * info->memory_bits / 8.0;
-    info->score = 2.0 * gpu->sms * info->single_lanes * (info->clock_khz * 1e3) / HOST_CORE_RATE;
 }
 
 filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_error *error)

@@ -261,7 +261,11 @@ static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waitin
     }
     CUresult result = FL_CUDA_SUCCESS;
     fl_mutex_lock(&lane->lock);
-    for (uint32_t i = 0; i < lane->recorded; ++i) {
+    /* Relaxed: whoever asks knows that it is marked, or owns the lane. */
+    if (fl_load_relaxed(&lane->marked) < sequence) {
+        result = mark_lane(state->gpu->api, lane);
+    }
+    for (uint32_t i = 0; i < lane->recorded && result == FL_CUDA_SUCCESS; ++i) {
         uint32_t at = (lane->oldest + i) % FL_CUDA_EVENTS;
         if (lane->covers[at] >= sequence) {
             /* Under the lock, so that the event is not recorded anew meanwhile. */

@@ -290,7 +290,6 @@ static void device_describe(fl_device *device, const host_machine *machine, cons
     info->backend = FILCH_BACKEND_HOST;
     info->ordinal = ordinal;
     info->team = team;
-    info->score = team;
     info->memory_total = machine->memory;
     for (unsigned cpu = 0; cpu < sizeof info->affinity * CHAR_BIT; cpu++) {
         if (state_has(state, cpu))
