@@ -155,8 +155,8 @@ template <typename T, int BM, int BN, int BK> struct product {
     }
 
     /* Adds the product of rows x depth elements of op(A) and depth x cols of op(B), rows and cols
-     * possibly fewer than BM and BN: the sums beyond stay 0. Nobody may use `shared` again until all
-     * have met after the call. */
+     * possibly fewer than BM and BN: the sums beyond stay 0. Nobody may use `shared` again until
+     * all have met after the call. */
     __device__ void add(const T *a, unsigned long long lda, bool is_a_transposed, const T *b,
                         unsigned long long ldb, bool is_b_transposed, int rows, int cols, int depth,
                         T *shared)

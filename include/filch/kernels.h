@@ -38,8 +38,8 @@
  * nothing stands), unless they are marked. The last view is written, and so are `speed` and axpy's
  * y, which are read too. Batches declare no work: the devices are measured in items a second.
  *
- * - nbody: `at` has a body a column, x, y, z and mass; `moved` is the same after the step, in
- *   another handle; `speed` has three rows. The gravitational constant is 1.
+ * - nbody: `at` has a body a column, x, y, z and mass, and two bodies or more; `moved` is the same
+ *   after the step, in another handle; `speed` has three rows. The gravitational constant is 1.
  * - jacobi: u and v are grids, f the right-hand side times the square of the mesh width. The
  *   outermost rows and columns of the grid, which has two columns or more, are copied. Call it with
  *   u and v in turns.
