@@ -65,7 +65,7 @@ const char *bench_options_usage(void)
            "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
            "                      tbb, starpu where installed; bare, cublas, cusolver on GPUs;\n"
            "                      static: filch's static policy\n"
-           "  --precision WORD    double (default) or single, for cholesky and gemm\n"
+           "  --precision WORD    double (default) or single: cholesky, gemm, nbody, jacobi\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A run of this length is not repeated to measure a device alone. */
 #define LONG_RUN_S 0.5
@@ -31,6 +32,7 @@ void bench_session_close(bench_session *s)
     }
     free(s->device_info);
     free(s->stats);
+    free(s->part);
     *s = (bench_session){0};
 }
 
@@ -57,7 +59,8 @@ static filch_status describe_devices(bench_session *s, filch_error *error)
     s->devices = filch_device_count(s->built.runtime);
     s->device_info = calloc(s->devices, sizeof *s->device_info);
     s->stats = calloc(s->devices, sizeof *s->stats);
-    if (!s->device_info || !s->stats)
+    s->part = calloc(s->devices, sizeof *s->part);
+    if (!s->device_info || !s->stats || !s->part)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--devices", 0, "no memory");
     for (uint32_t d = 0; d < s->devices; d++) {
         s->device_info[d].size = sizeof s->device_info[d];
@@ -148,35 +151,86 @@ static filch_status bring_home(bench_session *s, filch_error *error)
                               : bench_runtime_failed(s->built.runtime, status, "the result", error);
 }
 
+/* Starts all jobs of a run; *started of them, also on failure. */
+static filch_status start(bench_session *s, filch_job **jobs, size_t *started)
+{
+    const bench_workload *w = s->workload;
+    size_t count = w->jobs ? w->jobs(s->state) : 1;
+    filch_status status = FILCH_OK;
+    *started = 0;
+    while (*started < count && status == FILCH_OK) {
+        filch_job **job = &jobs[*started];
+        *job = NULL;
+        status = w->start ? w->start(s->state, &s->built, job)
+                          : filch_graph_submit(s->built.graph, NULL, job);
+        *started += status == FILCH_OK;
+    }
+    return status;
+}
+
+/* Adds what a job did to the run's figures. */
+static filch_status add_stats(bench_session *s, filch_job *job)
+{
+    filch_job_info info = {.size = sizeof info};
+    filch_status status = filch_job_stats(job, &info, s->part, s->devices);
+    if (status != FILCH_OK)
+        return status;
+    info.seconds += s->info.seconds;
+    info.total += s->info.total;
+    info.done += s->info.done;
+    s->info = info;
+    for (uint32_t d = 0; d < s->devices; d++) {
+        filch_device_stats *sum = &s->stats[d];
+        sum->tiles += s->part[d].tiles;
+        sum->stolen_in += s->part[d].stolen_in;
+        sum->stolen_out += s->part[d].stolen_out;
+        sum->items += s->part[d].items;
+        sum->work += s->part[d].work;
+        sum->busy_s += s->part[d].busy_s;
+        sum->idle_s += s->part[d].idle_s;
+        sum->speed = sum->busy_s > 0 ? sum->work / sum->busy_s : 0;
+    }
+    return FILCH_OK;
+}
+
+/* The figures of jobs that all succeeded; the jobs are given back in any case. */
+static filch_status conclude(bench_session *s, filch_job **jobs, size_t count, filch_status status)
+{
+    s->info = (filch_job_info){.size = sizeof s->info};
+    memset(s->stats, 0, s->devices * sizeof *s->stats);
+    for (size_t k = 0; k < count; k++) {
+        if (status == FILCH_OK)
+            status = add_stats(s, jobs[k]);
+        (void)filch_job_release(jobs[k]);
+    }
+    return status;
+}
+
 filch_status bench_session_run(bench_session *s, double *seconds, filch_error *error)
 {
     const bench_workload *w = s->workload;
-    filch_job *job = NULL;
+    filch_job *jobs[BENCH_JOBS];
+    size_t count;
     filch_status status = restore(s, error);
     if (status != FILCH_OK)
         return status;
-    double start = bench_now_s();
-    status = w->start ? w->start(s->state, &s->built, &job)
-                      : filch_graph_submit(s->built.graph, NULL, &job);
+    double begin = bench_now_s();
+    status = start(s, jobs, &count);
     if (status != FILCH_OK)
-        return bench_runtime_failed(s->built.runtime, status, w->name, error);
-    status = filch_job_wait(job, -1);
-    filch_status finished =
-        status == FILCH_OK && w->finish ? w->finish(s->state, &s->built, error) : FILCH_OK;
-    *seconds = bench_now_s() - start;
-    if (status != FILCH_OK) {
-        status = job_failed(s, job, status, error);
-    } else {
-        s->info.size = sizeof s->info;
-        status = filch_job_stats(job, &s->info, s->stats, s->devices);
-        if (status != FILCH_OK)
-            (void)bench_runtime_failed(s->built.runtime, status, w->name, error);
+        (void)bench_runtime_failed(s->built.runtime, status, w->name, error);
+    for (size_t k = 0; k < count; k++) {
+        filch_status waited = filch_job_wait(jobs[k], -1);
+        if (status == FILCH_OK && waited != FILCH_OK)
+            status = job_failed(s, jobs[k], waited, error);
     }
+    if (status == FILCH_OK && w->finish)
+        status = w->finish(s->state, &s->built, error);
+    *seconds = bench_now_s() - begin;
+    filch_status concluded = conclude(s, jobs, count, status);
+    if (status == FILCH_OK && concluded != FILCH_OK)
+        status = bench_runtime_failed(s->built.runtime, concluded, w->name, error);
     if (s->is_virtual)
         *seconds = s->info.seconds;
-    (void)filch_job_release(job);
-    if (status == FILCH_OK)
-        status = finished;
     return status == FILCH_OK ? bring_home(s, error) : status;
 }
 

@@ -13,8 +13,9 @@ typedef struct bench_session {
     bool is_virtual;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
-    filch_job_info info;
-    filch_device_stats *stats; /* one a device */
+    filch_job_info info;       /* sums over its jobs */
+    filch_device_stats *stats; /* one a device, likewise */
+    filch_device_stats *part;  /* room for one job's */
 } bench_session;
 
 typedef struct bench_session_config {

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 static const bench_workload *const workloads[] = {
-    &bench_cholesky,  &bench_gemm,  &bench_mandelbrot,
-    &bench_wavefront, &bench_chain, &bench_empty,
-    &bench_create,    &bench_open,  NULL,
+    &bench_cholesky, &bench_gemm,  &bench_mandelbrot, &bench_nbody, &bench_jacobi, &bench_wavefront,
+    &bench_chain,    &bench_empty, &bench_create,     &bench_open,  NULL,
 };
 
 const bench_workload *bench_workload_at(size_t index)

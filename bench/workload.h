@@ -12,7 +12,9 @@
 #include "peers/peer.h"
 
 #define BENCH_BUILT_CODELETS 5
-#define BENCH_BUILT_DATA 3
+#define BENCH_BUILT_DATA 4
+/* Jobs of a run at most. */
+#define BENCH_JOBS 32
 
 /* What a problem consists of in one runtime. Unused members are null. */
 typedef struct bench_built {
@@ -47,7 +49,10 @@ typedef struct bench_workload {
     filch_status (*build)(void *state, bench_built *built);
     /* Back to the input, before each run; null: nothing to do. Not timed. */
     void (*reset)(void *state);
-    /* Starts one run; null: the graph is submitted. Timed. */
+    /* Jobs that a run consists of, at most BENCH_JOBS, of which each is started in turn and then
+     * each waited for; null: one. */
+    size_t (*jobs)(const void *state);
+    /* Starts a run's next job; null: the graph is submitted. Timed. */
     filch_status (*start)(void *state, bench_built *built, filch_job **job);
     /* After the job has been waited for, on success only; may be null. Timed. */
     filch_status (*finish)(void *state, bench_built *built, filch_error *error);
@@ -76,6 +81,8 @@ typedef struct bench_workload {
 extern const bench_workload bench_cholesky;
 extern const bench_workload bench_gemm;
 extern const bench_workload bench_mandelbrot;
+extern const bench_workload bench_nbody;
+extern const bench_workload bench_jacobi;
 extern const bench_workload bench_wavefront;
 extern const bench_workload bench_chain;
 extern const bench_workload bench_empty;

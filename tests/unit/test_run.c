@@ -145,6 +145,11 @@ static void test_simulation_repeats(void **state)
     assert_int_equal(command("sim cholesky --devices sim:bench/data/sim/two.json --n 200 --tile 50 "
                              "--check --repeat 2"),
                      BENCH_EXIT_OK);
+    assert_int_equal(command("sim nbody --devices sim:bench/data/sim/two.json --n 200 --repeat 2"),
+                     BENCH_EXIT_OK);
+    assert_int_equal(command("sim jacobi --devices sim:bench/data/sim/two.json --n 60 --tile 4 "
+                             "--check --repeat 2"),
+                     BENCH_EXIT_OK);
     assert_int_equal(
         command("sim wavefront --devices sim:bench/data/sim/sixty-four.json --n 30 --check"),
         BENCH_EXIT_OK);

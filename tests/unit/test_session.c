@@ -97,6 +97,12 @@ static void test_all_are_right(void **state)
         check_in(BENCH_SINGLE, "gemm", 70, 32, policy);
         check_in(BENCH_SINGLE, "gemm", 1, 1, policy);
         check_workload("mandelbrot", 24, 0, policy);
+        check_workload("nbody", 60, 0, policy);
+        check_workload("nbody", 2, 0, policy);
+        check_in(BENCH_SINGLE, "nbody", 60, 0, policy);
+        check_workload("jacobi", 50, 7, policy);
+        check_workload("jacobi", 3, 0, policy);
+        check_in(BENCH_SINGLE, "jacobi", 50, 0, policy);
         check_workload("wavefront", 20, 0, policy);
         check_workload("wavefront", 1, 0, policy);
         check_workload("chain", 300, 0, policy);
@@ -113,11 +119,11 @@ static void test_wrong_results_are_seen(void **state)
         const char *name;
         size_t n;
         bench_precision precision;
-    } cases[] = {{"cholesky", 96, BENCH_DOUBLE},
-                 {"gemm", 64, BENCH_DOUBLE},
-                 {"cholesky", 96, BENCH_SINGLE},
-                 {"gemm", 64, BENCH_SINGLE},
-                 {"mandelbrot", 16, BENCH_DOUBLE}};
+    } cases[] = {{"cholesky", 96, BENCH_DOUBLE},   {"gemm", 64, BENCH_DOUBLE},
+                 {"cholesky", 96, BENCH_SINGLE},   {"gemm", 64, BENCH_SINGLE},
+                 {"mandelbrot", 16, BENCH_DOUBLE}, {"nbody", 40, BENCH_DOUBLE},
+                 {"nbody", 40, BENCH_SINGLE},      {"jacobi", 40, BENCH_DOUBLE},
+                 {"jacobi", 40, BENCH_SINGLE}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
@@ -221,6 +227,12 @@ static void test_bad_sizes(void **state)
     expect_refusal("mandelbrot", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "rows");
     expect_refusal("mandelbrot", (bench_options){.n = 10, .precision = BENCH_SINGLE},
                    FILCH_UNSUPPORTED, "double only");
+    expect_refusal("nbody", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "bodies");
+    expect_refusal("nbody", (bench_options){.n = 1}, FILCH_INVALID_ARGUMENT, "no other");
+    expect_refusal("jacobi", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "above");
+    expect_refusal("jacobi", (bench_options){.n = 2}, FILCH_INVALID_ARGUMENT, "no inside");
+    expect_refusal("jacobi", (bench_options){.n = 9, .tile = 10}, FILCH_INVALID_ARGUMENT,
+                   "columns");
     expect_refusal("cholesky", (bench_options){.matrix = "/nonexistent/matrix.mtx"}, FILCH_IO,
                    "cannot be opened");
 }
@@ -269,6 +281,20 @@ static void test_another_tile(void **state)
         b.workload->describe(b.state, &problem);
         assert_int_equal(problem.tile, tiles[k]);
     }
+    close_bed(&b);
+}
+
+/* The figures of a run are those of all its jobs. */
+static void test_jobs_are_summed(void **state)
+{
+    (void)state;
+    bed b;
+    filch_error error = FILCH_ERROR_INIT;
+    double seconds;
+    open_bed(&b, "jacobi", (bench_options){.n = 30}, "host:2", FILCH_POLICY_STEAL);
+    assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
+    assert_int_equal(b.session.info.done, 30 * bench_jacobi.jobs(b.state));
+    assert_int_equal(b.session.stats[0].items + b.session.stats[1].items, b.session.info.done);
     close_bed(&b);
 }
 
@@ -347,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_bad_devices),
         cmocka_unit_test(test_another_tile),
+        cmocka_unit_test(test_jobs_are_summed),
         cmocka_unit_test(test_speed_alone),
         cmocka_unit_test(test_picture),
         cmocka_unit_test(test_names),
