@@ -57,6 +57,9 @@ const char *bench_options_usage(void)
 {
     return "  --devices SPEC      cuda, cuda:1, cuda:0/88+24+8, host, host:4, host:2x8, sim:FILE,\n"
            "                      separated by commas (default: every GPU, else the host's cores)\n"
+           "  --scores WORD       what scores are reckoned from: peak (default, at the "
+           "precision),\n"
+           "                      bandwidth, memory, blend, capacity\n"
            "  --scores S,S,...    one score a device, in place of filch's own\n"
            "  --policy WORD       steal (default) or static\n"
            "  --n N               size of the problem\n"
@@ -108,9 +111,32 @@ static filch_status parse_size(const char *option, const char *text, size_t limi
     return status;
 }
 
+static bool parse_score_word(const char *text, filch_score *score)
+{
+    static const struct {
+        const char *word;
+        filch_score score;
+    } words[] = {
+        {"peak", FILCH_SCORE_PEAK},         {"bandwidth", FILCH_SCORE_BANDWIDTH},
+        {"memory", FILCH_SCORE_MEMORY},     {"blend", FILCH_SCORE_BLEND},
+        {"capacity", FILCH_SCORE_CAPACITY},
+    };
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        if (strcmp(text, words[k].word) == 0) {
+            *score = words[k].score;
+            return true;
+        }
+    }
+    return false;
+}
+
 static filch_status parse_scores(const char *text, bench_options *options, filch_error *error)
 {
     size_t count = 1;
+    if (parse_score_word(text, &options->score)) {
+        bench_options_free(options); /* numbers given before */
+        return FILCH_OK;
+    }
     for (const char *c = text; *c; c++)
         count += *c == ',';
     double *scores = calloc(count, sizeof *scores);
@@ -123,7 +149,9 @@ static filch_status parse_scores(const char *text, bench_options *options, filch
         if (end == at || (*end != ',' && *end != '\0') || !isfinite(scores[k]) || scores[k] <= 0) {
             free(scores);
             return bench_fail(error, FILCH_PARSE, "--scores", 0,
-                              "score %zu of '%s' is not a number above 0", k + 1, text);
+                              "score %zu of '%s' is neither a number above 0 nor peak, bandwidth, "
+                              "memory, blend or capacity",
+                              k + 1, text);
         }
         at = end + 1;
     }
@@ -233,6 +261,10 @@ static filch_status parse_all(int argc, char **argv, bench_options *o, filch_err
                           "is one word too many after the workload '%s'", o->workload);
     if (!o->workload && !o->help)
         return bench_fail(error, FILCH_PARSE, argv[0], 0, "the workload is missing");
+    if (o->score == FILCH_SCORE_DEFAULT && !getenv("FILCH_SCORE"))
+        o->score = FILCH_SCORE_PEAK;
+    if (o->score == FILCH_SCORE_PEAK && o->precision == BENCH_DOUBLE)
+        o->score = FILCH_SCORE_PEAK_DOUBLE;
     if (o->n && o->matrix)
         return bench_fail(error, FILCH_PARSE, "--n", 0, "the size comes from --matrix");
     return FILCH_OK;

@@ -13,6 +13,7 @@ typedef enum bench_precision { BENCH_DOUBLE, BENCH_SINGLE } bench_precision;
 typedef struct bench_options {
     const char *workload;
     const char *devices;
+    filch_score score; /* as --scores or the precision says; FILCH_SCORE_DEFAULT: FILCH_SCORE's */
     double *scores;
     size_t score_count;
     filch_policy policy;

@@ -317,6 +317,7 @@ static filch_status open_run(run *r, filch_error *error)
     if (status != FILCH_OK)
         return status;
     r->config = (bench_session_config){.devices = o->devices,
+                                       .score = o->score,
                                        .scores = o->scores,
                                        .score_count = o->score_count,
                                        .policy = o->policy};

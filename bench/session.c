@@ -83,6 +83,7 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
 {
     filch_config c = FILCH_CONFIG_INIT;
     c.devices = config->devices;
+    c.score = config->score;
     c.scores = config->scores;
     c.score_count = config->score_count;
     c.policy = config->policy;

@@ -20,6 +20,7 @@ typedef struct bench_session {
 
 typedef struct bench_session_config {
     const char *devices;
+    filch_score score;    /* what filch's own scores are reckoned from */
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
     filch_policy policy;

@@ -77,15 +77,42 @@ typedef enum filch_drive {
                                   waits. Simulated devices keep their virtual clock. */
 } filch_drive;
 
+/**
+ * What a device's score is reckoned from. Scores weigh the static partition, and predict until
+ * speeds have been measured, so only what they are to one another matters. They are in cores of
+ * this host: a host device has the size of its team, where nothing else is said. Simulated devices
+ * have the score of their file.
+ */
+typedef enum filch_score {
+    FILCH_SCORE_DEFAULT = 0,     /**< FILCH_SCORE, else peak. */
+    FILCH_SCORE_PEAK = 1,        /**< Peak single-precision arithmetic. */
+    FILCH_SCORE_PEAK_DOUBLE = 2, /**< Peak double-precision arithmetic. */
+    FILCH_SCORE_BANDWIDTH = 3,   /**< Memory bandwidth; a host core is taken to move 10 GB/s. */
+    FILCH_SCORE_MEMORY = 4,      /**< Free memory of its place, shared by the devices there; GiB. */
+    FILCH_SCORE_BLEND = 5,       /**< Geometric mean of peak and bandwidth. */
+    FILCH_SCORE_CAPACITY = 6     /**< Multiprocessors + 4 × free GiB, + 150 from compute capability
+                                      8.0 on; cores of a host device. */
+} filch_score;
+
+struct filch_device_info; /* device.h */
+
+/**
+ * Rates a device, for ::filch_config or filch_device_choose().
+ *
+ * @param info the device; valid during the call only.
+ * @param user what was given with the function.
+ * @return the rating: higher is better, NaN means "not this one".
+ */
+typedef double (*filch_device_rate_fn)(const struct filch_device_info *info, void *user);
+
 /** How a runtime is made; see ::FILCH_CONFIG_INIT. */
 typedef struct filch_config {
     size_t size;          /**< sizeof(filch_config). */
     const char *devices;  /**< Device specification (device.h); null: FILCH_DEVICES, else every
                                usable GPU, else the host's cores. Copied. */
     const double *scores; /**< One score a device, in specification order, in place of filch's own;
-                               copied. Null: filch's own. Scores weigh the static partition, and
-                               predict until speeds have been measured. Negative, NaN and values
-                               over 1e300 count as 0; if all do, all devices count alike. */
+                               copied. Null: by rate or score. Negative, NaN and values over
+                               1e300 count as 0; if all do, all devices count alike. */
     size_t score_count;   /**< Elements of scores; must equal the device count when not 0. */
     filch_policy policy;  /**< Placement policy. */
     filch_drive drive;    /**< Who runs the workers. */
@@ -94,15 +121,21 @@ typedef struct filch_config {
     filch_log_level log_level;           /**< Less severe messages are dropped. */
     filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
     const filch_allocator *allocator;    /**< The caller's allocator, or null; copied. */
-    uint32_t trace;    /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
-    uint32_t reserved; /**< Must be 0. */
+    uint32_t trace;            /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
+    uint32_t reserved;         /**< Must be 0. */
+    filch_score score;         /**< What filch's own scores are reckoned from. */
+    filch_device_rate_fn rate; /**< Gives the scores where scores is null: called once a device, in
+                                    order, inside filch_runtime_create(), with its score by peak.
+                                    Null: score says. Must not call filch. */
+    void *rate_user;           /**< Handed to rate. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
-#define FILCH_CONFIG_INIT                                                                     \
-    {                                                                                         \
-        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL, \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0                      \
+#define FILCH_CONFIG_INIT                                                                      \
+    {                                                                                          \
+        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
+            NULL, NULL                                                                         \
     }
 
 /** One row of the settings table; all texts are constant. */

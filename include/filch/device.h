@@ -67,9 +67,7 @@ typedef struct filch_device_info {
     uint32_t place;        /**< Memory it computes in; devices of one place share memory. */
     uint32_t team;         /**< Cores of a host device, multiprocessors of a GPU; else 1. */
     uint32_t reserved;     /**< 0. */
-    double score; /**< Weight in the static partition: the caller's, else the team of a host
-                       device, what its file says of a simulated one, a GPU's peak single-precision
-                       arithmetic in host cores. */
+    double score;          /**< Weight in the static partition; see ::filch_score. */
     uint64_t memory_total; /**< Bytes of its place. */
     uint64_t memory_free;  /**< Bytes free now, as the system reports them. */
     uint64_t affinity[16]; /**< Bit set of the CPUs its worker runs on (first 1024 CPUs). */
@@ -199,15 +197,6 @@ FILCH_API filch_status filch_device_best_memory(filch_runtime *runtime, uint32_t
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API filch_status filch_device_best_score(filch_runtime *runtime, uint32_t *index);
-
-/**
- * Rates a device for filch_device_choose().
- *
- * @param info the device; valid during the call only.
- * @param user what was given to filch_device_choose().
- * @return the rating: higher is better, NaN means "not this one".
- */
-typedef double (*filch_device_rate_fn)(const filch_device_info *info, void *user);
 
 /**
  * The device that the caller's function rates highest; ties go to the lower index.

@@ -16,10 +16,10 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES",       "FILCH_POLICY",    "FILCH_DRIVE",        "FILCH_ALLOCATOR",
-    "FILCH_LOG",           "FILCH_TRACE",     "FILCH_TRACE_EVENTS", "FILCH_SPIN_US",
-    "FILCH_NVRTC",         "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",  "FILCH_CUDA_CONTEXT",
-    "FILCH_CUDA_SCHEDULE",
+    "FILCH_DEVICES",      "FILCH_POLICY",        "FILCH_SCORE",     "FILCH_DRIVE",
+    "FILCH_ALLOCATOR",    "FILCH_LOG",           "FILCH_TRACE",     "FILCH_TRACE_EVENTS",
+    "FILCH_SPIN_US",      "FILCH_NVRTC",         "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",
+    "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -90,9 +90,9 @@ static void rows_describe_every_setting(void **state)
     assert_string_equal(row.default_value, "steal");
     assert_int_equal(filch_setting_at(0, &row), FILCH_OK);
     assert_string_equal(row.type, "text");
-    assert_int_equal(filch_setting_at(5, &row), FILCH_OK);
+    assert_int_equal(filch_setting_at(6, &row), FILCH_OK);
     assert_string_equal(row.type, "integer");
-    assert_int_equal(filch_setting_at(7, &row), FILCH_OK);
+    assert_int_equal(filch_setting_at(8, &row), FILCH_OK);
     assert_string_equal(row.type, "number");
 }
 
@@ -173,6 +173,13 @@ static void every_choice_is_its_enumerator(void **state)
     } cases[] = {
         {"FILCH_POLICY", "steal", FILCH_POLICY_STEAL},
         {"FILCH_POLICY", "static", FILCH_POLICY_STATIC},
+        {"FILCH_SCORE", "default", FILCH_SCORE_DEFAULT},
+        {"FILCH_SCORE", "peak", FILCH_SCORE_PEAK},
+        {"FILCH_SCORE", "peak-double", FILCH_SCORE_PEAK_DOUBLE},
+        {"FILCH_SCORE", "bandwidth", FILCH_SCORE_BANDWIDTH},
+        {"FILCH_SCORE", "memory", FILCH_SCORE_MEMORY},
+        {"FILCH_SCORE", "blend", FILCH_SCORE_BLEND},
+        {"FILCH_SCORE", "capacity", FILCH_SCORE_CAPACITY},
         {"FILCH_DRIVE", "default", FILCH_DRIVE_DEFAULT},
         {"FILCH_DRIVE", "threads", FILCH_DRIVE_THREADS},
         {"FILCH_DRIVE", "poll", FILCH_DRIVE_POLL},
@@ -191,6 +198,7 @@ static void every_choice_is_its_enumerator(void **state)
         fl_settings settings;
         const char *name = cases[i].name;
         const int64_t *field = strcmp(name, "FILCH_POLICY") == 0  ? &settings.policy
+                               : strcmp(name, "FILCH_SCORE") == 0 ? &settings.score
                                : strcmp(name, "FILCH_DRIVE") == 0 ? &settings.drive
                                : strcmp(name, "FILCH_LOG") == 0   ? &settings.log
                                                                   : &settings.allocator;

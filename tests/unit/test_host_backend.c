@@ -89,7 +89,6 @@ static void test_description(void **state)
         assert_false(device->backend->is_virtual);
         assert_true(strlen(device->info.model) > 0);
         assert_int_equal(device->info.team, 1);
-        assert_true(device->info.score == 1.0);
         assert_int_equal(device->backend->memory_free(device, &bytes), FILCH_OK);
         assert_true(bytes > 0 && bytes <= device->info.memory_total);
         /* One thread of one core, that this process may use, and no other device has. */

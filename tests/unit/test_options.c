@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -56,6 +58,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.repeat, BENCH_REPEAT_DEFAULT);
     assert_int_equal(o.policy, FILCH_POLICY_DEFAULT);
     assert_int_equal(o.precision, BENCH_DOUBLE);
+    assert_int_equal(o.score, FILCH_SCORE_PEAK_DOUBLE);
     assert_null(o.devices);
     assert_null(o.scores);
     assert_int_equal(o.n, 0);
@@ -101,6 +104,38 @@ static void test_all(void **state)
     assert_true(o.help);
 }
 
+static void test_scores_by_a_word(void **state)
+{
+    (void)state;
+    words w;
+    bench_options o;
+    static const struct {
+        const char *line;
+        filch_score score;
+    } cases[] = {
+        {"run gemm --scores peak", FILCH_SCORE_PEAK_DOUBLE},
+        {"run gemm --scores peak --precision single", FILCH_SCORE_PEAK},
+        {"run gemm --precision single", FILCH_SCORE_PEAK},
+        {"run gemm --scores bandwidth", FILCH_SCORE_BANDWIDTH},
+        {"run gemm --scores memory", FILCH_SCORE_MEMORY},
+        {"run gemm --scores blend", FILCH_SCORE_BLEND},
+        {"run gemm --scores 1,2 --scores capacity", FILCH_SCORE_CAPACITY},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        parse_good(&w, cases[k].line, &o);
+        assert_int_equal(o.score, cases[k].score);
+        assert_null(o.scores);
+        bench_options_free(&o);
+    }
+    /* What the environment says is left to the library. */
+    assert_int_equal(setenv("FILCH_SCORE", "memory", 1), 0);
+    parse_good(&w, "run gemm", &o);
+    assert_int_equal(o.score, FILCH_SCORE_DEFAULT);
+    bench_options_free(&o);
+    assert_int_equal(unsetenv("FILCH_SCORE"), 0);
+    expect_failure("run gemm --scores peaks", "--scores", "nor peak");
+}
+
 static void test_every_option_is_documented(void **state)
 {
     (void)state;
@@ -144,9 +179,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_all),
-        cmocka_unit_test(test_every_option_is_documented),
+        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_all),
+        cmocka_unit_test(test_scores_by_a_word), cmocka_unit_test(test_every_option_is_documented),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,7 @@ static void bad_configurations_are_refused(void **state)
     REFUSE(trace, 2, FILCH_INVALID_ARGUMENT);
     REFUSE(policy, (filch_policy)3, FILCH_INVALID_ARGUMENT);
     REFUSE(drive, (filch_drive)3, FILCH_INVALID_ARGUMENT);
+    REFUSE(score, (filch_score)7, FILCH_INVALID_ARGUMENT);
     REFUSE(log_level, (filch_log_level)5, FILCH_INVALID_ARGUMENT);
     REFUSE(allocator_kind, (filch_allocator_kind)3, FILCH_INVALID_ARGUMENT);
     REFUSE(allocator, &half, FILCH_INVALID_ARGUMENT);
