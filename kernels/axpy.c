@@ -31,7 +31,7 @@ static int shape_of(const filch_call *call, filch_shape *shape, uint64_t element
             return FILCH_KERNEL_MISFIT;                                    \
         T alpha = (T)((const filch_axpy_args *)call->args)->alpha;         \
         const T *x = call->views[0].ptr;                                   \
-        T *y = call->views[1].ptr;                                         \
+        fl_##suffix *y = call->views[1].ptr;                               \
         for (uint64_t k = 0; k < call->hi - call->lo; k++)                 \
             y[k] += alpha * x[k];                                          \
         return 0;                                                          \

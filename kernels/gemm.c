@@ -56,7 +56,7 @@ double fl_gemm_work(const filch_call *call)
         uint64_t b_step = args->transpose_b ? b->ld : 1;                                         \
         uint64_t b_next = args->transpose_b ? 1 : b->ld;                                         \
         for (uint64_t j = 0; j < c->cols; j++) {                                                 \
-            T *to = (T *)c->ptr + j * c->ld;                                                     \
+            fl_##suffix *to = (T *)c->ptr + j * c->ld;                                           \
             const T *factor = (const T *)b->ptr + j * b_next;                                    \
             for (uint64_t i = 0; i < c->rows; i++)                                               \
                 to[i] = beta == 0 ? 0 : beta * to[i];                                            \

@@ -36,7 +36,7 @@ static int shape_of(const filch_call *call, filch_shape *shape, uint64_t element
             uint64_t k = j - from->col;                                                            \
             const T *u = (const T *)from->ptr + k * from->ld;                                      \
             const T *f = (const T *)call->views[1].ptr + (j - call->lo) * call->views[1].ld;       \
-            T *to = (T *)call->views[2].ptr + (j - call->lo) * call->views[2].ld;                  \
+            fl_##suffix *to = (T *)call->views[2].ptr + (j - call->lo) * call->views[2].ld;        \
             bool is_edge = k == 0 || k + 1 == from->cols;                                          \
             for (uint64_t i = 0; i < from->rows; i++)                                              \
                 to[i] =                                                                            \

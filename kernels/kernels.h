@@ -12,6 +12,10 @@
 extern const char fl_text_gemm[], fl_text_syrk[], fl_text_trsm[], fl_text_potrf[],
     fl_text_mandelbrot[], fl_text_nbody[], fl_text_jacobi[], fl_text_axpy[], fl_text_sums[];
 
+/* The types of the suffixes, for macros that take one. */
+typedef double fl_f64;
+typedef float fl_f32;
+
 #define FL_KERNEL_DECLARE(name)                                            \
     int fl_##name##_f64(const filch_call *call);                           \
     int fl_##name##_f32(const filch_call *call);                           \

@@ -34,14 +34,14 @@ double fl_potrf_work(const filch_call *call)
     static int factor_##suffix(const filch_view *a)                         \
     {                                                                       \
         for (uint64_t j = 0; j < a->cols; j++) {                            \
-            T *own = (T *)a->ptr + j * a->ld;                               \
+            fl_##suffix *own = (T *)a->ptr + j * a->ld;                     \
             if (!(own[j] > 0))                                              \
                 return (int)(a->row + j + 1);                               \
             own[j] = root(own[j]);                                          \
             for (uint64_t i = j + 1; i < a->rows; i++)                      \
                 own[i] /= own[j];                                           \
             for (uint64_t q = j + 1; q < a->cols; q++) {                    \
-                T *to = (T *)a->ptr + q * a->ld;                            \
+                fl_##suffix *to = (T *)a->ptr + q * a->ld;                  \
                 for (uint64_t i = q; i < a->rows; i++)                      \
                     to[i] -= own[i] * own[q];                               \
             }                                                               \

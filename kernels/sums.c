@@ -44,7 +44,7 @@ static int shape_of(const filch_call *call, filch_shape *shape, uint32_t inputs,
     static void all_##suffix(const filch_call *call, const T *x, const T *y)                  \
     {                                                                                         \
         uint64_t piece = ((const filch_sums_args *)call->args)->piece;                        \
-        T *sums = call->views[call->view_count - 1].ptr;                                      \
+        fl_##suffix *sums = call->views[call->view_count - 1].ptr;                            \
         for (uint64_t item = 0; item < call->hi - call->lo; item++) {                         \
             uint64_t first = item * piece;                                                    \
             uint64_t left = call->views[0].rows - first;                                      \

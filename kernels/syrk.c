@@ -53,7 +53,7 @@ double fl_syrk_work(const filch_call *call)
         uint64_t step = args->transpose ? 1 : a->ld; /* along the inner dimension */ \
         uint64_t next = args->transpose ? a->ld : 1;                                 \
         for (uint64_t j = 0; j < c->cols; j++) {                                     \
-            T *to = (T *)c->ptr + j * c->ld;                                         \
+            fl_##suffix *to = (T *)c->ptr + j * c->ld;                               \
             for (uint64_t i = j; i < c->rows; i++)                                   \
                 to[i] = beta == 0 ? 0 : beta * to[i];                                \
             for (uint64_t k = 0; k < inner; k++) {                                   \

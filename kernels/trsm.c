@@ -37,11 +37,11 @@ double fl_trsm_work(const filch_call *call)
         const filch_view *a = &call->views[1];                             \
         for (uint64_t j = 0; j < a->cols; j++) {                           \
             const T *column = (const T *)l->ptr + j * l->ld;               \
-            T *own = (T *)a->ptr + j * a->ld;                              \
+            fl_##suffix *own = (T *)a->ptr + j * a->ld;                    \
             for (uint64_t i = 0; i < a->rows; i++)                         \
                 own[i] /= column[j];                                       \
             for (uint64_t q = j + 1; q < a->cols; q++) {                   \
-                T *to = (T *)a->ptr + q * a->ld;                           \
+                fl_##suffix *to = (T *)a->ptr + q * a->ld;                 \
                 for (uint64_t i = 0; i < a->rows; i++)                     \
                     to[i] -= own[i] * column[q];                           \
             }                                                              \

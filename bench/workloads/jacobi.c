@@ -189,7 +189,7 @@ static filch_status start(void *state, bench_built *built, filch_job **job)
 
 /* A sweep by one thread, as filch/kernels.h defines it. */
 #define SWEEP(T, name)                                                                   \
-    static void name(size_t n, const T *u, const T *f, T *v)                             \
+    static void name(size_t n, const T u[], const T f[], T v[])                          \
     {                                                                                    \
         memcpy(v, u, n *n * sizeof *v);                                                  \
         for (size_t j = 1; j + 1 < n; j++)                                               \

@@ -5,7 +5,7 @@ set -euo pipefail
 
 for tool in clang-tidy-14 clang-tidy; do
     if [[ "$("$tool" --version 2>/dev/null)" == *"version 14."* ]]; then
-        find runtime bench -name '*.c' ! -path 'bench/peers/*' | sort |
+        find runtime kernels bench -name '*.c' ! -path 'bench/peers/*' | sort |
             xargs -P "$(nproc)" -n 4 "$tool" -p "$1" --quiet 2>/dev/null
         echo "tidy: clean"
         exit 0
