@@ -82,6 +82,20 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uin
     return fake_end(result);
 }
 
+/* NVRTC asks a driver that is in the process for tables of its own, and crashes where the entry is
+ * missing; refused, it compiles as it does without a driver. */
+FAKECUDA_API CUresult cuGetExportTable(const void **table, const CUuuid *id);
+
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    CUresult result = fake_begin("cuGetExportTable", FAKE_ANY);
+
+    (void)id;
+    if (table != NULL)
+        *table = NULL;
+    return fake_end(result != FL_CUDA_SUCCESS ? result : FL_CUDA_ERROR_NOT_FOUND);
+}
+
 /* --- Names of results --- */
 
 static const struct {
