@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "gpu.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+
+#ifdef FL_FAKE
+#include "fakecuda.h"
+#endif
+
+enum { FAILURES_SHOWN = 10, CASES_A_RUNTIME = 12 };
+
+/* The case that runs; there is one at a time. */
+static struct {
+    const char *name;
+    const char *devices;
+    uint64_t seed;
+    _Atomic uint32_t failures;
+} present;
+
+void gpu_fail(const char *format, ...)
+{
+    /* Relaxed: a count, which orders nothing. */
+    if (fl_add_relaxed(&present.failures, 1) >= FAILURES_SHOWN)
+        return;
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "%s: %s (on %s; repeat with: test_gpu_%s 1 %" PRIu64 ")\n", present.name, text,
+            present.devices, present.name, present.seed);
+}
+
+void gpu_expect(filch_status got, filch_status wanted, const char *call)
+{
+    if (got != wanted)
+        gpu_fail("%s returned %s, not %s", call, filch_status_name(got), filch_status_name(wanted));
+}
+
+bool gpu_has_failed(void)
+{
+    return fl_load_relaxed(&present.failures) != 0;
+}
+
+void gpu_explain(filch_runtime *runtime)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    if (filch_runtime_error(runtime, &error) == FILCH_OK)
+        fprintf(stderr, "%s: %s: %s\n", present.name, error.label, error.text);
+}
+
+void gpu_wait(filch_runtime *runtime, filch_job *job, filch_status wanted)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = filch_job_wait(job, -1);
+    if (status != wanted) {
+        gpu_fail("a job ended with %s, not %s", filch_status_name(status),
+                 filch_status_name(wanted));
+        if (filch_job_error(job, &error) == FILCH_OK)
+            fprintf(stderr, "%s: %s on %s: %s\n", present.name, error.label, error.device,
+                    error.text);
+        else
+            gpu_explain(runtime);
+    }
+    gpu_ok(filch_job_release(job));
+}
+
+bool gpu_chance(gpu_world *world, uint32_t percent)
+{
+    return fl_random_below(&world->random, 100) < percent;
+}
+
+uint64_t gpu_between(gpu_world *world, uint64_t low, uint64_t high)
+{
+    return low + fl_random_below(&world->random, (uint32_t)(high - low + 1));
+}
+
+void *gpu_alloc(size_t count, size_t size)
+{
+    void *pointer = calloc(count != 0 ? count : 1, size);
+    if (!pointer) {
+        fprintf(stderr, "no memory for %zu elements of %zu bytes\n", count, size);
+        exit(2);
+    }
+    return pointer;
+}
+
+/* Whether the failure says that there is no GPU here, not that one does not work. */
+static bool is_absent(filch_status status)
+{
+    return status == FILCH_NO_DRIVER || status == FILCH_DRIVER_STUB ||
+           status == FILCH_DRIVER_TOO_OLD || status == FILCH_NO_DEVICE;
+}
+
+static bool has_gpu(filch_runtime *runtime)
+{
+    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) == FILCH_OK && info.backend == FILCH_BACKEND_CUDA)
+            return true;
+    }
+    return false;
+}
+
+filch_runtime *gpu_runtime(filch_policy policy)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_runtime *runtime = NULL;
+    const char *given = getenv("FILCH_DEVICES");
+    present.devices = given && given[0] ? given : "cuda";
+    config.devices = present.devices;
+    config.policy = policy;
+    filch_status status = filch_runtime_create(&config, &error, &runtime);
+    if (status != FILCH_OK || !has_gpu(runtime)) {
+        bool skips = status == FILCH_OK || is_absent(status);
+        fprintf(stderr, "%s on %s: %s\n", skips ? "skipped" : "failed", present.devices,
+                status == FILCH_OK ? "no GPU among the devices" : error.text);
+        exit(skips ? GPU_SKIP : 1);
+    }
+    return runtime;
+}
+
+void gpu_twin(const char *entry, filch_host_fn host, uint32_t views, bool is_batch,
+              uint32_t arg_size)
+{
+#ifdef FL_FAKE
+    fakecuda_register_filch(entry, host, views, is_batch, arg_size);
+#else
+    (void)entry;
+    (void)host;
+    (void)views;
+    (void)is_batch;
+    (void)arg_size;
+#endif
+}
+
+filch_status gpu_codelet(filch_runtime *runtime, const char *source, const char *entry,
+                         filch_host_fn host, uint32_t arg_size, filch_shape_fn shape_of,
+                         filch_codelet **codelet)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    cuda.source = source;
+    cuda.entry = entry;
+    cuda.shape_of = shape_of;
+    cuda.shape.block[0] = 128;
+    cuda.shape.grid[0] = 4;
+    desc.name = entry;
+    desc.host = host;
+    desc.cuda = &cuda;
+    desc.arg_size = arg_size;
+    filch_status status = filch_codelet_create(runtime, &desc, codelet);
+    if (status != FILCH_OK)
+        gpu_explain(runtime);
+    return status;
+}
+
+/* A kernel cannot fail its task, as potrf's host function does for a pivot. */
+static int potrf(const filch_call *call)
+{
+    bool is_double = call->views[0].element == sizeof(double);
+    int code = filch_kernel_find(is_double ? "potrf_f64" : "potrf_f32")->host(call);
+    return code > 0 ? 0 : code;
+}
+
+filch_status gpu_builtin(filch_runtime *runtime, const char *name, filch_codelet **codelet)
+{
+    for (size_t k = 0; filch_kernel_at(k); k++) {
+        const filch_kernel *kernel = filch_kernel_at(k);
+        bool is_potrf = strncmp(kernel->name, "potrf", 5) == 0;
+        gpu_twin(kernel->cuda.entry, is_potrf ? potrf : kernel->host, kernel->view_count,
+                 kernel->is_batch != 0, kernel->arg_size);
+    }
+    filch_status status = filch_codelet_create_builtin(runtime, name, codelet);
+    if (status != FILCH_OK)
+        gpu_explain(runtime);
+    return status;
+}
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || *text == '-') {
+        fprintf(stderr, "not a number: %s\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+/* Cases in one runtime. */
+static filch_status run_some(const gpu_test *test, gpu_world *world, uint64_t *cases,
+                             uint64_t count, uint64_t end)
+{
+    filch_policy policy =
+        (present.seed + *cases) % 4 == 3 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
+    uint64_t first = present.seed;
+    world->runtime = gpu_runtime(policy);
+    world->devices = filch_device_count(world->runtime);
+    filch_status status = test->open(world);
+    for (uint32_t k = 0; status == FILCH_OK && k < CASES_A_RUNTIME && *cases < count; k++) {
+        fl_random_init(&world->random, present.seed, 0);
+        test->check(world);
+        if (gpu_has_failed())
+            return FILCH_OK; /* what is left of the runtime may hang */
+        ++*cases;
+        ++present.seed;
+        if (fl_time_now() >= end)
+            break;
+    }
+    if (status != FILCH_OK && present.seed == first && status != FILCH_NO_COMPILER)
+        gpu_fail("the codelets cannot be made: %s", filch_status_name(status));
+    gpu_ok(filch_runtime_destroy(world->runtime));
+    return status;
+}
+
+int gpu_main(const gpu_test *test, int argc, char **argv)
+{
+    const char *env = getenv("FL_TEST_LONG");
+    bool is_long = env && strcmp(env, "1") == 0;
+    uint64_t start = fl_time_now();
+    uint64_t end = start + (is_long ? 200 : 10) * (uint64_t)FL_NS_PER_S;
+    uint64_t count = argc > 1 ? number(argv[1]) : UINT64_MAX;
+    uint64_t cases = 0;
+    gpu_world world = {0};
+    filch_status status = FILCH_OK;
+    present.name = test->name;
+    present.seed = argc > 2 ? number(argv[2]) : start;
+    printf("%s: seed %" PRIu64 "\n", test->name, present.seed);
+    fflush(stdout);
+    if (argc > 1)
+        end = UINT64_MAX;
+    while (cases < count && fl_time_now() < end && !gpu_has_failed() && status == FILCH_OK)
+        status = run_some(test, &world, &cases, count, end);
+    if (status == FILCH_NO_COMPILER) {
+        printf("%s: skipped, there is no CUDA C compiler\n", test->name);
+        return GPU_SKIP;
+    }
+    printf("%s on %s: %" PRIu64 " cases, %s\n", test->name, present.devices, cases,
+           gpu_has_failed() ? "FAILED" : "passed");
+    return gpu_has_failed() ? 1 : 0;
+}

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each tests/gpu/test_*.c twice: on the GPUs of this machine (kind gpu, exit 77 where there is none)
+# and, with the kernels' host functions, on the fake driver (kind fakegpu).
+
+file(GLOB gpu_mains CONFIGURE_DEPENDS gpu/test_*.c)
+foreach(main IN LISTS gpu_mains)
+    cmake_path(GET main STEM name)
+    string(REPLACE test_ "" name ${name})
+    if(build STREQUAL "release")
+        add_executable(test_gpu_${name} ${main} gpu/gpu.c)
+        target_link_libraries(test_gpu_${name} PRIVATE filch_static filch_flags ${CMAKE_DL_LIBS})
+        target_include_directories(test_gpu_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+        filch_test(${name} gpu 120 test_gpu_${name})
+    endif()
+    if(cmocka_FOUND)
+        filch_fake_test(${name} SOURCES ${main} gpu/gpu.c KIND fakegpu SECONDS 120
+            CONFIG "{\"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}")
+        target_compile_definitions(test_fakegpu_${name} PRIVATE FL_FAKE=1)
+    endif()
+endforeach()

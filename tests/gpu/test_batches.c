@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random batches with halos on GPUs (and host cores where FILCH_DEVICES names some) against one
+ * loop: the same bytes, and where a chunk fails, statuses that cover the range and name it. A
+ * kernel cannot fail; its geometry function can. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ITEMS = 5000, MOST_SCALE = 4, MOST_HALO = 5, MOST_ROUNDS = 3, FAIL_CODE = 7 };
+
+typedef struct arguments {
+    uint64_t seed;
+    uint64_t before, after, items, scale;
+    uint64_t keeps;
+    uint64_t bad; /* item whose chunk fails; items: none */
+} arguments;
+
+typedef struct plan {
+    arguments args;
+    uint64_t grain;
+    filch_data *x, *y;
+    bool is_managed;
+    uint64_t *in, *real, *shadow;
+} plan;
+
+static const char source[] =
+    "#include \"filch/kernel.h\"\n" GPU_MIX
+    "struct arguments { u64 seed, before, after, items, scale, keeps, bad; };\n"
+    "extern \"C\" __global__ void smooth(filch_view x, filch_view y, filch_range range,\n"
+    "                                    arguments a)\n"
+    "{\n"
+    "    u64 lo = range.lo + blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    for (u64 item = lo; item < range.hi; item += gridDim.x * blockDim.x) {\n"
+    "        u64 value = mix(a.seed, item);\n"
+    "        u64 first = item > a.before ? item - a.before : 0;\n"
+    "        u64 last = item + 1 + a.after < a.items ? item + 1 + a.after : a.items;\n"
+    "        for (u64 k = first; k < last; k++)\n"
+    "            value = mix(value, ((const u64 *)x.ptr)[k - x.row]);\n"
+    "        for (u64 k = 0; k < a.scale; k++) {\n"
+    "            u64 *to = (u64 *)y.ptr + (item * a.scale + k - y.row);\n"
+    "            *to = mix(a.keeps ? mix(value, *to) : value, k);\n"
+    "        }\n"
+    "    }\n"
+    "}\n";
+
+static filch_codelet *codelet; /* of the runtime that is open */
+
+/* Item by item; x and y are whole handles' elements from x_at and y_at on. */
+static void smooth(uint64_t lo, uint64_t hi, const uint64_t *x, uint64_t x_at, uint64_t *y,
+                   uint64_t y_at, const arguments *a)
+{
+    for (uint64_t item = lo; item < hi; item++) {
+        uint64_t value = gpu_mix(a->seed, item);
+        uint64_t first = item > a->before ? item - a->before : 0;
+        uint64_t last = item + 1 + a->after < a->items ? item + 1 + a->after : a->items;
+        for (uint64_t k = first; k < last; k++)
+            value = gpu_mix(value, x[k - x_at]);
+        for (uint64_t k = 0; k < a->scale; k++) {
+            uint64_t *to = &y[item * a->scale + k - y_at];
+            *to = gpu_mix(a->keeps ? gpu_mix(value, *to) : value, k);
+        }
+    }
+}
+
+static bool is_bad(const filch_call *call)
+{
+    const arguments *a = call->args;
+    return a->bad >= call->lo && a->bad < call->hi;
+}
+
+static int run_smooth(const filch_call *call)
+{
+    const filch_view *x = &call->views[0];
+    const filch_view *y = &call->views[1];
+    if (is_bad(call))
+        return FAIL_CODE;
+    smooth(call->lo, call->hi, x->ptr, x->row, y->ptr, y->row, call->args);
+    return 0;
+}
+
+static int shape_of(const filch_call *call, filch_shape *shape)
+{
+    shape->block[0] = 64;
+    shape->grid[0] = (uint32_t)((call->hi - call->lo + 63) / 64);
+    return is_bad(call) ? FAIL_CODE : 0;
+}
+
+static filch_status open_codelet(gpu_world *world)
+{
+    gpu_twin("smooth", run_smooth, 2, true, sizeof(arguments));
+    return gpu_codelet(world->runtime, source, "smooth", run_smooth, sizeof(arguments), shape_of,
+                       &codelet);
+}
+
+static filch_data *make_data(gpu_world *world, const plan *p, uint64_t *values, uint64_t count,
+                             uint64_t tile)
+{
+    filch_data *data = NULL;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = values;
+    desc.element = sizeof *values;
+    desc.rows = count;
+    desc.tile_rows = tile;
+    desc.flags = p->is_managed ? FILCH_DATA_MANAGED : 0;
+    gpu_ok(filch_data_create(world->runtime, &desc, &data));
+    return data;
+}
+
+static void make_plan(gpu_world *world, plan *p)
+{
+    arguments *a = &p->args;
+    *a = (arguments){.before = gpu_between(world, 0, MOST_HALO),
+                     .after = gpu_between(world, 0, MOST_HALO),
+                     .items = gpu_between(world, 1, MOST_ITEMS),
+                     .scale = gpu_between(world, 1, MOST_SCALE),
+                     .keeps = gpu_chance(world, 50)};
+    uint64_t count = a->items * a->scale;
+    p->grain = gpu_chance(world, 50) ? gpu_between(world, 1, 300) : 0;
+    p->is_managed = gpu_chance(world, 50);
+    p->in = gpu_alloc(a->items, sizeof *p->in);
+    p->real = gpu_alloc(count, sizeof *p->real);
+    p->shadow = gpu_alloc(count, sizeof *p->shadow);
+    for (uint64_t k = 0; k < a->items; k++)
+        p->in[k] = fl_random_next(&world->random);
+    for (uint64_t k = 0; k < count; k++)
+        p->real[k] = p->shadow[k] = fl_random_next(&world->random);
+    p->x = make_data(world, p, p->in, a->items, 0);
+    p->y = make_data(world, p, p->real, count,
+                     gpu_chance(world, 30) ? gpu_between(world, 1 + count / 9, count) : 0);
+}
+
+/* The loop over the items that ran, by the job's own account of them; its ranges must cover all. */
+static void run_on_shadow(const plan *p, filch_job *job)
+{
+    size_t count = 0;
+    gpu_ok(filch_job_items(job, NULL, 0, &count));
+    filch_item_range *ranges = gpu_alloc(count, sizeof *ranges);
+    uint64_t at = 0;
+    gpu_ok(filch_job_items(job, ranges, count, &count));
+    for (size_t k = 0; k < count; k++) {
+        bool holds_bad = p->args.bad >= ranges[k].lo && p->args.bad < ranges[k].hi;
+        bool failed = ranges[k].status == FILCH_TASK_FAILED;
+        if (ranges[k].lo != at || (ranges[k].status != FILCH_OK && !failed) ||
+            failed != holds_bad || (failed && ranges[k].code != FAIL_CODE))
+            gpu_fail("items %llu to %llu are said to have %s with code %d",
+                     (unsigned long long)ranges[k].lo, (unsigned long long)ranges[k].hi,
+                     filch_status_name(ranges[k].status), ranges[k].code);
+        if (!failed)
+            smooth(ranges[k].lo, ranges[k].hi, p->in, 0, p->shadow, 0, &p->args);
+        at = ranges[k].hi;
+    }
+    if (at != p->args.items)
+        gpu_fail("the statuses end at item %llu of %llu", (unsigned long long)at,
+                 (unsigned long long)p->args.items);
+    free(ranges);
+}
+
+/* What a job that failed wrote is unspecified (data.h): the next round starts from it. */
+static void compare(plan *p)
+{
+    uint64_t count = p->args.items * p->args.scale;
+    if (p->is_managed)
+        gpu_ok(filch_data_acquire(p->y, FILCH_READWRITE));
+    for (uint64_t k = 0; k < count && p->args.bad == p->args.items; k++)
+        if (p->real[k] != p->shadow[k]) {
+            gpu_fail("element %llu of %llu differs", (unsigned long long)k,
+                     (unsigned long long)count);
+            break;
+        }
+    memcpy(p->shadow, p->real, count * sizeof *p->real);
+    if (p->is_managed)
+        gpu_ok(filch_data_release(p->y));
+}
+
+static void run_round(gpu_world *world, plan *p)
+{
+    arguments *a = &p->args;
+    a->seed = fl_random_next(&world->random);
+    a->bad = gpu_chance(world, 20) ? gpu_between(world, 0, a->items - 1) : a->items;
+    const filch_batch_access accesses[] = {
+        {.data = p->x,
+         .mode = FILCH_READ,
+         .map = FILCH_MAP_AFFINE,
+         .scale = 1,
+         .before = a->before,
+         .after = a->after},
+        {.data = p->y,
+         .mode = a->keeps ? FILCH_READWRITE : FILCH_WRITE,
+         .map = FILCH_MAP_AFFINE,
+         .scale = a->scale},
+    };
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = codelet;
+    desc.args = a;
+    desc.n = a->items;
+    desc.grain = p->grain;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    gpu_ok(filch_batch_submit(world->runtime, &desc, NULL, &job));
+    if (gpu_has_failed()) {
+        gpu_explain(world->runtime);
+        return;
+    }
+    gpu_expect(filch_job_wait(job, -1), a->bad < a->items ? FILCH_TASK_FAILED : FILCH_OK,
+               "filch_job_wait");
+    run_on_shadow(p, job);
+    gpu_ok(filch_job_release(job));
+    compare(p);
+}
+
+static void check(gpu_world *world)
+{
+    plan p;
+    uint64_t rounds = gpu_between(world, 1, MOST_ROUNDS);
+    make_plan(world, &p);
+    for (uint64_t r = 0; r < rounds && !gpu_has_failed(); r++)
+        run_round(world, &p);
+    if (gpu_has_failed())
+        return;
+    gpu_ok(filch_data_destroy(p.x));
+    gpu_ok(filch_data_destroy(p.y));
+    free(p.in);
+    free(p.real);
+    free(p.shadow);
+}
+
+int main(int argc, char **argv)
+{
+    static const gpu_test test = {"batches", open_codelet, check};
+    return gpu_main(&test, argc, argv);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random graphs over shared handles, managed or not, on GPUs (and host cores where FILCH_DEVICES
+ * names some), against the tasks in the order of submission, one by one: the same bytes after each
+ * round, in padding too. Graphs are submitted again, two at once, or are open ones. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_HANDLES = 3, MOST_TASKS = 60, MOST_READS = 2, MOST_GRAPHS = 2, MOST_ROUNDS = 3 };
+
+typedef struct arguments {
+    uint64_t seed;
+    uint64_t keeps; /* the old contents count */
+} arguments;
+
+typedef struct buffer {
+    filch_data *data;
+    bool is_managed;
+    uint64_t rows, cols, ld, tile_rows, tile_cols;
+    uint64_t *real, *shadow;
+} buffer;
+
+typedef struct task {
+    uint32_t reads;
+    filch_access accesses[MOST_READS + 1]; /* the last one is written */
+    uint32_t handles[MOST_READS + 1];
+    arguments args;
+} task;
+
+typedef struct plan {
+    filch_graph *graph;
+    bool is_open;
+    uint32_t count;
+    task tasks[MOST_TASKS];
+} plan;
+
+static const char source[] =
+    "#include \"filch/kernel.h\"\n" GPU_MIX "struct arguments { u64 seed, keeps; };\n"
+    "static __device__ u64 pick(const filch_view &in, u64 value, u64 e)\n"
+    "{\n"
+    "    u64 k = (e * 7 + 3) % (in.rows * in.cols);\n"
+    "    return mix(value, ((const u64 *)in.ptr)[k % in.rows + k / in.rows * in.ld]);\n"
+    "}\n"
+    "static __device__ void step(const filch_view *a, const filch_view *b, const filch_view &out,\n"
+    "                            const arguments &args)\n"
+    "{\n"
+    "    for (u64 e = blockIdx.x * blockDim.x + threadIdx.x; e < out.rows * out.cols;\n"
+    "         e += gridDim.x * blockDim.x) {\n"
+    "        u64 i = e % out.rows, j = e / out.rows;\n"
+    "        u64 *to = (u64 *)out.ptr + i + j * out.ld;\n"
+    "        u64 value = mix(args.seed, (out.row + i) * 65537 + out.col + j);\n"
+    "        if (a)\n"
+    "            value = pick(*a, value, e);\n"
+    "        if (b)\n"
+    "            value = pick(*b, value, e);\n"
+    "        *to = args.keeps ? mix(value, *to) : value;\n"
+    "    }\n"
+    "}\n"
+    "extern \"C\" __global__ void step0(filch_view out, arguments args)\n"
+    "{ step(0, 0, out, args); }\n"
+    "extern \"C\" __global__ void step1(filch_view a, filch_view out, arguments args)\n"
+    "{ step(&a, 0, out, args); }\n"
+    "extern \"C\" __global__ void step2(filch_view a, filch_view b, filch_view out, "
+    "arguments args)\n"
+    "{ step(&a, &b, out, args); }\n";
+
+/* Of the runtime that is open. */
+static filch_codelet *codelets[MOST_READS + 1];
+
+static void step(const filch_view *views, uint32_t reads, const arguments *args)
+{
+    const filch_view *out = &views[reads];
+    for (uint64_t e = 0; e < out->rows * out->cols; e++) {
+        uint64_t i = e % out->rows, j = e / out->rows;
+        uint64_t *to = (uint64_t *)out->ptr + i + j * out->ld;
+        uint64_t value = gpu_mix(args->seed, (out->row + i) * 65537 + out->col + j);
+        for (uint32_t r = 0; r < reads; r++) {
+            uint64_t k = (e * 7 + 3) % (views[r].rows * views[r].cols);
+            value = gpu_mix(value, ((const uint64_t *)views[r]
+                                        .ptr)[k % views[r].rows + k / views[r].rows * views[r].ld]);
+        }
+        *to = args->keeps ? gpu_mix(value, *to) : value;
+    }
+}
+
+static int run_step(const filch_call *call)
+{
+    step(call->views, call->view_count - 1, call->args);
+    return 0;
+}
+
+static filch_status open_codelets(gpu_world *world)
+{
+    static const char *const entries[] = {"step0", "step1", "step2"};
+    filch_status status = FILCH_OK;
+    for (uint32_t r = 0; r <= MOST_READS; r++)
+        gpu_twin(entries[r], run_step, r + 1, false, sizeof(arguments));
+    for (uint32_t r = 0; r <= MOST_READS && status == FILCH_OK; r++)
+        status = gpu_codelet(world->runtime, source, entries[r], run_step, sizeof(arguments), NULL,
+                             &codelets[r]);
+    return status;
+}
+
+/* --- Making a case --- */
+
+static void make_buffer(gpu_world *world, buffer *b)
+{
+    b->rows = gpu_between(world, 1, 70);
+    b->cols = gpu_between(world, 1, 40);
+    b->ld = b->rows + gpu_between(world, 0, 3);
+    b->tile_rows = gpu_between(world, 1 + b->rows / 5, b->rows);
+    b->tile_cols = gpu_between(world, 1 + b->cols / 5, b->cols);
+    b->is_managed = gpu_chance(world, 50);
+    b->real = gpu_alloc(b->ld * b->cols, sizeof *b->real);
+    b->shadow = gpu_alloc(b->ld * b->cols, sizeof *b->shadow);
+    for (uint64_t k = 0; k < b->ld * b->cols; k++)
+        b->real[k] = b->shadow[k] = fl_random_next(&world->random);
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = b->real;
+    desc.element = sizeof *b->real;
+    desc.rows = b->rows;
+    desc.cols = b->cols;
+    desc.ld = b->ld;
+    desc.tile_rows = b->tile_rows;
+    desc.tile_cols = b->tile_cols;
+    desc.flags = b->is_managed ? FILCH_DATA_MANAGED : 0;
+    gpu_ok(filch_data_create(world->runtime, &desc, &b->data));
+}
+
+static uint64_t tiles(uint64_t extent, uint64_t tile)
+{
+    return (extent + tile - 1) / tile;
+}
+
+static void choose_tile(gpu_world *world, const buffer *buffers, uint32_t count, task *t,
+                        uint32_t at, filch_access_mode mode)
+{
+    uint32_t handle = fl_random_below(&world->random, count);
+    const buffer *b = &buffers[handle];
+    t->handles[at] = handle;
+    t->accesses[at] =
+        (filch_access){.data = b->data,
+                       .row = (uint32_t)gpu_between(world, 0, tiles(b->rows, b->tile_rows) - 1),
+                       .col = (uint32_t)gpu_between(world, 0, tiles(b->cols, b->tile_cols) - 1),
+                       .mode = mode};
+}
+
+static bool is_same_tile(const task *t, uint32_t a, uint32_t b)
+{
+    return t->handles[a] == t->handles[b] && t->accesses[a].row == t->accesses[b].row &&
+           t->accesses[a].col == t->accesses[b].col;
+}
+
+/* A task writes a tile that it does not read otherwise. */
+static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, task *t)
+{
+    uint32_t wanted = fl_random_below(&world->random, MOST_READS + 1);
+    task draft = {0};
+    t->args.seed = fl_random_next(&world->random);
+    t->args.keeps = gpu_chance(world, 60);
+    t->reads = 0;
+    choose_tile(world, buffers, count, &draft, MOST_READS,
+                t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
+    for (uint32_t r = 0; r < wanted; r++) {
+        choose_tile(world, buffers, count, &draft, r, FILCH_READ);
+        if (is_same_tile(&draft, r, MOST_READS))
+            continue;
+        t->handles[t->reads] = draft.handles[r];
+        t->accesses[t->reads++] = draft.accesses[r];
+    }
+    t->handles[t->reads] = draft.handles[MOST_READS];
+    t->accesses[t->reads] = draft.accesses[MOST_READS];
+}
+
+static void add(const plan *p, const task *t)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelets[t->reads];
+    desc.args = &t->args;
+    desc.accesses = t->accesses;
+    desc.access_count = t->reads + 1;
+    gpu_ok(filch_graph_add(p->graph, &desc, NULL));
+}
+
+static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, plan *p)
+{
+    p->is_open = gpu_chance(world, 25);
+    p->count = (uint32_t)gpu_between(world, 1, MOST_TASKS);
+    for (uint32_t k = 0; k < p->count; k++)
+        make_task(world, buffers, count, &p->tasks[k]);
+    if (p->is_open)
+        return;
+    gpu_ok(filch_graph_create(world->runtime, NULL, &p->graph));
+    for (uint32_t k = 0; k < p->count; k++)
+        add(p, &p->tasks[k]);
+}
+
+/* --- Running it --- */
+
+static filch_job *submit(gpu_world *world, plan *p)
+{
+    filch_job *job = NULL;
+    if (!p->is_open) {
+        gpu_ok(filch_graph_submit(p->graph, NULL, &job));
+        return job;
+    }
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.kind = FILCH_GRAPH_OPEN;
+    gpu_ok(filch_graph_create(world->runtime, &desc, &p->graph));
+    gpu_ok(filch_graph_submit(p->graph, NULL, &job));
+    for (uint32_t k = 0; k < p->count; k++)
+        add(p, &p->tasks[k]);
+    gpu_ok(filch_graph_close(p->graph));
+    return job;
+}
+
+static void run_on_shadow(const buffer *buffers, const plan *p)
+{
+    for (uint32_t k = 0; k < p->count; k++) {
+        const task *t = &p->tasks[k];
+        filch_view views[MOST_READS + 1];
+        for (uint32_t a = 0; a <= t->reads; a++) {
+            const buffer *b = &buffers[t->handles[a]];
+            uint64_t row = t->accesses[a].row * b->tile_rows;
+            uint64_t col = t->accesses[a].col * b->tile_cols;
+            uint64_t rows = b->rows - row, cols = b->cols - col;
+            views[a] = (filch_view){.ptr = b->shadow + row + col * b->ld,
+                                    .rows = rows < b->tile_rows ? rows : b->tile_rows,
+                                    .cols = cols < b->tile_cols ? cols : b->tile_cols,
+                                    .ld = b->ld,
+                                    .row = row,
+                                    .col = col};
+        }
+        step(views, t->reads, &t->args);
+    }
+}
+
+/* Compares, and changes a byte of what the host may then change. */
+static void compare(gpu_world *world, buffer *b, uint32_t which)
+{
+    filch_access_mode mode = gpu_chance(world, 50) ? FILCH_READWRITE : FILCH_READ;
+    if (b->is_managed)
+        gpu_ok(filch_data_acquire(b->data, mode));
+    for (uint64_t k = 0; k < b->ld * b->cols; k++)
+        if (b->real[k] != b->shadow[k]) {
+            gpu_fail("handle %u%s differs at row %llu, column %llu", which,
+                     b->is_managed ? ", managed," : "", (unsigned long long)(k % b->ld),
+                     (unsigned long long)(k / b->ld));
+            break;
+        }
+    if (mode == FILCH_READWRITE) {
+        uint64_t at = gpu_between(world, 0, b->cols - 1) * b->ld;
+        b->real[at] = b->shadow[at] = fl_random_next(&world->random);
+    }
+    if (b->is_managed)
+        gpu_ok(filch_data_release(b->data));
+}
+
+static void run_round(gpu_world *world, buffer *buffers, uint32_t handles, plan *plans,
+                      uint32_t count)
+{
+    filch_job *jobs[MOST_GRAPHS] = {NULL};
+    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++)
+        jobs[g] = submit(world, &plans[g]);
+    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
+        gpu_wait(world->runtime, jobs[g], FILCH_OK);
+        run_on_shadow(buffers, &plans[g]);
+        if (plans[g].is_open)
+            gpu_ok(filch_graph_destroy(plans[g].graph));
+    }
+    for (uint32_t h = 0; h < handles && !gpu_has_failed(); h++)
+        compare(world, &buffers[h], h);
+}
+
+static void check(gpu_world *world)
+{
+    buffer buffers[MOST_HANDLES] = {0};
+    plan *plans = gpu_alloc(MOST_GRAPHS, sizeof *plans);
+    uint32_t handles = (uint32_t)gpu_between(world, 1, MOST_HANDLES);
+    uint32_t graphs = (uint32_t)gpu_between(world, 1, MOST_GRAPHS);
+    uint64_t rounds = gpu_between(world, 1, MOST_ROUNDS);
+    for (uint32_t h = 0; h < handles; h++)
+        make_buffer(world, &buffers[h]);
+    for (uint32_t g = 0; g < graphs; g++)
+        make_plan(world, buffers, handles, &plans[g]);
+    for (uint64_t r = 0; r < rounds && !gpu_has_failed(); r++)
+        run_round(world, buffers, handles, plans, graphs);
+    if (gpu_has_failed())
+        return;
+    for (uint32_t g = 0; g < graphs; g++)
+        if (!plans[g].is_open)
+            gpu_ok(filch_graph_destroy(plans[g].graph));
+    for (uint32_t h = 0; h < handles; h++) {
+        gpu_ok(filch_data_destroy(buffers[h].data));
+        free(buffers[h].real);
+        free(buffers[h].shadow);
+    }
+    free(plans);
+}
+
+int main(int argc, char **argv)
+{
+    static const gpu_test test = {"graphs", open_codelets, check};
+    return gpu_main(&test, argc, argv);
+}
