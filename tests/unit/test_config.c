@@ -16,10 +16,10 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES",      "FILCH_POLICY",        "FILCH_SCORE",     "FILCH_DRIVE",
-    "FILCH_ALLOCATOR",    "FILCH_LOG",           "FILCH_TRACE",     "FILCH_TRACE_EVENTS",
-    "FILCH_SPIN_US",      "FILCH_NVRTC",         "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT",
-    "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
+    "FILCH_DEVICES",     "FILCH_POLICY",       "FILCH_SCORE",         "FILCH_DRIVE",
+    "FILCH_ALLOCATOR",   "FILCH_LOG",          "FILCH_TRACE",         "FILCH_TRACE_EVENTS",
+    "FILCH_SPIN_US",     "FILCH_LANES",        "FILCH_NVRTC",         "FILCH_CACHE_DIR",
+    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -62,6 +62,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->trace, 0);
     assert_int_equal(settings->trace_events, 65536);
     assert_true(settings->spin_us == 20.0);
+    assert_int_equal(settings->lanes, 0);
     assert_string_equal(settings->nvrtc, "");
     assert_string_equal(settings->cache_dir, "");
     assert_int_equal(settings->cache_limit, 256 << 20);
@@ -132,6 +133,7 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_TRACE", "1", 1);
     (void)setenv("FILCH_TRACE_EVENTS", "268435456", 1);
     (void)setenv("FILCH_SPIN_US", "2.5", 1);
+    (void)setenv("FILCH_LANES", "8", 1);
     (void)setenv("FILCH_NVRTC", "/opt/libnvrtc.so", 1);
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
@@ -146,6 +148,7 @@ static void the_environment_sets_every_field(void **state)
     assert_int_equal(settings.trace, 1);
     assert_int_equal(settings.trace_events, 268435456);
     assert_true(settings.spin_us == 2.5);
+    assert_int_equal(settings.lanes, 8);
     assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
     assert_string_equal(settings.cache_dir, "off");
     assert_int_equal(settings.cache_limit, INT64_MAX);
