@@ -118,7 +118,7 @@ static void make_plan(gpu_world *world, plan *p)
                      .keeps = gpu_chance(world, 50)};
     uint64_t count = a->items * a->scale;
     p->grain = gpu_chance(world, 50) ? gpu_between(world, 1, 300) : 0;
-    p->is_managed = gpu_chance(world, 50);
+    p->is_managed = count > 1 && gpu_chance(world, 50);
     p->in = gpu_alloc(a->items, sizeof *p->in);
     p->real = gpu_alloc(count, sizeof *p->real);
     p->shadow = gpu_alloc(count, sizeof *p->shadow);
@@ -127,8 +127,10 @@ static void make_plan(gpu_world *world, plan *p)
     for (uint64_t k = 0; k < count; k++)
         p->real[k] = p->shadow[k] = fl_random_next(&world->random);
     p->x = make_data(world, p, p->in, a->items, 0);
+    /* What a batch writes of a managed handle must be tiled. */
+    bool is_tiled = p->is_managed || (count > 1 && gpu_chance(world, 30));
     p->y = make_data(world, p, p->real, count,
-                     gpu_chance(world, 30) ? gpu_between(world, 1 + count / 9, count) : 0);
+                     is_tiled ? gpu_between(world, 1 + count / 9, count - 1) : 0);
 }
 
 /* The loop over the items that ran, by the job's own account of them; its ranges must cover all. */
