@@ -6,7 +6,7 @@ set(fakecuda_out ${CMAKE_CURRENT_BINARY_DIR}/fakecuda)
 set(fakecuda_include ${fakecuda_dir} ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/include)
 
 file(GLOB sources CONFIGURE_DEPENDS ${fakecuda_dir}/*.c)
-list(FILTER sources EXCLUDE REGEX "/(test_[^/]*|fakeblas)\\.c$")
+list(FILTER sources EXCLUDE REGEX "/(test_[^/]*|fakeblas|fakesolver)\\.c$")
 
 add_library(fakecuda SHARED ${sources})
 set_target_properties(fakecuda PROPERTIES
@@ -16,6 +16,25 @@ target_include_directories(fakecuda PRIVATE ${fakecuda_include} INTERFACE ${fake
 target_link_libraries(fakecuda PRIVATE filch_flags PkgConfig::jansson Threads::Threads)
 # What is left behind is looked for when the process ends, whatever was unloaded before.
 target_link_options(fakecuda PRIVATE -Wl,-z,nodelete)
+
+# cuBLAS and cuSOLVER over it, with the host's BLAS behind.
+pkg_check_modules(openblas IMPORTED_TARGET openblas)
+if(openblas_FOUND)
+    foreach(pair IN ITEMS fakeblas:cublas:13 fakesolver:cusolver:12)
+        string(REPLACE ":" ";" pair ${pair})
+        list(GET pair 0 source)
+        list(GET pair 1 library)
+        list(GET pair 2 version)
+        add_library(fake${library} SHARED ${fakecuda_dir}/${source}.c)
+        set_target_properties(fake${library} PROPERTIES
+            OUTPUT_NAME ${library} VERSION ${version} SOVERSION ${version}
+            C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${fakecuda_out})
+        target_include_directories(fake${library} PRIVATE ${fakecuda_include})
+        target_link_libraries(fake${library} PRIVATE filch_flags fakecuda PkgConfig::openblas)
+    endforeach()
+else()
+    message(STATUS "filch tests: no fake cuBLAS and cuSOLVER (no OpenBLAS)")
+endif()
 
 # filch_fake_test(NAME SOURCES FILE... [KIND fake] [SECONDS 60] [CONFIG JSON] [LIBRARIES LIBRARY...])
 # A cmocka test, linked with the runtime's static library and the fake driver, that finds the fake
@@ -35,7 +54,11 @@ function(filch_fake_test name)
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${fakecuda_include})
     filch_test(${name} ${arg_KIND} ${arg_SECONDS} ${target})
     set_property(TEST ${arg_KIND}.${name}.${build} APPEND PROPERTY ENVIRONMENT
-                 "LD_LIBRARY_PATH=${fakecuda_out}" "FAKECUDA_CONFIG=${arg_CONFIG}")
+                 "LD_LIBRARY_PATH=${fakecuda_out}" "FAKECUDA_CONFIG=${arg_CONFIG}"
+                 "OPENBLAS_NUM_THREADS=1")
+    if(TARGET fakecublas)
+        add_dependencies(${target} fakecublas fakecusolver)
+    endif()
 endfunction()
 
 if(cmocka_FOUND)

@@ -89,6 +89,15 @@ FAKECUDA_API void *fakecuda_peek(const void *device_pointer, size_t bytes);
 
 /* Puts a host function into a stream's order (CUstream). Not 0: poisons the stream's context. */
 FAKECUDA_API int fakecuda_enqueue(void *stream, int (*fn)(void *data), void *data);
+/* The same with a copy of the data, which is released when the function has run or never will. */
+FAKECUDA_API int fakecuda_enqueue_copy(void *stream, int (*fn)(void *data), const void *data,
+                                       size_t bytes);
+
+/* For libraries on top of the fake driver: an entry point of theirs is called, which is counted,
+ * needs a current context, may serialize the device, and fails when a failure asks for it. */
+FAKECUDA_API int fakecuda_visit(const char *call, bool serializes);
+/* A violation of theirs. */
+FAKECUDA_API void fakecuda_report(const char *text);
 
 /* Calls of an entry point so far ("cuMemAlloc", without version), in this process; "kernel" and
  * "copy" count executions, "pageable" copies whose host memory is pageable. */

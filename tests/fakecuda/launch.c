@@ -321,6 +321,7 @@ typedef struct host_work {
     fake_work work;
     int (*fn)(void *data);
     void *data;
+    void *copy; /* data, where it is the work's own */
 } host_work;
 
 static CUresult host_run(fake_work *work, const fake_stream *stream)
@@ -331,7 +332,13 @@ static CUresult host_run(fake_work *work, const fake_stream *stream)
     return h->fn(h->data) == 0 ? FL_CUDA_SUCCESS : FL_CUDA_ERROR_LAUNCH_FAILED;
 }
 
-int fakecuda_enqueue(void *handle, int (*fn)(void *data), void *data)
+static void host_drop(fake_work *work)
+{
+    free(((host_work *)work)->copy);
+}
+
+/* Where bytes is 0, data is handed over as it is. */
+static int enqueue(void *handle, int (*fn)(void *data), const void *data, size_t bytes)
 {
     CUresult result = fake_begin("fakecuda_enqueue", FAKE_READY | FAKE_CURRENT);
 
@@ -345,8 +352,25 @@ int fakecuda_enqueue(void *handle, int (*fn)(void *data), void *data)
         abort();
     fake_work_init(&h->work, "host", stream->object.context);
     h->work.run = host_run;
+    h->work.drop = host_drop;
     h->work.duration_ns = fake.config.kernel_ns;
     h->fn = fn;
-    h->data = data;
+    h->data = (void *)(uintptr_t)data;
+    if (bytes > 0) {
+        h->data = h->copy = malloc(bytes);
+        if (h->copy == NULL)
+            abort();
+        memcpy(h->copy, data, bytes);
+    }
     return fake_end(fake_submit(stream, &h->work));
+}
+
+int fakecuda_enqueue(void *stream, int (*fn)(void *data), void *data)
+{
+    return enqueue(stream, fn, data, 0);
+}
+
+int fakecuda_enqueue_copy(void *stream, int (*fn)(void *data), const void *data, size_t bytes)
+{
+    return enqueue(stream, fn, data, bytes);
 }

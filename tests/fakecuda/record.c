@@ -219,6 +219,18 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&fake.lock);
 }
 
+int fakecuda_visit(const char *call, bool serializes)
+{
+    return fake_end(fake_begin(call, FAKE_READY | FAKE_CURRENT | (serializes ? FAKE_SERIAL : 0)));
+}
+
+void fakecuda_report(const char *text)
+{
+    lock();
+    (void)fake_violate(0, "%s", text);
+    unlock();
+}
+
 uint64_t fakecuda_count(const char *call)
 {
     uint64_t count = 0;
