@@ -47,11 +47,12 @@ struct fl_device {
     void *state;              /* the backend's own, made by open, gone after close */
     uint32_t place;           /* index of its memory place; 0 is always the host's memory */
     uint32_t implementations; /* FL_IMPL_* bits: what it can run */
-    bool is_named;        /* by itself in the specification: that it cannot be used is an error */
-    bool is_synchronous;  /* tiles run on the worker's own thread; launch is NULL */
-    bool calls_host_fn;   /* an asynchronous device whose tiles' results the host function makes */
-    uint32_t window;      /* tiles in flight that keep it busy; 1 when synchronous */
-    uint32_t lanes;       /* compute lanes; 0 when synchronous or pretended */
+    bool is_named;       /* by itself in the specification: that it cannot be used is an error */
+    bool is_synchronous; /* tiles run on the worker's own thread; launch is NULL */
+    bool calls_host_fn;  /* an asynchronous device whose tiles' results the host function makes */
+    uint32_t window;     /* tiles in flight that keep it busy; 1 when synchronous */
+    uint32_t lanes;      /* compute lanes; 0 when synchronous or pretended */
+    uint64_t peers; /* bits of the places, of the first 64, whose memory its copies can reach */
     uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */
 };
 
@@ -182,6 +183,10 @@ struct fl_backend {
      * host). Any thread. Host memory may be pageable: then the call may take as long as the copy.
      */
     filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
+    /* Lets the device's copies reach another's memory where the machine can: sets device->peers.
+     * Both are open. Undone by unlink, before any is closed. */
+    void (*link)(fl_device *device, const fl_device *other);
+    void (*unlink)(fl_device *device, const fl_device *other);
     /* Memory of the device's place. These may serialize the device. Any thread. */
     filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
     void (*memory_give)(fl_device *device, void *block);

@@ -167,6 +167,23 @@ static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
     return FILCH_OK;
 }
 
+/* Every pair of devices of different places, both ways. */
+static void devices_link(fl_pool *pool, bool on)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        fl_device *device = &pool->devices[i];
+
+        for (size_t j = 0; device->backend->link != NULL && j < pool->count; j++) {
+            if (pool->devices[j].place == device->place)
+                continue;
+            if (on)
+                device->backend->link(device, &pool->devices[j]);
+            else
+                device->backend->unlink(device, &pool->devices[j]);
+        }
+    }
+}
+
 static filch_status devices_start(fl_pool *pool, const fl_discovery *how)
 {
     filch_status status = names_check(pool, how);
@@ -175,8 +192,10 @@ static filch_status devices_start(fl_pool *pool, const fl_discovery *how)
         return status;
     devices_number(pool);
     status = devices_open(pool, how);
-    if (status == FILCH_OK)
+    if (status == FILCH_OK) {
         devices_number(pool); /* again: some may be gone */
+        devices_link(pool, true);
+    }
     return status;
 }
 
@@ -237,6 +256,7 @@ filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *h
 
 void fl_pool_close(fl_pool *pool, const fl_memory *memory)
 {
+    devices_link(pool, false);
     fl_probes_fini(&pool->probes, memory);
     for (size_t i = pool->count; i-- > 0;)
         pool->devices[i].backend->close(&pool->devices[i], memory);

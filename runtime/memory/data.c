@@ -94,6 +94,7 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     made->tile_cols = full.tile_cols;
     made->tiles_down = (uint32_t)((full.rows - 1) / full.tile_rows + 1);
     made->tiles_across = (uint32_t)((full.cols - 1) / full.tile_cols + 1);
+    made->version = 1; /* replicas begin with 0: nothing is known of any */
     made->is_managed = (full.flags & FILCH_DATA_MANAGED) != 0;
     snprintf(made->label, sizeof made->label, "%s", full.label != NULL ? full.label : "");
     *data = made;

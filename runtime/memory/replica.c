@@ -234,16 +234,12 @@ static uint32_t find_source(const filch_data *data, fl_replicas *replicas, uint3
     return replicas->places;
 }
 
-/* Under the lock: makes a tile valid in a place. */
-static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
-                              uint32_t tile, uint32_t place, fl_device *device, filch_error *error)
+/* Under the lock: copies a valid tile from one place to another. */
+static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
+                              filch_error *error)
 {
     fl_replica *to = replica_at(replicas, tile, place);
-    uint32_t source = find_source(data, replicas, tile);
-    if (source == replicas->places) {
-        return fl_error_fill(error, (fl_fault){.status = FILCH_INTERNAL, .label = data->label},
-                             "tile %u is valid nowhere", tile);
-    }
     fl_replica *from = replica_at(replicas, tile, source);
     filch_view host = fl_data_tile_view(data, tile);
     fl_marker behind = from->version == data->version ? from->ready : 0;
@@ -257,6 +253,26 @@ static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *
         set_state(data, to, FL_SHARED, marker);
     }
     return status;
+}
+
+/* Under the lock: makes a tile valid in a place; through the host's memory where the device cannot
+ * reach the one that has it. */
+static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, uint32_t place, fl_device *device, filch_error *error)
+{
+    uint32_t source = find_source(data, replicas, tile);
+    filch_status status = FILCH_OK;
+    if (source == replicas->places) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_INTERNAL, .label = data->label},
+                             "tile %u is valid nowhere", tile);
+    }
+    if (place != 0 && source != 0 && (source >= 64 || (device->peers >> source & 1) == 0)) {
+        status = move_tile(places, data, replicas, tile, 0, source, NULL, error);
+        source = 0;
+    }
+    return status == FILCH_OK
+               ? move_tile(places, data, replicas, tile, place, source, device, error)
+               : status;
 }
 
 /* --- Operands --- */

@@ -12,8 +12,11 @@
 /* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
 #define WINDOW_NS 100000.0
 #define WINDOW_LEAST 2u
-/* A tile shorter than its launch is taken for this long. */
-#define SHORTEST_NS 500.0
+/* A tile that is not measured longer than this is shorter than its launch, and over soon after it,
+ * however many are in flight: the more, the less often the host has to wait to see them end. */
+#define SHORT_NS 5000.0
+/* So many launches after the last look, those before are probably over. */
+#define LOOK_LAUNCHES 64u
 /* A worker that waits for a prediction wakes up so much before, and looks so often after. */
 #define EARLY_NS 15000u
 #define LOOK_NS 2000u
@@ -266,9 +269,8 @@ static uint32_t window_of(const fl_worker *w)
     uint32_t window = w->device->window;
     if (computes(w)) {
         double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        ns = ns > SHORTEST_NS ? ns : SHORTEST_NS;
-        double tiles = WINDOW_NS / ns + 1;
-        window = tiles < FLIGHTS_COMPUTING ? (uint32_t)tiles : FLIGHTS_COMPUTING;
+        double tiles = ns > SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FLIGHTS_COMPUTING : 0;
+        window = (uint32_t)tiles;
         window =
             window > WINDOW_LEAST * w->device->lanes ? window : WINDOW_LEAST * w->device->lanes;
     }
@@ -314,8 +316,12 @@ static fl_act wait_computing(fl_worker *w)
 fl_act fl_flights_step(fl_worker *w)
 {
     bool any = retire_finished(w);
+    uint32_t launches = 0;
     while (w->in_flight < window_of(w)) {
         fl_tile tile;
+        if (++launches % LOOK_LAUNCHES == 0) {
+            retire_finished(w);
+        }
         if (fl_worker_pick(w, &tile)) {
             fl_worker_end_idle(w);
             launch(w, &tile);

@@ -324,3 +324,21 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
     context->peers[context->peer_count++] = other;
     return fake_end(FL_CUDA_SUCCESS);
 }
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer)
+{
+    CUresult result = fake_begin("cuCtxDisablePeerAccess", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL);
+
+    if (result != FL_CUDA_SUCCESS)
+        return fake_end(result);
+    fake_context *context = fake_current();
+    const fake_context *other = fake_find(FAKE_CONTEXT, peer);
+    for (uint32_t i = 0; other != NULL && i < context->peer_count; i++) {
+        if (context->peers[i] == other) {
+            context->peers[i] = context->peers[--context->peer_count];
+            return fake_end(FL_CUDA_SUCCESS);
+        }
+    }
+    return fake_end(other != NULL ? FL_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
+                                  : FL_CUDA_ERROR_INVALID_CONTEXT);
+}

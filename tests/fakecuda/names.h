@@ -30,6 +30,7 @@
 #define FAKE_NAME_cuCtxSynchronize cuCtxSynchronize
 #define FAKE_NAME_cuCtxGetFlags cuCtxGetFlags
 #define FAKE_NAME_cuCtxEnablePeerAccess cuCtxEnablePeerAccess
+#define FAKE_NAME_cuCtxDisablePeerAccess cuCtxDisablePeerAccess
 #define FAKE_NAME_cuMemGetInfo cuMemGetInfo_v2
 #define FAKE_NAME_cuMemAlloc cuMemAlloc_v2
 #define FAKE_NAME_cuMemFree cuMemFree_v2

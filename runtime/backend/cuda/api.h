@@ -329,6 +329,7 @@ enum {
     X(cuCtxGetFlags, "cuCtxGetFlags", 7000, 0, (unsigned int *flags))                              \
     X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 0,                                     \
       (CUcontext peer, unsigned int flags))                                                        \
+    X(cuCtxDisablePeerAccess, "cuCtxDisablePeerAccess", 4000, 0, (CUcontext peer))                 \
     X(cuMemGetInfo, "cuMemGetInfo", 3020, 0, (size_t * free, size_t * total))                      \
     X(cuMemAlloc, "cuMemAlloc", 3020, 0, (CUdeviceptr * block, size_t bytes))                      \
     X(cuMemFree, "cuMemFree", 3020, 0, (CUdeviceptr block))                                        \

@@ -361,6 +361,55 @@ static filch_status cuda_bind(fl_device *device)
                : fl_cuda_fail(gpu, result, "cuCtxSetCurrent", NULL, NULL, NULL);
 }
 
+/* --- Other GPUs --- */
+
+static bool gpu_reaches(fl_cuda_gpu *gpu, const fl_cuda_gpu *other)
+{
+    const uint64_t bit = (uint64_t)1 << (other->ordinal % 64);
+    fl_cuda_scope scope;
+    CUresult result;
+    int can = 0;
+
+    if (gpu == other || (gpu->reached & bit) != 0)
+        return true;
+    if (other->ordinal >= 64 ||
+        gpu->api->cuDeviceCanAccessPeer(&can, gpu->device, other->device) != FL_CUDA_SUCCESS ||
+        can == 0 || fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
+        return false;
+    result = gpu->api->cuCtxEnablePeerAccess(other->context, 0);
+    (void)fl_cuda_leave(&scope);
+    if (result == FL_CUDA_SUCCESS)
+        gpu->enabled |= bit;
+    else if (result != FL_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        return false;
+    gpu->reached |= bit;
+    return true;
+}
+
+static void cuda_link(fl_device *device, const fl_device *other)
+{
+    if (other->backend == device->backend && other->place < 64 &&
+        gpu_reaches(fl_cuda_of(device)->gpu, fl_cuda_of(other)->gpu))
+        device->peers |= (uint64_t)1 << other->place;
+}
+
+/* Called for each device in turn: takes back what filch enabled towards and from its GPU. */
+static void cuda_unlink(fl_device *device, const fl_device *other)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    fl_cuda_gpu *peer = other->backend == device->backend ? fl_cuda_of(other)->gpu : NULL;
+    fl_cuda_scope scope;
+
+    device->peers = 0;
+    if (peer == NULL || peer->ordinal >= 64 || (gpu->enabled >> peer->ordinal & 1) == 0 ||
+        fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
+        return;
+    (void)gpu->api->cuCtxDisablePeerAccess(peer->context);
+    (void)fl_cuda_leave(&scope);
+    gpu->enabled &= ~((uint64_t)1 << peer->ordinal);
+    gpu->reached &= ~((uint64_t)1 << peer->ordinal);
+}
+
 /* --- Memory --- */
 
 static filch_status cuda_memory_free(const fl_device *device, uint64_t *bytes)
@@ -651,6 +700,8 @@ const fl_backend fl_cuda_backend = {
     .is_marked = fl_cuda_is_marked,
     .reached = fl_cuda_reached,
     .copy = fl_cuda_copy,
+    .link = cuda_link,
+    .unlink = cuda_unlink,
     .memory_take = cuda_memory_take,
     .memory_give = cuda_memory_give,
     .drain = fl_cuda_drain,

@@ -29,8 +29,10 @@ typedef struct fl_cuda_gpu {
     char name[16];            /* "cuda:0" */
     _Atomic uint32_t is_lost; /* relaxed: only ever set, and acted on at the next call */
     /* The creating thread's: */
-    uint32_t users; /* devices that share it */
-    uint32_t opens; /* of them, open */
+    uint32_t users;   /* devices that share it */
+    uint32_t opens;   /* of them, open */
+    uint64_t reached; /* bits of the ordinals, of the first 64, that copies reach */
+    uint64_t enabled; /* of them, those that were not reached before */
     /* The cut; slice_count is 0 for a whole GPU. Made and destroyed with the context. */
     uint32_t slice_count;
     uint32_t slice_sms[FL_CUDA_SLICES];
