@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fake.h"
+#include "twins.h"
 
 static CUcontext context;
 
@@ -189,6 +190,38 @@ static void filch_kernels_get_their_call(void **state)
     must(cuModuleUnload(module));
 }
 
+/* Images that do not tell their parameters have those of the public contract. */
+static void filch_brings_twins(void **state)
+{
+    const filch_kernel *kernel;
+    size_t count = 0;
+
+    (void)state;
+    fake_twins_register();
+    for (; (kernel = filch_kernel_at(count)) != NULL; count++) {
+        size_t offsets[16], sizes[16], params = 0, at = 0;
+        char image[128];
+        CUmodule module;
+        CUfunction function;
+        for (; params < kernel->view_count; params++)
+            sizes[params] = sizeof(filch_view);
+        if (kernel->is_batch)
+            sizes[params++] = 16;
+        if (kernel->arg_size > 0)
+            sizes[params++] = kernel->arg_size;
+        for (size_t i = 0; i < params; i++) {
+            offsets[i] = at;
+            at += (sizes[i] + 7) / 8 * 8;
+        }
+        (void)snprintf(image, sizeof image, "FAKECUBIN arch=90 entry=%s", kernel->cuda.entry);
+        must(load(&module, image));
+        must(cuModuleGetFunction(&function, module, kernel->cuda.entry));
+        params_are(function, params, offsets, sizes);
+        must(cuModuleUnload(module));
+    }
+    assert_true(count > 0);
+}
+
 /* --- Real cubins --- */
 
 #define SOURCE                                                                           \
@@ -337,9 +370,13 @@ static void cubins_of_others_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(text_images_load),       TEST(ptx_loads),
-        TEST(bad_images_are_refused), TEST(filch_kernels_get_their_call),
-        TEST(cubins_are_read),        TEST(cubins_of_others_are_refused),
+        TEST(text_images_load),
+        TEST(ptx_loads),
+        TEST(bad_images_are_refused),
+        TEST(filch_kernels_get_their_call),
+        TEST(filch_brings_twins),
+        TEST(cubins_are_read),
+        TEST(cubins_of_others_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
