@@ -25,9 +25,10 @@ filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices
         }
     }
     for (size_t d = 0; d < device_count; ++d) {
-        fl_place *place = &places->at[devices[d].place];
-        if (place->device == NULL && devices[d].backend->memory_take != NULL) {
-            place->device = &devices[d];
+        /* Devices that only pretend have places that are not in the table. */
+        if (devices[d].backend->memory_take != NULL &&
+            places->at[devices[d].place].device == NULL) {
+            places->at[devices[d].place].device = &devices[d];
         }
     }
     return FILCH_OK;

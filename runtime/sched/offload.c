@@ -2,6 +2,7 @@
 /* Tiles on devices with memory of their own: what a tile uses is brought there, the tile put on a
  * lane behind it, and what it wrote sent home where that is wanted. The host's own tiles have their
  * operands brought home in the same way. */
+#include <math.h>
 #include <stdio.h>
 
 #include "sched/sched.h"
@@ -203,6 +204,21 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
     return wrong == NULL || refuse(w, fl_tile_codelet(tile), wrong);
 }
 
+/* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
+#define RESIDENT_THREADS 2048.0
+
+/* Notes how many grains of the batch fill the device. */
+static void note_fill(fl_worker *w, const fl_tile *tile, const filch_shape *shape)
+{
+    double threads = 1;
+    for (int i = 0; i < 3; ++i) {
+        threads *= (double)shape->grid[i] * shape->block[i];
+    }
+    double grains =
+        ceil((tile->hi - tile->lo) * (w->device->info.team * RESIDENT_THREADS) / threads);
+    w->share->fill = grains < UINT32_MAX ? (uint32_t)grains : UINT32_MAX;
+}
+
 static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
 {
     *call = (filch_call){.views = w->views,
@@ -273,6 +289,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         if (!fill_params(w, tile, &call, launch.function) ||
             !fill_shape(w, tile, &call, kernel, launch.function, &launch.shape)) {
             return false;
+        }
+        if (tile->task == NULL) {
+            note_fill(w, tile, &launch.shape);
         }
     }
     filch_status status =

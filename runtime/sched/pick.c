@@ -21,6 +21,8 @@
  * many dispatches: measures were taken elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
+/* Of a GPU's share, the part that is its probe. */
+#define PROBES_OF_REST 64u
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
 
@@ -102,7 +104,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     const fl_share *share = fl_job_share(job, w->index);
     if (fl_speed_get(speed) == 0) {
-        return w->in_flight == 0; /* a probe; the next one is sized by it */
+        /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item. */
+        uint32_t probe = w->device->lanes != 0 ? rest / PROBES_OF_REST : 1;
+        return w->in_flight != 0 ? 0 : probe != 0 ? probe : 1;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
@@ -115,6 +119,8 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
                                     : (double)rest * FIRST_DISPATCHES * dispatch / ns_left;
     double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
+    /* Fewer would take as long. */
+    grains = fmax(grains, fmin(share->fill, rest));
     if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
         return 0; /* what is in flight cannot be stolen */
     }
