@@ -16,7 +16,8 @@ static void open_gpu(bench_offload *o, const filch_device_info *info)
     if (o->gpu.context || sscanf(info->name, "cuda:%u", &ordinal) != 1 ||
         bench_gpu_open(&o->gpu, ordinal, NULL) != FILCH_OK)
         return;
-    (void)bench_vendor_open(&o->gpu, NULL, &o->vendor);
+    if (!o->has_no_vendor)
+        (void)bench_vendor_open(&o->gpu, NULL, &o->vendor);
 }
 
 void bench_offload_meet(bench_offload *o, filch_runtime *runtime)

@@ -12,7 +12,8 @@
 typedef struct bench_offload {
     bool has_gpus; /* among the devices of the runtime met last */
     bool has_others;
-    bench_gpu gpu; /* the first GPU met; not open: none was */
+    bool has_no_vendor; /* by the caller's wish; set before the first runtime is met */
+    bench_gpu gpu;      /* the first GPU met; not open: none was */
     bench_vendor *vendor;
     void *pinned[BENCH_OFFLOAD_PINS];
 } bench_offload;

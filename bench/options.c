@@ -24,6 +24,7 @@ enum option_id {
     OPTION_CHECK,
     OPTION_COLD,
     OPTION_RESIDENT,
+    OPTION_OWN_KERNELS,
     OPTION_JSON,
     OPTION_TRACE,
     OPTION_REPORT,
@@ -45,6 +46,7 @@ static const struct option long_options[] = {
     {"check", no_argument, NULL, OPTION_CHECK},
     {"cold", no_argument, NULL, OPTION_COLD},
     {"resident", no_argument, NULL, OPTION_RESIDENT},
+    {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -73,6 +75,7 @@ const char *bench_options_usage(void)
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
+           "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --json FILE         write the result document (- is standard output)\n"
            "  --trace FILE        write a trace of one more run\n"
@@ -231,6 +234,9 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return FILCH_OK;
     case OPTION_RESIDENT:
         o->resident = true;
+        return FILCH_OK;
+    case OPTION_OWN_KERNELS:
+        o->own_kernels = true;
         return FILCH_OK;
     default:
         o->help = true;

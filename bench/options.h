@@ -27,6 +27,7 @@ typedef struct bench_options {
     bool check;
     bool cold;
     bool resident;
+    bool own_kernels;
     bool help;
     const char *json;
     const char *trace;

@@ -244,6 +244,7 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     c->tile = options->tile ? options->tile : c->n < DEFAULT_TILE ? c->n : DEFAULT_TILE;
     c->has_tile = options->tile != 0;
     c->is_resident = options->resident;
+    c->offload.has_no_vendor = options->own_kernels;
     c->is_idle = bench_is_simulated(options) && !options->check;
     *state = c;
     return FILCH_OK;

@@ -140,6 +140,7 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     g->is_idle = bench_is_simulated(options) && !options->check;
     g->has_tile = options->tile != 0;
     g->is_resident = options->resident;
+    g->offload.has_no_vendor = options->own_kernels;
     g->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     status = make_matrices(g, options->seed ? options->seed : 1, error);
     if (status != FILCH_OK) {

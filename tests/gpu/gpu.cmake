@@ -18,3 +18,9 @@ foreach(main IN LISTS gpu_mains)
         target_compile_definitions(test_fakegpu_${name} PRIVATE FL_FAKE=1)
     endif()
 endforeach()
+
+if(cmocka_FOUND AND TARGET filch_bench_parts)
+    filch_fake_test(bench SOURCES gpu/fake_bench.c KIND fakegpu SECONDS 120
+        LIBRARIES filch_bench_parts
+        CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
+endif()

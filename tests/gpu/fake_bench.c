@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bench's workloads and its peers on GPUs, on the fake driver, cuBLAS and cuSOLVER: results
+ * checked, every task run, in order. */
+#define _GNU_SOURCE
+#include "fakecuda.h"
+#include "filch/kernels.h"
+#include "versus.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- What the kernels do --- */
+
+static int nothing(void **params, const fakecuda_geometry *geometry)
+{
+    (void)params;
+    (void)geometry;
+    return 0;
+}
+
+static int add_mark(unsigned *own, const unsigned *first, const unsigned *second)
+{
+    unsigned a = first ? *first : 0;
+    unsigned b = second ? *second : 0;
+    *own += 1 + (a > b ? a : b);
+    return 0;
+}
+
+/* Of the peer: three addresses in device memory. */
+static int mark_on_device(void **params, const fakecuda_geometry *geometry)
+{
+    const unsigned *at[3];
+    (void)geometry;
+    for (size_t k = 0; k < 3; k++) {
+        memcpy(&at[k], params[k], sizeof at[k]);
+        at[k] = at[k] ? fakecuda_map(at[k], sizeof *at[k]) : NULL;
+    }
+    return add_mark((unsigned *)(uintptr_t)at[0], at[1], at[2]);
+}
+
+/* Of the workload: one structure of three addresses in memory of the host's. */
+static int mark_on_host(void **params, const fakecuda_geometry *geometry)
+{
+    unsigned *at[3];
+    (void)geometry;
+    memcpy(at, params[0], sizeof at);
+    return add_mark(at[0], at[1], at[2]);
+}
+
+static int potrf(const filch_call *call)
+{
+    bool is_double = call->views[0].element == sizeof(double);
+    int code = filch_kernel_find(is_double ? "potrf_f64" : "potrf_f32")->host(call);
+    return code > 0 ? 0 : code;
+}
+
+static int register_all(void **state)
+{
+    static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
+    static const size_t structure[] = {3 * sizeof(void *)};
+    static const size_t pair[] = {2 * sizeof(void *)};
+    (void)state;
+    fakecuda_register("nothing", nothing, 0, NULL);
+    fakecuda_register("nothing_given", nothing, 1, pair);
+    fakecuda_register("leave_mark", mark_on_host, 1, structure);
+    fakecuda_register("mark", mark_on_device, 3, three);
+    for (size_t k = 0; filch_kernel_at(k); k++) {
+        const filch_kernel *kernel = filch_kernel_at(k);
+        bool is_potrf = strncmp(kernel->name, "potrf", 5) == 0;
+        fakecuda_register_filch(kernel->cuda.entry, is_potrf ? potrf : kernel->host,
+                                kernel->view_count, kernel->is_batch != 0, kernel->arg_size);
+    }
+    return 0;
+}
+
+/* --- Runs --- */
+
+typedef struct bed {
+    const bench_workload *workload;
+    void *problem;
+    bench_session session;
+    bench_session_config config;
+} bed;
+
+/* Skips the test where kernels cannot be compiled. */
+static void open_bed(bed *b, const char *name, const bench_options *options, const char *devices)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    b->workload = bench_workload_find(name);
+    b->config = (bench_session_config){.devices = devices};
+    assert_non_null(b->workload);
+    assert_int_equal(b->workload->setup(options, &error, &b->problem), FILCH_OK);
+    filch_status status =
+        bench_session_open(&b->session, b->workload, b->problem, &b->config, &error);
+    if (status == FILCH_NO_COMPILER) {
+        b->workload->teardown(b->problem);
+        skip();
+    }
+    if (status != FILCH_OK)
+        fail_msg("%s on %s: %s", name, devices, error.text);
+}
+
+static void close_bed(bed *b)
+{
+    bench_session_close(&b->session);
+    b->workload->teardown(b->problem);
+}
+
+static void run_and_check(bed *b)
+{
+    const bench_workload *w = b->workload;
+    filch_error error = FILCH_ERROR_INIT;
+    bool rebuild = false;
+    double seconds;
+    double residual;
+    if (w->check_begin)
+        assert_int_equal(w->check_begin(b->problem, &rebuild, &error), FILCH_OK);
+    if (rebuild)
+        assert_int_equal(bench_session_rebuild(&b->session, &error), FILCH_OK);
+    for (int k = 0; k < (w->check_begin ? 1 : 2); k++)
+        if (bench_session_run(&b->session, &seconds, &error) != FILCH_OK)
+            fail_msg("%s: %s", w->name, error.text);
+    if (w->check(b->problem, &residual, &error) != FILCH_OK)
+        fail_msg("%s: %s", w->name, error.text);
+    if (w->check_end)
+        w->check_end(b->problem);
+}
+
+static const char *const devices[] = {"cuda:0", "cuda:0,host:2", "cuda", "cuda:0/64+32"};
+
+static void test_empty_tasks(void **state)
+{
+    static const char *const names[] = {"empty", "chain", "wavefront", "create", "open"};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            const bench_options options = {.n = strcmp(names[k], "wavefront") == 0 ? 9 : 80};
+            bed b;
+            double seconds;
+            open_bed(&b, names[k], &options, devices[d]);
+            assert_int_equal(bench_session_run(&b.session, &seconds, NULL), FILCH_OK);
+            run_and_check(&b);
+            close_bed(&b);
+        }
+}
+
+static void test_computations(void **state)
+{
+    static const struct {
+        const char *name;
+        bench_options options;
+    } runs[] = {
+        {"cholesky", {.n = 150, .tile = 40, .own_kernels = true}},
+        {"cholesky", {.n = 150, .tile = 40, .own_kernels = true, .resident = true}},
+        {"cholesky", {.n = 90, .tile = 32, .own_kernels = true, .precision = BENCH_SINGLE}},
+        {"gemm", {.n = 100, .tile = 33, .own_kernels = true}},
+        {"gemm", {.n = 100, .tile = 33, .own_kernels = true, .resident = true}},
+        {"cholesky", {.n = 150, .tile = 40}},
+        {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
+        {"gemm", {.n = 100, .tile = 33}},
+        {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
+        {"mandelbrot", {.n = 40}},
+        {"nbody", {.n = 100}},
+        {"jacobi", {.n = 60}},
+    };
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+            bed b;
+            open_bed(&b, runs[k].name, &runs[k].options, devices[d]);
+            run_and_check(&b);
+            close_bed(&b);
+        }
+}
+
+/* The row is the one in the whole matrix, although no kernel can fail its task. */
+static void test_not_positive_definite(void **state)
+{
+    char path[] = "/tmp/filch-matrix-XXXXXX";
+    int descriptor = mkstemp(path);
+    (void)state;
+    assert_true(descriptor >= 0);
+    FILE *file = fdopen(descriptor, "w");
+    assert_non_null(file);
+    fprintf(file, "%%%%MatrixMarket matrix coordinate real symmetric\n40 40 40\n");
+    for (int i = 1; i <= 40; i++)
+        fprintf(file, "%d %d %s\n", i, i, i == 27 ? "-1" : "2");
+    assert_int_equal(fclose(file), 0);
+    for (int own = 0; own < 2; own++) {
+        const bench_options options = {.matrix = path, .tile = 8, .own_kernels = own != 0};
+        filch_error error = FILCH_ERROR_INIT;
+        double seconds;
+        bed b;
+        open_bed(&b, "cholesky", &options, "cuda:0");
+        assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_DATA);
+        assert_non_null(strstr(error.text, "row 27 "));
+        close_bed(&b);
+    }
+    remove(path);
+}
+
+static void test_peers_agree(void **state)
+{
+    static const struct {
+        const char *workload;
+        const char *peer;
+        bench_options options;
+    } runs[] = {
+        {"empty", "bare", {.n = 80}},
+        {"chain", "bare", {.n = 80}},
+        {"wavefront", "bare", {.n = 9}},
+        {"create", "bare", {.n = 80}},
+        {"gemm", "cublas", {.n = 90, .tile = 40}},
+        {"gemm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"cholesky", "cusolver", {.n = 90, .tile = 40}},
+        {"cholesky", "cusolver", {.n = 90, .tile = 40, .resident = true, .own_kernels = true}},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+        filch_error error = FILCH_ERROR_INIT;
+        bench_versus versus;
+        double seconds = -1;
+        bed b;
+        open_bed(&b, runs[k].workload, &runs[k].options, "cuda");
+        assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
+        if (bench_versus_open(&versus, runs[k].peer, &b.session, &b.config, false, &error) !=
+            FILCH_OK)
+            fail_msg("%s: %s", runs[k].peer, error.text);
+        assert_int_equal(bench_versus_run(&versus, &seconds, &error), FILCH_OK);
+        assert_true(seconds >= 0);
+        if (bench_versus_agrees(&versus, &error) != FILCH_OK)
+            fail_msg("%s: %s", runs[k].peer, error.text);
+        bench_versus_close(&versus);
+        close_bed(&b);
+    }
+}
+
+/* Who runs on the host is refused where there are GPUs only. */
+static void test_host_peers_are_refused(void **state)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    bench_versus versus;
+    bed b;
+    (void)state;
+    open_bed(&b, "gemm", &(bench_options){.n = 10, .own_kernels = true}, "cuda:0");
+    assert_int_equal(bench_versus_open(&versus, "openblas", &b.session, &b.config, false, &error),
+                     FILCH_UNSUPPORTED);
+    bench_versus_close(&versus);
+    close_bed(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty_tasks),
+        cmocka_unit_test(test_computations),
+        cmocka_unit_test(test_not_positive_definite),
+        cmocka_unit_test(test_peers_agree),
+        cmocka_unit_test(test_host_peers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, register_all, NULL);
+}
