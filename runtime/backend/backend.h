@@ -101,6 +101,7 @@ typedef struct fl_launch {
     void **params;               /* its parameters */
     filch_shape shape;           /* its geometry */
     filch_enqueue_fn enqueue;    /* in place of a kernel */
+    void *replay;                /* in place of a kernel: see replay_new */
     void *const *states;         /* for enqueue, one a compute lane; or null */
     const filch_call *call;      /* for enqueue */
     const fl_marker *behind; /* what must be past before the tile starts; each was made by mark */
@@ -200,6 +201,16 @@ struct fl_backend {
     void (*module_unload)(fl_device *device, void *module);
     filch_status (*function_get)(fl_device *device, void *module, const char *entry,
                                  const char *label, fl_function *function, filch_error *error);
+    /* Kernels and their order, put on a lane again and again by one call (fl_launch.replay); null
+     * where the backend has no such thing. Added kernels are numbered from 0; each runs behind those
+     * that it names. Parameters are copied. The owner; seal makes it ready, and may take long. */
+    filch_status (*replay_new)(fl_device *device, const fl_memory *memory, void **replay,
+                               filch_error *error);
+    filch_status (*replay_add)(fl_device *device, void *replay, const fl_launch *launch,
+                               const uint32_t *behind, uint32_t behind_count, filch_error *error);
+    filch_status (*replay_seal)(fl_device *device, void *replay, filch_error *error);
+    /* Nothing of it is in flight. Any thread. */
+    void (*replay_free)(fl_device *device, void *replay);
     /* Calls body once for each compute lane, with the device's context current, until one call does
      * not return 0; that is the result. Any thread. */
     int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),

@@ -95,6 +95,10 @@ struct filch_graph {
     /* By task: the point on a lane behind which its effects are there, {device : 10, lane : 4,
      * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired. */
     _Atomic uint64_t *markers;
+    uint32_t
+        runs; /* begun so far; the worker's that replays it (sched/replay.c), as what follows */
+    bool cannot_replay;
+    struct fl_replay *replay;
 
     /* Open graphs. */
     uint32_t gate_count; /* ever waited for */

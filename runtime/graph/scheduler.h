@@ -49,6 +49,8 @@ typedef struct fl_scheduler {
     /* Totals of a job. */
     void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,
                       filch_device_stats *devices, uint32_t count);
+    /* The graph is being freed; no job uses it. */
+    void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
     /* Somebody who waits for the job's completion must look again. */
     void (*job_done)(struct fl_scheduler *self, filch_job *job);
 } fl_scheduler;

@@ -245,6 +245,9 @@ void fl_graph_free(filch_graph *graph)
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
     fl_infer_drop(graph);
+    if (graph->replay != NULL) {
+        core->scheduler->graph_drop(core->scheduler, graph);
+    }
     if (graph->has_reserved) {
         fl_job_unreserve(core);
     }

@@ -60,7 +60,7 @@ struct fl_task {
     uint32_t successor_count;
     uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
-    uint8_t is_gate; /* runs nothing: stands for an earlier job's use of a handle */
+    uint8_t is_gate;      /* runs nothing: stands for an earlier job's use of a handle */
     _Atomic uint8_t able; /* its codelet's, for thieves, who look by hints that may be stale */
     /* The rest. */
     fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */

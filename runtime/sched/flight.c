@@ -17,6 +17,8 @@
 #define SHORT_NS 5000.0
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
+/* The clock is read once for so many launches: it serves only to predict when they end. */
+#define CLOCK_LAUNCHES 8u
 /* A worker that waits for a prediction wakes up so much before, and looks so often after. */
 #define EARLY_NS 15000u
 #define LOOK_NS 2000u
@@ -227,6 +229,20 @@ static double predict(const fl_worker *w, const fl_tile *tile)
     return fl_speed_get(fl_codelet_speed(fl_tile_codelet(tile), w->index)) * tile->work;
 }
 
+/* All of a graph at once. */
+static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
+{
+    flight->launched = flight->tile.start = now(w);
+    flight->expected = 0;
+    if (fl_replay_launch(w, flight, index)) {
+        ++w->computing;
+        return;
+    }
+    flight->launched = 0;
+    fail(&flight->tile);
+    land(w, index);
+}
+
 /* Puts a tile on the device, or lands it at once where there is nothing to run. */
 static void launch(fl_worker *w, const fl_tile *picked)
 {
@@ -234,7 +250,9 @@ static void launch(fl_worker *w, const fl_tile *picked)
     fl_flight *flight = &w->flights[index];
     w->free_flight = flight->next;
     ++w->in_flight;
-    *flight = (fl_flight){.tile = *picked};
+    flight->tile = *picked;
+    flight->home = 0;
+    flight->is_ahead = false;
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
         tile->skip = true;
@@ -244,9 +262,16 @@ static void launch(fl_worker *w, const fl_tile *picked)
         land(w, index);
         return;
     }
+    if (tile->is_replay) {
+        launch_replay(w, flight, index);
+        return;
+    }
     const filch_codelet *codelet = fl_tile_codelet(tile);
     fl_tile_set_timed(tile, codelet); /* a computing device clears it where it did not measure */
-    flight->launched = tile->start = now(w);
+    if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
+        w->clock = now(w);
+    }
+    flight->launched = tile->start = w->clock;
     flight->expected = predict(w, tile);
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
@@ -303,6 +328,7 @@ static uint64_t next_look(const fl_worker *w)
 
 static fl_act wait_computing(fl_worker *w)
 {
+    w->clock_age = 0;
     if (w->in_flight != 0 && computes(w)) {
         if (w->computing != 0 && w->device->backend->mark(w->device, &w->error) != FILCH_OK) {
             lose(w);
@@ -316,11 +342,12 @@ static fl_act wait_computing(fl_worker *w)
 fl_act fl_flights_step(fl_worker *w)
 {
     bool any = retire_finished(w);
-    uint32_t launches = 0;
-    while (w->in_flight < window_of(w)) {
+    uint32_t launches = 0, window = window_of(w);
+    while (w->in_flight < window) {
         fl_tile tile;
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);
+            window = window_of(w);
         }
         if (fl_worker_pick(w, &tile)) {
             fl_worker_end_idle(w);

@@ -68,7 +68,6 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
-    w->error = (filch_error)FILCH_ERROR_INIT;
     offload->waits.count = 0;
     if (tile->task != NULL) {
         task_operands(w, tile->task);
@@ -257,6 +256,28 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
     return fits;
 }
 
+/* What a kernel is launched with. */
+static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch *launch)
+{
+    const fl_kernel *kernel = fl_tile_codelet(tile)->kernel;
+    launch->function = &kernel->places[w->device->place].function;
+    if (!fill_params(w, tile, call, launch->function) ||
+        !fill_shape(w, tile, call, kernel, launch->function, &launch->shape)) {
+        return false;
+    }
+    if (tile->task == NULL) {
+        note_fill(w, tile, &launch->shape);
+    }
+    return true;
+}
+
+bool fl_offload_fill(fl_worker *w, fl_tile *tile, fl_launch *launch)
+{
+    filch_call call;
+    describe(w, tile, &call);
+    return fill(w, tile, &call, launch);
+}
+
 bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
 {
     fl_offload *offload = w->offload;
@@ -284,15 +305,8 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         .timed = fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
                  fl_trace_of(w) != NULL,
     };
-    if (kernel->enqueue == NULL) {
-        launch.function = &kernel->places[w->device->place].function;
-        if (!fill_params(w, tile, &call, launch.function) ||
-            !fill_shape(w, tile, &call, kernel, launch.function, &launch.shape)) {
-            return false;
-        }
-        if (tile->task == NULL) {
-            note_fill(w, tile, &launch.shape);
-        }
+    if (kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {
+        return false;
     }
     filch_status status =
         w->device->backend->launch(w->device, &launch, flight->launched, &w->error);

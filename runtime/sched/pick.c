@@ -152,9 +152,13 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
 static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     uint32_t lo, hi;
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_replay_pick(w, job, tile)) {
+        return true;
+    }
     if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
         return false;
     }
+    tile->is_replay = false;
     tile->task = job->graph->roots[lo];
     return true;
 }

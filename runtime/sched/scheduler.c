@@ -510,6 +510,12 @@ static void set_scores(fl_sched *sched, const double *scores)
     }
 }
 
+static void graph_drop(fl_scheduler *self, filch_graph *graph)
+{
+    (void)self;
+    fl_replay_drop(graph);
+}
+
 static void fill_interface(fl_sched *sched)
 {
     sched->scheduler = (fl_scheduler){
@@ -529,6 +535,7 @@ static void fill_interface(fl_sched *sched)
         .job_wait = job_wait,
         .job_stats = job_stats,
         .job_done = job_done,
+        .graph_drop = graph_drop,
     };
 }
 

@@ -21,7 +21,7 @@ typedef struct fl_share {
     _Atomic uint64_t work;   /* bits of a double */
     _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
     uint32_t fill;  /* grains whose threads fill the device; 0: not known, or one will do */
-    uint32_t chunk;          /* grains that the device took last from this span; 0 none yet */
+    uint32_t chunk; /* grains that the device took last from this span; 0 none yet */
     /* The graph's positions for the device, since a thief that looks at the job does not keep its
      * graph alive; constant while the job runs. */
     uint32_t root_begin, root_kind, root_free;

@@ -18,6 +18,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->device = device;
     w->index = index;
     w->wake_at = w->ready_at = FL_TIME_NEVER;
+    w->error = (filch_error)FILCH_ERROR_INIT;
     fl_inbox_init(&w->inbox);
     fl_mailbox_init(&w->mailbox);
     const fl_memory *memory = &sched->core->memory;
@@ -347,9 +348,31 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
     w->retired += (int64_t)(tile->hi - tile->lo);
 }
 
+/* All tasks of a graph at once (replay.c). Where that failed, nobody knows which of them did. */
+static void retire_replay(fl_worker *w, const fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    const filch_graph *graph = job->graph;
+    uint32_t count = graph->task_count;
+    switch_job(w, job, graph);
+    if (tile->code != 0) {
+        fl_job_fail_device(job, graph->roots[0], &w->error, 0, 0);
+        fl_count(&w->share->failed, 1);
+        fl_count(&w->share->skipped, count - 1);
+    } else {
+        fl_count(&w->share->tiles, count);
+        fl_count(&w->share->done, count);
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+    }
+    w->retired += count;
+}
+
 void fl_worker_retire(fl_worker *w, fl_tile *tile)
 {
-    if (tile->task != NULL) {
+    if (FL_UNLIKELY(tile->is_replay)) {
+        retire_replay(w, tile);
+    } else if (tile->task != NULL) {
         retire_task(w, tile);
     } else {
         retire_chunk(w, tile);
@@ -365,7 +388,7 @@ void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
     tile->job = job;
     tile->task = task;
     tile->code = 0;
-    tile->is_refused = tile->is_ahead = false;
+    tile->is_refused = tile->is_ahead = tile->is_replay = false;
     tile->skip = poisoned;
     tile->timed = false;
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
@@ -468,7 +491,9 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
 /* A tile whose job stands in spans: its task is known to nobody else. */
 static void take_from_span(fl_worker *w, fl_tile *tile)
 {
-    if (tile->task != NULL) {
+    if (FL_UNLIKELY(tile->is_replay)) {
+        switch_job(w, tile->job, tile->job->graph);
+    } else if (tile->task != NULL) {
         take_task(w, tile->task, fl_task_own(tile->task), tile);
     } else {
         switch_job(w, tile->job, NULL); /* busy from here on */

@@ -25,6 +25,7 @@ typedef struct fl_tile {
     uint32_t lo, hi; /* grains of the chunk */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
+    bool is_replay;  /* task null, but no chunk: all of a graph at once */
     bool is_ahead;   /* put on the device before its predecessors were over */
     bool is_refused; /* the device could not do it: worker->error says why */
     int code;        /* what the host function returned */
@@ -129,6 +130,8 @@ typedef struct fl_worker {
     uint32_t flight_count, free_flight, in_flight;
     uint32_t computing;           /* of those in flight, not yet past on their lane */
     uint32_t homing, homing_last; /* computed, their results on the way home; oldest first */
+    uint64_t clock;               /* at one of the last launches */
+    uint32_t clock_age;           /* launches since */
     uint64_t last_done;           /* when a tile was last seen past */
     fl_offload *offload;          /* null where all devices share the host's memory */
     bool is_fetching;             /* synchronous: the tile waits for its operands */
@@ -193,10 +196,21 @@ fl_act fl_flights_step(fl_worker *worker);
 bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
 /* Puts the tile on a lane; false as above. */
 bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as
+ * above. */
+bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
 /* The tile ran on the host: what it wrote is valid there alone. */
 void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
 bool fl_offload_concerns(const fl_worker *worker, const fl_tile *tile);
+
+/* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
+ * enough to be put on the device by one call. */
+bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);
+/* Puts it there, as fl_offload_launch. */
+bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* The graph is destroyed. */
+void fl_replay_drop(filch_graph *graph);
 
 /* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
 void fl_ahead_launched(fl_worker *worker, uint32_t flight, fl_marker marker);

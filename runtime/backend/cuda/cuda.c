@@ -11,6 +11,7 @@
 #include "backend/cuda/describe.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/lane.h"
+#include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
 
 /* Tiles in flight at most: of short ones, many must cover the time a launch takes. */
@@ -709,6 +710,10 @@ const fl_backend fl_cuda_backend = {
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,
     .function_get = cuda_function_get,
+    .replay_new = fl_cuda_replay_new,
+    .replay_add = fl_cuda_replay_add,
+    .replay_seal = fl_cuda_replay_seal,
+    .replay_free = fl_cuda_replay_free,
     .each_lane = fl_cuda_each_lane,
     .within = cuda_within,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/replay.h"
 #include "base/clock.h"
 
 /* A lane's tiles are marked after so many launches, or so long a time, whichever comes first: an
@@ -350,8 +351,11 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
         launch->code = launch->enqueue(launch->call, &where, state);
         return launch->code == 0 ? FILCH_OK : FILCH_TASK_FAILED;
     }
-    if (launch->function == NULL) {
-        return FILCH_OK; /* only its waits matter */
+    if (launch->replay != NULL) {
+        CUresult launched =
+            api->cuGraphLaunch(fl_cuda_replay_executable(launch->replay), lane->stream);
+        return launched == FL_CUDA_SUCCESS ? FILCH_OK
+                                           : fail(device, launched, "cuGraphLaunch", error);
     }
     CUresult result = launch_kernel(api, launch, lane->stream);
     return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuLaunchKernel", error);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays: a closed graph that is submitted again and again to one device is put there by one call
+ * instead of one a task. A replayed run claims no task, so it leaves their words and counts as they
+ * are, and the next run may go either way.
+ *
+ * A replay orders tasks as lanes would: each runs behind its predecessors and behind the one before
+ * it on its chain. Chains also keep the graph cheap: a node that follows another costs the device a
+ * fraction of what an independent one does. */
+#include "sched/sched.h"
+
+/* A replay costs about as much to make as launching the tasks once does. */
+#define RUNS_BEFORE 2u
+/* Longer tasks hide their launches. */
+#define LONGEST_NS 50000.0
+#define CHAINS 4u
+
+enum {
+    TILE_USED = 1,    /* some task uses the tile */
+    TILE_NEEDED = 2,  /* the first that does reads it */
+    TILE_WRITTEN = 4, /* some task writes it */
+    TILE_FINAL = 8    /* and it is wanted at home then */
+};
+
+struct fl_replay {
+    fl_worker *worker;
+    void *handle;    /* the backend's */
+    uint8_t **tiles; /* by slot, then by tile: bits of the above */
+    double work;     /* of all tasks */
+};
+
+typedef struct fl_replay fl_replay;
+
+static fl_places *places_of(const fl_worker *w)
+{
+    return w->sched->core->places;
+}
+
+/* --- Which graphs --- */
+
+static bool is_simple(const fl_worker *w, const fl_task *task)
+{
+    const fl_kernel *kernel = task->codelet->kernel;
+    if (kernel == NULL || kernel->enqueue != NULL || !fl_codelet_runs_on(task->codelet, w->index)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        if (task->accesses[i].mode == FILCH_SCRATCH) {
+            return false; /* where it is depends on the lane */
+        }
+    }
+    return true;
+}
+
+static bool is_suitable(const fl_worker *w, const filch_graph *graph)
+{
+    if (graph->has_edges_back) {
+        return false; /* their order is not a topological one */
+    }
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        if (!is_simple(w, fl_graph_task_at(graph, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- Making one --- */
+
+static void drop(filch_graph *graph, fl_replay *replay)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    fl_device *device = replay->worker->device;
+    for (size_t s = 0; replay->tiles != NULL && s < graph->slot_count; ++s) {
+        fl_free(memory, replay->tiles[s], graph->slots[s]->tile_count);
+    }
+    fl_free(memory, replay->tiles, graph->slot_count * sizeof *replay->tiles);
+    if (replay->handle != NULL) {
+        device->backend->replay_free(device, replay->handle);
+    }
+    fl_free(memory, replay, sizeof *replay);
+}
+
+static fl_replay *replay_new(fl_worker *w, const filch_graph *graph)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    fl_replay *replay = fl_alloc_zeroed(memory, sizeof *replay);
+    if (replay == NULL) {
+        return NULL;
+    }
+    replay->worker = w;
+    replay->tiles = fl_alloc_zeroed(memory, graph->slot_count * sizeof *replay->tiles);
+    bool fits = replay->tiles != NULL;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        replay->tiles[s] = fl_alloc_zeroed(memory, graph->slots[s]->tile_count);
+        fits = replay->tiles[s] != NULL;
+    }
+    if (!fits ||
+        w->device->backend->replay_new(w->device, memory, &replay->handle, &w->error) != FILCH_OK) {
+        replay->handle = NULL;
+        drop((filch_graph *)(uintptr_t)graph, replay);
+        return NULL;
+    }
+    return replay;
+}
+
+static void note_tiles(fl_replay *replay, const fl_task *task)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        uint8_t *bits = &replay->tiles[access.slot][access.tile];
+        if (*bits == 0 && (access.mode & FILCH_READ) != 0) {
+            *bits |= TILE_NEEDED;
+        }
+        *bits |= TILE_USED;
+        if ((access.mode & FILCH_WRITE) != 0) {
+            *bits |= TILE_WRITTEN;
+            *bits |= access.is_final ? TILE_FINAL : 0;
+        }
+    }
+}
+
+/* The chain on which a task goes: one that ends with a predecessor, else the next in turn. */
+typedef struct fl_chains {
+    uint32_t last[CHAINS]; /* task, + 1; 0: none yet */
+    uint32_t next;
+    uint32_t *behind; /* room for one task's */
+    size_t capacity;
+} fl_chains;
+
+static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, uint32_t *count)
+{
+    const filch_graph *graph = task->graph;
+    const uint32_t *preds = graph->pred_list + graph->pred_begin[task->order];
+    uint32_t n = graph->pred_begin[task->order + 1] - graph->pred_begin[task->order];
+    if (fl_array_reserve(&w->sched->core->memory, &chains->behind, &chains->capacity, (size_t)n + 1,
+                         sizeof *chains->behind) != FILCH_OK) {
+        return false;
+    }
+    uint32_t chain = CHAINS;
+    *count = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < *count && k < 16; ++k) {
+            is_known = is_known || chains->behind[k] == preds[i];
+        }
+        if (is_known && n <= 16) {
+            continue; /* two edges between the same tasks */
+        }
+        chains->behind[(*count)++] = preds[i];
+        for (uint32_t c = 0; chain == CHAINS && c < CHAINS; ++c) {
+            chain = chains->last[c] == preds[i] + 1 ? c : chain;
+        }
+    }
+    if (chain == CHAINS) {
+        chain = chains->next++ % CHAINS;
+        if (chains->last[chain] != 0) {
+            chains->behind[(*count)++] = chains->last[chain] - 1;
+        }
+    }
+    chains->last[chain] = task->order + 1;
+    return true;
+}
+
+static bool add_task(fl_worker *w, fl_replay *replay, fl_chains *chains, fl_task *task)
+{
+    fl_tile tile = {.job = task->graph->job, .task = task};
+    fl_launch launch = {.params = w->offload->params};
+    uint32_t count;
+    if (!fl_offload_fetch(w, &tile) || !fl_offload_fill(w, &tile, &launch) ||
+        (launch.shape.cluster[0] | launch.shape.cluster[1] | launch.shape.cluster[2]) != 0 ||
+        !list_behind(w, chains, task, &count)) {
+        return false;
+    }
+    note_tiles(replay, task);
+    replay->work += task->codelet->work != NULL ? (double)task->work : 0;
+    return w->device->backend->replay_add(w->device, replay->handle, &launch, chains->behind, count,
+                                          &w->error) == FILCH_OK;
+}
+
+static bool make(fl_worker *w, filch_graph *graph)
+{
+    fl_replay *replay = replay_new(w, graph);
+    fl_chains chains = {.next = 0};
+    bool fits = replay != NULL;
+    for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
+        fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
+    }
+    fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
+    fits =
+        fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
+    if (!fits && replay != NULL) {
+        drop(graph, replay);
+        replay = NULL;
+    }
+    graph->replay = replay;
+    return fits;
+}
+
+void fl_replay_drop(filch_graph *graph)
+{
+    drop(graph, graph->replay);
+    graph->replay = NULL;
+}
+
+/* --- Using it --- */
+
+bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    filch_graph *graph = job->graph;
+    uint32_t lo, hi;
+    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
+        fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != graph->root_count ||
+        fl_load_relaxed(&job->cancelled) != 0) {
+        return false; /* or some of it has begun */
+    }
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    if (++graph->runs <= RUNS_BEFORE || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
+        return false;
+    }
+    if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
+        graph->cannot_replay = true;
+        return false;
+    }
+    /* Only we take from it: there is one device. */
+    fl_span_drain(&fl_job_share(job, w->index)->span, &lo, &hi);
+    *tile = (fl_tile){.job = job, .is_replay = true};
+    return true;
+}
+
+/* One tile of a handle as the replay uses it. */
+static fl_operand operand_of(const filch_graph *graph, size_t slot, uint32_t tile, uint8_t bits,
+                             filch_view *view)
+{
+    filch_data *data = graph->slots[slot]->use.data;
+    *view = fl_data_tile_view(data, tile);
+    return (fl_operand){
+        .data = data,
+        .view = view,
+        .mode = ((bits & TILE_NEEDED) != 0 ? (uint32_t)FILCH_READ : 0u) |
+                ((bits & TILE_WRITTEN) != 0 ? (uint32_t)FILCH_WRITE : 0u),
+        .is_final = (bits & TILE_FINAL) != 0 && !data->is_managed,
+        .tile = tile,
+        .tile_end = tile + 1,
+    };
+}
+
+static bool fetch_all(fl_worker *w, const filch_graph *graph)
+{
+    filch_view view;
+    w->offload->waits.count = 0;
+    for (size_t s = 0; s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
+            uint8_t bits = graph->replay->tiles[s][t];
+            if (bits == 0) {
+                continue;
+            }
+            fl_operand operand = operand_of(graph, s, t, bits, &view);
+            if (fl_operand_fetch(places_of(w), w->device, &operand, &w->offload->waits,
+                                 &w->error) != FILCH_OK) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker, fl_marker *last)
+{
+    filch_view view;
+    bool fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
+            uint8_t bits = graph->replay->tiles[s][t];
+            fl_marker home = 0;
+            if ((bits & TILE_WRITTEN) != 0) {
+                fl_operand operand = operand_of(graph, s, t, bits, &view);
+                fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
+                                         &w->error) == FILCH_OK;
+            }
+            *last = home != 0 ? home : *last;
+        }
+    }
+    return fits;
+}
+
+bool fl_replay_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+{
+    fl_tile *tile = &flight->tile;
+    const filch_graph *graph = tile->job->graph;
+    if (!fetch_all(w, graph)) {
+        return false;
+    }
+    fl_launch launch = {
+        .tag = tag,
+        .replay = graph->replay->handle,
+        .behind = w->offload->waits.at,
+        .behind_count = w->offload->waits.count,
+    };
+    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) != FILCH_OK) {
+        return false;
+    }
+    tile->work = graph->replay->work;
+    flight->lane = 0;
+    ++w->offload->lane_load[0];
+    if (!commit_all(w, graph, launch.marker, &flight->home)) {
+        tile->code = -1; /* it runs; its results do not come home */
+        tile->is_refused = true;
+    }
+    return true;
+}
