@@ -2,8 +2,7 @@
 /* The bench's workloads and its peers on GPUs, on the fake driver, cuBLAS and cuSOLVER: results
  * checked, every task run, in order. */
 #define _GNU_SOURCE
-#include "fakecuda.h"
-#include "filch/kernels.h"
+#include "gpu/twins.h"
 #include "versus.h"
 
 #include <setjmp.h>
@@ -13,6 +12,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#define LUND "tests/data/lund_a.mtx"
 
 /* --- What the kernels do --- */
 
@@ -52,13 +53,6 @@ static int mark_on_host(void **params, const fakecuda_geometry *geometry)
     return add_mark(at[0], at[1], at[2]);
 }
 
-static int potrf(const filch_call *call)
-{
-    bool is_double = call->views[0].element == sizeof(double);
-    int code = filch_kernel_find(is_double ? "potrf_f64" : "potrf_f32")->host(call);
-    return code > 0 ? 0 : code;
-}
-
 static int register_all(void **state)
 {
     static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
@@ -69,12 +63,7 @@ static int register_all(void **state)
     fakecuda_register("nothing_given", nothing, 1, pair);
     fakecuda_register("leave_mark", mark_on_host, 1, structure);
     fakecuda_register("mark", mark_on_device, 3, three);
-    for (size_t k = 0; filch_kernel_at(k); k++) {
-        const filch_kernel *kernel = filch_kernel_at(k);
-        bool is_potrf = strncmp(kernel->name, "potrf", 5) == 0;
-        fakecuda_register_filch(kernel->cuda.entry, is_potrf ? potrf : kernel->host,
-                                kernel->view_count, kernel->is_batch != 0, kernel->arg_size);
-    }
+    gpu_twins_register();
     return 0;
 }
 
@@ -126,7 +115,7 @@ static void run_and_check(bed *b)
         if (bench_session_run(&b->session, &seconds, &error) != FILCH_OK)
             fail_msg("%s: %s", w->name, error.text);
     if (w->check(b->problem, &residual, &error) != FILCH_OK)
-        fail_msg("%s: %s", w->name, error.text);
+        fail_msg("%s on %s: %s", w->name, b->config.devices, error.text);
     if (w->check_end)
         w->check_end(b->problem);
 }
@@ -155,12 +144,12 @@ static void test_computations(void **state)
         const char *name;
         bench_options options;
     } runs[] = {
-        {"cholesky", {.n = 150, .tile = 40, .own_kernels = true}},
-        {"cholesky", {.n = 150, .tile = 40, .own_kernels = true, .resident = true}},
+        {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true}},
+        {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true, .resident = true}},
         {"cholesky", {.n = 90, .tile = 32, .own_kernels = true, .precision = BENCH_SINGLE}},
         {"gemm", {.n = 100, .tile = 33, .own_kernels = true}},
         {"gemm", {.n = 100, .tile = 33, .own_kernels = true, .resident = true}},
-        {"cholesky", {.n = 150, .tile = 40}},
+        {"cholesky", {.matrix = LUND, .tile = 40}},
         {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
         {"gemm", {.n = 100, .tile = 33}},
         {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},

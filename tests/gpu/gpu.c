@@ -12,7 +12,7 @@
 #include "base/clock.h"
 
 #ifdef FL_FAKE
-#include "fakecuda.h"
+#include "gpu/twins.h"
 #endif
 
 enum { FAILURES_SHOWN = 10, CASES_A_RUNTIME = 12 };
@@ -164,22 +164,11 @@ filch_status gpu_codelet(filch_runtime *runtime, const char *source, const char 
     return status;
 }
 
-/* A kernel cannot fail its task, as potrf's host function does for a pivot. */
-static int potrf(const filch_call *call)
-{
-    bool is_double = call->views[0].element == sizeof(double);
-    int code = filch_kernel_find(is_double ? "potrf_f64" : "potrf_f32")->host(call);
-    return code > 0 ? 0 : code;
-}
-
 filch_status gpu_builtin(filch_runtime *runtime, const char *name, filch_codelet **codelet)
 {
-    for (size_t k = 0; filch_kernel_at(k); k++) {
-        const filch_kernel *kernel = filch_kernel_at(k);
-        bool is_potrf = strncmp(kernel->name, "potrf", 5) == 0;
-        gpu_twin(kernel->cuda.entry, is_potrf ? potrf : kernel->host, kernel->view_count,
-                 kernel->is_batch != 0, kernel->arg_size);
-    }
+#ifdef FL_FAKE
+    gpu_twins_register();
+#endif
     filch_status status = filch_codelet_create_builtin(runtime, name, codelet);
     if (status != FILCH_OK)
         gpu_explain(runtime);

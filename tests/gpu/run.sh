@@ -1,35 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # gpu_* are set by gpu_options
 # Sourced by tests/run --gpu, after tests/setup.sh and tests/bundle.sh.
 
-# Every test on one set of devices.
+# Every test on one set of devices. FL_TEST_DEVICES is what the kernels' own test goes by.
 tests_gpu_on()
 {
     local name=$1 program
-    export FILCH_DEVICES=$2
-    for program in "$gpu_bin"/test_gpu_*; do
+    export FILCH_DEVICES=$2 FL_TEST_DEVICES=$2
+    for program in "$gpu_bin"/test_gpu_* "$gpu_bin/test_unit_kernels"; do
+        [ -x "$program" ] || continue
         program=$(basename "$program")
-        gpu_item "${program#test_gpu_}-$name" 600 "$program"
+        gpu_item "${program#test_*_}-$name" 600 "$program"
     done
-    unset FILCH_DEVICES
+    unset FILCH_DEVICES FL_TEST_DEVICES
 }
 
-# compute-sanitizer's tools over every kernel: filch's own through the kernel and solver tests, a
+# compute-sanitizer's tools over every kernel: filch's own through their test and the solver's, a
 # caller's through the graphs and batches. Few cases: the tools are slow.
 tests_gpu_sanitize()
 {
     local tool program sanitizer
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer)
-    ln -sf "$sanitizer" "$gpu_stage/compute-sanitizer"
-    gpu_programs=$gpu_bin
-    gpu_bin=$gpu_stage
-    export FILCH_DEVICES=cuda:0
+    # In the folder of the programs, where gpu_item looks, by a name that finds its own files.
+    printf '#!/bin/sh\ncd "%s" && exec "%s" "$@"\n' "$gpu_bin" "$sanitizer" \
+        >"$gpu_bin/compute-sanitizer"
+    chmod +x "$gpu_bin/compute-sanitizer"
+    export FILCH_DEVICES=cuda:0 FL_TEST_DEVICES=cuda:0
     for tool in memcheck racecheck initcheck synccheck; do
-        for program in graphs batches solver kernels; do
-            [ -x "$gpu_programs/test_gpu_$program" ] || continue
+        for program in graphs batches solver; do
             gpu_item "$tool-$program" 900 compute-sanitizer --tool $tool --error-exitcode 9 \
-                "$gpu_programs/test_gpu_$program" 6 1
+                "./test_gpu_$program" 6 1
         done
+        gpu_item "$tool-kernels" 1800 compute-sanitizer --tool $tool --error-exitcode 9 \
+            ./test_unit_kernels
     done
 }
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154 # gpu_* are set by gpu_options
+# Sourced by bench/run --gpu, after tests/setup.sh and tests/bundle.sh.
+
+# bench_item NAME ARGUMENTS...: a run of filch-bench with its result document.
+bench_item()
+{
+    local name=$1
+    shift
+    gpu_item "$name" 300 filch-bench run "$@" --json "$gpu_out/$name.json"
+}
+
+# On each set of devices, against the residual that the matrix is held to.
+bench_solver()
+{
+    local matrix="--matrix bench/data/bcsstk24.mtx"
+    # shellcheck disable=SC2086 # words
+    {
+        bench_item cholesky-one cholesky $matrix --devices cuda:0 --check
+        bench_item cholesky-slices cholesky $matrix --devices "cuda:0/$slices" --check
+        bench_item cholesky-slices-static cholesky $matrix --devices "cuda:0/$slices" --check \
+            --policy static
+        bench_item cholesky-host cholesky $matrix --devices cuda:0,host:4 --check
+        bench_item cholesky-own-kernels cholesky $matrix --devices cuda:0 --own-kernels --check
+        bench_item cholesky-single cholesky $matrix --devices cuda:0 --precision single --check
+        bench_item cholesky-cusolver cholesky $matrix --devices cuda:0 --check --versus cusolver
+        [ "$gpus" -lt 2 ] ||
+            bench_item cholesky-all cholesky $matrix --devices cuda --check
+    }
+}
+
+# Dispatch, beside a loop of launches in the same process.
+bench_dispatch()
+{
+    local workload
+    for workload in empty chain create wavefront; do
+        bench_item "$workload-bare" $workload --devices cuda:0 --versus bare --check
+    done
+    bench_item open open --devices cuda:0 --check
+    bench_item empty-slices empty --devices "cuda:0/$slices" --check
+    [ "$gpus" -lt 2 ] || bench_item empty-all empty --devices cuda --versus bare --check
+}
+
+bench_throughput()
+{
+    local devices
+    for devices in cuda:0 cuda; do
+        [ $devices = cuda:0 ] || [ "$gpus" -gt 1 ] || continue
+        bench_item "gemm-16384-$devices" gemm --n 16384 --devices $devices --versus cublas \
+            --repeat 5 --check
+        bench_item "gemm-16384-resident-$devices" gemm --n 16384 --devices $devices --resident \
+            --versus cublas --repeat 5
+        bench_item "cholesky-16384-resident-$devices" cholesky --n 16384 --devices $devices \
+            --resident --versus cusolver --repeat 5
+    done
+    bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
+    bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check
+    bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
+}
+
+bench_others()
+{
+    local workload
+    for workload in mandelbrot nbody jacobi; do
+        bench_item $workload $workload --devices cuda:0 --check
+        bench_item $workload-slices $workload --devices "cuda:0/$slices" --check --versus static
+        [ "$gpus" -lt 2 ] || bench_item $workload-all $workload --devices cuda --check
+    done
+}
+
+# One line of each result document: name, median, rate, efficiency, residual, ratio to the peer.
+bench_table()
+{
+    local file
+    printf '\n%-34s %12s %12s %10s %10s %8s\n' item median_s rate efficiency residual ratio
+    for file in "$gpu_out"/*.json; do
+        [ -f "$file" ] || continue
+        name=$(basename "$file" .json)
+        [ "$name" != devices ] || continue
+        awk -v name="$name" '
+            function value(line) { sub(/^[^:]*: */, "", line); sub(/,$/, "", line); return line }
+            /^  "median_s"/ { median = value($0) }
+            /^  "rate"/ { rate = value($0) }
+            /^  "efficiency"/ { efficiency = value($0) }
+            /^  "residual"/ { residual = value($0) }
+            /^    "ratio"/ { ratio = value($0) }
+            END {
+                printf "%-34s %12.6g %12.4g %10.4g %10s %8s\n", name, median, rate, efficiency,
+                    residual == "" || residual == "null" ? "-" : sprintf("%.2g", residual),
+                    ratio == "" ? "-" : sprintf("%.3f", ratio)
+            }' "$file"
+    done
+}
+
+bench_gpu()
+{
+    gpu_options "$@"
+    if [ ${#gpu_rest[@]} -gt 0 ]; then
+        echo "bench/run --gpu: what is ${gpu_rest[*]}?" >&2
+        return 2
+    fi
+    gpus=$(gpu_count)
+    if [ "$gpus" -eq 0 ]; then
+        echo "There is no GPU here." >&2
+        return 77
+    fi
+    slices=$(gpu_slices)
+    gpu_item devices 60 filch-bench devices --json="$gpu_out/devices.json"
+    gpu_item peers 60 filch-bench peers --list
+    bench_solver
+    bench_dispatch
+    bench_others
+    bench_throughput
+    bench_table | tee "$gpu_out/table.txt"
+    gpu_summary
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host functions of filch's kernels on the fake driver. */
+#ifndef TESTS_GPU_TWINS_H
+#define TESTS_GPU_TWINS_H
+
+#include "fakecuda/twins.h"
+
+#include <stdbool.h>
+
+/* A kernel cannot fail its task, as potrf's host function does for a pivot. */
+static inline int gpu_twin_potrf(const filch_call *call)
+{
+    bool is_double = call->views[0].element == sizeof(double);
+    int code = filch_kernel_find(is_double ? "potrf_f64" : "potrf_f32")->host(call);
+    return code > 0 ? 0 : code;
+}
+
+static inline void gpu_twins_register(void)
+{
+    static const char *const names[] = {"potrf_f64", "potrf_f32"};
+    fake_twins_register();
+    for (size_t k = 0; k < 2; k++) {
+        const filch_kernel *kernel = filch_kernel_find(names[k]);
+        fakecuda_register_filch(kernel->cuda.entry, gpu_twin_potrf, kernel->view_count, false,
+                                kernel->arg_size);
+    }
+}
+
+#endif
