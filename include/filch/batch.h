@@ -86,7 +86,8 @@ typedef struct filch_batch_desc {
  *         0, elements outside a handle, a written range that does not start at a tile); FILCH_ALIAS
  *         (chunks would write the same elements: FILCH_MAP_WHOLE or a halo with a write, a handle
  *         named twice with a write, a callback that overlaps); FILCH_OVERFLOW (n, grain, or what
- *         they map to); FILCH_NO_DEVICE (no device can run the codelet); FILCH_WRONG_RUNTIME;
+ *         they map to); FILCH_NO_DEVICE (no device can run the codelet); FILCH_BUSY (the host has
+ *         acquired a handle that items use); FILCH_WRONG_RUNTIME;
  *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (runtime, codelet or data); FILCH_FORKED. On
  *         failure nothing runs and no callback is called.
  *

@@ -449,6 +449,14 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     bool is_empty = batch->grains == 0;
     /* An empty batch counts one, to be taken back at once. */
     fl_store_relaxed(&made->remaining, is_empty ? 1 : (int64_t)batch->grains);
+    const filch_data *held;
+    fl_mutex_lock(&core->lock);
+    bool is_queued = fl_job_enqueue(made, &held);
+    fl_mutex_unlock(&core->lock);
+    if (!is_queued) {
+        fl_job_discard(made);
+        return fl_job_fail_held(core, SUBMIT, desc->codelet->name, held);
+    }
     if (job != NULL) {
         *job = made; /* before anything runs: a callback may want it */
     } else {

@@ -293,16 +293,17 @@ static bool take_blocks(filch_graph *graph, fl_more **blocks)
     return true;
 }
 
-static bool resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
-                             fl_task_access *accesses)
+static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
+                                     fl_task_access *accesses)
 {
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_access *from = &desc->accesses[i];
         uint32_t slot = 0;
         uint32_t tile = (uint32_t)((from->bytes + 63) / 64);
         if (from->mode != FILCH_SCRATCH) {
-            if (fl_graph_slot(graph, from->data, &slot) == NULL) {
-                return false;
+            filch_status status = fl_graph_slot(graph, from->data, &slot);
+            if (status != FILCH_OK) {
+                return status;
             }
             tile = from->col * from->data->tiles_down + from->row;
         }
@@ -311,7 +312,7 @@ static bool resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
                                        .is_final = graph->kind == FILCH_GRAPH_OPEN,
                                        .tile = tile};
     }
-    return true;
+    return FILCH_OK;
 }
 
 static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
@@ -321,8 +322,13 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
     uint32_t arg_size = desc->codelet->arg_size;
     if (desc->access_count != 0) {
         parts->accesses = fl_arena_alloc(arena, desc->access_count * sizeof *parts->accesses);
-        if (parts->accesses == NULL || !resolve_accesses(graph, desc, parts->accesses) ||
-            fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
+        filch_status status = parts->accesses != NULL
+                                  ? resolve_accesses(graph, desc, parts->accesses)
+                                  : FILCH_OUT_OF_MEMORY;
+        if (status != FILCH_OK) {
+            return status;
+        }
+        if (fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
                 FILCH_OK ||
             !take_readers(graph, reader_count, &parts->readers) ||
             !take_blocks(graph, &parts->blocks)) {
@@ -404,10 +410,14 @@ static filch_status check_state(filch_graph *graph, const char *label)
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
 {
     fl_parts parts = {0};
-    if (take_parts(graph, desc, &parts) != FILCH_OK) {
+    filch_status status = take_parts(graph, desc, &parts);
+    if (status != FILCH_OK) {
         parts_release(graph, desc, &parts);
-        return fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add", desc->label,
-                            "no memory for task %u", graph->task_count);
+        return status == FILCH_BUSY
+                   ? fl_core_fail(graph->object.core, status, "filch_graph_add", desc->label,
+                                  "the host has acquired a handle of the task's")
+                   : fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add",
+                                  desc->label, "no memory for task %u", graph->task_count);
     }
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);

@@ -130,8 +130,9 @@ void fl_open_recycle(fl_task *task);
 
 /* --- Parts of building, in files of their own. All under graph->lock. --- */
 
-/* Slot of a handle, made on first use; null when memory is out. */
-fl_slot *fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
+/* Slot of a handle, made on first use. FILCH_OUT_OF_MEMORY; FILCH_BUSY where the graph is an open
+ * one and the host has acquired the handle. */
+filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);

@@ -33,51 +33,50 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
-static fl_slot *slot_make(filch_graph *graph, filch_data *data)
+static filch_status slot_make(filch_graph *graph, filch_data *data)
 {
     const fl_memory *memory = &graph->object.core->memory;
     if (graph->slot_count >= ((size_t)1 << 27) - 1 ||
         fl_array_reserve(memory, &graph->slots, &graph->slot_capacity, graph->slot_count + 1,
                          sizeof *graph->slots) != FILCH_OK) {
-        return NULL;
+        return FILCH_OUT_OF_MEMORY;
     }
     if ((graph->slot_count + 1) * 2 > graph->table_capacity && !table_grow(graph)) {
-        return NULL;
+        return FILCH_OUT_OF_MEMORY;
     }
     fl_slot *slot = fl_arena_alloc(&graph->arena, sizeof *slot);
     uint32_t tiles = fl_data_tile_count(data);
     fl_tile_state *states = fl_alloc_zeroed(memory, tiles * sizeof *states);
-    if (slot == NULL || states == NULL) {
-        fl_free(memory, states, tiles * sizeof *states);
-        fl_arena_free(&graph->arena, slot, sizeof *slot);
-        return NULL;
+    filch_status status = FILCH_OUT_OF_MEMORY;
+    if (slot != NULL && states != NULL) {
+        *slot = (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles};
+        status = fl_open_slot_enter(graph, slot);
     }
-    *slot = (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles};
-    if (!fl_open_slot_enter(graph, slot)) {
+    if (status != FILCH_OK) {
         fl_free(memory, states, tiles * sizeof *states);
         fl_arena_free(&graph->arena, slot, sizeof *slot);
-        return NULL;
+        return status;
     }
     fl_add_relaxed(&data->graphs, 1);
     graph->slots[graph->slot_count++] = slot;
-    return slot;
+    return FILCH_OK;
 }
 
-fl_slot *fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
+filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
 {
     if (graph->table_capacity != 0) {
         size_t mask = graph->table_capacity - 1;
         for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0;
              at = (at + 1) & mask) {
-            fl_slot *slot = graph->slots[graph->slot_table[at] - 1];
+            const fl_slot *slot = graph->slots[graph->slot_table[at] - 1];
             if (slot->use.data == data) {
                 *index = graph->slot_table[at] - 1;
-                return slot;
+                return FILCH_OK;
             }
         }
     }
-    fl_slot *slot = slot_make(graph, data);
-    if (slot != NULL) {
+    filch_status status = slot_make(graph, data);
+    if (status == FILCH_OK) {
         size_t mask = graph->table_capacity - 1;
         size_t at = hash_pointer(data) & mask;
         while (graph->slot_table[at] != 0) {
@@ -86,7 +85,7 @@ fl_slot *fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
         *index = (uint32_t)graph->slot_count - 1;
         graph->slot_table[at] = *index + 1;
     }
-    return slot;
+    return status;
 }
 
 /* Few predecessors are compared in pairs; fl_edge_add drops what slips through beyond that. */

@@ -46,6 +46,15 @@ static void pool_give(fl_core *core, filch_job *job)
     fl_mutex_unlock(&core->lock);
 }
 
+void fl_job_discard(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_batch_free(core, job->batch);
+    job->batch = NULL;
+    job->graph = NULL;
+    pool_give(core, job);
+}
+
 static filch_job *job_make(fl_core *core)
 {
     size_t bytes = sizeof(filch_job) + core->scheduler->share_bytes;
@@ -172,40 +181,48 @@ static size_t use_count(const filch_job *job)
     return count;
 }
 
-/* Under core->lock: whether a job other than the use's own has been given the handle too. */
-static bool is_shared(const fl_use *use)
+/* Under core->lock: a handle that no job uses may have been written to by the host. One that some
+ * job waits for or has cannot, whether that job has begun or not. */
+static void note_host(const fl_use *use)
 {
-    for (const fl_use *other = use->data->first; other != NULL; other = other->next) {
-        if (other != use && other->granted) {
-            return true;
-        }
+    if (use->data->first == NULL) {
+        fl_data_begin_version(use->data);
     }
-    return false;
-}
-
-/* The host may have written to the buffers since the last job. Where another job that reads a
- * handle still runs it cannot have. */
-static void begin_versions(filch_job *job)
-{
-    fl_core *core = job->object.core;
-    fl_mutex_lock(&core->lock);
-    size_t count = use_count(job);
-    for (size_t i = 0; i < count; ++i) {
-        if (!is_shared(use_of(job, i))) {
-            fl_data_begin_version(use_of(job, i)->data);
-        }
-    }
-    fl_mutex_unlock(&core->lock);
 }
 
 static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
-    if (core->places->count > 1 && !job->is_open) {
-        begin_versions(job);
-    }
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
     core->scheduler->job_start(core->scheduler, job);
+}
+
+bool fl_job_enqueue(filch_job *job, const filch_data **held)
+{
+    fl_core *core = job->object.core;
+    size_t count = use_count(job);
+    for (size_t i = 0; i < count; ++i) {
+        if (use_of(job, i)->data->is_held) {
+            *held = use_of(job, i)->data;
+            return false;
+        }
+    }
+    job->blocked = 1;
+    job->sequence = ++core->jobs->submissions;
+    for (size_t i = 0; i < count; ++i) {
+        fl_use *use = use_of(job, i);
+        note_host(use);
+        use->job = job;
+        job->blocked += !fl_use_enqueue(use);
+    }
+    return true;
+}
+
+filch_status fl_job_fail_held(fl_core *core, const char *call, const char *label,
+                              const filch_data *held)
+{
+    return fl_core_fail(core, FILCH_BUSY, call, label,
+                        "the host has acquired the handle '%s' and not released it", held->label);
 }
 
 void fl_job_submit(filch_job *job)
@@ -214,16 +231,6 @@ void fl_job_submit(filch_job *job)
     /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
     fl_add_relaxed(&core->jobs->running, 1);
     fl_mutex_lock(&core->lock);
-    job->blocked = 1;
-    if (!job->is_open) {
-        job->sequence = ++core->jobs->submissions;
-    }
-    size_t count = use_count(job);
-    for (size_t i = 0; i < count; ++i) {
-        fl_use *use = use_of(job, i);
-        use->job = job;
-        job->blocked += !fl_use_enqueue(use);
-    }
     bool is_free = --job->blocked == 0;
     fl_mutex_unlock(&core->lock);
     if (is_free) {
@@ -245,12 +252,9 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
         }
         next = at;
     }
+    note_host(use);
     use->job = job;
-    bool is_granted = fl_use_enqueue_before(use, next);
-    if (is_granted && !is_shared(use)) {
-        fl_data_begin_version(use->data);
-    }
-    return is_granted;
+    return fl_use_enqueue_before(use, next);
 }
 
 /* Under core->lock: puts the jobs that one use waits for on the stack; true when it found one. */
@@ -302,7 +306,6 @@ static void on_granted(fl_use *use, void *user)
     filch_job **ready = user;
     filch_job *job = use->job;
     if (job->is_open) {
-        fl_data_begin_version(use->data);
         fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
         if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
             fl_scheduler *scheduler = job->object.core->scheduler;
@@ -330,7 +333,13 @@ static void complete(filch_job *job)
     fl_mutex_lock(&core->lock);
     size_t count = use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        fl_use_leave(use_of(job, i), on_granted, &ready);
+        fl_use *use = use_of(job, i);
+        if (use->writes) {
+            /* Results are at home, and what is elsewhere may be of chunks, which came and went by
+             * themselves, or of a job that failed before its last writers. */
+            fl_data_begin_version(use->data);
+        }
+        fl_use_leave(use, on_granted, &ready);
     }
     if (job->graph != NULL) {
         if (job->is_open) {

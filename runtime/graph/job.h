@@ -80,7 +80,15 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
 filch_status fl_job_reserve(fl_core *core);
 /* Once for each success of that, when the graph goes: its job serves the next one. */
 void fl_job_unreserve(fl_core *core);
-/* Queues the job's uses; starts it as soon as all are granted. No failure from here on. */
+/* Under core->lock: queues the job's uses. False, and nothing has changed, where the host has
+ * acquired a handle of theirs, which *held then is. */
+bool fl_job_enqueue(filch_job *job, const filch_data **held);
+/* Records that; FILCH_BUSY. */
+filch_status fl_job_fail_held(fl_core *core, const char *call, const char *label,
+                              const filch_data *held);
+/* A job from fl_job_new that nobody has seen. */
+void fl_job_discard(filch_job *job);
+/* Starts a job as soon as all its uses, which are queued, are granted. No failure from here on. */
 void fl_job_submit(filch_job *job);
 /* Under core->lock: queues one more use of an open graph's job, in front of the jobs that were
  * submitted after it and have not started. Behind them it could wait for a job that waits for it.
@@ -101,9 +109,9 @@ bool fl_jobs_in_callback(fl_core *core);
 uint64_t fl_jobs_tasks(fl_core *core);
 /* Checks a filch_submit (null is fine); records what is wrong with it. */
 filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call);
-/* Open graphs: a handle seen for the first time joins the order of jobs; false: no memory. Under
- * graph->lock. Closed graphs: nothing to do, true. */
-bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot);
+/* Open graphs: a handle seen for the first time joins the order of jobs. FILCH_OUT_OF_MEMORY, or
+ * FILCH_BUSY where the host has acquired it. Under graph->lock. Closed graphs: nothing to do. */
+filch_status fl_open_slot_enter(filch_graph *graph, fl_slot *slot);
 /* Adds a task to a running open graph. Under graph->lock. */
 filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* The common part of adding: no failure changes the graph. Under graph->lock. */

@@ -111,12 +111,15 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
                                       : tasks != 0 ? (int64_t)tasks
                                                    : 1);
+    const filch_data *held;
     fl_mutex_lock(&core->lock);
-    graph->job = job;
-    if (job->is_open) { /* before anybody can add to it */
-        job->sequence = ++core->jobs->submissions;
-    }
+    bool is_queued = fl_job_enqueue(job, &held); /* an open graph's: before anybody adds to it */
+    graph->job = is_queued ? job : NULL;
     fl_mutex_unlock(&core->lock);
+    if (!is_queued) {
+        fl_job_discard(job);
+        return fl_job_fail_held(core, "filch_graph_submit", graph->label, held);
+    }
     *made = job;
     return FILCH_OK;
 }
@@ -213,31 +216,32 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
     return FILCH_OK;
 }
 
-bool fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
+filch_status fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
 {
     if (graph->kind != FILCH_GRAPH_OPEN) {
-        return true;
+        return FILCH_OK;
     }
     fl_core *core = graph->object.core;
     fl_task *gate = fl_graph_task_new(graph);
     if (gate == NULL) {
-        return false;
+        return FILCH_OUT_OF_MEMORY;
     }
     gate->is_gate = 1;
     slot->gate_epoch = fl_word_epoch(fl_load_relaxed(&gate->word));
     slot->use.writes = true; /* what the graph will do with the handle is not known */
     fl_mutex_lock(&core->lock);
-    bool is_granted = fl_job_use_late(graph->job, &slot->use);
-    if (!is_granted) {
+    bool is_held = slot->use.data->is_held;
+    bool has_gate = !is_held && !fl_job_use_late(graph->job, &slot->use);
+    if (has_gate) {
         slot->gate = gate;
         ++graph->gate_count;
     }
     fl_mutex_unlock(&core->lock);
-    if (is_granted) {
+    if (!has_gate) {
         fl_store_relaxed(&gate->pending, 0);
         fl_open_recycle(gate);
     }
-    return true;
+    return is_held ? FILCH_BUSY : FILCH_OK;
 }
 
 void fl_graph_free(filch_graph *graph)

@@ -123,7 +123,7 @@ filch_status filch_data_destroy(filch_data *data)
 #define ACQUIRE "filch_data_acquire"
 
 /* Under core->lock, so that no job is submitted meanwhile. */
-static filch_status hold(filch_data *data)
+static filch_status hold(filch_data *data, filch_access_mode mode)
 {
     fl_core *core = data->object.core;
     if (data->first != NULL || data->is_held) {
@@ -133,6 +133,7 @@ static filch_status hold(filch_data *data)
                                           : "a job that uses the handle is not complete");
     }
     data->is_held = true;
+    data->is_written = (mode & FILCH_WRITE) != 0;
     return FILCH_OK;
 }
 
@@ -147,12 +148,11 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "unknown mode");
     }
     fl_mutex_lock(&core->lock);
-    status = hold(data);
+    status = hold(data, mode);
     fl_mutex_unlock(&core->lock);
     if (status != FILCH_OK) {
         return status;
     }
-    data->is_written = (mode & FILCH_WRITE) != 0;
     if ((mode & FILCH_READ) != 0) {
         filch_error error = FILCH_ERROR_INIT;
         status = fl_data_fetch_home(core->places, data, &error);

@@ -33,7 +33,7 @@ struct filch_data {
     uint32_t version;        /* of the contents, as far as filch keeps track; under core->lock */
     bool is_managed;         /* between jobs too the tiles are where they were last used */
     bool is_held;            /* the host has acquired it; under core->lock */
-    bool is_written;         /* and writes to it */
+    bool is_written;         /* and writes to it; likewise */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
     char label[64];
 };

@@ -279,6 +279,67 @@ static void one_that_leaves_ungranted_lets_the_next_in(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+/* --- Handles that the host has acquired --- */
+
+static filch_status submit_batch(filch_codelet *codelet, filch_data *data, filch_job **job)
+{
+    filch_batch_access access = {
+        .data = data, .mode = FILCH_READWRITE, .map = FILCH_MAP_AFFINE, .scale = 1};
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    desc.codelet = codelet;
+    desc.n = 64;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    return filch_batch_submit(runtime, &desc, NULL, job);
+}
+
+/* No submission that names the handle gets in until it is released, and each does then. */
+static void held_handles_refuse_submissions(void **state)
+{
+    (void)state;
+    filch_codelet *codelet = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_data *held = fixture_vector(runtime, buffer, sizeof *buffer, 64, 16);
+    filch_data *other = fixture_vector(runtime, buffer, sizeof *buffer, 64, 16);
+    filch_graph *closed = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_access accesses[] = {fixture_access(other, 0, FILCH_WRITE),
+                               fixture_access(held, 1, FILCH_READ)};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = codelet;
+    task.accesses = accesses;
+    task.access_count = 2;
+    fixture_add(closed, codelet, NULL, accesses, 2);
+    filch_job *job = (filch_job *)(void *)buffer;
+    for (int mode = FILCH_READ; mode <= FILCH_READWRITE; ++mode) {
+        assert_ok(filch_data_acquire(held, (filch_access_mode)mode));
+        assert_status(filch_graph_submit(closed, NULL, &job), FILCH_BUSY);
+        assert_non_null(strstr(fixture_error(runtime).text, held->label));
+        assert_status(submit_batch(codelet, held, &job), FILCH_BUSY);
+        assert_ptr_equal(job, buffer); /* untouched */
+        assert_ok(filch_data_release(held));
+        assert_int_equal(fixture_run(closed), FILCH_OK);
+        filch_job *batch = NULL;
+        assert_ok(submit_batch(codelet, held, &batch));
+        assert_status(filch_data_acquire(held, (filch_access_mode)mode), FILCH_BUSY);
+        assert_ok(filch_job_wait(batch, -1));
+        assert_ok(filch_job_release(batch));
+    }
+    /* An open graph takes the handle when its first task names it, and keeps it. */
+    filch_job *running = NULL;
+    assert_ok(filch_graph_submit(open, NULL, &running));
+    assert_ok(filch_data_acquire(held, FILCH_READ));
+    assert_status(filch_graph_add(open, &task, NULL), FILCH_BUSY);
+    assert_status(filch_graph_add(open, &task, NULL), FILCH_BUSY);
+    assert_ok(filch_data_release(held));
+    assert_ok(filch_graph_add(open, &task, NULL));
+    assert_status(filch_data_acquire(held, FILCH_READ), FILCH_BUSY);
+    assert_ok(filch_graph_close(open));
+    assert_ok(filch_job_wait(running, -1));
+    assert_ok(filch_job_release(running));
+    assert_ok(filch_data_acquire(held, FILCH_WRITE));
+    assert_ok(filch_data_release(held));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +351,7 @@ int main(void)
         cmocka_unit_test(destroy_waits_for_graphs),
         cmocka_unit_test(uses_are_granted_in_order),
         cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
+        cmocka_unit_test(held_handles_refuse_submissions),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
