@@ -368,6 +368,12 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
     return FILCH_OK;
 }
 
+void fl_operand_resolve(fl_operand *operand)
+{
+    operand->is_streamed = !operand->data->is_managed && !operand->is_whole;
+    tiles_of(operand->data, operand->first, operand->last, &operand->tile, &operand->tile_end);
+}
+
 filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
                               fl_waits *waits, filch_error *error)
 {
@@ -383,8 +389,6 @@ filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *
                 error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = data->label},
                 "a batch on a device needs a handle that is cut along one axis only");
         }
-        operand->is_streamed = !data->is_managed && !operand->is_whole;
-        tiles_of(data, operand->first, operand->last, &operand->tile, &operand->tile_end);
     }
     fl_mutex_lock(&replicas->lock);
     filch_status status = fetch_locked(places, replicas, device, operand, waits, error);

@@ -27,9 +27,9 @@ typedef struct fl_operand {
     bool is_final;    /* no later task of the job writes it: bring it home */
     bool is_chunk;    /* of a batch: elements [first, last) along the divided axis; else a tile */
     bool is_whole;    /* of a batch: every chunk uses all of it */
-    uint32_t tile, tile_end; /* of a chunk, set by fetch */
+    uint32_t tile, tile_end; /* of a chunk, set by resolve */
     uint64_t first, last;
-    /* Set by fetch: the host is the home of an unmanaged handle's chunks, which are copied in and
+    /* Set by resolve: the host is the home of an unmanaged handle's chunks, which are copied in and
      * out by themselves, whatever tiles they are part of. */
     bool is_streamed;
 } fl_operand;
@@ -47,6 +47,8 @@ filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error)
  */
 filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error);
 
+/* Finds the tiles of a chunk's operand, and whether it is streamed. */
+void fl_operand_resolve(fl_operand *operand);
 /* Makes an operand available to a device (null: a device of the host's memory): memory is taken,
  * copies are started, waits gets what must be past before the operand may be touched, and the view
  * is set. Any worker. */

@@ -62,6 +62,9 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     }
     w->offload->operand_count = fl_batch_view_count(batch);
     fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
+    for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
+        fl_operand_resolve(&w->offload->operands[i]);
+    }
     return true;
 }
 
