@@ -12,9 +12,10 @@
 /* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
 #define WINDOW_NS 100000.0
 #define WINDOW_LEAST 2u
-/* A tile that is not measured longer than this is shorter than its launch, and over soon after it,
- * however many are in flight: the more, the less often the host has to wait to see them end. */
-#define SHORT_NS 5000.0
+/* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
+ * over soon after its launch, however many are in flight: the more, the less often the host has to
+ * wait to see them end. */
+#define SHORT_NS 12000.0
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
