@@ -30,6 +30,7 @@ enum { CODE_BLAS = 1000, CODE_SOLVER = 2000, CODE_MEMORY = 3000, CODE_END = 4000
     X(solver, solver_destroy, "cusolverDnDestroy", (void *handle))             \
     X(solver, solver_stream, "cusolverDnSetStream", (void *handle, void *stream))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
 #define REAL_CALLS(X, p, P, real)                                                               \
     X(blas, p##gemm, "cublas" #P "gemm_v2",                                                     \
       (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a, \
@@ -55,6 +56,7 @@ typedef struct calls {
     CALLS(MEMBER)
 #undef MEMBER
 } calls;
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 struct bench_vendor_lane {
     bench_vendor *vendor;
@@ -222,6 +224,7 @@ static int take_work(bench_vendor_lane *lane, size_t bytes)
     return 0;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): as above */
 #define OPERATIONS(p, real)                                                                        \
     static int p##_reserve(bench_vendor_lane *lane, int n, int ld, int *elements)                  \
     {                                                                                              \
@@ -261,6 +264,7 @@ static int take_work(bench_vendor_lane *lane, size_t bytes)
                                           (int)a->cols, &alpha, a->ptr, (int)a->ld, b->ptr,        \
                                           (int)b->ld, &beta, c->ptr, (int)c->ld);                  \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 OPERATIONS(d, double)
 OPERATIONS(s, float)

@@ -19,7 +19,7 @@ typedef struct bench_vendor_lane bench_vendor_lane;
 /* FILCH_NOT_FOUND where a library is missing or too new for the driver, with its name in the text.
  * The libraries stay loaded after the last close: the CUDA runtime inside them does not stand being
  * unloaded. The GPU must stay open as long as this. */
-filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_vendor **vendor);
+filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_vendor **out);
 /* After the runtimes whose lanes were opened; null is allowed. */
 void bench_vendor_close(bench_vendor *vendor);
 /* E.g. "cuBLAS 13.1.0"; empty before a lane was opened. */

@@ -140,9 +140,8 @@ static void close_memories(filch_runtime *rt)
 
 static void score_devices(filch_runtime *rt, const filch_config *config)
 {
-    filch_score score = config->score != FILCH_SCORE_DEFAULT
-                            ? config->score
-                            : (filch_score)rt->core.settings.score;
+    filch_score score =
+        config->score != FILCH_SCORE_DEFAULT ? config->score : (filch_score)rt->core.settings.score;
     if (config->scores == NULL) {
         fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
     }

@@ -129,9 +129,10 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         FILCH_NO_DEVICE (no device can run the codelet); FILCH_WRONG_STATE (a closed graph that
  *         was sealed or submitted; an open one that was not yet submitted, or is closed or
  *         cancelled); FILCH_BUSY (an open graph, and the host has acquired a handle that the graph
- *         did not use before); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole
- *         life); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED.
- *         On failure no task is added; a handle may count as used by the graph from then on.
+ *         did not use before); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its
+ *         whole life); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data);
+ *         FILCH_FORKED. On failure no task is added; a handle may count as used by the graph from
+ * then on.
  *
  * Thread safety: any thread. Blocking: one caller a graph at a time gets in (a short lock);
  * dependencies follow the order in which callers do. Since 0.1.
@@ -179,8 +180,9 @@ FILCH_API filch_status filch_graph_seal(filch_graph *graph);
  * @param submit how, or null for defaults; copied.
  * @param job    receives the job, to be given back with filch_job_release(); null: nobody waits.
  * @return FILCH_OK; FILCH_BUSY (a closed graph still runs, or the host has acquired a handle of the
- *         graph's); FILCH_WRONG_STATE (an open graph was already submitted); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p submit); FILCH_OUT_OF_MEMORY;
- *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure nothing runs and no callback is called.
+ *         graph's); FILCH_WRONG_STATE (an open graph was already submitted); FILCH_CYCLE;
+ *         FILCH_INVALID_ARGUMENT (@p submit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED. On failure nothing runs and no callback is called.
  *
  * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
  * ones allocate nothing once earlier jobs were released. Since 0.1.

@@ -36,9 +36,9 @@ void fl_places_fini(fl_places *places);
 
 /* Takes a block of at least bytes; any thread. Where the device has no more, the unused blocks of
  * other sizes go back to it first; then FILCH_NO_DEVICE_MEMORY. */
-filch_status fl_place_take(fl_places *places, uint32_t place, size_t bytes, void **block,
+filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void **block,
                            filch_error *error);
 /* Gives it back; nothing in flight uses it. bytes as taken. Any thread. */
-void fl_place_give(fl_places *places, uint32_t place, void *block, size_t bytes);
+void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes);
 
 #endif

@@ -45,12 +45,12 @@ const char *fl_kernel_check(const filch_cuda_desc *desc);
 
 /* Makes the implementation ready on each device of the bit set runs_on that runs FL_IMPL_CUDA;
  * clears the bits of those on which it cannot be had, and logs why. Blocks while it compiles.
- * *kernel is null where no device of the set wants it.
+ * *made is null where no device of the set wants it.
  *
  * FILCH_COMPILE: the source is wrong, whatever the device. Another failure, the first device's,
  * where no device of the set is left. */
 filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, const char *name,
-                            uint64_t *runs_on, fl_kernel **kernel, filch_error *error);
+                            uint64_t *runs_on, fl_kernel **made, filch_error *error);
 /* Unloads it everywhere; nothing of it is in flight. Null is allowed. */
 void fl_kernel_free(fl_modules *modules, fl_kernel *kernel);
 

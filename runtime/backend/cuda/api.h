@@ -419,6 +419,7 @@ typedef CUresult (*fl_cuda_get_proc_fn)(const char *symbol, void **function, int
                                         uint64_t flags, CUdriverProcAddressQueryResult *found);
 
 typedef struct fl_cuda_api {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's parts take none */
 #define FL_CUDA_MEMBER(member, symbol, version, since, parameters) CUresult(*member) parameters;
     FL_CUDA_CALLS(FL_CUDA_MEMBER)
 #undef FL_CUDA_MEMBER

@@ -165,6 +165,7 @@ static bool process_cpus(uint64_t *set, size_t bytes)
 
     if (tasks == NULL)
         return false;
+    /* The stream is this call's alone. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
         cpu_set_t mask;
 

@@ -26,7 +26,7 @@ _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "a function's address i
 
 static void *find(void *handle, const char *symbol)
 {
-    (void)dlerror();
+    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): a thread's own in glibc */
     return dlsym(handle, symbol);
 }
 
@@ -34,7 +34,7 @@ static void *find(void *handle, const char *symbol)
  * broken installation, not an absent one. */
 static filch_status refuse_file(const char *name, filch_error *error)
 {
-    const char *reason = dlerror();
+    const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): as above */
     fl_fault fault = {.status = FILCH_NO_DRIVER, .call = "dlopen"};
 
     if (reason == NULL)
@@ -186,7 +186,7 @@ filch_status fl_cuda_load_named(fl_cuda_library *library, const char *name, filc
     memset(library, 0, sizeof *library);
     if (name == NULL)
         name = LIBRARY;
-    (void)dlerror();
+    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): as above */
     library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (library->handle == NULL)
         library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -8,10 +8,10 @@
 
 filch_status fl_cuda_replay_new(fl_device *device, const fl_memory *memory, void **replay,
                                 filch_error *error);
-filch_status fl_cuda_replay_add(fl_device *device, void *replay, const fl_launch *launch,
+filch_status fl_cuda_replay_add(fl_device *device, void *handle, const fl_launch *launch,
                                 const uint32_t *behind, uint32_t behind_count, filch_error *error);
-filch_status fl_cuda_replay_seal(fl_device *device, void *replay, filch_error *error);
-void fl_cuda_replay_free(fl_device *device, void *replay);
+filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *error);
+void fl_cuda_replay_free(fl_device *device, void *handle);
 
 /* What cuGraphLaunch takes. */
 CUgraphExec fl_cuda_replay_executable(const void *replay);
