@@ -28,6 +28,9 @@ static void align_epochs(filch_graph *graph)
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         fl_task *task = fl_graph_task_at(graph, i);
         fl_store_relaxed(&task->word, fl_word_next_epoch(latest));
+        /* A run marks them with the epoch after it; this one is no run's. */
+        fl_store_relaxed(&graph->markers[task->order],
+                         fl_mark_run(fl_word_epoch(fl_word_next_epoch(latest))));
     }
 }
 

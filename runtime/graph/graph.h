@@ -57,6 +57,15 @@ typedef struct fl_hint_set {
 /* Of a pool of so many devices. */
 #define FL_ROOT_POSITIONS(devices) (3 * (size_t)(devices) + 1)
 
+/* The part of a task's mark (filch_graph.markers) that tells in which run it was made. */
+#define FL_MARK_RUN_SHIFT 42
+#define FL_MARK_RUN ((uint64_t)0xff << FL_MARK_RUN_SHIFT)
+
+static inline uint64_t fl_mark_run(uint32_t epoch)
+{
+    return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
+}
+
 struct filch_graph {
     fl_object object;
     filch_graph_kind kind;
@@ -93,7 +102,8 @@ struct filch_graph {
     uint32_t *pred_begin, *pred_list;
     size_t pred_total;
     /* By task: the point on a lane behind which its effects are there, {device : 10, lane : 4,
-     * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired. */
+     * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired, all ones: nobody may
+     * follow it. */
     _Atomic uint64_t *markers;
     uint32_t
         runs; /* begun so far; the worker's that replays it (sched/replay.c), as what follows */

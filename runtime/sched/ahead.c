@@ -13,19 +13,24 @@
  * instead of setting it leaves it right for the next run, whenever they come. */
 #include "sched/sched.h"
 
-#define SEQUENCE_BITS 42
-#define RUN_MASK 0xffu
+#define SEQUENCE_BITS FL_MARK_RUN_SHIFT
+#define SEQUENCE_MASK (((uint64_t)1 << SEQUENCE_BITS) - 1)
+/* In place of a sequence number: nobody may follow. */
+#define UNFOLLOWABLE SEQUENCE_MASK
 
 static uint64_t make_marker(fl_marker marker, uint32_t epoch)
 {
-    return (marker >> 50 << 50) | (uint64_t)(epoch & RUN_MASK) << SEQUENCE_BITS |
-           fl_marker_sequence(marker);
+    uint64_t sequence = fl_marker_sequence(marker);
+    /* A lane would have to run for months to get there. */
+    sequence = sequence < UNFOLLOWABLE ? sequence : UNFOLLOWABLE;
+    return (marker >> 50 << 50) | fl_mark_run(epoch) | sequence;
 }
 
+/* What there is to wait for; 0: nothing, as the task is over. */
 static fl_marker lane_marker(uint64_t marker)
 {
-    uint64_t sequence = marker & (((uint64_t)1 << SEQUENCE_BITS) - 1);
-    return sequence != 0 ? (marker >> 50 << 50) | sequence : 0;
+    uint64_t sequence = marker & SEQUENCE_MASK;
+    return sequence != 0 && sequence != UNFOLLOWABLE ? (marker >> 50 << 50) | sequence : 0;
 }
 
 static _Atomic uint64_t *marker_of(const fl_task *task)
@@ -38,10 +43,11 @@ static uint32_t epoch_of(const fl_task *task)
     return fl_word_epoch(fl_load_relaxed(&task->word)); /* of a task that we know the state of */
 }
 
-void fl_ahead_retired(fl_task *task)
+void fl_ahead_retired(fl_task *task, bool failed)
 {
-    /* Release: its effects, before others follow it. */
-    fl_store_release(marker_of(task), make_marker(0, epoch_of(task)));
+    /* Each run gives every task a mark, a failed one too: one that is left from 256 runs ago would
+     * pass for this run's. Release: its effects, before others follow it. */
+    fl_store_release(marker_of(task), make_marker(failed ? UNFOLLOWABLE : 0, epoch_of(task)));
 }
 
 void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
@@ -65,9 +71,10 @@ void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
 static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run)
 {
     /* Acquire: pairs with the releases above. A marker of an earlier run has another number, since
-     * each run gives every task one. */
+     * each run gives every task one, and sealing the number before the first. */
     uint64_t marker = fl_load_acquire(marker_of(task));
-    if ((marker >> SEQUENCE_BITS & RUN_MASK) != ((run + 1) & RUN_MASK)) {
+    if ((marker & FL_MARK_RUN) != fl_mark_run(run + 1) ||
+        (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
         return false;
     }
     fl_marker point = lane_marker(marker);

@@ -310,8 +310,8 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     if (is_open) {
         fl_open_retire(task, failed);
     }
-    if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open && !failed) {
-        fl_ahead_retired(task);
+    if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
+        fl_ahead_retired(task, failed);
     }
     if (task->successor_count != 0) {
         release_successors(w, task, failed, is_open);
@@ -580,8 +580,27 @@ static void run_completions(fl_worker *w)
     }
 }
 
+/* Before a wait: a job must not look unfinished for as long as another one's tile, in flight here,
+ * takes. The device is busy with that one then. */
+static void count_off(fl_worker *w)
+{
+    fl_worker_flush(w);
+    for (uint32_t i = 0; i < w->flight_count; ++i) {
+        const fl_tile *tile = &w->flights[i].tile;
+        if (w->flights[i].launched != 0) {
+            switch_job(w, tile->job,
+                       tile->task != NULL || tile->is_replay ? tile->job->graph : NULL);
+            return;
+        }
+    }
+}
+
 static fl_act end_step(fl_worker *w, fl_act act)
 {
+    if (act == FL_ACT_WAIT && w->retired != 0 && !w->device->is_synchronous) {
+        count_off(w);
+        act = w->completed != NULL ? FL_ACT_MORE : act;
+    }
     if (w->completed != NULL) {
         run_completions(w); /* first: what it makes ready is offered to others too */
     }

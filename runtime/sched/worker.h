@@ -214,8 +214,8 @@ void fl_replay_drop(filch_graph *graph);
 
 /* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
 void fl_ahead_launched(fl_worker *worker, uint32_t flight, fl_marker marker);
-/* It has retired and did not fail. */
-void fl_ahead_retired(fl_task *task);
+/* It has retired; skipped is failed. */
+void fl_ahead_retired(fl_task *task, bool failed);
 /* Takes a task whose predecessors are all over or on a lane: it may be put behind them. */
 bool fl_ahead_pick(fl_worker *worker, fl_tile *tile);
 /* What the task's predecessors have on lanes, into worker->offload->waits. */
