@@ -9,7 +9,7 @@
 
 static const bench_workload *const workloads[] = {
     &bench_cholesky, &bench_gemm,  &bench_mandelbrot, &bench_nbody, &bench_jacobi, &bench_wavefront,
-    &bench_chain,    &bench_empty, &bench_create,     &bench_open,  NULL,
+    &bench_chain,    &bench_empty, &bench_create,     &bench_open,  &bench_busy,   NULL,
 };
 
 const bench_workload *bench_workload_at(size_t index)

@@ -88,6 +88,7 @@ extern const bench_workload bench_chain;
 extern const bench_workload bench_empty;
 extern const bench_workload bench_create;
 extern const bench_workload bench_open;
+extern const bench_workload bench_busy;
 
 /* In a fixed order; null past the last. */
 const bench_workload *bench_workload_at(size_t index);

@@ -53,6 +53,15 @@ static int mark_on_host(void **params, const fakecuda_geometry *geometry)
     return add_mark(at[0], at[1], at[2]);
 }
 
+/* One structure: a mark in memory of the host's and a time. */
+static int stay_busy(void **params, const fakecuda_geometry *geometry)
+{
+    unsigned *own;
+    (void)geometry;
+    memcpy(&own, params[0], sizeof own);
+    return add_mark(own, NULL, NULL);
+}
+
 static int register_all(void **state)
 {
     static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
@@ -63,6 +72,7 @@ static int register_all(void **state)
     fakecuda_register("nothing_given", nothing, 1, pair);
     fakecuda_register("leave_mark", mark_on_host, 1, structure);
     fakecuda_register("mark", mark_on_device, 3, three);
+    fakecuda_register("busy", stay_busy, 1, pair);
     gpu_twins_register();
     return 0;
 }
@@ -156,6 +166,7 @@ static void test_computations(void **state)
         {"mandelbrot", {.n = 40}},
         {"nbody", {.n = 100}},
         {"jacobi", {.n = 60}},
+        {"busy", {.n = 50, .tile = 20}},
     };
     (void)state;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
