@@ -59,6 +59,11 @@ void fl_thread_name(const char *name)
     (void)prctl(PR_SET_NAME, name);
 }
 
+void fl_thread_slack(uint32_t ns)
+{
+    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)ns);
+}
+
 #ifdef FL_THREAD_PTHREADS
 
 typedef struct start {

@@ -44,6 +44,8 @@ void fl_thread_yield(void);
 uint64_t fl_thread_id(void);
 /* Names the calling thread for debuggers and tools (cut to 15 characters). */
 void fl_thread_name(const char *name);
+/* How late the system may end the calling thread's sleeps to save power (Linux: 50 us if unset). */
+void fl_thread_slack(uint32_t ns);
 
 filch_status fl_mutex_init(fl_mutex *mutex);
 void fl_mutex_fini(fl_mutex *mutex);

@@ -3,6 +3,11 @@
  * clock, or a tile that waits for other work. */
 #include "sched/sched.h"
 
+/* Longer sleeps end in time by themselves: futex, timer and context switch take less. */
+#define WAKE_NS 50000u
+/* Of a GPU's worker, which wakes up just before a tile is predicted to end. */
+#define SLACK_NS 1000u
+
 static bool is_stopping(const fl_sched *sched)
 {
     return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
@@ -48,6 +53,9 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
+    if (w->in_flight != 0 && until != FL_TIME_NEVER && until > spin + WAKE_NS) {
+        spin = start; /* the device has enough to do until then */
+    }
     while (t < spin && t < until && !fl_event_is_notified(&w->event) && !must_stay_awake(w, goal)) {
         for (int i = 0; i < 64; ++i) {
             fl_relax();
@@ -89,6 +97,9 @@ int fl_drive_thread(void *arg)
     fl_worker *w = arg;
     fl_sched *sched = w->sched;
     fl_thread_name(w->device->info.name);
+    if (!w->device->is_synchronous) {
+        fl_thread_slack(SLACK_NS);
+    }
     if (w->device->backend->bind != NULL) {
         filch_status status = w->device->backend->bind(w->device);
         if (status != FILCH_OK) {
@@ -167,6 +178,20 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     return status;
 }
 
+/* One turn of a worker on a thread that is not its own. */
+static bool advance_as_guest(fl_worker *w)
+{
+    const fl_backend *backend = w->device->backend;
+    fl_stay stay;
+    /* Where the device cannot be entered it is lost, as the step will find. */
+    bool enters = backend->enter != NULL && backend->enter(w->device, &stay, NULL) == FILCH_OK;
+    bool any = advance(w);
+    if (enters) {
+        backend->leave(&stay);
+    }
+    return any;
+}
+
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
 {
     /* Of a nested wait, which goes on through the workers that it drives: what they must not wait
@@ -185,7 +210,7 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
             }
             if (fl_tss_set(sched->core->worker, w) == FILCH_OK) {
                 w->frames = self != NULL ? self->frames : NULL;
-                any = advance(w) || any;
+                any = advance_as_guest(w) || any;
                 w->frames = NULL;
                 fl_tss_set(sched->core->worker, self);
             }

@@ -20,10 +20,13 @@
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
 #define CLOCK_LAUNCHES 8u
-/* A worker that waits for a prediction wakes up so much before, and looks so often after. */
-#define EARLY_NS 15000u
+/* A worker that waits for a prediction wakes up so much before, and looks so often after: ever less
+ * often, by a part of the time that it has looked for. */
+#define EARLY_NS 10000u
 #define LOOK_NS 2000u
 #define MOST_LOOK_NS 2000000u
+#define LOOKS_OF_PAST 4
+#define LOOKS_OF_UNKNOWN 8
 
 static uint64_t now(const fl_worker *w)
 {
@@ -304,8 +307,8 @@ static uint32_t window_of(const fl_worker *w)
     return window != 0 ? window : 1;
 }
 
-/* When to look again at tiles that compute: just before the oldest is predicted to end; without a
- * prediction, or past it, after an eighth of the time waited so far. */
+/* When to look again at tiles that compute: just before the oldest is predicted to end, and from
+ * then on, or without a prediction from its launch on, after a part of the time that has passed. */
 static uint64_t next_look(const fl_worker *w)
 {
     uint64_t t = now(w), begun = w->last_done;
@@ -317,12 +320,13 @@ static uint64_t next_look(const fl_worker *w)
             begun = flight->launched > begun ? flight->launched : begun;
         }
     }
-    uint64_t end = begun + (uint64_t)expected;
-    if (expected > 0 && end > t + EARLY_NS) {
-        return end - EARLY_NS;
+    if (expected > EARLY_NS) {
+        begun += (uint64_t)expected - EARLY_NS;
     }
-    uint64_t waited = t > begun ? t - begun : 0;
-    uint64_t nap = waited / 8;
+    if (begun > t) {
+        return begun;
+    }
+    uint64_t nap = (t - begun) / (expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
     nap = nap > LOOK_NS ? nap : LOOK_NS;
     return t + (nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS);
 }
