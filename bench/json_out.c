@@ -122,6 +122,7 @@ static json_t *device_json(const bench_device_result *device)
     put(&object, "stolen_out", count_of(device->stolen_out));
     put(&object, "bytes_in", count_of(device->bytes_in));
     put(&object, "bytes_out", count_of(device->bytes_out));
+    put(&object, "bytes_peer", count_of(device->bytes_peer));
     return object;
 }
 

@@ -16,12 +16,13 @@ typedef struct bench_device_result {
     double speed; /* work a second, measured alone in this run */
     double busy_s;
     double idle_s;
-    double transfer_s; /* waiting for data */
+    double transfer_s; /* waiting for data: 0 where none was moved, else not known (NaN) */
     uint64_t tiles;
     uint64_t stolen_in;
     uint64_t stolen_out;
     uint64_t bytes_in;
     uint64_t bytes_out;
+    uint64_t bytes_peer;
 } bench_device_result;
 
 /* A peer that did the same work, interleaved. */

@@ -210,7 +210,7 @@ static void print_device_bars(FILE *out, const bench_result *r)
 static void print_devices(FILE *out, const bench_result *r)
 {
     fputs("<div class=scroll><table>\n<tr><th>device<th>model<th>score<th>speed<th>busy<th>waiting"
-          "<th>idle<th>tiles<th>stolen in<th>stolen out<th>bytes in<th>bytes out\n",
+          "<th>idle<th>tiles<th>stolen in<th>stolen out<th>bytes in<th>bytes out<th>from peers\n",
           out);
     for (size_t d = 0; d < r->device_count; d++) {
         const bench_device_result *device = &r->devices[d];
@@ -228,8 +228,8 @@ static void print_devices(FILE *out, const bench_result *r)
         print_seconds(out, device->transfer_s);
         fputs("<td>", out);
         print_seconds(out, device->idle_s);
-        const uint64_t counts[] = {device->tiles, device->stolen_in, device->stolen_out,
-                                   device->bytes_in, device->bytes_out};
+        const uint64_t counts[] = {device->tiles,    device->stolen_in, device->stolen_out,
+                                   device->bytes_in, device->bytes_out, device->bytes_peer};
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             fprintf(out, "<td>%llu", (unsigned long long)counts[k]);
         putc('\n', out);

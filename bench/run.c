@@ -111,6 +111,12 @@ static void add_device_stats(run *r)
         device->tiles += stats->tiles;
         device->stolen_in += stats->stolen_in;
         device->stolen_out += stats->stolen_out;
+        device->bytes_in += stats->bytes_in;
+        device->bytes_out += stats->bytes_out;
+        device->bytes_peer += stats->bytes_peer;
+        /* Kernels wait for copies on the device, where nobody sees for how long. */
+        if ((stats->bytes_in | stats->bytes_out | stats->bytes_peer) != 0)
+            device->transfer_s = NAN;
     }
 }
 

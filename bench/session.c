@@ -189,6 +189,9 @@ static filch_status add_stats(bench_session *s, filch_job *job)
         sum->work += s->part[d].work;
         sum->busy_s += s->part[d].busy_s;
         sum->idle_s += s->part[d].idle_s;
+        sum->bytes_in += s->part[d].bytes_in;
+        sum->bytes_out += s->part[d].bytes_out;
+        sum->bytes_peer += s->part[d].bytes_peer;
         sum->speed = sum->busy_s > 0 ? sum->work / sum->busy_s : 0;
     }
     return FILCH_OK;

@@ -80,13 +80,14 @@ static void seconds_cell(bench_table *table, double seconds, size_t repeat)
 {
     char text[32];
     bench_format_seconds(seconds / (double)repeat, text, sizeof text);
-    bench_table_cell(table, "%s", text);
+    bench_table_cell(table, "%s", isfinite(seconds) ? text : "-");
 }
 
 static bool show_devices(FILE *out, const bench_result *r)
 {
-    static const char *const titles[] = {"score", "speed", "busy", "idle",     "waiting",
-                                         "tiles", "in",    "out",  "bytes in", "bytes out"};
+    static const char *const titles[] = {"score",    "speed",     "busy",      "idle",
+                                         "waiting",  "tiles",     "in",        "out",
+                                         "bytes in", "bytes out", "from peers"};
     bench_table table = {0};
     bench_table_column(&table, true, "device");
     for (size_t k = 0; k < sizeof titles / sizeof *titles; k++)
@@ -107,6 +108,8 @@ static bool show_devices(FILE *out, const bench_result *r)
         bench_format_si((double)device->bytes_in / (double)r->repeat, text, sizeof text);
         bench_table_cell(&table, "%sB", text);
         bench_format_si((double)device->bytes_out / (double)r->repeat, text, sizeof text);
+        bench_table_cell(&table, "%sB", text);
+        bench_format_si((double)device->bytes_peer / (double)r->repeat, text, sizeof text);
         bench_table_cell(&table, "%sB", text);
     }
     bool printed = bench_table_print(&table, out);

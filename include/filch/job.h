@@ -57,7 +57,14 @@ typedef struct filch_submit {
         sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0 \
     }
 
-/** What one device did for a job. */
+/**
+ * What one device did for a job.
+ *
+ * Bytes are those of copies put on the device's own copy lanes on behalf of the job's tiles, also
+ * by other devices that wanted what it had; of slices of one GPU, some may be counted at another
+ * slice. They are 0 for devices of the host's memory, and what filch_data_acquire() brings home is
+ * no job's.
+ */
 typedef struct filch_device_stats {
     uint64_t tiles;      /**< Tiles run. */
     uint64_t stolen_in;  /**< Tiles (tasks; grains of a batch) it took from others. */
@@ -68,6 +75,10 @@ typedef struct filch_device_stats {
                               waits for other work, those before the wait. */
     double idle_s;       /**< The rest of the job's time. */
     double speed;        /**< work / busy_s; 0 before anything ran. */
+    uint64_t bytes_in;   /**< Copied from the host's memory to the device's. */
+    uint64_t bytes_out;  /**< Copied from the device's memory to the host's. */
+    uint64_t bytes_peer; /**< Copied from another device's memory to the device's, without a stop in
+                              the host's. */
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
@@ -81,6 +92,7 @@ typedef struct filch_job_info {
     uint64_t skipped;      /**< Of these, not run because of a failure or a cancellation. */
     double seconds;        /**< From its start (when earlier jobs had let it) to completion, or to
                                 now; virtual seconds on a virtual clock; 0 before the start. */
+    uint64_t bytes;        /**< Copied between memories, as its devices count them together. */
 } filch_job_info;
 
 /**
@@ -133,7 +145,8 @@ FILCH_API filch_status filch_job_cancel(filch_job *job);
  *
  * @param job     the job.
  * @param info    receives the totals; its size must be set.
- * @param devices receives one element a device, up to @p count; may be null when count is 0.
+ * @param devices receives one element a device, up to @p count; may be null when count is 0. An
+ *                info->size from an older header says that the elements are that header's, too.
  * @param count   elements of @p devices.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, or a size that is too small);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.

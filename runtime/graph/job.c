@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/job.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Sizes in the first version of the interface; later ones only append, to both at once. */
+#define INFO_SIZE_FIRST offsetof(filch_job_info, bytes)
+#define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
 
 /* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
 #define MOST_SIGHTS 64u
@@ -522,7 +527,7 @@ uint64_t fl_jobs_tasks(fl_core *core)
         const filch_graph *graph = (const filch_graph *)(const void *)object;
         filch_job_info info = {.size = sizeof info};
         if (graph->job != NULL && graph->job->is_open) {
-            core->scheduler->job_stats(core->scheduler, graph->job, &info, NULL, 0);
+            core->scheduler->job_stats(core->scheduler, graph->job, &info, NULL, 0, 0);
         }
         uint64_t retired = info.done + info.failed + info.skipped; /* their memory is reused */
         uint64_t added = fl_load_relaxed(&graph->task_count);
@@ -573,15 +578,19 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
         return status;
     }
     fl_core *core = job->object.core;
-    if (info == NULL || info->size < sizeof *info || (devices == NULL && count != 0)) {
+    if (info == NULL || info->size < INFO_SIZE_FIRST || (devices == NULL && count != 0)) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_stats", job->label,
                             "a result is null or its size is not set");
     }
+    size_t size = info->size < sizeof *info ? info->size : sizeof *info;
+    filch_job_info now = {.size = info->size};
     /* Acquire: the counts of a complete job are final. */
-    info->status = (filch_status)fl_load_acquire(&job->result);
-    info->device_count = core->scheduler->device_count;
-    info->total = fl_load_relaxed(&job->total);
-    core->scheduler->job_stats(core->scheduler, job, info, devices, count);
+    now.status = (filch_status)fl_load_acquire(&job->result);
+    now.device_count = core->scheduler->device_count;
+    now.total = fl_load_relaxed(&job->total);
+    core->scheduler->job_stats(core->scheduler, job, &now, devices,
+                               size < sizeof *info ? DEVICE_SIZE_FIRST : sizeof *devices, count);
+    memcpy(info, &now, size);
     return FILCH_OK;
 }
 

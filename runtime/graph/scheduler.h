@@ -46,9 +46,10 @@ typedef struct fl_scheduler {
     void (*task_ready)(struct fl_scheduler *self, struct fl_task *task);
     /* Blocks, or works, until the job is done (FILCH_OK), or FILCH_TIMEOUT, FILCH_WRONG_STATE. */
     filch_status (*job_wait)(struct fl_scheduler *self, filch_job *job, double seconds);
-    /* Totals of a job. */
+    /* Totals of a job, and its devices': count elements of device_bytes each, which may be those of
+     * an older filch_device_stats. */
     void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,
-                      filch_device_stats *devices, uint32_t count);
+                      void *devices, size_t device_bytes, uint32_t count);
     /* The graph is being freed; no job uses it. */
     void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
     /* Somebody who waits for the job's completion must look again. */

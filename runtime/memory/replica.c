@@ -175,6 +175,7 @@ static filch_status give_memory(fl_places *places, filch_data *data, fl_replicas
 typedef struct fl_spot {
     char *ptr;
     size_t pitch; /* bytes from one column to the next */
+    uint32_t place;
 } fl_spot;
 
 static fl_spot spot_of(const filch_data *data, const fl_replicas *replicas, const filch_view *host,
@@ -182,21 +183,34 @@ static fl_spot spot_of(const filch_data *data, const fl_replicas *replicas, cons
 {
     size_t ld = (size_t)(data->ld * data->element);
     if (place == 0) {
-        return (fl_spot){host->ptr, ld};
+        return (fl_spot){host->ptr, ld, 0};
     }
-    return (fl_spot){replica->ptr, replicas->is_flat ? ld : (size_t)(host->rows * host->element)};
+    return (fl_spot){replica->ptr, replicas->is_flat ? ld : (size_t)(host->rows * host->element),
+                     place};
 }
 
-/* Starts a copy of the block that host describes. carrier: the device on whose lane it goes. */
+/* Counts a copy of the carrier's. Relaxed: several workers may start copies on its lanes, and who
+ * wants to know exactly has seen the job complete. */
+static void count_bytes(fl_traffic *traffic, const fl_device *carrier, fl_spot to, fl_spot from,
+                        size_t bytes)
+{
+    if (traffic != NULL) {
+        fl_traffic *own = &traffic[carrier->info.index];
+        fl_add_relaxed(to.place == 0 ? &own->out : from.place == 0 ? &own->in : &own->peer, bytes);
+    }
+}
+
+/* Starts a copy of the block that host describes. carrier: the device on whose lane it goes;
+ * traffic: of those who want it, or null. */
 static filch_status start_copy(fl_places *places, fl_device *carrier, const filch_view *host,
-                               fl_spot to, uint32_t to_place, fl_spot from, uint32_t from_place,
-                               fl_marker behind, fl_marker *marker, filch_error *error)
+                               fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                               fl_marker *marker, filch_error *error)
 {
     fl_copy copy = {
         .to = to.ptr,
         .from = from.ptr,
-        .to_device = to_place != 0 ? carrier : NULL,
-        .from_device = from_place != 0 ? places->at[from_place].device : NULL,
+        .to_device = to.place != 0 ? carrier : NULL,
+        .from_device = from.place != 0 ? places->at[from.place].device : NULL,
         .to_pitch = to.pitch,
         .from_pitch = from.pitch,
         .width = (size_t)(host->rows * host->element),
@@ -206,6 +220,9 @@ static filch_status start_copy(fl_places *places, fl_device *carrier, const filc
     };
     filch_status status = carrier->backend->copy(carrier, &copy, error);
     *marker = copy.marker;
+    if (status == FILCH_OK) {
+        count_bytes(traffic, carrier, to, from, copy.width * copy.height);
+    }
     return status;
 }
 
@@ -237,7 +254,7 @@ static uint32_t find_source(const filch_data *data, fl_replicas *replicas, uint3
 /* Under the lock: copies a valid tile from one place to another. */
 static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
                               uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
-                              filch_error *error)
+                              fl_traffic *traffic, filch_error *error)
 {
     fl_replica *to = replica_at(replicas, tile, place);
     fl_replica *from = replica_at(replicas, tile, source);
@@ -246,8 +263,8 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     fl_marker marker;
     filch_status status =
         start_copy(places, place != 0 ? device : places->at[source].device, &host,
-                   spot_of(data, replicas, &host, to, place), place,
-                   spot_of(data, replicas, &host, from, source), source, behind, &marker, error);
+                   spot_of(data, replicas, &host, to, place),
+                   spot_of(data, replicas, &host, from, source), behind, traffic, &marker, error);
     if (status == FILCH_OK) {
         set_state(data, from, FL_SHARED, behind);
         set_state(data, to, FL_SHARED, marker);
@@ -258,7 +275,8 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
 /* Under the lock: makes a tile valid in a place; through the host's memory where the device cannot
  * reach the one that has it. */
 static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
-                              uint32_t tile, uint32_t place, fl_device *device, filch_error *error)
+                              uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
+                              filch_error *error)
 {
     uint32_t source = find_source(data, replicas, tile);
     filch_status status = FILCH_OK;
@@ -267,11 +285,11 @@ static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *
                              "tile %u is valid nowhere", tile);
     }
     if (place != 0 && source != 0 && (source >= 64 || (device->peers >> source & 1) == 0)) {
-        status = move_tile(places, data, replicas, tile, 0, source, NULL, error);
+        status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
         source = 0;
     }
     return status == FILCH_OK
-               ? move_tile(places, data, replicas, tile, place, source, device, error)
+               ? move_tile(places, data, replicas, tile, place, source, device, traffic, error)
                : status;
 }
 
@@ -285,7 +303,7 @@ static uint32_t place_of(const fl_device *device)
 /* Under the lock: one tile, with its contents where wanted. */
 static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
                                uint32_t tile, fl_device *device, bool wants_contents,
-                               fl_waits *waits, filch_error *error)
+                               fl_traffic *traffic, fl_waits *waits, filch_error *error)
 {
     uint32_t place = place_of(device);
     fl_replica *replica = replica_at(replicas, tile, place);
@@ -295,7 +313,7 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
         status = give_memory(places, data, replicas, &host, replica, place, error);
     }
     if (status == FILCH_OK && wants_contents && !is_valid(data, replica, place)) {
-        status = fill_tile(places, data, replicas, tile, place, device, error);
+        status = fill_tile(places, data, replicas, tile, place, device, traffic, error);
     }
     if (status == FILCH_OK && replica->version == data->version) {
         status = fl_waits_add(waits, replica->ready, error);
@@ -325,9 +343,9 @@ static filch_status stream_in(fl_places *places, const fl_replicas *replicas, fl
         return FILCH_OK;
     }
     fl_marker marker;
-    filch_status status =
-        start_copy(places, device, host, (fl_spot){block + offset_of(data, host), pitch},
-                   device->place, (fl_spot){host->ptr, pitch}, 0, 0, &marker, error);
+    filch_status status = start_copy(
+        places, device, host, (fl_spot){block + offset_of(data, host), pitch, device->place},
+        (fl_spot){host->ptr, pitch, 0}, 0, operand->traffic, &marker, error);
     return status == FILCH_OK ? fl_waits_add(waits, marker, error) : status;
 }
 
@@ -354,7 +372,7 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
     }
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         status = fetch_tile(places, data, replicas, tile, device, (operand->mode & FILCH_READ) != 0,
-                            waits, error);
+                            operand->traffic, waits, error);
     }
     if (status != FILCH_OK || place == 0 || operand->tile == operand->tile_end) {
         return status;
@@ -407,15 +425,16 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
         filch_view host = *operand->view;
         size_t pitch = (size_t)(data->ld * data->element);
         size_t offset = (size_t)((char *)host.ptr - replicas->blocks[device->place]);
-        return start_copy(places, device, &host, (fl_spot){data->base + offset, pitch}, 0,
-                          (fl_spot){host.ptr, pitch}, device->place, marker, home, error);
+        return start_copy(places, device, &host, (fl_spot){data->base + offset, pitch, 0},
+                          (fl_spot){host.ptr, pitch, device->place}, marker, operand->traffic, home,
+                          error);
     }
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         fl_replica *replica = replica_at(replicas, tile, device->place);
         filch_view host = fl_data_tile_view(data, tile);
-        status = start_copy(places, device, &host, spot_of(data, replicas, &host, NULL, 0), 0,
-                            spot_of(data, replicas, &host, replica, device->place), device->place,
-                            marker, home, error);
+        status = start_copy(places, device, &host, spot_of(data, replicas, &host, NULL, 0),
+                            spot_of(data, replicas, &host, replica, device->place), marker,
+                            operand->traffic, home, error);
         if (status == FILCH_OK) {
             set_state(data, replica_at(replicas, tile, 0), FL_SHARED, *home);
             set_state(data, replica, FL_SHARED, marker);
@@ -470,7 +489,7 @@ filch_status fl_data_fetch_home(fl_places *places, filch_data *data, filch_error
     fl_waits waits = {.count = 0};
     fl_mutex_lock(&replicas->lock);
     for (uint32_t tile = 0; tile < replicas->tiles && status == FILCH_OK; ++tile) {
-        status = fetch_tile(places, data, replicas, tile, NULL, true, &waits, error);
+        status = fetch_tile(places, data, replicas, tile, NULL, true, NULL, &waits, error);
     }
     fl_mutex_unlock(&replicas->lock);
     while (status == FILCH_OK || status == FILCH_NOT_READY) {

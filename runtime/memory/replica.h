@@ -19,6 +19,13 @@
 #include "memory/data.h"
 #include "memory/place.h"
 
+/* Bytes that the copies of one job moved on the lanes of one device. Any worker adds to them. */
+typedef struct fl_traffic {
+    _Alignas(64) _Atomic uint64_t in; /* from the host's memory */
+    _Atomic uint64_t out;             /* to the host's memory */
+    _Atomic uint64_t peer;            /* from another device's memory */
+} fl_traffic;
+
 /* What a tile of work uses of a handle. */
 typedef struct fl_operand {
     struct filch_data *data;
@@ -32,6 +39,7 @@ typedef struct fl_operand {
     /* Set by resolve: the host is the home of an unmanaged handle's chunks, which are copied in and
      * out by themselves, whatever tiles they are part of. */
     bool is_streamed;
+    fl_traffic *traffic; /* where its copies are counted, one a device; null: nowhere */
 } fl_operand;
 
 /* Markers that an operation has to wait for. */

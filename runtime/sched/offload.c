@@ -45,6 +45,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
             .is_final = access.is_final && !data->is_managed,
             .tile = access.tile,
             .tile_end = access.tile + 1,
+            .traffic = fl_job_traffic(task->graph->job, w->sched->count),
         };
     }
 }
@@ -64,6 +65,7 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
         fl_operand_resolve(&w->offload->operands[i]);
+        w->offload->operands[i].traffic = fl_job_traffic(tile->job, w->sched->count);
     }
     return true;
 }

@@ -228,8 +228,8 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
 }
 
 /* One tile of a handle as the replay uses it. */
-static fl_operand operand_of(const filch_graph *graph, size_t slot, uint32_t tile, uint8_t bits,
-                             filch_view *view)
+static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
+                             uint32_t tile, uint8_t bits, filch_view *view)
 {
     filch_data *data = graph->slots[slot]->use.data;
     *view = fl_data_tile_view(data, tile);
@@ -241,6 +241,7 @@ static fl_operand operand_of(const filch_graph *graph, size_t slot, uint32_t til
         .is_final = (bits & TILE_FINAL) != 0 && !data->is_managed,
         .tile = tile,
         .tile_end = tile + 1,
+        .traffic = fl_job_traffic(graph->job, w->sched->count),
     };
 }
 
@@ -254,7 +255,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
             if (bits == 0) {
                 continue;
             }
-            fl_operand operand = operand_of(graph, s, t, bits, &view);
+            fl_operand operand = operand_of(w, graph, s, t, bits, &view);
             if (fl_operand_fetch(places_of(w), w->device, &operand, &w->offload->waits,
                                  &w->error) != FILCH_OK) {
                 return false;
@@ -273,7 +274,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
             uint8_t bits = graph->replay->tiles[s][t];
             fl_marker home = 0;
             if ((bits & TILE_WRITTEN) != 0) {
-                fl_operand operand = operand_of(graph, s, t, bits, &view);
+                fl_operand operand = operand_of(w, graph, s, t, bits, &view);
                 fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
                                          &w->error) == FILCH_OK;
             }

@@ -457,8 +457,8 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
     return fl_drive_nested(w, goal, deadline_after(sched, seconds));
 }
 
-static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info,
-                      filch_device_stats *devices, uint32_t count)
+static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
+                      size_t device_bytes, uint32_t count)
 {
     const fl_sched *sched = sched_of(self);
     fl_goal goal = {.job = job};
@@ -466,12 +466,16 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
     uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
     bool has_begun = begin != 0 || sched->pool->is_virtual;
     info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
-    info->done = info->failed = info->skipped = 0;
+    info->done = info->failed = info->skipped = info->bytes = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
         info->done += fl_load_relaxed(&share->done);
         info->failed += fl_load_relaxed(&share->failed);
         info->skipped += fl_load_relaxed(&share->skipped);
+        const fl_traffic *traffic = fl_job_traffic(job, sched->count) + d;
+        uint64_t in = fl_load_relaxed(&traffic->in), out = fl_load_relaxed(&traffic->out);
+        uint64_t peer = fl_load_relaxed(&traffic->peer);
+        info->bytes += in + out + peer;
         if (d >= count) {
             continue;
         }
@@ -479,7 +483,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
         double work = fl_bits_double(fl_load_relaxed(&share->work));
         uint64_t tiles = fl_load_relaxed(&share->tiles);
         work = work > 0 ? work : (double)tiles;
-        devices[d] = (filch_device_stats){
+        const filch_device_stats stats = {
             .tiles = tiles,
             .stolen_in = fl_load_relaxed(&share->stolen_in),
             .stolen_out = fl_load_relaxed(&share->stolen_out),
@@ -488,7 +492,11 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
             .busy_s = busy,
             .idle_s = info->seconds > busy ? info->seconds - busy : 0,
             .speed = busy > 0 ? work / busy : 0,
+            .bytes_in = in,
+            .bytes_out = out,
+            .bytes_peer = peer,
         };
+        memcpy((char *)devices + d * device_bytes, &stats, device_bytes);
     }
 }
 
@@ -526,7 +534,7 @@ static void fill_interface(fl_sched *sched)
         .able = able,
         .owner = owner,
         .estimate = estimate,
-        .share_bytes = sched->count * sizeof(fl_share),
+        .share_bytes = sched->count * (sizeof(fl_share) + sizeof(fl_traffic)),
         .job_reset = job_reset,
         .job_start = job_start,
         .job_retire = job_retire,

@@ -33,6 +33,12 @@ static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
     return (fl_share *)(void *)job->shares + device;
 }
 
+/* The job's copies, one a device of count; behind the shares. */
+static inline fl_traffic *fl_job_traffic(const filch_job *job, uint32_t count)
+{
+    return (fl_traffic *)(void *)fl_job_share(job, count);
+}
+
 /* Owner-only counters. */
 static inline void fl_count(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -102,9 +102,9 @@ static void test_document(void **state)
                           "rate",     "efficiency", "imbalance", "residual", "checked"};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         assert_non_null(json_object_get(root, keys[k]));
-    const char *device_keys[] = {"name",      "backend",    "score",      "speed",
-                                 "busy_s",    "idle_s",     "transfer_s", "tiles",
-                                 "stolen_in", "stolen_out", "bytes_in",   "bytes_out"};
+    const char *device_keys[] = {"name",     "backend",    "score",     "speed",     "busy_s",
+                                 "idle_s",   "transfer_s", "tiles",     "stolen_in", "stolen_out",
+                                 "bytes_in", "bytes_out",  "bytes_peer"};
     json_t *device = json_array_get(json_object_get(root, "devices"), 1);
     for (size_t k = 0; k < sizeof device_keys / sizeof *device_keys; k++)
         assert_non_null(json_object_get(device, device_keys[k]));
