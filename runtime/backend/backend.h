@@ -140,6 +140,11 @@ typedef struct fl_discovery {
     fl_refusals *refusals;       /* devices left out; may be null */
 } fl_discovery;
 
+/* Between a backend's enter and leave; its own. */
+typedef struct fl_stay {
+    void *what, *before;
+} fl_stay;
+
 struct fl_backend {
     const char *name; /* "host", "cuda", "sim": the word of the device grammar */
     filch_backend kind;
@@ -157,6 +162,10 @@ struct fl_backend {
     /* Called once on the worker's own thread before its first step: pin, bind a context. NULL:
      * nothing. */
     filch_status (*bind)(fl_device *device);
+    /* Around a step on a thread that is not the worker's own (poll mode): what a step needs of the
+     * thread, and the thread as it was. NULL: nothing. After a failure there is nothing to leave. */
+    filch_status (*enter)(fl_device *device, fl_stay *stay, filch_error *error);
+    void (*leave)(fl_stay *stay);
     /* Free bytes of the device's place now. */
     filch_status (*memory_free)(const fl_device *device, uint64_t *bytes);
 

@@ -344,6 +344,23 @@ static void cuda_close(fl_device *device, const fl_memory *memory)
 
 /* The worker's own thread, which filch made: its affinity and its current context are filch's. A
  * system that refuses the binding keeps a worker that is merely not near. */
+static filch_status cuda_enter(fl_device *device, fl_stay *stay, filch_error *error)
+{
+    fl_cuda_scope scope;
+    filch_status status = fl_cuda_enter(fl_cuda_of(device)->gpu, &scope, error);
+
+    if (status == FILCH_OK)
+        *stay = (fl_stay){scope.gpu, scope.before};
+    return status;
+}
+
+static void cuda_leave(fl_stay *stay)
+{
+    fl_cuda_scope scope = {stay->what, stay->before};
+
+    (void)fl_cuda_leave(&scope);
+}
+
 static filch_status cuda_bind(fl_device *device)
 {
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
@@ -694,6 +711,8 @@ const fl_backend fl_cuda_backend = {
     .open = cuda_open,
     .close = cuda_close,
     .bind = cuda_bind,
+    .enter = cuda_enter,
+    .leave = cuda_leave,
     .memory_free = cuda_memory_free,
     .launch = fl_cuda_launch,
     .poll = fl_cuda_poll,
