@@ -38,9 +38,6 @@ bool fl_graph_list_predecessors(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
     uint32_t count = graph->task_count;
-    if (graph->pred_begin != NULL) {
-        return true; /* sealing was tried before */
-    }
     uint32_t *begin = fl_alloc_zeroed(memory, ((size_t)count + 1) * sizeof *begin);
     uint32_t *next = fl_alloc(memory, ((size_t)count + 1) * sizeof *next);
     size_t total = 0;

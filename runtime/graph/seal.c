@@ -299,6 +299,17 @@ static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins
     }
 }
 
+static void drop_roots(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    size_t room = graph->root_count != 0 ? graph->root_count : 1;
+    size_t positions = FL_ROOT_POSITIONS(graph->object.core->scheduler->device_count);
+    fl_free(memory, graph->roots, room * sizeof *graph->roots);
+    fl_free(memory, graph->root_begin, positions * sizeof *graph->root_begin);
+    graph->roots = NULL;
+    graph->root_begin = NULL;
+}
+
 /* Levels, homes and roots. */
 static filch_status arrange(filch_graph *graph, fl_order *order)
 {
@@ -318,10 +329,7 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
         settle_tasks(order, &scale, bins);
         list_roots(graph, order, bins);
     } else {
-        fl_free(memory, graph->roots, room * sizeof *graph->roots);
-        fl_free(memory, graph->root_begin, begin_bytes);
-        graph->roots = NULL;
-        graph->root_begin = NULL;
+        drop_roots(graph);
         status = FILCH_OUT_OF_MEMORY;
     }
     fl_free(memory, bins, bin_bytes);
@@ -350,13 +358,13 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (status == FILCH_OK) {
         status = arrange(graph, &order);
     }
+    if (status == FILCH_OK && core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
+        drop_roots(graph); /* more tasks may come before sealing is tried again */
+        status = FILCH_OUT_OF_MEMORY;
+    }
     fl_free(&core->memory, order.tasks, bytes);
     if (status != FILCH_OK) {
         return fl_core_fail(core, status, "filch_graph_seal", graph->label,
-                            "no memory to seal %u tasks", graph->task_count);
-    }
-    if (core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_seal", graph->label,
                             "no memory to seal %u tasks", graph->task_count);
     }
     fl_infer_mark_final(graph);

@@ -72,9 +72,6 @@ struct fl_task {
     float rank;     /* longest path to an exit; user's priority in a caller-ordered graph */
     uint32_t home;  /* preferred device + 1, or 0 */
     uint32_t order; /* position in the graph, from 0 */
-    /* Where workers look ahead (sched/ahead.c): the point on a lane behind which the task's effects
-     * are there, {device : 10, lane : 4, run : 8, sequence : 42}; sequence 0: it has retired. */
-    _Atomic uint64_t marker;
 };
 
 _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runtime on fake GPUs, and jobs of a few small kernels on vectors: for tests of what jobs, runs
+ * and devices do to one another. Included once, after cmocka. */
+#ifndef FAKECUDA_JOBS_H
+#define FAKECUDA_JOBS_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fakecuda.h"
+#include "filch/filch.h"
+
+#define IMAGE "FAKECUBIN arch=90 entry=copy,sum,hold,bump"
+#define N 64
+/* Nothing here takes as long. */
+#define SOON 20.0
+
+static filch_runtime *runtime;
+static uint64_t x[N], y[N], z[N];
+/* Of the functions below; what they are told and tell. */
+static _Atomic int is_held, holds, fails, naps_us;
+
+#define assert_ok(call) assert_int_equal((call), FILCH_OK)
+
+/* --- What tasks do, on GPUs and on the host --- */
+
+/* copy(from, to) */
+static inline int copy(const filch_call *call)
+{
+    memcpy(call->views[1].ptr, call->views[0].ptr, call->views[0].rows * sizeof(uint64_t));
+    return 0;
+}
+
+/* sum(a, b, to) */
+static inline int sum(const filch_call *call)
+{
+    const uint64_t *a = call->views[0].ptr, *b = call->views[1].ptr;
+    uint64_t *to = call->views[2].ptr;
+    for (uint64_t i = 0; i < call->views[2].rows; i++)
+        to[i] = a[i] + b[i];
+    return 0;
+}
+
+/* hold(x): ends when it may. */
+static inline int hold(const filch_call *call)
+{
+    (void)call;
+    atomic_fetch_add(&holds, 1);
+    while (atomic_load(&is_held) != 0) {
+        const struct timespec nap = {0, 100000};
+        (void)nanosleep(&nap, NULL);
+    }
+    return 0;
+}
+
+/* bump(to): adds one. */
+static inline int bump(const filch_call *call)
+{
+    uint64_t *to = call->views[0].ptr;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        to[i]++;
+    return 0;
+}
+
+/* late(to): adds one, after a while. */
+static inline int late(const filch_call *call)
+{
+    const struct timespec nap = {0, atomic_load(&naps_us) * 1000L};
+    (void)nanosleep(&nap, NULL);
+    (void)bump(call);
+    return atomic_load(&fails);
+}
+
+/* --- Making things --- */
+
+static inline void start_driven(const char *devices, const char *lanes, const char *driver,
+                                filch_drive drive)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    (void)setenv("FILCH_LANES", lanes, 1);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(driver));
+    config.drive = drive;
+    fakecuda_register_filch("copy", copy, 2, false, 0);
+    fakecuda_register_filch("sum", sum, 3, false, 0);
+    fakecuda_register_filch("hold", hold, 1, false, 0);
+    fakecuda_register_filch("bump", bump, 1, false, 0);
+    config.devices = devices;
+    filch_error error = FILCH_ERROR_INIT;
+    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
+        fail_msg("%s", error.text);
+    atomic_store(&holds, 0);
+}
+
+static inline void start(const char *devices, const char *lanes, const char *driver)
+{
+    start_driven(devices, lanes, driver, FILCH_DRIVE_DEFAULT);
+}
+
+static inline void stop(void)
+{
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static inline filch_codelet *on_gpu(const char *entry)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *codelet = NULL;
+    cuda.image = IMAGE;
+    cuda.image_bytes = sizeof IMAGE;
+    cuda.entry = entry;
+    desc.name = entry;
+    desc.cuda = &cuda;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+    return codelet;
+}
+
+static inline filch_codelet *on_host(const char *name, filch_host_fn fn)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *codelet = NULL;
+    desc.name = name;
+    desc.host = fn;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+    return codelet;
+}
+
+static inline filch_data *handle(uint64_t *at)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    desc.ptr = at;
+    desc.element = sizeof *at;
+    desc.rows = N;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    return data;
+}
+
+static inline filch_graph *graph(void)
+{
+    filch_graph *made = NULL;
+    assert_ok(filch_graph_create(runtime, NULL, &made));
+    return made;
+}
+
+/* Up to three accesses: those before the last are read, the last is used as `mode` says. */
+static inline void add(filch_graph *to, filch_codelet *codelet, filch_access_mode mode,
+                       filch_data *a, filch_data *b, filch_data *c)
+{
+    filch_data *const data[] = {a, b, c};
+    filch_access accesses[3];
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    while (desc.access_count < 3 && data[desc.access_count] != NULL) {
+        accesses[desc.access_count] =
+            (filch_access){.data = data[desc.access_count], .mode = FILCH_READ};
+        desc.access_count++;
+    }
+    accesses[desc.access_count - 1].mode = mode;
+    assert_ok(filch_graph_add(to, &desc, NULL));
+}
+
+static inline filch_job *submit(filch_graph *from)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_graph_submit(from, NULL, &job));
+    return job;
+}
+
+static inline void finish(filch_job *job, filch_status result)
+{
+    assert_int_equal(filch_job_wait(job, SOON), result);
+    assert_ok(filch_job_release(job));
+}
+
+static inline void set(uint64_t *at, uint64_t value)
+{
+    for (int i = 0; i < N; i++)
+        at[i] = value + (uint64_t)i;
+}
+
+static inline void expect(const uint64_t *at, uint64_t value)
+{
+    for (int i = 0; i < N; i++)
+        assert_int_equal(at[i], value + (uint64_t)i);
+}
+
+static inline void await_holds(int count)
+{
+    while (atomic_load(&holds) < count) {
+        const struct timespec nap = {0, 100000};
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
+#endif
