@@ -158,7 +158,9 @@ FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
 
 /**
  * The first failure of a job: the task's label (else its codelet's name), its own code in
- * native_code, its device.
+ * native_code, its device. The status is FILCH_TASK_FAILED where a function of the task's returned
+ * that code; else it says why the device could not do it (FILCH_DEVICE_LOST and others), and call
+ * which call of the driver's failed.
  *
  * @param job   the job; it need not be complete.
  * @param error receives the record; its size must be set (::FILCH_ERROR_INIT).

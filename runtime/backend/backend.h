@@ -163,7 +163,8 @@ struct fl_backend {
      * nothing. */
     filch_status (*bind)(fl_device *device);
     /* Around a step on a thread that is not the worker's own (poll mode): what a step needs of the
-     * thread, and the thread as it was. NULL: nothing. After a failure there is nothing to leave. */
+     * thread, and the thread as it was. NULL: nothing. After a failure there is nothing to leave.
+     */
     filch_status (*enter)(fl_device *device, fl_stay *stay, filch_error *error);
     void (*leave)(fl_stay *stay);
     /* Free bytes of the device's place now. */
@@ -202,6 +203,9 @@ struct fl_backend {
     void (*memory_give)(fl_device *device, void *block);
     /* Waits until nothing is in flight on any lane of the device. Any thread. */
     filch_status (*drain)(fl_device *device, filch_error *error);
+    /* Whether some call has found the device lost, for good; then error, if not null, says how. Any
+     * thread. */
+    bool (*lost)(const fl_device *device, filch_error *error);
     /* Code of the device's target: what the images it loads are compiled for, e.g. 90. */
     uint32_t (*target)(const fl_device *device);
     /* Loads an image for the device's place, and finds a kernel in it. Any thread. */
@@ -211,8 +215,9 @@ struct fl_backend {
     filch_status (*function_get)(fl_device *device, void *module, const char *entry,
                                  const char *label, fl_function *function, filch_error *error);
     /* Kernels and their order, put on a lane again and again by one call (fl_launch.replay); null
-     * where the backend has no such thing. Added kernels are numbered from 0; each runs behind those
-     * that it names. Parameters are copied. The owner; seal makes it ready, and may take long. */
+     * where the backend has no such thing. Added kernels are numbered from 0; each runs behind
+     * those that it names. Parameters are copied. The owner; seal makes it ready, and may take
+     * long. */
     filch_status (*replay_new)(fl_device *device, const fl_memory *memory, void **replay,
                                filch_error *error);
     filch_status (*replay_add)(fl_device *device, void *replay, const fl_launch *launch,

@@ -447,7 +447,7 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
     if (fl_load_relaxed(&job->failed) == 0) {
         job->error = (filch_error)FILCH_ERROR_INIT;
         fl_error_fill(&job->error,
-                      (fl_fault){.status = FILCH_TASK_FAILED,
+                      (fl_fault){.status = error->status,
                                  .native_code = error->native_code,
                                  .native_name = error->native_name,
                                  .line = error->line,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/replica.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
@@ -8,7 +9,8 @@ typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
 /* One tile in one place. */
 typedef struct fl_replica {
     char *ptr;        /* its first element there; null before it has memory, and for the host */
-    fl_marker ready;  /* what made it valid */
+    fl_marker ready;  /* what made it valid … */
+    fl_marker source; /* … from what this made, another device's: valid if that did not fail */
     uint32_t version; /* that state speaks of */
     uint32_t state;   /* fl_validity */
 } fl_replica;
@@ -55,6 +57,23 @@ filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *err
         --waits->count;
     }
     return FILCH_OK;
+}
+
+void fl_waits_abandon(fl_places *places, fl_waits *waits)
+{
+    /* Copies alone: tiles land by themselves, and only their owners can tell how far they are. */
+    while (waits->count != 0) {
+        fl_marker marker = waits->at[--waits->count];
+        fl_device *device = &places->devices[fl_marker_device(marker)];
+        filch_status status = FILCH_OK;
+        while (fl_marker_lane(marker) >= FL_LANE_IN &&
+               (status = device->backend->reached(device, marker, NULL)) == FILCH_NOT_READY) {
+            fl_relax();
+        }
+        if (status != FILCH_OK) {
+            device->backend->drain(device, NULL); /* nobody can tell how far it is */
+        }
+    }
 }
 
 /* --- Storage --- */
@@ -238,17 +257,87 @@ static void set_state(const filch_data *data, fl_replica *replica, fl_validity s
     replica->version = data->version;
     replica->state = state;
     replica->ready = ready;
+    replica->source = 0;
+}
+
+/* The device that was lost before the marker was reached, or null. */
+static fl_device *lost_before(const fl_places *places, fl_marker marker)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    return marker != 0 && device->backend->lost(device, NULL) &&
+                   device->backend->reached(device, marker, NULL) != FILCH_OK
+               ? device
+               : NULL;
+}
+
+/* Under the lock: the device with which a valid replica was lost, or null: it is good. */
+static fl_device *lost_with(const fl_places *places, const filch_data *data,
+                            const fl_replica *replica, uint32_t place)
+{
+    fl_device *device = place != 0 ? places->at[place].device : NULL;
+    if (device != NULL && device->backend->lost(device, NULL)) {
+        return device;
+    }
+    if (replica->version != data->version) {
+        return NULL;
+    }
+    device = lost_before(places, replica->ready);
+    return device != NULL ? device : lost_before(places, replica->source);
+}
+
+static bool is_good(const fl_places *places, const filch_data *data, const fl_replica *replica,
+                    uint32_t place)
+{
+    return is_valid(data, replica, place) && lost_with(places, data, replica, place) == NULL;
 }
 
 /* The place to copy a tile from: the host's where it is good, else any. */
-static uint32_t find_source(const filch_data *data, fl_replicas *replicas, uint32_t tile)
+static uint32_t find_source(const fl_places *places, const filch_data *data, fl_replicas *replicas,
+                            uint32_t tile)
 {
     for (uint32_t place = 0; place < replicas->places; ++place) {
-        if (is_valid(data, replica_at(replicas, tile, place), place)) {
+        if (is_good(places, data, replica_at(replicas, tile, place), place)) {
             return place;
         }
     }
     return replicas->places;
+}
+
+/* Under the lock: there is no source; error, because of which device. */
+static filch_status tell_lost(const fl_places *places, const filch_data *data,
+                              fl_replicas *replicas, uint32_t tile, filch_error *error)
+{
+    filch_error cause = FILCH_ERROR_INIT;
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        const fl_replica *replica = replica_at(replicas, tile, place);
+        const fl_device *device =
+            is_valid(data, replica, place) ? lost_with(places, data, replica, place) : NULL;
+        if (device != NULL) {
+            device->backend->lost(device, &cause);
+        }
+    }
+    const fl_fault fault = {
+        .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
+        .native_code = cause.native_code,
+        .native_name = cause.native_name,
+        .call = cause.call,
+        .device = cause.device,
+        .label = data->label,
+    };
+    return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
+                         data->label, cause.text);
+}
+
+/* Blocks until the marker is past; what it stands for is in flight. */
+static filch_status wait_for(const fl_places *places, fl_marker marker, filch_error *error)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    filch_status status = FILCH_OK;
+    while (marker != 0 &&
+           (status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
+        fl_relax();
+    }
+    return status;
 }
 
 /* Under the lock: copies a valid tile from one place to another. */
@@ -261,13 +350,19 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     filch_view host = fl_data_tile_view(data, tile);
     fl_marker behind = from->version == data->version ? from->ready : 0;
     fl_marker marker;
-    filch_status status =
+    /* One replica remembers one other device whose copy it depends on. */
+    filch_status status = behind != 0 ? wait_for(places, from->source, error) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status =
         start_copy(places, place != 0 ? device : places->at[source].device, &host,
                    spot_of(data, replicas, &host, to, place),
                    spot_of(data, replicas, &host, from, source), behind, traffic, &marker, error);
     if (status == FILCH_OK) {
         set_state(data, from, FL_SHARED, behind);
         set_state(data, to, FL_SHARED, marker);
+        to->source = fl_marker_device(behind) != fl_marker_device(marker) ? behind : 0;
     }
     return status;
 }
@@ -278,11 +373,10 @@ static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *
                               uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                               filch_error *error)
 {
-    uint32_t source = find_source(data, replicas, tile);
+    uint32_t source = find_source(places, data, replicas, tile);
     filch_status status = FILCH_OK;
     if (source == replicas->places) {
-        return fl_error_fill(error, (fl_fault){.status = FILCH_INTERNAL, .label = data->label},
-                             "tile %u is valid nowhere", tile);
+        return tell_lost(places, data, replicas, tile, error);
     }
     if (place != 0 && source != 0 && (source >= 64 || (device->peers >> source & 1) == 0)) {
         status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
@@ -312,11 +406,14 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
         filch_view host = fl_data_tile_view(data, tile);
         status = give_memory(places, data, replicas, &host, replica, place, error);
     }
-    if (status == FILCH_OK && wants_contents && !is_valid(data, replica, place)) {
+    if (status == FILCH_OK && wants_contents && !is_good(places, data, replica, place)) {
         status = fill_tile(places, data, replicas, tile, place, device, traffic, error);
     }
-    if (status == FILCH_OK && replica->version == data->version) {
+    /* Who overwrites it need not mind what was lost. */
+    if (status == FILCH_OK && replica->version == data->version &&
+        (wants_contents || lost_with(places, data, replica, place) == NULL)) {
         status = fl_waits_add(waits, replica->ready, error);
+        status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
     }
     return status;
 }
@@ -492,12 +589,14 @@ filch_status fl_data_fetch_home(fl_places *places, filch_data *data, filch_error
         status = fetch_tile(places, data, replicas, tile, NULL, true, NULL, &waits, error);
     }
     fl_mutex_unlock(&replicas->lock);
-    while (status == FILCH_OK || status == FILCH_NOT_READY) {
-        status = fl_waits_check(places, &waits, error);
-        if (status == FILCH_OK) {
-            return FILCH_OK;
+    if (status == FILCH_OK) {
+        while ((status = fl_waits_check(places, &waits, error)) == FILCH_NOT_READY) {
+            fl_relax();
         }
-        fl_relax();
+    }
+    if (status != FILCH_OK) {
+        fl_waits_abandon(places, &waits); /* they lead to the host's buffer */
+        snprintf(error->label, sizeof error->label, "%s", data->label);
     }
     return status;
 }

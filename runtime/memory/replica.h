@@ -54,6 +54,8 @@ filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error)
 /* FILCH_OK when all are past, FILCH_NOT_READY, or what a lost device says. Forgets those that are.
  */
 filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error);
+/* Of what will not be waited for after all: blocks until its copies touch nothing any more. */
+void fl_waits_abandon(fl_places *places, fl_waits *waits);
 
 /* Finds the tiles of a chunk's operand, and whether it is streamed. */
 void fl_operand_resolve(fl_operand *operand);
@@ -70,7 +72,7 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
 
 /* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
 void fl_data_begin_version(struct filch_data *data);
-/* Brings every tile home and waits for it; blocks. */
+/* Brings every tile home and waits for it; blocks. On failure *error names the handle. */
 filch_status fl_data_fetch_home(fl_places *places, struct filch_data *data, filch_error *error);
 /* The host wrote to the handle: only its copy is valid. */
 void fl_data_host_wrote(struct filch_data *data);

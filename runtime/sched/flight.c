@@ -83,17 +83,6 @@ void fl_flights_fini(fl_worker *w)
 
 /* --- Landing --- */
 
-/* A tile is over: its flight is free before it retires, as that may want to launch. */
-static void land(fl_worker *w, uint32_t index)
-{
-    fl_flight *flight = &w->flights[index];
-    fl_tile tile = flight->tile;
-    flight->next = w->free_flight;
-    w->free_flight = index;
-    --w->in_flight;
-    fl_worker_retire(w, &tile);
-}
-
 static void fail(fl_tile *tile)
 {
     tile->code = -1;
@@ -101,10 +90,53 @@ static void fail(fl_tile *tile)
     tile->timed = false;
 }
 
+void fl_flight_fail(fl_worker *w, fl_flight *flight, const filch_error *error)
+{
+    flight->has_failed = true;
+    w->late = *error;
+}
+
+/* A tile is over: its flight is free before it retires, as that may want to launch. */
+static void land(fl_worker *w, uint32_t index)
+{
+    fl_flight *flight = &w->flights[index];
+    fl_tile tile = flight->tile;
+    if (FL_UNLIKELY(flight->has_failed)) {
+        fail(&tile);
+        w->error = w->late;
+    }
+    flight->next = w->free_flight;
+    w->free_flight = index;
+    --w->in_flight;
+    fl_worker_retire(w, &tile);
+}
+
+/* What the tile used was copied from other places behind these, which must not have failed. They
+ * are over: the lane waited for them. */
+static void check_foreign(fl_worker *w, fl_flight *flight)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    while (flight->foreign_count != 0) {
+        fl_marker marker = flight->foreign[--flight->foreign_count];
+        const fl_device *other = w->sched->workers[fl_marker_device(marker)].device;
+        filch_status status;
+        while ((status = other->backend->reached((fl_device *)(uintptr_t)other, marker, &error)) ==
+               FILCH_NOT_READY) {
+            fl_relax();
+        }
+        if (status != FILCH_OK) {
+            fl_flight_fail(w, flight, &error);
+        }
+    }
+}
+
 /* The tile is past on its lane; what it wrote may still be on the way home. */
 static void finish(fl_worker *w, uint32_t index)
 {
     fl_flight *flight = &w->flights[index];
+    if (FL_UNLIKELY(flight->foreign_count != 0)) {
+        check_foreign(w, flight);
+    }
     if (flight->home == 0) {
         land(w, index);
         return;
@@ -131,7 +163,7 @@ static bool land_homing(fl_worker *w)
         }
         w->homing = flight->next;
         if (status != FILCH_OK) {
-            fail(&flight->tile);
+            fl_flight_fail(w, flight, &w->error);
         }
         land(w, index);
         any = true;
@@ -139,21 +171,56 @@ static bool land_homing(fl_worker *w)
     return any;
 }
 
-/* The device does not answer: everything in flight on it has failed, and so will what it takes. */
+static void fail_flight(fl_worker *w, uint32_t index)
+{
+    w->flights[index].launched = 0;
+    fl_flight_fail(w, &w->flights[index], &w->loss);
+    land(w, index);
+}
+
+/* The device does not answer: everything in flight on it has failed. */
 static void lose(fl_worker *w)
 {
+    const fl_backend *backend = w->device->backend;
+    w->loss = w->error;
+    fl_store_relaxed(&w->is_lost, 1);
     fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
-                 w->device->info.name, w->error.text);
-    w->is_lost = true;
+                 w->device->info.name, w->loss.text);
+    /* It may be a lane alone that failed: what the others do is done before anybody is told that
+     * the memory it uses is free. */
+    if (backend->drain != NULL) {
+        backend->drain(w->device, NULL);
+    }
     for (uint32_t i = 0; i < w->flight_count; ++i) {
         if (w->flights[i].launched != 0) {
-            w->flights[i].launched = 0;
-            fail(&w->flights[i].tile);
-            land(w, i);
+            fail_flight(w, i);
         }
     }
+    while (w->homing != NO_FLIGHT) {
+        uint32_t index = w->homing;
+        w->homing = w->flights[index].next;
+        fail_flight(w, index);
+    }
+    if (w->has_stalled) {
+        w->has_stalled = false;
+        fail(&w->stalled);
+        w->error = w->loss;
+        fl_worker_retire(w, &w->stalled);
+    }
     w->computing = 0;
-    w->homing = NO_FLIGHT;
+    if (w->offload != NULL) {
+        w->offload->ahead_count = 0;
+    }
+}
+
+/* Whether the device is lost, as some call has found: another worker's or the host's, too. */
+static bool is_down(fl_worker *w)
+{
+    const fl_backend *backend = w->device->backend;
+    if (!fl_worker_is_lost(w) && backend->lost != NULL && backend->lost(w->device, &w->error)) {
+        lose(w);
+    }
+    return fl_worker_is_lost(w);
 }
 
 static bool retire_finished(fl_worker *w)
@@ -244,7 +311,34 @@ static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
     }
     flight->launched = 0;
     fail(&flight->tile);
+    fl_offload_abandon(w);
     land(w, index);
+    (void)is_down(w);
+}
+
+/* The tile could not be put on the device. Where that was for want of memory, and others are in
+ * flight, it is tried again when they are over: what they used may have been given back. */
+static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
+{
+    fl_flight *flight = &w->flights[index];
+    fl_tile *tile = &flight->tile;
+    flight->launched = 0;
+    tile->timed = false;
+    tile->is_refused = computes(w) && (tile->code == 0 || tile->code == -1);
+    tile->code = tile->code != 0 ? tile->code : -1;
+    if (computes(w)) {
+        fl_offload_abandon(w);
+    }
+    if (tile->is_refused && w->error.status == FILCH_NO_DEVICE_MEMORY && w->in_flight > 1) {
+        w->stalled = *picked;
+        w->has_stalled = true;
+        flight->next = w->free_flight;
+        w->free_flight = index;
+        --w->in_flight;
+        return;
+    }
+    land(w, index);
+    (void)is_down(w);
 }
 
 /* Puts a tile on the device, or lands it at once where there is nothing to run. */
@@ -256,7 +350,8 @@ static void launch(fl_worker *w, const fl_tile *picked)
     ++w->in_flight;
     flight->tile = *picked;
     flight->home = 0;
-    flight->is_ahead = false;
+    flight->foreign_count = 0;
+    flight->is_ahead = flight->has_failed = false;
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
         tile->skip = true;
@@ -277,17 +372,22 @@ static void launch(fl_worker *w, const fl_tile *picked)
     }
     flight->launched = tile->start = w->clock;
     flight->expected = predict(w, tile);
+    w->error.status = FILCH_OK;
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
         ++w->computing;
         return;
     }
-    flight->launched = 0;
-    tile->timed = false;
-    tile->code = tile->code != 0 ? tile->code : -1;
-    tile->is_refused = computes(w) && tile->code == -1;
-    land(w, index);
+    fail_launch(w, index, picked);
+}
+
+/* The tile that waits for memory, once something has landed. */
+static void launch_stalled(fl_worker *w)
+{
+    fl_tile tile = w->stalled;
+    w->has_stalled = false;
+    launch(w, &tile);
 }
 
 /* --- The step --- */
@@ -346,9 +446,15 @@ static fl_act wait_computing(fl_worker *w)
 
 fl_act fl_flights_step(fl_worker *w)
 {
+    if (FL_UNLIKELY(is_down(w))) {
+        return fl_lost_step(w);
+    }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = window_of(w);
-    while (w->in_flight < window) {
+    if (FL_UNLIKELY(w->has_stalled) && any) {
+        launch_stalled(w);
+    }
+    while (w->in_flight < window && !w->has_stalled && !fl_worker_is_lost(w)) {
         fl_tile tile;
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);
@@ -377,7 +483,7 @@ fl_act fl_flights_step(fl_worker *w)
             break;
         }
     }
-    if (any && !computes(w)) {
+    if ((any && !computes(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
         return FL_ACT_MORE;
     }
     fl_worker_leave(w);

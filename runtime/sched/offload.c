@@ -88,6 +88,11 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
     return true;
 }
 
+void fl_offload_abandon(fl_worker *w)
+{
+    fl_waits_abandon(places_of(w), &w->offload->waits);
+}
+
 void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
@@ -283,13 +288,39 @@ bool fl_offload_fill(fl_worker *w, fl_tile *tile, fl_launch *launch)
     return fill(w, tile, &call, launch);
 }
 
+/* Notes what the tile waits for in other places. */
+static bool note_foreign(fl_worker *w, fl_flight *flight)
+{
+    const fl_waits *waits = &w->offload->waits;
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        fl_device *other = &places_of(w)->devices[fl_marker_device(waits->at[i])];
+        filch_status status = FILCH_OK;
+        if (other->place == w->device->place) {
+            continue; /* fails with us */
+        }
+        if (flight->foreign_count < FL_FOREIGN) {
+            flight->foreign[flight->foreign_count++] = waits->at[i];
+            continue;
+        }
+        while ((status = other->backend->reached(other, waits->at[i], &w->error)) ==
+               FILCH_NOT_READY) {
+            fl_relax();
+        }
+        if (status != FILCH_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
 {
     fl_offload *offload = w->offload;
     fl_tile *tile = &flight->tile;
     const filch_codelet *codelet = fl_tile_codelet(tile);
     const fl_kernel *kernel = codelet->kernel;
-    if (!fl_offload_fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task))) {
+    if (!fl_offload_fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
+        !note_foreign(w, flight)) {
         return false;
     }
     uint32_t lane = choose_lane(w);
@@ -322,8 +353,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     flight->lane = lane;
     ++offload->lane_load[lane];
     if (!commit(w, flight, launch.marker)) {
-        tile->code = -1; /* it runs; its results do not come home */
-        tile->is_refused = true;
+        fl_flight_fail(w, flight, &w->error);
     } else {
         fl_ahead_launched(w, tag, launch.marker);
     }

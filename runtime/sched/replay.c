@@ -304,8 +304,7 @@ bool fl_replay_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, &flight->home)) {
-        tile->code = -1; /* it runs; its results do not come home */
-        tile->is_refused = true;
+        fl_flight_fail(w, flight, &w->error);
     }
     return true;
 }

@@ -275,7 +275,7 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
                 uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
                 fl_event_notify_fenced(&sched->workers[index].event);
-                --count;
+                count -= !fl_worker_is_lost(&sched->workers[index]); /* it gives away, at most */
             }
         }
     }
@@ -316,6 +316,25 @@ static double predicted_ns(const fl_sched *sched, const fl_task *task)
     return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * (double)task->work : 0;
 }
 
+/* From `first` on, a device that can run the task, one that still answers if there is any; under
+ * the static policy a device's work is its own. */
+static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
+{
+    uint32_t lost = first;
+    for (uint32_t i = sched->count; i-- > 0;) {
+        uint32_t target = (first + i) % sched->count;
+        lost = fl_worker_can_run(&sched->workers[target], task) ? target : lost;
+    }
+    for (uint32_t i = 0; i < sched->count && sched->policy != FILCH_POLICY_STATIC; ++i) {
+        uint32_t target = (first + i) % sched->count;
+        const fl_worker *w = &sched->workers[target];
+        if (fl_worker_can_run(w, task) && !fl_worker_is_lost(w)) {
+            return target;
+        }
+    }
+    return lost;
+}
+
 void fl_sched_route(fl_sched *sched, fl_task *task)
 {
     /* Short tasks go to one worker until it has enough to be worth another one's waking; long or
@@ -324,10 +343,7 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
     uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
     uint32_t target = task->home != 0 ? task->home - 1 : (uint32_t)(ticket / run % sched->count);
-    for (uint32_t i = 0; i < sched->count && !fl_worker_can_run(&sched->workers[target], task);
-         ++i) {
-        target = (target + 1) % sched->count;
-    }
+    target = choose_target(sched, task, target);
     fl_inbox_push(&sched->workers[target].inbox, &task->link);
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&
         ticket % run == 0) {

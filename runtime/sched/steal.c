@@ -16,6 +16,8 @@
 #define LOOK_DEPTH 32
 /* A victim of unknown speed is taken to have this much left: worth stealing from. */
 #define UNKNOWN_NS 1e12
+/* One whose device was lost is not done before anybody. */
+#define LOST_NS 1e300
 
 /* The best victim found so far. */
 typedef struct fl_loot {
@@ -110,7 +112,9 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     double own = own_tile(w, victim);
     fl_loot loot = {.victim = victim->index,
                     .slot = FL_ACTIVE_SLOTS,
-                    .ns_left = theirs > 0 ? theirs * (double)entries : UNKNOWN_NS,
+                    .ns_left = fl_worker_is_lost(victim) ? LOST_NS
+                               : theirs > 0              ? theirs * (double)entries
+                                                         : UNKNOWN_NS,
                     .ns_thief = own * (double)entries,
                     .entries = (uint32_t)entries};
     consider(w, best, loot);
@@ -137,6 +141,9 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
+    if (fl_worker_is_lost(&w->sched->workers[victim])) {
+        loot.ns_left = LOST_NS;
+    }
     consider(w, best, loot);
 }
 

@@ -688,11 +688,12 @@ static fl_act await_operands(fl_worker *w)
         return FL_ACT_WAIT;
     }
     w->is_fetching = false;
+    w->has_tile = true;
     if (status != FILCH_OK) {
         refuse(&w->tile);
+        fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
-    w->has_tile = true;
     return FL_ACT_RUN;
 }
 
@@ -701,7 +702,7 @@ static fl_act fetch(fl_worker *w)
 {
     if (!fl_offload_fetch(w, &w->tile)) {
         refuse(&w->tile);
-        w->has_tile = true;
+        fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
     w->is_fetching = true;

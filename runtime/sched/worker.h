@@ -34,6 +34,10 @@ typedef struct fl_tile {
     uint64_t ns;     /* how long it took, when timed */
 } fl_tile;
 
+/* What a tile in flight may depend on in other places; if it depends on more, it is not put on its
+ * device before the rest is past. */
+#define FL_FOREIGN 8
+
 /* A tile in flight on an asynchronous device. */
 typedef struct fl_flight {
     fl_tile tile;
@@ -41,8 +45,11 @@ typedef struct fl_flight {
     uint64_t launched;
     double expected; /* predicted ns; 0: unknown */
     uint32_t lane;
-    bool is_ahead; /* in the ring of those whose successors are to be looked at */
-    uint32_t next; /* in a list of flights */
+    bool is_ahead;   /* in the ring of those whose successors are to be looked at */
+    uint32_t next;   /* in a list of flights */
+    bool has_failed; /* although it runs: worker->late says why */
+    uint32_t foreign_count;
+    fl_marker foreign[FL_FOREIGN]; /* it is good if none of these failed */
 } fl_flight;
 
 /* Launched tasks whose successors a worker remembers to look at. */
@@ -105,7 +112,8 @@ typedef struct fl_worker {
     fl_mailbox mailbox;
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_event event;
-    _Atomic uint32_t held; /* poll mode: a thread runs this worker */
+    _Atomic uint32_t held;    /* poll mode: a thread runs this worker */
+    _Atomic uint32_t is_lost; /* the device does not answer; only ever set, by the owner */
 
     /* The owner's. */
     _Alignas(64) fl_sched *sched;
@@ -135,8 +143,11 @@ typedef struct fl_worker {
     uint64_t last_done;           /* when a tile was last seen past */
     fl_offload *offload;          /* null where all devices share the host's memory */
     bool is_fetching;             /* synchronous: the tile waits for its operands */
-    bool is_lost;                 /* the device does not answer any more */
-    filch_error error;            /* of the tile that was refused last */
+    bool has_stalled;             /* a tile waits for those in flight to give memory back */
+    fl_tile stalled;
+    filch_error loss;  /* how the device was lost */
+    filch_error late;  /* of the tile that failed last while in flight */
+    filch_error error; /* of the tile that was refused last */
     uint64_t wake_at;
     uint64_t idle_since;  /* 0: not idle */
     uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
@@ -190,6 +201,8 @@ double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t
 filch_status fl_flights_init(fl_worker *worker);
 void fl_flights_fini(fl_worker *worker);
 fl_act fl_flights_step(fl_worker *worker);
+/* The tile runs, but its results are no good: it will retire as one that failed. */
+void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *error);
 
 /* Devices with memory of their own (offload.c). Finds the tile's operands, starts to bring them to
  * the worker's device, and fills worker->views; false: worker->error says why not. */
@@ -212,8 +225,14 @@ bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The graph is destroyed. */
 void fl_replay_drop(filch_graph *graph);
 
+/* Of what fl_offload_launch began before it failed: nothing is in flight any more. Blocks. */
+void fl_offload_abandon(fl_worker *worker);
+
+/* The step where the device was lost (lost.c): worker->loss says how, and nothing is in flight. */
+fl_act fl_lost_step(fl_worker *worker);
+
 /* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
-void fl_ahead_launched(fl_worker *worker, uint32_t flight, fl_marker marker);
+void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker);
 /* It has retired; skipped is failed. */
 void fl_ahead_retired(fl_task *task, bool failed);
 /* Takes a task whose predecessors are all over or on a lane: it may be put behind them. */
@@ -242,6 +261,12 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet);
 static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
 {
     return fl_load_acquire(&w->trace);
+}
+
+/* Relaxed: who finds out late leaves work where the worker, lost, deals with it. */
+static inline bool fl_worker_is_lost(const fl_worker *w)
+{
+    return fl_load_relaxed(&w->is_lost) != 0;
 }
 
 /* Whether the device can run the task. A gate runs anywhere. */

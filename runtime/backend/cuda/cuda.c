@@ -374,9 +374,10 @@ static filch_status cuda_bind(fl_device *device)
         break;
     }
     result = gpu->api->cuCtxSetCurrent(gpu->context);
+    /* No call of this thread's would reach the device. */
     return result == FL_CUDA_SUCCESS
                ? FILCH_OK
-               : fl_cuda_fail(gpu, result, "cuCtxSetCurrent", NULL, NULL, NULL);
+               : fl_cuda_lose(gpu, result, "cuCtxSetCurrent", device->info.name, NULL);
 }
 
 /* --- Other GPUs --- */
@@ -426,6 +427,11 @@ static void cuda_unlink(fl_device *device, const fl_device *other)
     (void)fl_cuda_leave(&scope);
     gpu->enabled &= ~((uint64_t)1 << peer->ordinal);
     gpu->reached &= ~((uint64_t)1 << peer->ordinal);
+}
+
+static bool cuda_lost(const fl_device *device, filch_error *error)
+{
+    return fl_cuda_lost(fl_cuda_of(device)->gpu, device->info.name, error);
 }
 
 /* --- Memory --- */
@@ -562,7 +568,7 @@ static void cuda_module_unload(fl_device *device, void *module)
 }
 
 /* Number and size of the parameters; drivers before 12.4 cannot tell. */
-static void params_count(const fl_cuda_api *api, CUfunction handle, fl_function *function)
+static CUresult params_count(const fl_cuda_api *api, CUfunction handle, fl_function *function)
 {
     size_t offset = 0;
     size_t bytes = 0;
@@ -570,30 +576,36 @@ static void params_count(const fl_cuda_api *api, CUfunction handle, fl_function 
     function->param_count = UINT32_MAX;
     function->param_bytes = 0;
     if (api->cuFuncGetParamInfo == NULL)
-        return;
+        return FL_CUDA_SUCCESS;
     for (uint32_t i = 0;; i++) {
         CUresult result = api->cuFuncGetParamInfo(handle, i, &offset, &bytes);
 
+        /* One past the last; but any other failure may be called so, and a kernel that seems to
+         * have fewer parameters is refused. The end stays where it is. */
+        if (result == FL_CUDA_ERROR_INVALID_VALUE)
+            result = api->cuFuncGetParamInfo(handle, i, &offset, &bytes);
         if (result == FL_CUDA_ERROR_INVALID_VALUE) {
-            function->param_count = i; /* one past the last */
-            return;
+            function->param_count = i;
+            return FL_CUDA_SUCCESS;
         }
         if (result != FL_CUDA_SUCCESS)
-            return;
+            return result;
         function->param_bytes = offset + bytes;
     }
 }
 
 /* All shared memory that a block of this GPU may have beside the kernel's static: a launch asks for
  * what it needs, and permission costs nothing. */
-static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle)
+static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle, const char **call)
 {
     int fixed = 0;
     CUresult result =
         gpu->api->cuFuncGetAttribute(&fixed, FL_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, handle);
 
+    *call = "cuFuncGetAttribute";
     if (result != FL_CUDA_SUCCESS || fixed < 0 || (uint32_t)fixed >= gpu->shared_most)
         return result;
+    *call = "cuFuncSetAttribute";
     return gpu->api->cuFuncSetAttribute(handle, FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                         (int)gpu->shared_most - fixed);
 }
@@ -618,12 +630,12 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
         result = gpu->api->cuFuncGetAttribute(&threads, FL_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                                               handle);
     }
-    if (result == FL_CUDA_SUCCESS) {
-        call = "cuFuncSetAttribute";
-        result = shared_permit(gpu, handle);
-    }
     if (result == FL_CUDA_SUCCESS)
-        params_count(gpu->api, handle, &made);
+        result = shared_permit(gpu, handle, &call);
+    if (result == FL_CUDA_SUCCESS) {
+        call = "cuFuncGetParamInfo";
+        result = params_count(gpu->api, handle, &made);
+    }
     (void)fl_cuda_leave(&scope);
     if (result == FL_CUDA_ERROR_NOT_FOUND)
         return fl_error_fill(error,
@@ -725,6 +737,7 @@ const fl_backend fl_cuda_backend = {
     .memory_take = cuda_memory_take,
     .memory_give = cuda_memory_give,
     .drain = fl_cuda_drain,
+    .lost = cuda_lost,
     .target = cuda_target,
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,

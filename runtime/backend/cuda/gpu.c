@@ -76,6 +76,35 @@ static filch_status fail(const fl_cuda_api *api, filch_status status, CUresult r
                          device != NULL ? ": " : "", call, name, result, text);
 }
 
+/* Values of is_lost. */
+enum { LOST_BEING_TOLD = 1, LOST_TOLD = 2 };
+
+/* The first to find out says how. */
+static void note_lost(fl_cuda_gpu *gpu, CUresult result, const char *call)
+{
+    uint32_t lost = 0;
+
+    /* Acquire-release: one thread gets to write; release: what it wrote, before it is read. */
+    if (!fl_cas_acq_rel(&gpu->is_lost, &lost, LOST_BEING_TOLD))
+        return;
+    gpu->lost_call = call;
+    gpu->lost_result = result;
+    fl_store_release(&gpu->is_lost, LOST_TOLD);
+}
+
+bool fl_cuda_lost(const fl_cuda_gpu *gpu, const char *device, filch_error *error)
+{
+    uint32_t lost;
+
+    /* Acquire: pairs with note_lost, which takes two stores to tell. */
+    while ((lost = fl_load_acquire(&gpu->is_lost)) == LOST_BEING_TOLD)
+        fl_relax();
+    if (lost != 0)
+        (void)fail(gpu->api, FILCH_DEVICE_LOST, gpu->lost_result, gpu->lost_call, device, NULL,
+                   error);
+    return lost != 0;
+}
+
 filch_status fl_cuda_fail_api(const fl_cuda_api *api, CUresult result, const char *call,
                               const char *device, const char *label, filch_error *error)
 {
@@ -87,17 +116,17 @@ filch_status fl_cuda_fail(fl_cuda_gpu *gpu, CUresult result, const char *call, c
 {
     filch_status status = fl_cuda_status(result);
 
-    /* Relaxed: a hint that saves later calls, each of which would be told the same. */
     if (status == FILCH_DEVICE_LOST)
-        fl_store_relaxed(&gpu->is_lost, 1);
+        note_lost(gpu, result, call);
     return fail(gpu->api, status, result, call, device != NULL ? device : gpu->name, label, error);
 }
 
-/* A context that no longer takes calls: whatever code says so, the device is gone for us. */
-static filch_status lose(fl_cuda_gpu *gpu, CUresult result, const char *call, filch_error *error)
+filch_status fl_cuda_lose(fl_cuda_gpu *gpu, CUresult result, const char *call, const char *device,
+                          filch_error *error)
 {
-    fl_store_relaxed(&gpu->is_lost, 1); /* relaxed: as above */
-    return fail(gpu->api, FILCH_DEVICE_LOST, result, call, gpu->name, NULL, error);
+    note_lost(gpu, result, call);
+    return fail(gpu->api, FILCH_DEVICE_LOST, result, call, device != NULL ? device : gpu->name,
+                NULL, error);
 }
 
 filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *error)
@@ -109,7 +138,7 @@ filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *
         return fl_cuda_fail(gpu, result, "cuCtxGetCurrent", NULL, NULL, error);
     result = gpu->api->cuCtxPushCurrent(gpu->context);
     if (result != FL_CUDA_SUCCESS)
-        return lose(gpu, result, "cuCtxPushCurrent", error);
+        return fl_cuda_lose(gpu, result, "cuCtxPushCurrent", NULL, error);
     *scope = (fl_cuda_scope){gpu, before};
     return FILCH_OK;
 }
@@ -162,7 +191,7 @@ filch_status fl_cuda_guard_enter(fl_cuda_gpu *gpu, fl_cuda_guard *guard, filch_e
     if (result == FL_CUDA_SUCCESS)
         return FILCH_OK;
     stack_give(gpu->api, guard->stack, guard->depth);
-    return lose(gpu, result, "cuCtxPushCurrent", error);
+    return fl_cuda_lose(gpu, result, "cuCtxPushCurrent", NULL, error);
 }
 
 void fl_cuda_guard_leave(fl_cuda_guard *guard)

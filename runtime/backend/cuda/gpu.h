@@ -27,7 +27,9 @@ typedef struct fl_cuda_gpu {
     bool is_private; /* the context is filch's own, else the primary one */
     bool has_clusters;
     char name[16];            /* "cuda:0" */
-    _Atomic uint32_t is_lost; /* relaxed: only ever set, and acted on at the next call */
+    _Atomic uint32_t is_lost; /* only ever set: fl_cuda_lost */
+    const char *lost_call;    /* which said so first, … */
+    CUresult lost_result;     /* … and what; for fl_cuda_lost */
     /* The creating thread's: */
     uint32_t users;   /* devices that share it */
     uint32_t opens;   /* of them, open */
@@ -55,10 +57,17 @@ filch_status fl_cuda_fail_api(const fl_cuda_api *api, CUresult result, const cha
                               const char *device, const char *label, filch_error *error);
 /* The status alone. */
 filch_status fl_cuda_status(CUresult result);
+/* Whether a call has said that the context is dead. Relaxed: a hint. */
 static inline bool fl_cuda_is_lost(const fl_cuda_gpu *gpu)
 {
     return fl_load_relaxed(&gpu->is_lost) != 0;
 }
+/* Marks it lost, whatever code says so: the context takes no calls, or nobody can tell any more how
+ * far its work is. Fills *error; FILCH_DEVICE_LOST. */
+filch_status fl_cuda_lose(fl_cuda_gpu *gpu, CUresult result, const char *call, const char *device,
+                          filch_error *error);
+/* Whether it is; then, where error is not null, it is filled. Any thread. */
+bool fl_cuda_lost(const fl_cuda_gpu *gpu, const char *device, filch_error *error);
 
 /* Makes the GPU's context current until fl_cuda_leave. A context that the host destroyed or reset
  * is FILCH_DEVICE_LOST, and then there is nothing to leave. Any thread. */

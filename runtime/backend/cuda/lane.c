@@ -20,6 +20,14 @@ static filch_status fail(const fl_device *device, CUresult result, const char *c
     return fl_cuda_fail(fl_cuda_of(device)->gpu, result, call, device->info.name, NULL, error);
 }
 
+/* Where a lane cannot be waited for, or a wait failed: the driver hands out there what went wrong
+ * with the work itself. */
+static filch_status lose(const fl_device *device, CUresult result, const char *call,
+                         filch_error *error)
+{
+    return fl_cuda_lose(fl_cuda_of(device)->gpu, result, call, device->info.name, error);
+}
+
 static bool is_reached(const fl_cuda_lane *lane, uint64_t sequence)
 {
     /* Acquire: what the device wrote before is seen with it. */
@@ -175,6 +183,21 @@ static CUresult look(const fl_cuda_api *api, fl_cuda_lane *lane)
     return FL_CUDA_SUCCESS;
 }
 
+/* Under the lane's lock, where no event can be recorded: waits for all that was issued so far. What
+ * is on the lane uses memory of the caller's, so it must never be left unmarked. */
+static CUresult wait_out(const fl_cuda_api *api, fl_cuda_lane *lane, CUresult why)
+{
+    uint64_t issued = fl_load_relaxed(&lane->issued); /* as in mark_lane */
+    if (api->cuStreamSynchronize(lane->stream) != FL_CUDA_SUCCESS) {
+        return why;
+    }
+    lane->recorded = 0;
+    /* Release, in this order: as look and mark_lane have it. */
+    fl_store_release(&lane->reached, issued);
+    fl_store_release(&lane->marked, issued);
+    return FL_CUDA_SUCCESS;
+}
+
 /* Under the lane's lock: marks all that was issued so far. Where every event is in use, waits for
  * the oldest: far more are there than tiles or copies that anybody needs at once. */
 static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
@@ -188,13 +211,13 @@ static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
         result = api->cuEventSynchronize(lane->events[lane->oldest]);
         result = result == FL_CUDA_SUCCESS ? look(api, lane) : result;
         if (result != FL_CUDA_SUCCESS) {
-            return result;
+            return wait_out(api, lane, result);
         }
     }
     uint32_t at = (lane->oldest + lane->recorded) % FL_CUDA_EVENTS;
     result = api->cuEventRecord(lane->events[at], lane->stream);
     if (result != FL_CUDA_SUCCESS) {
-        return result;
+        return wait_out(api, lane, result);
     }
     lane->covers[at] = issued;
     ++lane->recorded;
@@ -218,7 +241,7 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
         CUresult result = mark_lane(state->gpu->api, lane);
         fl_mutex_unlock(&lane->lock);
         if (result != FL_CUDA_SUCCESS) {
-            return fail(device, result, "cuEventRecord", error);
+            return lose(device, result, "cuEventRecord", error);
         }
     }
     return FILCH_OK;
@@ -239,11 +262,14 @@ filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *e
     if (is_reached(lane, sequence)) {
         return FILCH_OK;
     }
+    if (fl_cuda_lost(state->gpu, device->info.name, error)) {
+        return FILCH_DEVICE_LOST;
+    }
     fl_mutex_lock(&lane->lock);
     CUresult result = look(state->gpu->api, lane);
     fl_mutex_unlock(&lane->lock);
     if (result != FL_CUDA_SUCCESS) {
-        return fail(device, result, "cuEventQuery", error);
+        return lose(device, result, "cuEventQuery", error);
     }
     return is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
 }
@@ -263,8 +289,10 @@ static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waitin
     CUresult result = FL_CUDA_SUCCESS;
     fl_mutex_lock(&lane->lock);
     /* Relaxed: whoever asks knows that it is marked, or owns the lane. */
-    if (fl_load_relaxed(&lane->marked) < sequence) {
-        result = mark_lane(state->gpu->api, lane);
+    if (fl_load_relaxed(&lane->marked) < sequence &&
+        (result = mark_lane(state->gpu->api, lane)) != FL_CUDA_SUCCESS) {
+        fl_mutex_unlock(&lane->lock);
+        return lose(device, result, "cuEventRecord", error);
     }
     for (uint32_t i = 0; i < lane->recorded && result == FL_CUDA_SUCCESS; ++i) {
         uint32_t at = (lane->oldest + i) % FL_CUDA_EVENTS;
@@ -383,14 +411,16 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         }
     }
     status = put(device, launch, lane, error);
-    if (status == FILCH_OK && timer != NO_TIMER) {
-        CUresult result = api->cuEventRecord(lanes->timers[timer].stop, lane->stream);
-        status =
-            result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuEventRecord", error);
+    /* Once it is on the lane it is in flight, whatever else fails. */
+    if (timer != NO_TIMER &&
+        (status != FILCH_OK ||
+         api->cuEventRecord(lanes->timers[timer].stop, lane->stream) != FL_CUDA_SUCCESS)) {
+        lanes->free_timers[lanes->free_timer_count++] = timer;
+        timer = NO_TIMER;
     }
     if (status != FILCH_OK) {
-        if (timer != NO_TIMER) {
-            lanes->free_timers[lanes->free_timer_count++] = timer;
+        if (launch->enqueue != NULL) {
+            (void)api->cuStreamSynchronize(lane->stream); /* it may have come half-way */
         }
         return status;
     }
@@ -404,7 +434,7 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         lanes->marked_at = now;
     }
     if (lanes->unmarked >= MARK_TILES || now - lanes->marked_at >= MARK_NS) {
-        return fl_cuda_mark(device, error);
+        (void)fl_cuda_mark(device, NULL); /* whoever waits for it marks again, and is told */
     }
     return FILCH_OK;
 }
@@ -455,7 +485,7 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
         CUresult result = look(api, lane);
         fl_mutex_unlock(&lane->lock);
         if (result != FL_CUDA_SUCCESS) {
-            return fail(device, result, "cuEventQuery", error);
+            return lose(device, result, "cuEventQuery", error);
         }
         if (take_finished(api, lanes, lane, tag, busy_ns)) {
             return FILCH_OK;
@@ -466,7 +496,8 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
 
 /* --- Copies --- */
 
-static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream stream)
+static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream stream,
+                         const char **call)
 {
     bool is_flat =
         copy->height == 1 || (copy->to_pitch == copy->width && copy->from_pitch == copy->width);
@@ -476,16 +507,22 @@ static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream s
     CUdeviceptr from_ptr = (CUdeviceptr)(uintptr_t)copy->from;
     if (is_flat) {
         if (from == NULL) {
+            *call = "cuMemcpyHtoDAsync";
             return api->cuMemcpyHtoDAsync(to_ptr, copy->from, bytes, stream);
         }
         if (to == NULL) {
+            *call = "cuMemcpyDtoHAsync";
             return api->cuMemcpyDtoHAsync(copy->to, from_ptr, bytes, stream);
         }
-        return to->place == from->place
-                   ? api->cuMemcpyDtoDAsync(to_ptr, from_ptr, bytes, stream)
-                   : api->cuMemcpyPeerAsync(to_ptr, fl_cuda_of(to)->gpu->context, from_ptr,
-                                            fl_cuda_of(from)->gpu->context, bytes, stream);
+        if (to->place == from->place) {
+            *call = "cuMemcpyDtoDAsync";
+            return api->cuMemcpyDtoDAsync(to_ptr, from_ptr, bytes, stream);
+        }
+        *call = "cuMemcpyPeerAsync";
+        return api->cuMemcpyPeerAsync(to_ptr, fl_cuda_of(to)->gpu->context, from_ptr,
+                                      fl_cuda_of(from)->gpu->context, bytes, stream);
     }
+    *call = "cuMemcpy2DAsync";
     CUDA_MEMCPY2D block = {
         .srcMemoryType = from != NULL ? FL_CU_MEMORYTYPE_DEVICE : FL_CU_MEMORYTYPE_HOST,
         .srcHost = copy->from,
@@ -520,15 +557,17 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
     status = wait_for_all(device, lane, copy->behind, copy->behind_count, error);
     fl_mutex_lock(&lane->lock);
     if (status == FILCH_OK) {
-        CUresult result = put_copy(state->gpu->api, copy, lane->stream);
-        if (result == FL_CUDA_SUCCESS) {
-            uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
-            fl_store_relaxed(&lane->issued, sequence);
-            copy->marker = fl_marker_make(device->info.index, index, sequence);
-            result = mark_lane(state->gpu->api, lane);
-        }
+        const char *call;
+        CUresult result = put_copy(state->gpu->api, copy, lane->stream, &call);
+        status = result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, call, error);
+    }
+    if (status == FILCH_OK) {
+        uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
+        fl_store_relaxed(&lane->issued, sequence);
+        copy->marker = fl_marker_make(device->info.index, index, sequence);
+        CUresult result = mark_lane(state->gpu->api, lane);
         status =
-            result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuMemcpyAsync", error);
+            result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventRecord", error);
     }
     fl_mutex_unlock(&lane->lock);
     fl_cuda_leave(&scope);
@@ -545,11 +584,14 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
     if (status != FILCH_OK) {
         return status;
     }
-    for (uint32_t i = 0; i < FL_LANES && status == FILCH_OK; ++i) {
+    /* A lane that fails is no reason to leave another at its work. */
+    for (uint32_t i = 0; i < FL_LANES; ++i) {
+        CUresult result = FL_CUDA_SUCCESS;
         if (is_used(state->lanes, i)) {
-            CUresult result = state->gpu->api->cuStreamSynchronize(state->lanes->lane[i].stream);
-            status = result == FL_CUDA_SUCCESS ? FILCH_OK
-                                               : fail(device, result, "cuStreamSynchronize", error);
+            result = state->gpu->api->cuStreamSynchronize(state->lanes->lane[i].stream);
+        }
+        if (result != FL_CUDA_SUCCESS && status == FILCH_OK) {
+            status = fail(device, result, "cuStreamSynchronize", error);
         }
     }
     fl_cuda_leave(&scope);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step of a worker whose device was lost. What other devices can run is left to them: hints and
+ * spans stay where they are until somebody takes them, and tasks that nobody else knows of are
+ * routed away. The rest fails, and says why. Others may be lost later, so all of it is looked at
+ * again in every step. */
+#include "sched/sched.h"
+
+/* Whether a device that still answers can run it; under the static policy a device's work is its
+ * own. */
+static bool others_run(const fl_worker *w, const filch_codelet *codelet)
+{
+    const fl_sched *sched = w->sched;
+    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+        if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
+            fl_codelet_runs_on(codelet, d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same for the task of a live hint, of which only the set of devices may be read. Where the
+ * sets ran out of numbers no thief takes it either. */
+static bool others_take(const fl_worker *w, uint64_t hint)
+{
+    const fl_sched *sched = w->sched;
+    /* Acquire: the set before its number. */
+    uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
+    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+        if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
+            (!sched->mails || able == FL_ABLE_ALL ||
+             (able != FL_ABLE_UNKNOWN && (sched->able[able][d / 64] >> d % 64 & 1) != 0))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- What fails --- */
+
+static void refuse(fl_worker *w, fl_tile *tile)
+{
+    if (!tile->skip) {
+        tile->code = -1;
+        tile->is_refused = true;
+        w->error = w->loss;
+    }
+    fl_worker_retire(w, tile);
+}
+
+/* A task that is ours. */
+static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
+{
+    fl_tile tile = {0};
+    if (task->predecessors != 0) {
+        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
+    }
+    fl_worker_take(w, task, poisoned, &tile);
+    tile.skip = tile.skip || task->is_gate;
+    refuse(w, &tile);
+}
+
+/* A ready task that nobody else knows of. */
+static void settle_task(fl_worker *w, fl_task *task)
+{
+    if (!task->is_gate && others_run(w, task->codelet)) {
+        fl_sched_route(w->sched, task);
+    } else {
+        refuse_task(w, task, fl_task_own(task));
+    }
+}
+
+/* --- What is left here --- */
+
+static bool is_live(uint64_t hint)
+{
+    /* Relaxed: a claim looks again. */
+    uint64_t word = fl_load_relaxed(&fl_hint_task(hint)->word);
+    return (fl_word_epoch(word) & FL_HINT_EPOCH_MASK) == (uint32_t)(hint & FL_HINT_EPOCH_MASK);
+}
+
+/* Turns a deque over once, from the thieves' end: an entry for others goes to the other end, where
+ * it finds room, since one left before. True: some are for others. */
+static bool settle_deque(fl_worker *w, uint32_t level)
+{
+    fl_deque *deque = &w->levels[level];
+    bool is_wanted = false;
+    for (int64_t left = fl_deque_size(deque); left > 0; --left) {
+        uint64_t hint;
+        fl_steal outcome;
+        while ((outcome = fl_deque_steal(deque, &hint)) == FL_STEAL_LOST) {
+            fl_relax();
+        }
+        if (outcome == FL_STEAL_EMPTY) {
+            break;
+        }
+        fl_task *task;
+        bool poisoned;
+        if (!is_live(hint)) {
+            continue;
+        }
+        if (others_take(w, hint) && fl_deque_push(deque, hint)) {
+            is_wanted = true;
+        } else if (fl_task_claim(hint, &task, &poisoned)) {
+            refuse_task(w, task, poisoned);
+        }
+    }
+    return is_wanted;
+}
+
+static bool settle_deques(fl_worker *w)
+{
+    bool is_wanted = false;
+    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+        is_wanted = settle_deque(w, level) || is_wanted;
+    }
+    return is_wanted;
+}
+
+/* True: the job's span has something for others. */
+static bool settle_span(fl_worker *w, filch_job *job)
+{
+    fl_span *span = &fl_job_share(job, w->index)->span;
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    uint32_t lo, hi;
+    if (job->batch == NULL) {
+        while (fl_span_take(span, 1, &lo, &hi)) {
+            settle_task(w, job->graph->roots[lo]);
+        }
+        return false;
+    }
+    if (!is_cancelled && others_run(w, fl_batch_codelet(job->batch))) {
+        return fl_span_peek(span, &lo, &hi) != 0;
+    }
+    if (fl_span_drain(span, &lo, &hi)) {
+        fl_tile tile = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
+        refuse(w, &tile);
+    }
+    return false;
+}
+
+static bool settle_spans(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    bool is_wanted = false;
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            filch_job *job = fl_worker_visit(w, slot);
+            is_wanted = (job != NULL && settle_span(w, job)) || is_wanted;
+        }
+    }
+    return is_wanted;
+}
+
+/* What only this worker knows of, and what was sent to it. */
+static void settle_own(fl_worker *w)
+{
+    uint64_t hint;
+    if (w->adopted != NULL) {
+        fl_task *task = w->adopted;
+        w->adopted = NULL;
+        refuse_task(w, task, w->adopted_poisoned);
+    }
+    for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
+        fl_link *next = link->next; /* before the task is another's */
+        settle_task(w, fl_task_of_link(link));
+        link = next;
+    }
+    while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
+    }
+    /* Failing a task makes others ready. */
+    while (w->bypass != NULL) {
+        fl_task *task = w->bypass;
+        w->bypass = NULL;
+        settle_task(w, task);
+    }
+}
+
+fl_act fl_lost_step(fl_worker *w)
+{
+    settle_own(w);
+    bool is_wanted = settle_spans(w);
+    is_wanted = settle_deques(w) || is_wanted;
+    bool again = w->bypass != NULL;
+    fl_worker_flush(w);
+    fl_worker_leave(w);
+    if (is_wanted) {
+        fl_sched_wake(w->sched, w->sched->count);
+    }
+    w->pushed = false;
+    w->ready_at = FL_TIME_NEVER;
+    if (again || w->completed != NULL) {
+        return FL_ACT_MORE;
+    }
+    fl_worker_begin_idle(w);
+    return FL_ACT_WAIT;
+}
