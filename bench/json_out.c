@@ -145,6 +145,16 @@ static json_t *versus_json(const bench_result *result)
     put(&object, "seconds", numbers(versus->seconds, result->repeat));
     put(&object, "median_s", number(versus->median_s));
     put(&object, "ratio", number(versus->ratio));
+    put(&object, "cpu_s", number(versus->cpu_s));
+    return object;
+}
+
+static json_t *startup_json(const bench_startup_result *startup)
+{
+    json_t *object = json_object();
+    put(&object, "driver_s", number(startup->driver_s));
+    put(&object, "vendor_s", number(startup->vendor_s));
+    put(&object, "rest_s", number(startup->rest_s));
     return object;
 }
 
@@ -165,7 +175,10 @@ static json_t *result_json(const bench_result *result)
     put(&object, "efficiency", number(result->efficiency));
     put(&object, "imbalance", number(result->imbalance));
     put(&object, "residual", number(result->residual));
+    put(&object, "cpu_s", number(result->cpu_s));
     put(&object, "checked", json_boolean(result->checked));
+    if (result->startup.is_known)
+        put(&object, "startup", startup_json(&result->startup));
     if (result->versus.seconds)
         put(&object, "versus", versus_json(result));
     return object;

@@ -31,7 +31,16 @@ typedef struct bench_versus_result {
     double *seconds; /* repeat of them */
     double median_s;
     double ratio; /* peer's median / filch's: above 1 filch is faster */
+    double cpu_s; /* processor time of the process, summed over the repeats */
 } bench_versus_result;
+
+/* Before the first tile of a run on GPUs, in seconds. */
+typedef struct bench_startup_result {
+    bool is_known;
+    double driver_s; /* the driver and its contexts */
+    double vendor_s; /* cuBLAS and cuSOLVER */
+    double rest_s;   /* loading the program, filch, the problem */
+} bench_startup_result;
 
 /* Zero-initialised is empty. Numbers that were not measured are not-a-number, null in JSON. */
 typedef struct bench_result {
@@ -51,7 +60,9 @@ typedef struct bench_result {
     double efficiency; /* work / (median_s * sum of speed) */
     double imbalance;  /* longest busy_s of a device over their mean */
     double residual;
+    double cpu_s; /* processor time of the process, summed over the repeats */
     bool checked; /* a check was made and passed */
+    bench_startup_result startup;
     bench_versus_result versus;
 } bench_result;
 

@@ -119,6 +119,11 @@ const char *bench_offload_text(const bench_offload *o, char *text, size_t size)
     return text;
 }
 
+double bench_offload_vendor_s(const bench_offload *o)
+{
+    return o->vendor ? bench_vendor_seconds(o->vendor) : 0;
+}
+
 size_t bench_offload_tiles(size_t n, size_t *tiles, size_t capacity)
 {
     static const size_t candidates[] = {256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096};

@@ -38,6 +38,9 @@ int bench_offload_copy_on_host(const filch_call *call);
 /* What computes on the GPUs: "", ", cuBLAS 13.1.0", ", filch's kernels". */
 const char *bench_offload_text(const bench_offload *offload, char *text, size_t size);
 
+/* Seconds that the vendor's libraries took to be ready. */
+double bench_offload_vendor_s(const bench_offload *offload);
+
 /* Sides of square tiles worth trying on an n x n matrix where there are GPUs, fewer than capacity
  * of them; and the one to begin with. */
 size_t bench_offload_tiles(size_t n, size_t *tiles, size_t capacity);

@@ -7,6 +7,7 @@
 #include "json_out.h"
 #include "report.h"
 #include "show.h"
+#include "startup.h"
 #include "table.h"
 #include "tiles.h"
 #include "timing.h"
@@ -34,6 +35,9 @@ typedef struct run {
     bool is_cold;
     bench_versus versus;
     bool has_versus;
+    bench_startup startup;
+    double ready_s;  /* when the problem stood in filch for the first time … */
+    double vendor_s; /* … and what the vendor's libraries had taken until then */
     bench_result result;
     uint64_t schedule; /* of the first simulated run */
 } run;
@@ -160,6 +164,7 @@ static filch_status measure_filch(run *r, size_t round, filch_error *error)
         status = compare_schedule(r, round, error);
     if (status == FILCH_OK)
         add_device_stats(r);
+    r->result.cpu_s += r->session.cpu_s;
     return status;
 }
 
@@ -171,6 +176,7 @@ static filch_status measure_versus(run *r, size_t round, filch_error *error)
         status = bench_versus_run(&r->versus, &seconds[round], error);
     if (status == FILCH_OK)
         status = bench_versus_run(&r->versus, &seconds[round], error);
+    r->result.versus.cpu_s += r->versus.cpu_s;
     return status;
 }
 
@@ -192,6 +198,8 @@ static filch_status measure(run *r, filch_error *error)
         bench_progress_step(&progress);
     }
     bench_progress_end(&progress);
+    if (settles)
+        (void)bench_settle(SETTLE_LIMIT_S);
     return status;
 }
 
@@ -239,6 +247,12 @@ static void describe_result(run *r)
     snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
     if (r->has_versus)
         snprintf(result->versus.name, sizeof result->versus.name, "%s", r->versus.name);
+    result->startup = (bench_startup_result){
+        .is_known = r->startup.count > 0,
+        .driver_s = r->startup.driver_s,
+        .vendor_s = r->vendor_s,
+        .rest_s = r->ready_s - r->startup.begin_s - r->startup.driver_s - r->vendor_s,
+    };
     for (uint32_t d = 0; d < r->session.devices; d++) {
         const filch_device_info *info = &r->session.device_info[d];
         bench_device_result *device = &result->devices[d];
@@ -330,6 +344,9 @@ static filch_status open_run(run *r, filch_error *error)
     status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
     if (status != FILCH_OK)
         return status;
+    r->ready_s = bench_now_s();
+    r->workload->describe(r->state, &problem);
+    r->vendor_s = problem.vendor_s;
     r->is_cold = o->cold || r->session.is_virtual;
     if (r->workload->tiles && o->tile == 0 && !r->session.is_virtual)
         status = choose_tile(r, error);
@@ -351,6 +368,7 @@ static int execute(const bench_options *options, const char *command)
     run r = {.options = options, .workload = bench_workload_find(options->workload)};
     r.out = options->json && strcmp(options->json, "-") == 0 ? stderr : stdout;
     filch_error error = FILCH_ERROR_INIT;
+    bench_startup_open(&r.startup, options->devices);
     int before = bench_blas_threads_set(1);
     filch_status status = open_run(&r, &error);
     if (status == FILCH_OK)
@@ -368,6 +386,7 @@ static int execute(const bench_options *options, const char *command)
     bench_result_free(&r.result);
     if (r.state)
         r.workload->teardown(r.state);
+    bench_startup_close(&r.startup);
     bench_blas_threads_set(before);
     if (status == FILCH_OK)
         return BENCH_EXIT_OK;

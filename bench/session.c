@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "session.h"
 
 #include "fail.h"
@@ -10,6 +11,8 @@
 
 /* A run of this length is not repeated to measure a device alone. */
 #define LONG_RUN_S 0.5
+/* The longest that a worker can be made to spin before it sleeps. */
+#define SPIN_US "1000000"
 
 static void forget(bench_session *s)
 {
@@ -78,6 +81,26 @@ static void print_message(filch_log_level level, const char *text, void *user)
     fprintf(user, "filch: %s\n", text);
 }
 
+/* The environment is changed where no thread of a runtime of this process reads it. */
+static filch_status create_runtime(const filch_config *config, bool spins, filch_error *error,
+                                   filch_runtime **runtime)
+{
+    const char *name = "FILCH_SPIN_US";
+    const char *kept = getenv(name); /* NOLINT(concurrency-mt-unsafe) */
+    char *copy = kept ? strdup(kept) : NULL;
+    if (kept && !copy)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, name, 0, "no memory");
+    if (spins)
+        (void)setenv(name, SPIN_US, 1); /* NOLINT(concurrency-mt-unsafe) */
+    filch_status status = filch_runtime_create(config, error, runtime);
+    if (spins && copy)
+        (void)setenv(name, copy, 1); /* NOLINT(concurrency-mt-unsafe) */
+    else if (spins)
+        (void)unsetenv(name); /* NOLINT(concurrency-mt-unsafe) */
+    free(copy);
+    return status;
+}
+
 filch_status bench_session_open(bench_session *s, const bench_workload *workload, void *state,
                                 const bench_session_config *config, filch_error *error)
 {
@@ -90,7 +113,7 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.log = print_message;
     c.log_user = stderr;
     *s = (bench_session){.workload = workload, .state = state};
-    filch_status status = filch_runtime_create(&c, error, &s->built.runtime);
+    filch_status status = create_runtime(&c, config->spins, error, &s->built.runtime);
     if (status != FILCH_OK)
         return status;
     status = describe_devices(s, error);
@@ -218,6 +241,7 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     filch_status status = restore(s, error);
     if (status != FILCH_OK)
         return status;
+    double used = bench_cpu_s();
     double begin = bench_now_s();
     status = start(s, jobs, &count);
     if (status != FILCH_OK)
@@ -230,6 +254,7 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     if (status == FILCH_OK && w->finish)
         status = w->finish(s->state, &s->built, error);
     *seconds = bench_now_s() - begin;
+    s->cpu_s = bench_cpu_s() - used;
     filch_status concluded = conclude(s, jobs, count, status);
     if (status == FILCH_OK && concluded != FILCH_OK)
         status = bench_runtime_failed(s->built.runtime, concluded, w->name, error);

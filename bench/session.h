@@ -13,6 +13,7 @@ typedef struct bench_session {
     bool is_virtual;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
+    double cpu_s;              /* processor time of the whole process */
     filch_job_info info;       /* sums over its jobs */
     filch_device_stats *stats; /* one a device, likewise */
     filch_device_stats *part;  /* room for one job's */
@@ -24,6 +25,7 @@ typedef struct bench_session_config {
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
     filch_policy policy;
+    bool spins; /* workers never sleep */
 } bench_session_config;
 
 /* Makes the runtime and the problem in it. On failure nothing is left behind. */

@@ -26,6 +26,32 @@ static void seconds_row(bench_table *table, const char *name, const double *seco
     row(table, name, text);
 }
 
+static void cores_row(bench_table *table, const char *name, double cpu_s, const double *seconds,
+                      size_t count)
+{
+    double sum = 0;
+    char text[64];
+    for (size_t k = 0; k < count; k++)
+        sum += seconds[k];
+    if (sum <= 0)
+        return;
+    snprintf(text, sizeof text, "%.3f  (processor time over time)", cpu_s / sum);
+    row(table, name, text);
+}
+
+static void startup_row(bench_table *table, const bench_startup_result *startup)
+{
+    char driver[32], vendor[32], rest[32], text[160];
+    if (!startup->is_known)
+        return;
+    bench_format_seconds(startup->driver_s, driver, sizeof driver);
+    bench_format_seconds(startup->vendor_s, vendor, sizeof vendor);
+    bench_format_seconds(startup->rest_s, rest, sizeof rest);
+    snprintf(text, sizeof text, "%s  (beside driver and contexts %s, cuBLAS and cuSOLVER %s)", rest,
+             driver, vendor);
+    row(table, "start-up", text);
+}
+
 static void versus_rows(bench_table *table, const bench_result *r)
 {
     const bench_versus_result *v = &r->versus;
@@ -35,6 +61,7 @@ static void versus_rows(bench_table *table, const bench_result *r)
         snprintf(text, sizeof text, "%.1f ns", v->median_s / r->work * 1e9);
         row(table, "its cost per task", text);
     }
+    cores_row(table, "its host cores in use", v->cpu_s, v->seconds, r->repeat);
     snprintf(text, sizeof text, "%.3f  (%s's time over filch's: above 1 filch is faster)", v->ratio,
              v->name);
     row(table, "ratio", text);
@@ -69,6 +96,8 @@ static bool show_totals(FILE *out, const bench_result *r)
         row(&table, "backward error", text);
     }
     row(&table, "checked", r->checked ? "yes" : "no");
+    cores_row(&table, "host cores in use", r->cpu_s, r->seconds, r->repeat);
+    startup_row(&table, &r->startup);
     if (r->versus.name[0])
         versus_rows(&table, r);
     bool printed = bench_table_print(&table, out);

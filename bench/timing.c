@@ -20,16 +20,21 @@ double bench_now_s(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+double bench_cpu_s(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 bool bench_settle(double limit_s)
 {
     const struct timespec step = {0, (long)(SETTLE_STEP_S * 1e9)};
     double end = bench_now_s() + limit_s;
     double wall = bench_now_s();
-    double used = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    double used = bench_cpu_s();
     while (wall < end) {
         nanosleep(&step, NULL);
         double wall_now = bench_now_s();
-        double used_now = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+        double used_now = bench_cpu_s();
         if (used_now - used < SETTLE_SHARE * (wall_now - wall))
             return true;
         wall = wall_now;

@@ -12,6 +12,9 @@ extern "C" {
 /* Monotonic seconds from an arbitrary origin. */
 double bench_now_s(void);
 
+/* Processor seconds that all threads of the process have used. */
+double bench_cpu_s(void);
+
 /* Sleeps until the process uses next to no processor time, so that what ran last (OpenBLAS's and
  * libgomp's threads spin for milliseconds before they sleep) does not slow what runs next. False if
  * it still computes after limit_s seconds. */

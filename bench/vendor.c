@@ -3,6 +3,7 @@
 #include "vendor.h"
 
 #include "fail.h"
+#include "timing.h"
 
 #include "base/thread.h"
 
@@ -77,6 +78,7 @@ struct bench_vendor {
     bench_vendor_lane *lanes;
     size_t element; /* of the factorizations expected */
     size_t expected;
+    double seconds; /* that all of it took */
     char text[32];
 };
 
@@ -119,6 +121,7 @@ static filch_status find(void *library, const char *symbol, void *function, filc
 
 filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_vendor **out)
 {
+    double begin = bench_now_s();
     int driver = bench_gpu_driver(gpu);
     void *blas = open_library(blas_names, driver);
     void *solver = open_library(solver_names, driver);
@@ -137,6 +140,7 @@ filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_v
         status = find(library, symbol, &vendor->call.member, error);
     CALLS(FIND)
 #undef FIND
+    vendor->seconds = bench_now_s() - begin;
     if (status == FILCH_OK)
         *out = vendor;
     else
@@ -150,6 +154,11 @@ void bench_vendor_close(bench_vendor *vendor)
         return;
     fl_mutex_fini(&vendor->lock);
     free(vendor);
+}
+
+double bench_vendor_seconds(const bench_vendor *vendor)
+{
+    return vendor->seconds;
 }
 
 const char *bench_vendor_text(const bench_vendor *vendor)
@@ -317,6 +326,7 @@ int bench_vendor_lane_open(const filch_lane *lane, void *user, void **state)
 {
     bench_vendor *vendor = user;
     fl_mutex_lock(&vendor->lock);
+    double begin = bench_now_s();
     bench_vendor_lane *found = find_lane(vendor, lane);
     int code = found ? reserve(found) : -CODE_BLAS;
     if (code == 0) {
@@ -325,6 +335,7 @@ int bench_vendor_lane_open(const filch_lane *lane, void *user, void **state)
     } else if (found) {
         leave_lane(vendor, found);
     }
+    vendor->seconds += bench_now_s() - begin;
     fl_mutex_unlock(&vendor->lock);
     return code;
 }

@@ -22,6 +22,8 @@ typedef struct bench_vendor_lane bench_vendor_lane;
 filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_vendor **out);
 /* After the runtimes whose lanes were opened; null is allowed. */
 void bench_vendor_close(bench_vendor *vendor);
+/* Seconds that the libraries took to load and their lanes to open, so far. */
+double bench_vendor_seconds(const bench_vendor *vendor);
 /* E.g. "cuBLAS 13.1.0"; empty before a lane was opened. */
 const char *bench_vendor_text(const bench_vendor *vendor);
 

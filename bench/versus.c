@@ -2,15 +2,22 @@
 #include "versus.h"
 
 #include "fail.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define STATIC_NAME "static"
+#define SPIN_NAME "spin"
+
+static bool is_filch(const char *name)
+{
+    return strcmp(name, STATIC_NAME) == 0 || strcmp(name, SPIN_NAME) == 0;
+}
 
 void bench_versus_names(const bench_workload *workload, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, STATIC_NAME);
+    size_t used = (size_t)snprintf(text, size, STATIC_NAME " " SPIN_NAME);
     for (size_t k = 0; workload->peer && bench_peer_at(k) && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, " %s", bench_peer_at(k)->name);
 }
@@ -19,7 +26,7 @@ filch_status bench_versus_exists(const char *name, const bench_workload *workloa
                                  filch_error *error)
 {
     char names[128];
-    if (strcmp(name, STATIC_NAME) == 0 || (workload->peer && bench_peer_find(name)))
+    if (is_filch(name) || (workload->peer && bench_peer_find(name)))
         return FILCH_OK;
     bench_versus_names(workload, names, sizeof names);
     return bench_fail(error, FILCH_NOT_FOUND, "--versus", 0,
@@ -88,19 +95,29 @@ filch_status bench_versus_open(bench_versus *v, const char *name, const bench_se
                         .state = beside->state,
                         .config = *config,
                         .is_cold = is_cold};
-    if (strcmp(name, STATIC_NAME) != 0)
+    if (!is_filch(name))
         return open_peer(v, beside, error);
-    v->config.policy = FILCH_POLICY_STATIC;
+    v->config.spins = strcmp(name, SPIN_NAME) == 0;
+    if (!v->config.spins)
+        v->config.policy = FILCH_POLICY_STATIC;
     return bench_session_open(&v->session, beside->workload, beside->state, &v->config, error);
 }
 
 filch_status bench_versus_run(bench_versus *v, double *seconds, filch_error *error)
 {
-    if (v->peer)
-        return v->peer->run(v->peer_state, error, seconds);
-    filch_status status =
-        v->is_cold ? bench_session_reopen(&v->session, &v->config, error) : FILCH_OK;
-    return status == FILCH_OK ? bench_session_run(&v->session, seconds, error) : status;
+    filch_status status = FILCH_OK;
+    if (v->peer) {
+        double used = bench_cpu_s();
+        status = v->peer->run(v->peer_state, error, seconds);
+        v->cpu_s = bench_cpu_s() - used;
+        return status;
+    }
+    if (v->is_cold)
+        status = bench_session_reopen(&v->session, &v->config, error);
+    if (status == FILCH_OK)
+        status = bench_session_run(&v->session, seconds, error);
+    v->cpu_s = v->session.cpu_s;
+    return status;
 }
 
 filch_status bench_versus_agrees(bench_versus *v, filch_error *error)

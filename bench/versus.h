@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who stands beside filch in a run: a peer, or filch under its static policy. */
+/* Who stands beside filch in a run: a peer, or filch itself otherwise. */
 #ifndef BENCH_VERSUS_H
 #define BENCH_VERSUS_H
 
@@ -9,7 +9,8 @@ typedef struct bench_versus {
     const char *name;
     const bench_workload *workload;
     void *state;
-    const bench_peer *peer; /* null: a session under the static policy */
+    const bench_peer *peer; /* null: a session of filch's */
+    double cpu_s;           /* of the last run */
     void *peer_state;
     bench_peer_work *work;
     bench_session session;
@@ -17,7 +18,8 @@ typedef struct bench_versus {
     bool is_cold;
 } bench_versus;
 
-/* The peers of this build that can do the workload, and "static", as words. */
+/* The peers of this build that can do the workload, and as words "static", filch's static policy,
+ * and "spin", filch whose workers never sleep. */
 void bench_versus_names(const bench_workload *workload, char *text, size_t size);
 
 /* FILCH_NOT_FOUND where name stands for nobody here who can run the workload. */

@@ -29,8 +29,9 @@ typedef struct bench_built {
 /* The size of a problem, for reports. */
 typedef struct bench_problem {
     size_t n;
-    size_t tile; /* 0: none */
-    double work; /* of one run, in the workload's unit; known once it has run */
+    size_t tile;     /* 0: none */
+    double work;     /* of one run, in the workload's unit; known once it has run */
+    double vendor_s; /* that cuBLAS and cuSOLVER took to be ready */
     char text[160];
 } bench_problem;
 

@@ -256,6 +256,7 @@ static void describe(const void *state, bench_problem *problem)
     char by[48];
     problem->n = c->n;
     problem->tile = c->tile;
+    problem->vendor_s = bench_offload_vendor_s(&c->offload);
     problem->work = bench_flops_cholesky((double)c->n);
     snprintf(problem->text, sizeof problem->text,
              "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s",

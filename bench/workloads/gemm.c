@@ -158,6 +158,7 @@ static void describe(const void *state, bench_problem *problem)
     char by[48];
     problem->n = g->n;
     problem->tile = g->tile;
+    problem->vendor_s = bench_offload_vendor_s(&g->offload);
     problem->work = bench_flops_gemm(n, n, n);
     snprintf(problem->text, sizeof problem->text,
              "Product of two random matrices of order %zu%s, %zu x %zu tiles%s", g->n,
