@@ -3,6 +3,11 @@
  * clock, or a tile that waits for other work. */
 #include "sched/sched.h"
 
+/* Longer sleeps end in time by themselves: futex, timer and context switch take less. */
+#define WAKE_NS 50000u
+/* Of a GPU's worker, which wakes up just before a tile is predicted to end. */
+#define SLACK_NS 1000u
+
 static bool is_stopping(const fl_sched *sched)
 {
     return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
@@ -48,6 +53,9 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
+    if (w->in_flight != 0 && until != FL_TIME_NEVER && until > spin + WAKE_NS) {
+        spin = start; /* the device has enough to do until then */
+    }
     while (t < spin && t < until && !fl_event_is_notified(&w->event) && !must_stay_awake(w, goal)) {
         for (int i = 0; i < 64; ++i) {
             fl_relax();
@@ -89,6 +97,9 @@ int fl_drive_thread(void *arg)
     fl_worker *w = arg;
     fl_sched *sched = w->sched;
     fl_thread_name(w->device->info.name);
+    if (!w->device->is_synchronous) {
+        fl_thread_slack(SLACK_NS);
+    }
     if (w->device->backend->bind != NULL) {
         filch_status status = w->device->backend->bind(w->device);
         if (status != FILCH_OK) {
