@@ -32,7 +32,9 @@ static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
     filch_status status = fl_kernel_make(core->modules, desc->cuda, codelet->name, codelet->runs_on,
                                          &codelet->kernel, &error);
     if (status != FILCH_OK) {
-        snprintf(error.call, sizeof error.call, "%s", CREATE);
+        if (error.call[0] == '\0') {
+            snprintf(error.call, sizeof error.call, "%s", CREATE);
+        }
         fl_error_store(&core->errors, &error);
         return status;
     }

@@ -96,7 +96,7 @@ filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *e
     CUresult result = api->cuGraphInstantiateWithFlags(&replay->executable, replay->graph, 0);
     if (result != FL_CUDA_SUCCESS) {
         replay->executable = NULL;
-        return fail(device, result, "cuGraphInstantiate", error);
+        return fail(device, result, "cuGraphInstantiateWithFlags", error);
     }
     drop_graph(api, replay);
     return FILCH_OK;
