@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Driver calls that fail, one at a time, on the fake driver.
+
+if(cmocka_FOUND)
+    filch_fake_test(sweep SOURCES fault/test_sweep.c fault/scenarios.c KIND fault SECONDS 180)
+endif()

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is swept: every job knows its answer, and a failure has to say what it was. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fakecuda.h"
+#include "random.h"
+#include "sweep.h"
+
+/* Seconds after which a job hangs; the runs before it took milliseconds. */
+#define LIMIT 10.0
+
+enum { TILES = 6, TILE = 8, ITEMS = 600, LINKS = 8, RUNS = 5 };
+
+typedef struct arguments {
+    uint64_t seed;
+} arguments;
+
+void sweep_wrong(sweep_report *report, const char *format, ...)
+{
+    va_list list;
+
+    if (report->is_wrong)
+        return;
+    report->is_wrong = true;
+    va_start(list, format);
+    vsnprintf(report->text, sizeof report->text, format, list);
+    va_end(list);
+}
+
+static uint64_t blend(uint64_t a, uint64_t b)
+{
+    uint64_t state = a ^ (b * UINT64_C(0x9e3779b97f4a7c15));
+
+    return fl_splitmix64(&state);
+}
+
+/* --- Kernels --- */
+
+static void mix(const uint64_t *from, uint64_t *to, uint64_t count, uint64_t seed)
+{
+    for (uint64_t k = 0; k < count; k++)
+        to[k] = blend(blend(seed, from[k]), to[k]);
+}
+
+static int run_mix(const filch_call *call)
+{
+    const arguments *args = call->args;
+
+    mix(call->views[0].ptr, call->views[1].ptr, call->views[1].rows, args->seed);
+    return 0;
+}
+
+static int run_scale(const filch_call *call)
+{
+    const uint64_t *from = call->views[0].ptr;
+    uint64_t *to = call->views[1].ptr;
+
+    for (uint64_t k = 0; k < call->hi - call->lo; k++)
+        to[k] = blend(from[k], call->lo + k);
+    return 0;
+}
+
+void sweep_register(void)
+{
+    fakecuda_register_filch("mix", run_mix, 2, false, sizeof(arguments));
+    fakecuda_register_filch("scale", run_scale, 2, true, 0);
+}
+
+/* --- Failures --- */
+
+/* What stays broken is noticed by whichever call comes next, and what fails as it runs by whichever
+ * call looks. */
+static bool is_noticed_late(const sweep_report *report)
+{
+    return report->is_sticky || (report->call != NULL && strncmp(report->call, "cu", 2) != 0);
+}
+
+/* A failure names the call, the device and who asked. */
+static void check_error(sweep_world *world, const char *what, const filch_error *error)
+{
+    sweep_report *report = world->report;
+    bool is_late = is_noticed_late(report);
+
+    report->failures++;
+    if (report->call == NULL)
+        sweep_wrong(report, "%s failed though nothing was made to: %s", what, error->text);
+    else if (error->call[0] == '\0' || error->text[0] == '\0')
+        sweep_wrong(report, "%s failed and the error names no call: '%s'", what, error->text);
+    else if (!is_late && strcmp(error->call, report->call) != 0)
+        sweep_wrong(report, "%s failed and the error names %s: %s", what, error->call, error->text);
+    else if (strncmp(error->device, "cuda:", 5) != 0)
+        sweep_wrong(report, "%s failed and the error names device '%s': %s", what, error->device,
+                    error->text);
+    else if (error->label[0] == '\0')
+        sweep_wrong(report, "%s failed and the error has no label: %s", what, error->text);
+    else if (report->is_sticky && error->status != FILCH_DEVICE_LOST)
+        sweep_wrong(report, "%s failed with %s though the device is lost: %s", what,
+                    filch_status_name(error->status), error->text);
+    else if (error->native_code == 0)
+        sweep_wrong(report, "%s failed and the error has no code: %s", what, error->text);
+}
+
+static void check_ok(sweep_world *world, filch_status status, const char *call)
+{
+    filch_error error = FILCH_ERROR_INIT;
+
+    if (status == FILCH_OK)
+        return;
+    (void)filch_runtime_error(world->runtime, &error);
+    sweep_wrong(world->report, "%s gave %s: %s", call, filch_status_name(status), error.text);
+}
+
+#define ok(call) check_ok(world, (call), #call)
+
+/* Whether the job succeeded. */
+static bool wait_for(sweep_world *world, filch_job *job)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = filch_job_wait(job, LIMIT);
+
+    if (status == FILCH_TIMEOUT) {
+        sweep_wrong(world->report, "a job hangs");
+        return false;
+    }
+    if (status != FILCH_OK && filch_job_error(job, &error) != FILCH_OK)
+        sweep_wrong(world->report, "a job gave %s and says nothing of it",
+                    filch_status_name(status));
+    else if (status != FILCH_OK)
+        check_error(world, "a job", &error);
+    return status == FILCH_OK;
+}
+
+/* --- Graphs --- */
+
+typedef struct cells {
+    uint64_t now[TILES * TILE];
+    uint64_t wanted[TILES * TILE];
+    filch_data *data;
+} cells;
+
+static void make_cells(sweep_world *world, cells *c, uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+
+    for (uint64_t k = 0; k < TILES * TILE; k++)
+        c->now[k] = c->wanted[k] = blend(k, 1);
+    desc.ptr = c->now;
+    desc.element = sizeof c->now[0];
+    desc.rows = TILES * TILE;
+    desc.tile_rows = TILE;
+    desc.label = "cells";
+    desc.flags = flags;
+    ok(filch_data_create(world->runtime, &desc, &c->data));
+}
+
+static void compare(sweep_world *world, const cells *c)
+{
+    for (uint64_t k = 0; k < TILES * TILE; k++) {
+        if (c->now[k] != c->wanted[k]) {
+            sweep_wrong(world->report, "a job succeeded and element %llu is wrong",
+                        (unsigned long long)k);
+            return;
+        }
+    }
+}
+
+/* Adds a task, and does it to the wanted values. */
+static void add(sweep_world *world, filch_graph *graph, cells *c, uint32_t from, uint32_t to,
+                uint64_t seed)
+{
+    const arguments args = {seed};
+    const filch_access accesses[] = {{.data = c->data, .row = from, .mode = FILCH_READ},
+                                     {.data = c->data, .row = to, .mode = FILCH_READWRITE}};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+
+    desc.codelet = world->mix;
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    desc.affinity = 1 + to % filch_device_count(world->runtime);
+    desc.label = "mixing";
+    ok(filch_graph_add(graph, &desc, NULL));
+    mix(&c->wanted[from * TILE], &c->wanted[to * TILE], TILE, seed);
+}
+
+static bool run_graph(sweep_world *world, filch_graph *graph)
+{
+    filch_job *job = NULL;
+    bool succeeded = false;
+
+    ok(filch_graph_submit(graph, NULL, &job));
+    if (job != NULL) {
+        succeeded = wait_for(world, job);
+        if (!world->report->is_wrong)
+            ok(filch_job_release(job));
+    }
+    return succeeded;
+}
+
+/* Six tasks: three tiles meet in one, which two others need. */
+static void run_tree(sweep_world *world)
+{
+    static const uint32_t pairs[][2] = {{0, 1}, {2, 3}, {1, 4}, {3, 4}, {4, 5}, {4, 0}};
+    filch_graph *graph = NULL;
+    cells c;
+
+    make_cells(world, &c, 0);
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++)
+        add(world, graph, &c, pairs[k][0], pairs[k][1], k);
+    if (run_graph(world, graph))
+        compare(world, &c);
+    if (world->report->is_wrong)
+        return; /* what hangs cannot be destroyed */
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
+/* One graph again and again, until it goes to the device by one call. */
+static void run_again(sweep_world *world)
+{
+    filch_graph *graph = NULL;
+    bool goes_on = true;
+    cells c;
+
+    make_cells(world, &c, 0);
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k + 1 < TILES; k++)
+        add(world, graph, &c, k, k + 1, k);
+    for (uint32_t run = 0; run < RUNS && goes_on; run++) {
+        for (uint32_t k = 0; run != 0 && k + 1 < TILES; k++)
+            mix(&c.wanted[k * TILE], &c.wanted[(k + 1) * TILE], TILE, k);
+        goes_on = run_graph(world, graph);
+        if (goes_on)
+            compare(world, &c);
+    }
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
+/* Each task needs the one before, on the same tile or the next. */
+static void run_chain(sweep_world *world)
+{
+    filch_graph *graph = NULL;
+    cells c;
+
+    make_cells(world, &c, 0);
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k < LINKS; k++)
+        add(world, graph, &c, k / 2 % TILES, (k + 1) / 2 % TILES + (k % 2 == 0), k);
+    if (run_graph(world, graph))
+        compare(world, &c);
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
+/* A managed handle stays on the devices between jobs; the host looks in between. */
+static void run_managed(sweep_world *world)
+{
+    filch_graph *graph = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    cells c;
+
+    make_cells(world, &c, FILCH_DATA_MANAGED);
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k + 1 < TILES; k++)
+        add(world, graph, &c, k, k + 1, k);
+    bool is_known = run_graph(world, graph);
+    for (uint32_t look = 0; look < 2 && is_known && !world->report->is_wrong; look++) {
+        filch_status status = filch_data_acquire(c.data, FILCH_READWRITE);
+        if (status != FILCH_OK) {
+            (void)filch_runtime_error(world->runtime, &error);
+            check_error(world, "filch_data_acquire", &error);
+            break;
+        }
+        compare(world, &c);
+        c.now[look] = c.wanted[look] = look;
+        ok(filch_data_release(c.data));
+        for (uint32_t k = 0; look == 0 && k + 1 < TILES; k++)
+            mix(&c.wanted[k * TILE], &c.wanted[(k + 1) * TILE], TILE, k);
+        is_known = look != 0 || run_graph(world, graph);
+    }
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
+/* --- Batches --- */
+
+/* What is said to be finished is right, and the ranges cover everything. */
+static void check_items(sweep_world *world, filch_job *job, const uint64_t *from,
+                        const uint64_t *to)
+{
+    filch_item_range ranges[ITEMS];
+    size_t count = 0;
+    uint64_t at = 0;
+
+    ok(filch_job_items(job, ranges, ITEMS, &count));
+    for (size_t k = 0; k < count && k < ITEMS; k++) {
+        if (ranges[k].lo != at)
+            sweep_wrong(world->report, "the ranges of items do not cover item %llu",
+                        (unsigned long long)at);
+        at = ranges[k].hi;
+        for (uint64_t i = ranges[k].lo; ranges[k].status == FILCH_OK && i < at; i++) {
+            if (to[i] != blend(from[i], i))
+                sweep_wrong(world->report, "item %llu is said to be finished, and is wrong",
+                            (unsigned long long)i);
+        }
+    }
+    if (at != ITEMS)
+        sweep_wrong(world->report, "the ranges end at item %llu", (unsigned long long)at);
+}
+
+static void run_batch(sweep_world *world)
+{
+    static uint64_t from[ITEMS], to[ITEMS];
+    filch_batch_access accesses[2] = {
+        {.mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
+        {.mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1},
+    };
+    filch_data_desc data = FILCH_DATA_DESC_INIT;
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+
+    for (uint64_t k = 0; k < ITEMS; k++)
+        from[k] = to[k] = blend(k, 2);
+    data.element = sizeof from[0];
+    data.rows = ITEMS;
+    data.label = "items";
+    data.ptr = from;
+    ok(filch_data_create(world->runtime, &data, &accesses[0].data));
+    data.ptr = to;
+    ok(filch_data_create(world->runtime, &data, &accesses[1].data));
+    desc.codelet = world->scale;
+    desc.n = ITEMS;
+    desc.grain = 50;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    ok(filch_batch_submit(world->runtime, &desc, NULL, &job));
+    if (job != NULL) {
+        (void)wait_for(world, job);
+        if (world->report->is_wrong)
+            return;
+        check_items(world, job, from, to);
+        ok(filch_job_release(job));
+    }
+    ok(filch_data_destroy(accesses[0].data));
+    ok(filch_data_destroy(accesses[1].data));
+}
+
+/* --- One case --- */
+
+static bool make_codelet(sweep_world *world, const char *name, filch_host_fn host,
+                         const char *image, uint32_t arg_size, filch_codelet **codelet)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+
+    cuda.image = image;
+    cuda.image_bytes = strlen(image) + 1;
+    cuda.entry = name;
+    cuda.shape.block[0] = 32;
+    desc.name = name;
+    desc.cuda = &cuda;
+    desc.host = world->has_host ? host : NULL;
+    desc.arg_size = arg_size;
+    if (filch_codelet_create(world->runtime, &desc, codelet) == FILCH_OK)
+        return true;
+    (void)filch_runtime_error(world->runtime, &error);
+    check_error(world, "filch_codelet_create", &error);
+    return false;
+}
+
+static bool make_codelets(sweep_world *world)
+{
+    return make_codelet(world, "mix", run_mix, "FAKECUBIN arch=90 entry=mix(56,56,8)",
+                        sizeof(arguments), &world->mix) &&
+           make_codelet(world, "scale", run_scale, "FAKECUBIN arch=90 entry=scale(56,56,16)", 0,
+                        &world->scale);
+}
+
+void sweep_run(const sweep_scenario *scenario, sweep_report *report)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    sweep_world world = {.has_host = scenario->has_host, .report = report};
+
+    config.devices = scenario->devices;
+    if (filch_runtime_create(&config, &error, &world.runtime) != FILCH_OK) {
+        report->failures++;
+        if (report->call == NULL || error.call[0] == '\0' ||
+            (!is_noticed_late(report) && strcmp(error.call, report->call) != 0 &&
+             strstr(error.text, report->call) == NULL))
+            sweep_wrong(report, "filch_runtime_create fails without naming the call: %s",
+                        error.text);
+        return;
+    }
+    bool has_codelets = !scenario->has_codelets || make_codelets(&world);
+    /* What fails once fails one job; what is gone for good fails what needs it. */
+    for (uint32_t round = 0; round < scenario->rounds && has_codelets; round++) {
+        uint32_t before = report->failures;
+        scenario->run(&world);
+        if (report->is_wrong)
+            return;
+        if (before != 0 && report->failures != before && !scenario->is_alone)
+            sweep_wrong(report, "a later job fails too, though another device is left");
+    }
+    filch_status status = filch_runtime_destroy(world.runtime);
+    if (status != FILCH_OK)
+        sweep_wrong(report, "filch_runtime_destroy gave %s", filch_status_name(status));
+}
+
+const sweep_scenario sweep_scenarios[] = {
+    {.name = "runtime", .devices = "cuda"},
+    {.name = "codelet", .devices = "cuda", .has_codelets = true},
+    {.name = "graph", .devices = "cuda", .has_codelets = true, .run = run_tree, .rounds = 2},
+    {.name = "batch", .devices = "cuda", .has_codelets = true, .run = run_batch, .rounds = 2},
+    {.name = "chain", .devices = "cuda", .has_codelets = true, .run = run_chain, .rounds = 2},
+    {.name = "managed", .devices = "cuda", .has_codelets = true, .run = run_managed, .rounds = 2},
+    {.name = "apart",
+     .devices = "cuda",
+     .has_codelets = true,
+     .is_apart = true,
+     .run = run_managed,
+     .rounds = 2},
+    {.name = "again",
+     .devices = "cuda:0",
+     .has_codelets = true,
+     .is_alone = true,
+     .run = run_again,
+     .rounds = 1},
+    {.name = "slices",
+     .devices = "cuda:0/88+24+8",
+     .has_codelets = true,
+     .is_alone = true,
+     .run = run_tree,
+     .rounds = 2},
+    {.name = "host",
+     .devices = "cuda:0,host:1",
+     .has_host = true,
+     .has_codelets = true,
+     .run = run_tree,
+     .rounds = 2},
+    {.name = "mixed",
+     .devices = "cuda:0,host:1",
+     .has_host = true,
+     .has_codelets = true,
+     .run = run_batch,
+     .rounds = 2},
+};
+
+const size_t sweep_scenario_count = sizeof sweep_scenarios / sizeof sweep_scenarios[0];
