@@ -189,6 +189,8 @@ static bool make(fl_worker *w, filch_graph *graph)
     fits =
         fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
     if (!fits && replay != NULL) {
+        /* Copies to operands are under way; where the run is cancelled, nobody waits for them. */
+        w->device->backend->drain(w->device, NULL);
         drop(graph, replay);
         replay = NULL;
     }

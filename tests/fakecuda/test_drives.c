@@ -214,6 +214,36 @@ static void replays_are_cancelled_and_see_what_the_host_wrote(void **state)
     stop();
 }
 
+/* The copies to a replay that could not be launched, or not even made, are over when the job is:
+ * the host may do with its memory what it likes. */
+static void a_replay_that_fails_leaves_no_copies(void **state)
+{
+    static const char *const calls[] = {"cuGraphInstantiateWithFlags", "cuGraphLaunch"};
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        start("cuda:0", "2", "{\"threads\": 1, \"copy_ns\": 2000000}");
+        filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump");
+        filch_data *a = handle(x), *b = handle(y), *other = handle(z);
+        filch_graph *loop = graph();
+        add(loop, copies, FILCH_WRITE, a, b, NULL);
+        add(loop, bumps, FILCH_READWRITE, other, NULL, NULL);
+        fakecuda_fail(calls[c], 1, 0, FL_CUDA_ERROR_INVALID_VALUE, -1, false);
+        filch_status status = FILCH_OK;
+        for (int run = 0; run < MOST_RUNS && status == FILCH_OK; run++) {
+            filch_job *job = submit(loop);
+            status = filch_job_wait(job, SOON);
+            assert_ok(filch_job_release(job));
+            assert_int_equal(fakecuda_count("copy"), fakecuda_count("cuMemcpyHtoDAsync") +
+                                                         fakecuda_count("cuMemcpyDtoHAsync"));
+            if (fakecuda_count(calls[c]) != 0)
+                break;
+        }
+        assert_int_equal(fakecuda_count(calls[c]), 1);
+        assert_int_equal(status, c == 0 ? FILCH_OK : FILCH_TASK_FAILED);
+        stop();
+    }
+}
+
 /* --- Handles --- */
 
 /* Jobs that read a handle run beside one another; one that writes it waits for them, wherever they
@@ -381,6 +411,7 @@ int main(void)
         cmocka_unit_test(tasks_wait_for_gpus),
         cmocka_unit_test(callbacks_run_graphs_again),
         cmocka_unit_test(replays_are_cancelled_and_see_what_the_host_wrote),
+        cmocka_unit_test(a_replay_that_fails_leaves_no_copies),
         cmocka_unit_test(a_writer_waits_for_readers_everywhere),
         cmocka_unit_test(the_runtime_goes_while_tiles_fly),
         cmocka_unit_test(sealing_survives_want_of_memory),
