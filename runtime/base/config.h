@@ -44,6 +44,8 @@ enum {
       "Microseconds that an idle worker spins before it sleeps.")                              \
     X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
       "Streams on which a GPU computes; 0: as many as its slices leave, at most two.")         \
+    X(replay, "FILCH_REPLAY", INTEGER, "3", 0, UINT32_MAX, "",                                 \
+      "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never.")       \
     X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \
       "Path of the NVRTC library; empty: looked for in the usual places.")                     \
     X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \

@@ -12,10 +12,6 @@
 /* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
 #define WINDOW_NS 100000.0
 #define WINDOW_LEAST 2u
-/* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
- * over soon after its launch, however many are in flight: the more, the less often the host has to
- * wait to see them end. */
-#define SHORT_NS 12000.0
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
@@ -398,7 +394,7 @@ static uint32_t window_of(const fl_worker *w)
     uint32_t window = w->device->window;
     if (computes(w)) {
         double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        double tiles = ns > SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FLIGHTS_COMPUTING : 0;
+        double tiles = ns > FL_SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FLIGHTS_COMPUTING : 0;
         window = (uint32_t)tiles;
         window =
             window > WINDOW_LEAST * w->device->lanes ? window : WINDOW_LEAST * w->device->lanes;

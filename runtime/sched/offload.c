@@ -110,12 +110,16 @@ void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
 
 /* --- Lanes and scratch --- */
 
+/* Tiles that are over soon follow each other on a lane, one mark serving them all, while the other
+ * lanes work off theirs. */
+#define SHORT_IN_ROW 64u
+
 /* The lane that already holds what the tile waits for, so that it need not be told to wait; else
  * the one with the fewest tiles in flight. */
 static uint32_t choose_lane(const fl_worker *w)
 {
     const fl_offload *offload = w->offload;
-    uint32_t best = 0;
+    uint32_t best = 0, last = offload->lane_last;
     for (uint32_t i = 0; i < offload->waits.count; ++i) {
         fl_marker marker = offload->waits.at[i];
         uint32_t lane = fl_marker_lane(marker);
@@ -127,7 +131,10 @@ static uint32_t choose_lane(const fl_worker *w)
     for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
         best = offload->lane_load[lane] < offload->lane_load[best] ? lane : best;
     }
-    return best;
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    bool stays = ns > 0 && ns <= FL_SHORT_NS && offload->lane_load[best] != 0 &&
+                 offload->lane_load[last] < offload->lane_load[best] + SHORT_IN_ROW;
+    return stays ? last : best;
 }
 
 /* Scratch accesses point into one block a lane: tiles of a lane run one after the other. */
@@ -350,7 +357,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         tile->code = launch.code;
         return false;
     }
-    flight->lane = lane;
+    flight->lane = offload->lane_last = lane;
     ++offload->lane_load[lane];
     if (!commit(w, flight, launch.marker)) {
         fl_flight_fail(w, flight, &w->error);

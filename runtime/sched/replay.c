@@ -8,8 +8,6 @@
  * fraction of what an independent one does. */
 #include "sched/sched.h"
 
-/* A replay costs about as much to make as launching the tasks once does. */
-#define RUNS_BEFORE 2u
 /* Longer tasks hide their launches. */
 #define LONGEST_NS 50000.0
 #define CHAINS 4u
@@ -216,7 +214,9 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         return false; /* or some of it has begun */
     }
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-    if (++graph->runs <= RUNS_BEFORE || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
+    /* A replay costs about as much to make as launching the tasks once does. */
+    int64_t first = w->sched->core->settings.replay;
+    if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
         return false;
     }
     if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {

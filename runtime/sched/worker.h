@@ -71,6 +71,7 @@ typedef struct fl_offload {
     uint64_t range[2];
     fl_scratch_block scratch[FL_LANE_LIMIT];
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
+    uint32_t lane_last;                /* chosen last */
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
@@ -224,6 +225,11 @@ bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);
 bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The graph is destroyed. */
 void fl_replay_drop(filch_graph *graph);
+
+/* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
+ * over soon after its launch, however many are in flight: the more, the less often the host has to
+ * wait to see them end. */
+#define FL_SHORT_NS 12000.0
 
 /* Of what fl_offload_launch began before it failed: nothing is in flight any more. Blocks. */
 void fl_offload_abandon(fl_worker *worker);

@@ -16,10 +16,10 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES",     "FILCH_POLICY",       "FILCH_SCORE",         "FILCH_DRIVE",
-    "FILCH_ALLOCATOR",   "FILCH_LOG",          "FILCH_TRACE",         "FILCH_TRACE_EVENTS",
-    "FILCH_SPIN_US",     "FILCH_LANES",        "FILCH_NVRTC",         "FILCH_CACHE_DIR",
-    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
+    "FILCH_DEVICES",   "FILCH_POLICY",      "FILCH_SCORE",        "FILCH_DRIVE",
+    "FILCH_ALLOCATOR", "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
+    "FILCH_SPIN_US",   "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
+    "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -134,6 +134,7 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_TRACE_EVENTS", "268435456", 1);
     (void)setenv("FILCH_SPIN_US", "2.5", 1);
     (void)setenv("FILCH_LANES", "8", 1);
+    (void)setenv("FILCH_REPLAY", "0", 1);
     (void)setenv("FILCH_NVRTC", "/opt/libnvrtc.so", 1);
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
@@ -149,6 +150,7 @@ static void the_environment_sets_every_field(void **state)
     assert_int_equal(settings.trace_events, 268435456);
     assert_true(settings.spin_us == 2.5);
     assert_int_equal(settings.lanes, 8);
+    assert_int_equal(settings.replay, 0);
     assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
     assert_string_equal(settings.cache_dir, "off");
     assert_int_equal(settings.cache_limit, INT64_MAX);

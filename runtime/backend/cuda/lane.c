@@ -10,7 +10,7 @@
 /* A lane's tiles are marked after so many launches, or so long a time, whichever comes first: an
  * event costs about 0.2 us to record and 1.2 us to find complete, an empty launch 2.4 us. */
 #define MARK_TILES 64u
-#define MARK_NS 50000u
+#define MARK_NS 200000u
 
 #define NO_TIMER UINT32_MAX
 
