@@ -20,10 +20,10 @@ enum {
 };
 
 struct fl_replay {
-    fl_worker *worker;
-    void *handle;    /* the backend's */
-    uint8_t **tiles; /* by slot, then by tile: bits of the above */
-    double work;     /* of all tasks */
+    fl_device *device; /* which outlives its worker: graphs are freed last */
+    void *handle;      /* the backend's */
+    uint8_t **tiles;   /* by slot, then by tile: bits of the above */
+    double work;       /* of all tasks */
 };
 
 typedef struct fl_replay fl_replay;
@@ -67,13 +67,12 @@ static bool is_suitable(const fl_worker *w, const filch_graph *graph)
 static void drop(filch_graph *graph, fl_replay *replay)
 {
     const fl_memory *memory = &graph->object.core->memory;
-    fl_device *device = replay->worker->device;
     for (size_t s = 0; replay->tiles != NULL && s < graph->slot_count; ++s) {
         fl_free(memory, replay->tiles[s], graph->slots[s]->tile_count);
     }
     fl_free(memory, replay->tiles, graph->slot_count * sizeof *replay->tiles);
     if (replay->handle != NULL) {
-        device->backend->replay_free(device, replay->handle);
+        replay->device->backend->replay_free(replay->device, replay->handle);
     }
     fl_free(memory, replay, sizeof *replay);
 }
@@ -85,7 +84,7 @@ static fl_replay *replay_new(fl_worker *w, const filch_graph *graph)
     if (replay == NULL) {
         return NULL;
     }
-    replay->worker = w;
+    replay->device = w->device;
     replay->tiles = fl_alloc_zeroed(memory, graph->slot_count * sizeof *replay->tiles);
     bool fits = replay->tiles != NULL;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
