@@ -96,9 +96,19 @@ void fl_worker_flush(fl_worker *w)
     }
 }
 
+/* Before another job's tiles go on the device: what is there is seen to end by itself, not with
+ * them, which may take long. */
+static void mark_off(fl_worker *w)
+{
+    if (w->computing != 0 && w->device->backend->mark != NULL) {
+        (void)w->device->backend->mark(w->device, NULL); /* a wait marks again, and is told */
+    }
+}
+
 static void switch_job(fl_worker *w, filch_job *job, const filch_graph *graph)
 {
     if (w->job != job) {
+        mark_off(w);
         fl_worker_flush(w);
         w->job = job;
         w->share = fl_job_share(job, w->index);

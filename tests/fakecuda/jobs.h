@@ -129,15 +129,21 @@ static inline filch_codelet *on_host(const char *name, filch_host_fn fn)
     return codelet;
 }
 
-static inline filch_data *handle(uint64_t *at)
+static inline filch_data *handle_with(uint64_t *at, uint32_t flags)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     filch_data *data = NULL;
     desc.ptr = at;
     desc.element = sizeof *at;
     desc.rows = N;
+    desc.flags = flags;
     assert_ok(filch_data_create(runtime, &desc, &data));
     return data;
+}
+
+static inline filch_data *handle(uint64_t *at)
+{
+    return handle_with(at, 0);
 }
 
 static inline filch_graph *graph(void)

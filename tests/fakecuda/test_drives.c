@@ -255,13 +255,8 @@ static void a_writer_waits_for_readers_everywhere(void **state)
         start("cuda:0,cuda:1,host:1", "2", NULL);
         filch_codelet *holder = on_gpu("hold"), *copies = on_gpu("copy");
         filch_codelet *writer = on_the_host ? on_host("bump", bump) : on_gpu("bump");
-        filch_data_desc desc = FILCH_DATA_DESC_INIT;
-        filch_data *shared = NULL, *sinks[2] = {handle(y), handle(z)};
-        desc.ptr = x;
-        desc.element = sizeof *x;
-        desc.rows = N;
-        desc.flags = FILCH_DATA_MANAGED;
-        assert_ok(filch_data_create(runtime, &desc, &shared));
+        filch_data *shared = handle_with(x, FILCH_DATA_MANAGED);
+        filch_data *sinks[2] = {handle(y), handle(z)};
         filch_graph *reading = graph(), *copying = graph(), *writing = graph();
         add(reading, holder, FILCH_READ, shared, NULL, NULL);
         for (int i = 0; i < 8; i++)

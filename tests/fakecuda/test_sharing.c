@@ -50,39 +50,73 @@ static void a_reader_that_waits_brings_nothing(void **state)
     stop();
 }
 
-/* A job is over when its last task is, whatever else is on the GPU. */
+/* A job is over when its last task is, whatever else is on the GPU: on another lane, … */
 static void a_job_ends_beside_a_longer_one(void **state)
 {
-    static const char *const lanes[] = {"2", "1"};
     (void)state;
-    for (int l = 0; l < 2; l++) {
-        start("cuda:0", lanes[l], NULL);
-        filch_codelet *copies = on_gpu("copy"), *holder = on_gpu("hold");
-        filch_data *from = handle(x), *to = handle(y), *gate = handle(z);
-        filch_graph *quick = graph(), *slow = graph();
-        add(quick, copies, FILCH_WRITE, from, to, NULL);
-        add(slow, holder, FILCH_READ, gate, NULL, NULL);
-        set(x, 5);
-        atomic_store(&is_held, 1);
-        filch_job *slow_job, *quick_job;
-        if (l == 0) { /* on a lane of its own */
-            slow_job = submit(slow);
-            await_holds(1);
-            quick_job = submit(quick);
-        } else { /* in front of it on the same lane */
-            fakecuda_hold();
-            quick_job = submit(quick);
-            slow_job = submit(slow);
-            fakecuda_release();
-        }
-        assert_int_equal(filch_job_wait(quick_job, SOON), FILCH_OK);
-        assert_int_equal(filch_job_poll(slow_job), FILCH_NOT_READY);
-        expect(y, 5);
-        atomic_store(&is_held, 0);
-        finish(quick_job, FILCH_OK);
-        finish(slow_job, FILCH_OK);
-        stop();
+    start("cuda:0", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *holder = on_gpu("hold");
+    filch_data *from = handle(x), *to = handle(y), *gate = handle(z);
+    filch_graph *quick = graph(), *slow = graph();
+    add(quick, copies, FILCH_WRITE, from, to, NULL);
+    add(slow, holder, FILCH_READ, gate, NULL, NULL);
+    set(x, 5);
+    atomic_store(&is_held, 1);
+    filch_job *slow_job = submit(slow);
+    await_holds(1);
+    finish(submit(quick), FILCH_OK);
+    assert_int_equal(filch_job_poll(slow_job), FILCH_NOT_READY);
+    expect(y, 5);
+    atomic_store(&is_held, 0);
+    finish(slow_job, FILCH_OK);
+    stop();
+}
+
+static filch_graph *pair[2];
+static filch_job *pair_jobs[2];
+
+/* Both at once, so that the worker puts both on the GPU before it looks. */
+static void submit_pair(filch_job *job, filch_status status, void *user)
+{
+    (void)job;
+    (void)status;
+    for (int i = 0; i < 2; i++)
+        (void)filch_graph_submit(pair[i], NULL, &pair_jobs[i]);
+    atomic_store((_Atomic int *)user, 1);
+}
+
+/* … or on the same one, behind it. */
+static void a_job_ends_in_front_of_a_longer_one(void **state)
+{
+    (void)state;
+    start("cuda:0", "1", NULL);
+    filch_codelet *copies = on_gpu("copy"), *holder = on_gpu("hold"), *bumps = on_gpu("bump");
+    filch_data *from = handle(x), *gate = handle(z), *to = handle_with(y, FILCH_DATA_MANAGED);
+    filch_graph *before = graph();
+    _Atomic int submitted = 0;
+    filch_submit how = FILCH_SUBMIT_INIT;
+    how.on_complete = submit_pair;
+    how.user = (void *)&submitted;
+    add(before, bumps, FILCH_READWRITE, from, NULL, NULL);
+    pair[0] = graph();
+    pair[1] = graph();
+    add(pair[0], copies, FILCH_WRITE, from, to, NULL);
+    add(pair[1], holder, FILCH_READ, gate, NULL, NULL);
+    set(x, 5);
+    atomic_store(&is_held, 1);
+    assert_ok(filch_graph_submit(before, &how, NULL));
+    await_holds(1);
+    while (atomic_load(&submitted) == 0) {
     }
+    assert_int_equal(filch_job_wait(pair_jobs[0], SOON), FILCH_OK);
+    assert_int_equal(filch_job_poll(pair_jobs[1]), FILCH_NOT_READY);
+    assert_ok(filch_data_acquire(to, FILCH_READ));
+    expect(y, 6);
+    assert_ok(filch_data_release(to));
+    atomic_store(&is_held, 0);
+    finish(pair_jobs[0], FILCH_OK);
+    finish(pair_jobs[1], FILCH_OK);
+    stop();
 }
 
 /* A task on the GPU follows one that is there, and one on the host that takes a while: not before
@@ -130,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reader_that_waits_brings_nothing),
         cmocka_unit_test(a_job_ends_beside_a_longer_one),
+        cmocka_unit_test(a_job_ends_in_front_of_a_longer_one),
         cmocka_unit_test(nobody_follows_what_has_not_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
