@@ -41,20 +41,46 @@ typedef enum filch_on_failure {
  */
 typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *user);
 
-/** How work is submitted; see ::FILCH_SUBMIT_INIT. */
+/**
+ * How work is submitted; see ::FILCH_SUBMIT_INIT.
+ *
+ * The host's CUDA events (CUevent or cudaEvent_t, in a runtime that has a GPU):
+ *
+ * cuda_waits. The job starts when all of them are complete. As with a stream that waits for an
+ * event, what counts is the record that was the event's last at the submission or, if the host
+ * records it anew meanwhile, that one; an event that was never recorded counts as complete, so
+ * record it first. Events may be of any GPU and context of the process, and must exist until the
+ * job has started. No thread blocks and no stream waits: a worker asks the driver, at once and then
+ * after an eighth of the time waited, at most every 2 ms. Later jobs that use a common handle wait
+ * behind this one. A job that is cancelled waits no more. If the driver says that an event failed,
+ * the job fails with what it says, and runs nothing. Not for open graphs.
+ *
+ * cuda_signal. filch records the event when the job has ended, before the callback is called. A
+ * stream that is made to wait for an event waits for what was recorded before, so it is of use from
+ * the callback on, or after filch_job_poll() or filch_job_wait() said that the job is complete:
+ * then to streams, to other libraries, and for the times between events. (A record cannot be made
+ * in advance: what the job puts on the device is known only as it runs.) It is recorded once at the
+ * submission, too, to see that it can be. The event must be of the primary context of
+ * cuda_signal_device, or of filch's private one there, and must exist until the callback returns.
+ */
 typedef struct filch_submit {
     size_t size;                   /**< sizeof(filch_submit). */
     filch_complete_fn on_complete; /**< May be null. */
     void *user;                    /**< Handed to on_complete. */
     const char *label;             /**< Appears in errors; copied, cut at 63 bytes. */
     filch_on_failure on_failure;   /**< What a failure does to the rest. */
+    uint32_t cuda_wait_count;      /**< Elements of cuda_waits; at most 1,024. */
+    void *const *cuda_waits;       /**< Events that the job waits for; copied. */
+    void *cuda_signal;             /**< Event to record when the job has ended; may be null. */
+    uint32_t cuda_signal_device;   /**< Index + 1 of the device that cuda_signal is of; 0: the first
+                                        GPU. */
     uint32_t reserved;             /**< 0. */
 } filch_submit;
 
 /** Initializer of a ::filch_submit. */
-#define FILCH_SUBMIT_INIT                                             \
-    {                                                                 \
-        sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0 \
+#define FILCH_SUBMIT_INIT                                                               \
+    {                                                                                   \
+        sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0, NULL, NULL, 0, 0 \
     }
 
 /**

@@ -225,6 +225,14 @@ struct fl_backend {
     filch_status (*replay_seal)(fl_device *device, void *replay, filch_error *error);
     /* Nothing of it is in flight. Any thread. */
     void (*replay_free)(fl_device *device, void *replay);
+    /* Events of the host's, as its own programming interface has them; null where there is none.
+     * label: whose they are, for errors. Any thread. */
+    /* FILCH_OK once what was recorded last is past; FILCH_NOT_READY before. */
+    filch_status (*event_past)(const fl_device *device, void *event, const char *label,
+                               filch_error *error);
+    /* Records an event of the device's context, with nothing before it. */
+    filch_status (*event_record)(fl_device *device, void *event, const char *label,
+                                 filch_error *error);
     /* Calls body once for each compute lane, with the device's context current, until one call does
      * not return 0; that is the result. Any thread. */
     int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),

@@ -429,13 +429,14 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     }
     fl_core *core = fl_core_of(runtime);
     fl_batch *batch = NULL;
-    status = fl_submit_check(core, submit, SUBMIT);
+    filch_submit full;
+    status = fl_submit_check(core, submit, SUBMIT, &full);
     status = status == FILCH_OK ? check_desc(core, desc) : status;
     status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
     if (status != FILCH_OK) {
         return status;
     }
-    filch_job *made = fl_job_new(core, submit);
+    filch_job *made = fl_job_new(core, &full);
     if (made == NULL) {
         fl_batch_free(core, batch);
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
@@ -445,10 +446,15 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     if (made->label[0] == '\0') {
         snprintf(made->label, sizeof made->label, "%s", desc->codelet->name);
     }
+    status = fl_job_take_events(made, &full, SUBMIT);
+    if (status != FILCH_OK) {
+        fl_job_discard(made);
+        return status;
+    }
     fl_store_relaxed(&made->total, desc->n);
-    bool is_empty = batch->grains == 0;
-    /* An empty batch counts one, to be taken back at once. */
-    fl_store_relaxed(&made->remaining, is_empty ? 1 : (int64_t)batch->grains);
+    /* An empty batch counts one, to be taken back at once, or when its events are past. */
+    bool is_empty = batch->grains == 0 && made->event_count == 0;
+    fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
     const filch_data *held;
     fl_mutex_lock(&core->lock);
     bool is_queued = fl_job_enqueue(made, &held);

@@ -9,17 +9,25 @@
 /* Sizes in the first version of the interface; later ones only append, to both at once. */
 #define INFO_SIZE_FIRST offsetof(filch_job_info, bytes)
 #define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
+#define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
 
 /* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
 #define MOST_SIGHTS 64u
 
-filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call)
+filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
+                             filch_submit *submit)
 {
-    const char *wrong = submit == NULL                  ? NULL
-                        : submit->size < sizeof *submit ? "its size is not set"
+    *submit = (filch_submit)FILCH_SUBMIT_INIT;
+    if (given != NULL) {
+        size_t known = given->size < sizeof *submit ? SUBMIT_SIZE_FIRST : sizeof *submit;
+        memcpy(submit, given, given->size < SUBMIT_SIZE_FIRST ? sizeof given->size : known);
+    }
+    const char *wrong = submit->size < SUBMIT_SIZE_FIRST ? "its size is not set"
                         : (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL ? "unknown on_failure"
                         : submit->reserved != 0                               ? "reserved is not 0"
-                                                                              : NULL;
+                        : submit->cuda_wait_count != 0 && submit->cuda_waits == NULL
+                            ? "cuda_wait_count is not 0, but cuda_waits is null"
+                            : NULL;
     return wrong == NULL
                ? FILCH_OK
                : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, NULL, "submission: %s", wrong);
@@ -57,6 +65,7 @@ void fl_job_discard(filch_job *job)
     fl_batch_free(core, job->batch);
     job->batch = NULL;
     job->graph = NULL;
+    fl_job_drop_events(job);
     pool_give(core, job);
 }
 
@@ -118,11 +127,11 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->batch = NULL;
     job->is_open = false;
     fl_store_relaxed(&job->is_offered, 0);
-    job->on_failure = submit != NULL ? submit->on_failure : FILCH_FAILURE_SKIP;
-    job->on_complete = submit != NULL ? submit->on_complete : NULL;
-    job->user = submit != NULL ? submit->user : NULL;
-    const char *label = submit != NULL && submit->label != NULL ? submit->label : "";
-    snprintf(job->label, sizeof job->label, "%s", label);
+    job->on_failure = submit->on_failure;
+    job->on_complete = submit->on_complete;
+    job->user = submit->user;
+    job->signal = NULL;
+    snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
     fl_store_relaxed(&job->completer, 0);
     fl_store_relaxed(&job->started, 0);
@@ -212,7 +221,7 @@ bool fl_job_enqueue(filch_job *job, const filch_data **held)
             return false;
         }
     }
-    job->blocked = 1;
+    job->blocked = 1 + (job->event_count != 0);
     job->sequence = ++core->jobs->submissions;
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
@@ -230,17 +239,37 @@ filch_status fl_job_fail_held(fl_core *core, const char *call, const char *label
                         "the host has acquired the handle '%s' and not released it", held->label);
 }
 
-void fl_job_submit(filch_job *job)
+/* One thing less that the job waits for. Where it was the last, and unless the job is empty, it may
+ * be complete, and another's, when this returns. */
+static void unblock(filch_job *job)
 {
     fl_core *core = job->object.core;
-    /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
-    fl_add_relaxed(&core->jobs->running, 1);
     fl_mutex_lock(&core->lock);
     bool is_free = --job->blocked == 0;
     fl_mutex_unlock(&core->lock);
     if (is_free) {
         start(job);
     }
+}
+
+void fl_job_submit(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
+    fl_add_relaxed(&core->jobs->running, 1);
+    if (job->event_count != 0) {
+        core->scheduler->job_await(core->scheduler,
+                                   job); /* which blocked still keeps from starting */
+    }
+    unblock(job);
+}
+
+bool fl_job_awaited(filch_job *job)
+{
+    bool is_empty = fl_load_relaxed(&job->total) == 0;
+    fl_job_drop_events(job);
+    unblock(job);
+    return is_empty;
 }
 
 bool fl_job_use_late(filch_job *job, fl_use *use)
@@ -360,6 +389,9 @@ static void complete(filch_job *job)
         start(ready);
         ready = next;
     }
+    if (job->signal != NULL) {
+        fl_job_signal(job);
+    }
     if (job->on_complete != NULL) {
         fl_store_relaxed(&job->completer, fl_thread_id());
         job->on_complete(job, result, job->user);
@@ -459,6 +491,23 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
     }
     fl_mutex_unlock(&job->lock);
     cancel_rest(job);
+}
+
+void fl_job_fail_start(filch_job *job, const filch_error *error)
+{
+    fl_mutex_lock(&job->lock);
+    job->error = (filch_error)FILCH_ERROR_INIT;
+    fl_error_fill(&job->error,
+                  (fl_fault){.status = error->status,
+                             .native_code = error->native_code,
+                             .native_name = error->native_name,
+                             .call = error->call,
+                             .device = error->device,
+                             .label = job->label},
+                  "job '%s' waits for an event: %s", job->label, error->text);
+    fl_store_release(&job->failed, 1);
+    fl_mutex_unlock(&job->lock);
+    fl_store_relaxed(&job->cancelled, 1);
 }
 
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)

@@ -52,7 +52,14 @@ struct filch_job {
      * filled. */
     _Atomic uint32_t is_offered;
     filch_job *queued_next; /* scheduler: in that queue */
-    fl_mutex lock;          /* error, notes */
+    /* Events of the host's that were not past yet when last asked; owned. From the submission until
+     * the job starts they are the scheduler's. */
+    void **events;
+    uint32_t event_count, event_room;
+    fl_link awaiting;         /* scheduler: in the inbox of jobs that wait for such */
+    void *signal;             /* of the host's, to record when the job has ended; or null */
+    fl_device *signal_device; /* whose it is */
+    fl_mutex lock;            /* error, notes */
     filch_error error;
     filch_item_range *notes; /* items that did not succeed, in no order */
     size_t note_count, note_capacity;
@@ -73,6 +80,12 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
 /* --- Used by graphs and batches to submit. --- */
+
+/* The job that a link in an inbox is part of. */
+static inline filch_job *fl_job_of_link(fl_link *link)
+{
+    return (filch_job *)(void *)((char *)link - offsetof(filch_job, awaiting));
+}
 
 /* A job with both references, not yet visible to anybody; null: no memory. */
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
@@ -107,8 +120,27 @@ void fl_jobs_cancel(fl_core *core);
 bool fl_jobs_in_callback(fl_core *core);
 /* Tasks of existing graphs that may still run; under no lock. */
 uint64_t fl_jobs_tasks(fl_core *core);
-/* Checks a filch_submit (null is fine); records what is wrong with it. */
-filch_status fl_submit_check(fl_core *core, const filch_submit *submit, const char *call);
+/* Checks a filch_submit (null is fine), and records what is wrong with it; else *submit is the same
+ * in full. */
+filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
+                             filch_submit *submit);
+
+/* --- Events of the host's (await.c) --- */
+
+/* Notes what a job that nobody has seen waits for and signals; records a failure. */
+filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, const char *call);
+/* Whether it waits no more: for anything, since it is cancelled, or since an event failed, which
+ * the job then has, too. */
+bool fl_job_events_past(filch_job *job);
+/* Forgets those that are left. */
+void fl_job_drop_events(filch_job *job);
+/* Records what the job signals. */
+void fl_job_signal(filch_job *job);
+/* Lets a job that waits for no event any more start as soon as all its uses are granted. True: it
+ * has nothing to do, and the caller is to retire 1 of it. */
+bool fl_job_awaited(filch_job *job);
+/* An event that the job waits for failed: it runs nothing. */
+void fl_job_fail_start(filch_job *job, const filch_error *error);
 /* Open graphs: a handle seen for the first time joins the order of jobs. FILCH_OUT_OF_MEMORY, or
  * FILCH_BUSY where the host has acquired it. Under graph->lock. Closed graphs: nothing to do. */
 filch_status fl_open_slot_enter(filch_graph *graph, fl_slot *slot);

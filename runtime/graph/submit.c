@@ -103,6 +103,11 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     }
     job->graph = graph;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
+    filch_status status = fl_job_take_events(job, submit, "filch_graph_submit");
+    if (status != FILCH_OK) {
+        fl_job_discard(job);
+        return status;
+    }
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
     fl_store_relaxed(&job->total, tasks);
     /* An empty closed graph counts one, taken back when the submission is over. An open graph
@@ -131,7 +136,8 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, 
         return status;
     }
     fl_core *core = graph->object.core;
-    status = fl_submit_check(core, submit, "filch_graph_submit");
+    filch_submit full;
+    status = fl_submit_check(core, submit, "filch_graph_submit", &full);
     if (status != FILCH_OK) {
         return status;
     }
@@ -144,10 +150,12 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, 
                               "an open graph is submitted once");
     }
     if (status == FILCH_OK) {
-        status = make_job(graph, submit, &made);
+        status = make_job(graph, &full, &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    bool is_empty = !is_open && graph->task_count == 0;
+    /* One that waits for events is retired by who sees them. */
+    bool is_empty =
+        !is_open && graph->task_count == 0 && status == FILCH_OK && made->event_count == 0;
     if (status == FILCH_OK && job != NULL) {
         *job = made; /* before anything runs: a callback may want it */
     } else if (status == FILCH_OK) {

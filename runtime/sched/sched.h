@@ -23,6 +23,16 @@
  * let go of workers unnoticed. */
 #define FL_POLL_NAP_NS 100000u
 
+/* Jobs that wait for events of the host's, and the worker that asks for them (await.c). */
+typedef struct fl_vigil {
+    uint32_t worker; /* whose device knows such events; of several the first. Constant */
+    fl_inbox arrived;
+    /* The worker's: */
+    filch_job *waiting; /* linked by next */
+    uint64_t since;     /* when the newest arrived */
+    uint64_t look_at;
+} fl_vigil;
+
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
 /* Sets of FL_IMPL_* bits. */
@@ -58,6 +68,8 @@ struct fl_sched {
     uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
 
+    fl_vigil vigil;
+
     fl_mutex done_lock; /* somebody waits for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
@@ -81,6 +93,12 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
+
+/* Awaiting (await.c): before there is any job; for any thread; and in the steps of the worker that
+ * keeps the vigil, whose result `act` may change. */
+void fl_await_init(fl_sched *sched);
+void fl_await_add(fl_sched *sched, filch_job *job);
+fl_act fl_await_step(fl_worker *worker, fl_act act);
 
 /* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */

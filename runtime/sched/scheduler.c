@@ -247,6 +247,11 @@ static void job_retire(fl_scheduler *self, filch_job *job)
     }
 }
 
+static void job_await(fl_scheduler *self, filch_job *job)
+{
+    fl_await_add(sched_of(self), job);
+}
+
 static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 {
     const fl_sched *sched = sched_of(self);
@@ -553,6 +558,7 @@ static void fill_interface(fl_sched *sched)
         .share_bytes = sched->count * (sizeof(fl_share) + sizeof(fl_traffic)),
         .job_reset = job_reset,
         .job_start = job_start,
+        .job_await = job_await,
         .job_retire = job_retire,
         .job_is_quiet = job_is_quiet,
         .task_ready = task_ready,
@@ -678,6 +684,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const 
     }
     set_scores(sched, scores);
     fl_sched_sort_devices(sched);
+    fl_await_init(sched);
     if ((status = init_locks(sched)) != FILCH_OK) {
         what = "locks";
         goto arrays;

@@ -768,6 +768,9 @@ fl_act fl_worker_step(fl_worker *w)
     w->in_step = true;
     fl_count(&w->steps, 1);
     fl_act act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
+    if (FL_UNLIKELY(w->index == w->sched->vigil.worker)) {
+        act = fl_await_step(w, act);
+    }
     return end_step(w, act);
 }
 

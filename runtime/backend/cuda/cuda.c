@@ -10,6 +10,7 @@
 
 #include "backend/cuda/describe.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/event.h"
 #include "backend/cuda/lane.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
@@ -332,6 +333,7 @@ static void cuda_close(fl_device *device, const fl_memory *memory)
     gpu = state->gpu;
     if (state->is_open) {
         guest_close(state);
+        fl_cuda_event_close(state);
         fl_cuda_lanes_close(device, memory);
         fl_cuda_gpu_close(gpu);
     }
@@ -746,6 +748,8 @@ const fl_backend fl_cuda_backend = {
     .replay_add = fl_cuda_replay_add,
     .replay_seal = fl_cuda_replay_seal,
     .replay_free = fl_cuda_replay_free,
+    .event_past = fl_cuda_event_past,
+    .event_record = fl_cuda_event_record,
     .each_lane = fl_cuda_each_lane,
     .within = cuda_within,
 };

@@ -16,7 +16,8 @@ typedef struct fl_cuda_device {
     bool is_open;
     struct fl_cuda_lanes *lanes; /* set by fl_cuda_lanes_open, gone after fl_cuda_lanes_close */
     fl_mutex guest_lock;
-    CUstream guest; /* stream of calls that run on the caller's thread; made when first wanted */
+    CUstream guest;  /* stream of calls that run on the caller's thread; made when first wanted */
+    CUstream herald; /* on which nothing but the host's events is recorded; likewise */
 } fl_cuda_device;
 
 static inline fl_cuda_device *fl_cuda_of(const fl_device *device)
