@@ -8,6 +8,8 @@
 #include "device/score.h"
 
 #define CREATE "filch_runtime_create"
+/* Size of the record in the first version of the interface; later ones only append. */
+#define CONFIG_SIZE_FIRST offsetof(filch_config, cuda_context)
 
 uint32_t filch_version(void)
 {
@@ -36,16 +38,18 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
 {
     const char *wrong =
         runtime == NULL                                  ? "there is nowhere to put the runtime"
-        : config->size < sizeof *config                  ? "the configuration's size is not set"
+        : config->size < CONFIG_SIZE_FIRST               ? "the configuration's size is not set"
         : config->reserved != 0                          ? "reserved is not 0"
         : config->trace > 1                              ? "trace is neither 0 nor 1"
         : (unsigned)config->policy > FILCH_POLICY_STATIC ? "unknown policy"
         : (unsigned)config->drive > FILCH_DRIVE_POLL     ? "unknown drive"
         : (unsigned)config->score > FILCH_SCORE_CAPACITY ? "unknown score"
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
-        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
-        : (config->scores == NULL) != (config->score_count == 0)    ? "scores and score_count "
-                                                                      "contradict each other"
+        : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
+        : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
+        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM      ? "unknown allocator kind"
+        : (config->scores == NULL) != (config->score_count == 0)         ? "scores and score_count "
+                                                                           "contradict each other"
         : config->allocator != NULL &&
                 (config->allocator->alloc == NULL || config->allocator->free == NULL)
             ? "the allocator lacks a function"
@@ -220,17 +224,40 @@ store:
     return status;
 }
 
-filch_status filch_runtime_create(const filch_config *config, filch_error *error,
+/* The caller's, which may be an older one, in full. */
+static filch_config complete_config(const filch_config *given)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    if (given != NULL) {
+        size_t known = given->size < sizeof config ? CONFIG_SIZE_FIRST : sizeof config;
+        memcpy(&config, given, given->size < CONFIG_SIZE_FIRST ? sizeof given->size : known);
+    }
+    return config;
+}
+
+static filch_status read_settings(const filch_config *config, const fl_log *log,
+                                  fl_settings *settings, filch_error *error)
+{
+    filch_status status = fl_settings_read(settings, log, error);
+    if (status == FILCH_OK && config->cuda_context != FILCH_CUDA_CONTEXT_DEFAULT) {
+        settings->cuda_context = config->cuda_context;
+    }
+    if (status == FILCH_OK && config->cuda_schedule != FILCH_CUDA_SCHEDULE_DEFAULT) {
+        settings->cuda_schedule = config->cuda_schedule;
+    }
+    return status;
+}
+
+filch_status filch_runtime_create(const filch_config *given, filch_error *error,
                                   filch_runtime **runtime)
 {
-    const filch_config defaults = FILCH_CONFIG_INIT;
-    config = config != NULL ? config : &defaults;
+    const filch_config full = complete_config(given), *config = &full;
     fl_settings settings;
     fl_log log = {config->log, config->log_user, config->log_level};
     fl_memory memory;
     filch_allocator allocator = {0};
     filch_status status = check_config(config, runtime, error);
-    status = status == FILCH_OK ? fl_settings_read(&settings, &log, error) : status;
+    status = status == FILCH_OK ? read_settings(config, &log, &settings, error) : status;
     status =
         status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error) : status;
     if (status != FILCH_OK) {

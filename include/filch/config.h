@@ -94,6 +94,22 @@ typedef enum filch_score {
                                       8.0 on; cores of a host device. */
 } filch_score;
 
+/** In which context filch works on a GPU. */
+typedef enum filch_cuda_context {
+    FILCH_CUDA_CONTEXT_DEFAULT = 0, /**< FILCH_CUDA_CONTEXT, else primary. */
+    FILCH_CUDA_CONTEXT_PRIMARY = 1, /**< The process's primary one, whose flags stay as they are. */
+    FILCH_CUDA_CONTEXT_PRIVATE = 2  /**< One of filch's own; not for slices. */
+} filch_cuda_context;
+
+/** How the driver waits for a GPU, in a private context. */
+typedef enum filch_cuda_schedule {
+    FILCH_CUDA_SCHEDULE_DEFAULT = 0, /**< FILCH_CUDA_SCHEDULE, else auto. */
+    FILCH_CUDA_SCHEDULE_AUTO = 1,    /**< As the driver sees fit. */
+    FILCH_CUDA_SCHEDULE_SPIN = 2,    /**< Spins. */
+    FILCH_CUDA_SCHEDULE_YIELD = 3,   /**< Yields the processor in turn. */
+    FILCH_CUDA_SCHEDULE_BLOCKING = 4 /**< Sleeps. */
+} filch_cuda_schedule;
+
 struct filch_device_info; /* device.h */
 
 /**
@@ -128,6 +144,8 @@ typedef struct filch_config {
                                     order, inside filch_runtime_create(), with its score by peak.
                                     Null: score says. Must not call filch. */
     void *rate_user;           /**< Handed to rate. */
+    filch_cuda_context cuda_context;   /**< In which context filch works on each GPU. */
+    filch_cuda_schedule cuda_schedule; /**< Of private contexts; primary ones are the host's. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
@@ -135,7 +153,7 @@ typedef struct filch_config {
     {                                                                                          \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
             NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL                                                                         \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT                \
     }
 
 /** One row of the settings table; all texts are constant. */

@@ -11,15 +11,6 @@
 
 #define FL_SETTING_TEXT 256
 
-/* Where words of a choice mean something to internal code only. */
-enum { FL_CUDA_CONTEXT_PRIMARY, FL_CUDA_CONTEXT_PRIVATE };
-enum {
-    FL_CUDA_SCHEDULE_AUTO,
-    FL_CUDA_SCHEDULE_SPIN,
-    FL_CUDA_SCHEDULE_YIELD,
-    FL_CUDA_SCHEDULE_BLOCKING
-};
-
 /* X(field, NAME, kind, default, low, high, words, help).
  * TEXT: any text shorter than FL_SETTING_TEXT. INTEGER, NUMBER: from low to high. CHOICE: one of
  * words, kept as its position counted from low, which is the value of the public enumeration. */
@@ -52,9 +43,9 @@ enum {
       "Folder of compiled kernels; empty: filch in the user's cache folder; off: none.")       \
     X(cache_limit, "FILCH_CACHE_LIMIT", INTEGER, "268435456", 0, INT64_MAX, "",                \
       "Bytes that the folder of compiled kernels may hold.")                                   \
-    X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FL_CUDA_CONTEXT_PRIMARY, 0,       \
+    X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,    \
       "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
-    X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FL_CUDA_SCHEDULE_AUTO, 0,          \
+    X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
       "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];

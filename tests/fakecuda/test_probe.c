@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda.h"
+#include "fake.h"
 #include "filch/filch.h"
 
 static filch_runtime *runtime_make(const char *devices)
@@ -255,6 +255,60 @@ static void a_scope_tells_what_its_function_returned(void **state)
     runtime_end(runtime);
 }
 
+typedef struct looked {
+    unsigned flags;
+    int is_primary;
+} looked;
+
+static int look(const filch_lane *lane, void *user)
+{
+    looked *seen = user;
+    unsigned flags;
+
+    (void)lane;
+    (void)cuDevicePrimaryCtxGetState(0, &flags, &seen->is_primary);
+    return cuCtxGetFlags(&seen->flags);
+}
+
+/* The host's fields beat the environment, which beats the defaults; an older caller has none. */
+static void the_context_is_the_one_asked_for(void **state)
+{
+    static const struct {
+        filch_cuda_context context;
+        filch_cuda_schedule schedule;
+        bool has_fields, is_private;
+        unsigned flags;
+    } cases[] = {
+        {FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, true, true, 2},
+        {FILCH_CUDA_CONTEXT_PRIVATE, FILCH_CUDA_SCHEDULE_BLOCKING, true, true, 4},
+        {FILCH_CUDA_CONTEXT_PRIMARY, FILCH_CUDA_SCHEDULE_SPIN, true, false, 0},
+        {FILCH_CUDA_CONTEXT_PRIMARY, FILCH_CUDA_SCHEDULE_SPIN, false, true, 2},
+    };
+
+    (void)state;
+    (void)setenv("FILCH_CUDA_CONTEXT", "private", 1);
+    (void)setenv("FILCH_CUDA_SCHEDULE", "yield", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        filch_config config = FILCH_CONFIG_INIT;
+        filch_runtime *runtime = NULL;
+        looked seen = {99, 99};
+
+        configure(NULL);
+        config.devices = "cuda:0";
+        config.cuda_context = cases[i].context;
+        config.cuda_schedule = cases[i].schedule;
+        if (!cases[i].has_fields)
+            config.size = offsetof(filch_config, cuda_context);
+        assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_OK);
+        assert_int_equal(filch_device_scope(runtime, 0, look, &seen), FILCH_OK);
+        assert_int_equal(seen.is_primary, !cases[i].is_private);
+        assert_int_equal(seen.flags & 7u, cases[i].flags);
+        runtime_end(runtime);
+    }
+    (void)unsetenv("FILCH_CUDA_CONTEXT");
+    (void)unsetenv("FILCH_CUDA_SCHEDULE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +318,7 @@ int main(void)
         cmocka_unit_test(failures_of_streams_and_builds_are_told),
         cmocka_unit_test(bad_arguments_change_nothing),
         cmocka_unit_test(a_scope_tells_what_its_function_returned),
+        cmocka_unit_test(the_context_is_the_one_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,8 @@ static void assert_defaults(const fl_settings *settings)
     assert_string_equal(settings->nvrtc, "");
     assert_string_equal(settings->cache_dir, "");
     assert_int_equal(settings->cache_limit, 256 << 20);
-    assert_int_equal(settings->cuda_context, FL_CUDA_CONTEXT_PRIMARY);
-    assert_int_equal(settings->cuda_schedule, FL_CUDA_SCHEDULE_AUTO);
+    assert_int_equal(settings->cuda_context, FILCH_CUDA_CONTEXT_PRIMARY);
+    assert_int_equal(settings->cuda_schedule, FILCH_CUDA_SCHEDULE_AUTO);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -154,8 +154,8 @@ static void the_environment_sets_every_field(void **state)
     assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
     assert_string_equal(settings.cache_dir, "off");
     assert_int_equal(settings.cache_limit, INT64_MAX);
-    assert_int_equal(settings.cuda_context, FL_CUDA_CONTEXT_PRIVATE);
-    assert_int_equal(settings.cuda_schedule, FL_CUDA_SCHEDULE_BLOCKING);
+    assert_int_equal(settings.cuda_context, FILCH_CUDA_CONTEXT_PRIVATE);
+    assert_int_equal(settings.cuda_schedule, FILCH_CUDA_SCHEDULE_BLOCKING);
 }
 
 static void empty_variables_count_as_absent(void **state)

@@ -212,7 +212,7 @@ static unsigned int private_flags(const fl_settings *settings)
         FL_CU_CTX_SCHED_BLOCKING_SYNC,
     };
 
-    return schedules[settings->cuda_schedule] | FL_CU_CTX_MAP_HOST;
+    return schedules[settings->cuda_schedule - FILCH_CUDA_SCHEDULE_AUTO] | FL_CU_CTX_MAP_HOST;
 }
 
 /* A private context is pushed by its creation; the caller's must come back. */
@@ -254,7 +254,7 @@ filch_status fl_cuda_gpu_open(fl_cuda_gpu *gpu, const fl_settings *settings, fil
         fl_settings_defaults(&defaults);
         settings = &defaults;
     }
-    gpu->is_private = settings->cuda_context == FL_CUDA_CONTEXT_PRIVATE;
+    gpu->is_private = settings->cuda_context == FILCH_CUDA_CONTEXT_PRIVATE;
     if (gpu->is_private && gpu->slice_count > 0)
         return fl_error_fill(error,
                              (fl_fault){.status = FILCH_UNSUPPORTED,
