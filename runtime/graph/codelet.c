@@ -35,6 +35,7 @@ static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
         if (error.call[0] == '\0') {
             snprintf(error.call, sizeof error.call, "%s", CREATE);
         }
+        snprintf(error.label, sizeof error.label, "%s", codelet->name);
         fl_error_store(&core->errors, &error);
         return status;
     }

@@ -459,7 +459,7 @@ static filch_status cuda_memory_take(fl_device *device, size_t bytes, void **blo
     result = gpu->api->cuMemAlloc(&address, bytes);
     (void)fl_cuda_leave(&scope);
     if (result != FL_CUDA_SUCCESS)
-        return fl_cuda_fail(gpu, result, "cuMemAlloc", device->info.name, NULL, error);
+        return fl_cuda_call_fail(device, result, "cuMemAlloc", error);
     *block = (void *)(uintptr_t)address;
     return FILCH_OK;
 }

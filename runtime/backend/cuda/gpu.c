@@ -137,6 +137,9 @@ filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *
     if (result != FL_CUDA_SUCCESS)
         return fl_cuda_fail(gpu, result, "cuCtxGetCurrent", NULL, NULL, error);
     result = gpu->api->cuCtxPushCurrent(gpu->context);
+    /* The result may speak of the context that was current, another GPU's perhaps. */
+    if (result != FL_CUDA_SUCCESS)
+        result = gpu->api->cuCtxPushCurrent(gpu->context);
     if (result != FL_CUDA_SUCCESS)
         return fl_cuda_lose(gpu, result, "cuCtxPushCurrent", NULL, error);
     *scope = (fl_cuda_scope){gpu, before};

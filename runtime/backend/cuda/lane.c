@@ -14,18 +14,30 @@
 
 #define NO_TIMER UINT32_MAX
 
-static filch_status fail(const fl_device *device, CUresult result, const char *call,
-                         filch_error *error)
-{
-    return fl_cuda_fail(fl_cuda_of(device)->gpu, result, call, device->info.name, NULL, error);
-}
-
 /* Where a lane cannot be waited for, or a wait failed: the driver hands out there what went wrong
  * with the work itself. */
 static filch_status lose(const fl_device *device, CUresult result, const char *call,
                          filch_error *error)
 {
     return fl_cuda_lose(fl_cuda_of(device)->gpu, result, call, device->info.name, error);
+}
+
+/* Whether the device gives a result to everybody now, whatever it is asked: an event that is no
+ * longer wanted tells. */
+static bool is_stuck(const fl_device *device, CUresult result)
+{
+    const fl_cuda_device *state = fl_cuda_of(device);
+    CUevent event = state->lanes != NULL ? state->lanes->lane[0].events[0] : NULL;
+    return event != NULL && state->gpu->api->cuEventQuery(event) == result;
+}
+
+filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
+                               filch_error *error)
+{
+    /* Any call may hand out what went wrong with work before it. */
+    return is_stuck(device, result) ? lose(device, result, call, error)
+                                    : fl_cuda_fail(fl_cuda_of(device)->gpu, result, call,
+                                                   device->info.name, NULL, error);
 }
 
 static bool is_reached(const fl_cuda_lane *lane, uint64_t sequence)
@@ -57,7 +69,8 @@ static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch
             lane->events[i] = NULL;
         }
     }
-    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuEventCreate", error);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK
+                                     : fl_cuda_call_fail(device, result, "cuEventCreate", error);
 }
 
 static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
@@ -106,7 +119,7 @@ static filch_status open_timers(const fl_device *device, fl_cuda_lanes *lanes, f
             result = api->cuEventCreate(&lanes->timers[i].stop, FL_CU_EVENT_DEFAULT);
         }
         if (result != FL_CUDA_SUCCESS) {
-            return fail(device, result, "cuEventCreate", error);
+            return fl_cuda_call_fail(device, result, "cuEventCreate", error);
         }
         lanes->free_timers[lanes->free_timer_count++] = i;
     }
@@ -303,7 +316,9 @@ static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waitin
         }
     }
     fl_mutex_unlock(&lane->lock);
-    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuStreamWaitEvent", error);
+    return result == FL_CUDA_SUCCESS
+               ? FILCH_OK
+               : fl_cuda_call_fail(device, result, "cuStreamWaitEvent", error);
 }
 
 static filch_status wait_for_all(const fl_device *device, const fl_cuda_lane *waiting,
@@ -321,6 +336,11 @@ static filch_status wait_for_all(const fl_device *device, const fl_cuda_lane *wa
 }
 
 /* --- Tiles --- */
+
+static bool has_clusters(const filch_shape *shape)
+{
+    return (shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0;
+}
 
 static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
 {
@@ -347,7 +367,7 @@ static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, 
 static CUresult launch_kernel(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
 {
     const filch_shape *shape = &launch->shape;
-    if ((shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0) {
+    if (has_clusters(shape)) {
         return launch_cluster(api, launch, stream);
     }
     return api->cuLaunchKernel(launch->function->handle, shape->grid[0], shape->grid[1],
@@ -382,11 +402,16 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
     if (launch->replay != NULL) {
         CUresult launched =
             api->cuGraphLaunch(fl_cuda_replay_executable(launch->replay), lane->stream);
-        return launched == FL_CUDA_SUCCESS ? FILCH_OK
-                                           : fail(device, launched, "cuGraphLaunch", error);
+        return launched == FL_CUDA_SUCCESS
+                   ? FILCH_OK
+                   : fl_cuda_call_fail(device, launched, "cuGraphLaunch", error);
     }
     CUresult result = launch_kernel(api, launch, lane->stream);
-    return result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, "cuLaunchKernel", error);
+    return result == FL_CUDA_SUCCESS
+               ? FILCH_OK
+               : fl_cuda_call_fail(
+                     device, result,
+                     has_clusters(&launch->shape) ? "cuLaunchKernelEx" : "cuLaunchKernel", error);
 }
 
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
@@ -559,7 +584,8 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
     if (status == FILCH_OK) {
         const char *call;
         CUresult result = put_copy(state->gpu->api, copy, lane->stream, &call);
-        status = result == FL_CUDA_SUCCESS ? FILCH_OK : fail(device, result, call, error);
+        status =
+            result == FL_CUDA_SUCCESS ? FILCH_OK : fl_cuda_call_fail(device, result, call, error);
     }
     if (status == FILCH_OK) {
         uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
@@ -591,7 +617,7 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
             result = state->gpu->api->cuStreamSynchronize(state->lanes->lane[i].stream);
         }
         if (result != FL_CUDA_SUCCESS && status == FILCH_OK) {
-            status = fail(device, result, "cuStreamSynchronize", error);
+            status = fl_cuda_call_fail(device, result, "cuStreamSynchronize", error);
         }
     }
     fl_cuda_leave(&scope);

@@ -61,6 +61,11 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
 /* Waits for what is in flight, and frees them. */
 void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
 
+/* A call on the device's context failed; fills *error. Where the device has become lost, says so.
+ */
+filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
+                               filch_error *error);
+
 /* Members of the table of operations; see backend.h. */
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
 filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,

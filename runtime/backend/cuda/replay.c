@@ -2,6 +2,7 @@
 #include "backend/cuda/replay.h"
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/lane.h"
 
 typedef struct fl_cuda_replay {
     const fl_memory *memory;
@@ -11,12 +12,6 @@ typedef struct fl_cuda_replay {
     CUgraphNode *behind; /* room for those that one kernel names */
     size_t count, capacity, behind_capacity;
 } fl_cuda_replay;
-
-static filch_status fail(const fl_device *device, CUresult result, const char *call,
-                         filch_error *error)
-{
-    return fl_cuda_fail(fl_cuda_of(device)->gpu, result, call, device->info.name, NULL, error);
-}
 
 static filch_status no_memory(const fl_device *device, filch_error *error)
 {
@@ -36,7 +31,7 @@ filch_status fl_cuda_replay_new(fl_device *device, const fl_memory *memory, void
     CUresult result = fl_cuda_of(device)->gpu->api->cuGraphCreate(&made->graph, 0);
     if (result != FL_CUDA_SUCCESS) {
         fl_free(memory, made, sizeof *made);
-        return fail(device, result, "cuGraphCreate", error);
+        return fl_cuda_call_fail(device, result, "cuGraphCreate", error);
     }
     *replay = made;
     return FILCH_OK;
@@ -70,7 +65,7 @@ filch_status fl_cuda_replay_add(fl_device *device, void *handle, const fl_launch
     CUresult result = fl_cuda_of(device)->gpu->api->cuGraphAddKernelNode(
         &replay->nodes[replay->count], replay->graph, replay->behind, behind_count, &params);
     if (result != FL_CUDA_SUCCESS) {
-        return fail(device, result, "cuGraphAddKernelNode", error);
+        return fl_cuda_call_fail(device, result, "cuGraphAddKernelNode", error);
     }
     ++replay->count;
     return FILCH_OK;
@@ -96,7 +91,7 @@ filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *e
     CUresult result = api->cuGraphInstantiateWithFlags(&replay->executable, replay->graph, 0);
     if (result != FL_CUDA_SUCCESS) {
         replay->executable = NULL;
-        return fail(device, result, "cuGraphInstantiateWithFlags", error);
+        return fl_cuda_call_fail(device, result, "cuGraphInstantiateWithFlags", error);
     }
     drop_graph(api, replay);
     return FILCH_OK;
