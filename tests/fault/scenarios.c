@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is swept: every job knows its answer, and a failure has to say what it was. */
+#define _GNU_SOURCE
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fakecuda.h"
@@ -387,13 +390,33 @@ static bool make_codelets(sweep_world *world)
                         &world->scale);
 }
 
-void sweep_run(const sweep_scenario *scenario, sweep_report *report)
+/* Memory that the runtime has taken; _Atomic, for its workers. */
+static void *take(size_t size, size_t align, void *user)
+{
+    void *pointer = NULL;
+
+    if (posix_memalign(&pointer, align < sizeof pointer ? sizeof pointer : align, size) != 0)
+        return NULL;
+    atomic_fetch_add((_Atomic int64_t *)user, (int64_t)size);
+    return pointer;
+}
+
+static void give(void *pointer, size_t size, size_t align, void *user)
+{
+    (void)align;
+    atomic_fetch_sub((_Atomic int64_t *)user, (int64_t)size);
+    free(pointer);
+}
+
+static void run_with(const filch_allocator *allocator, const sweep_scenario *scenario,
+                     sweep_report *report)
 {
     filch_config config = FILCH_CONFIG_INIT;
     filch_error error = FILCH_ERROR_INIT;
     sweep_world world = {.has_host = scenario->has_host, .report = report};
 
     config.devices = scenario->devices;
+    config.allocator = allocator;
     if (filch_runtime_create(&config, &error, &world.runtime) != FILCH_OK) {
         report->failures++;
         if (report->call == NULL || error.call[0] == '\0' ||
@@ -416,6 +439,17 @@ void sweep_run(const sweep_scenario *scenario, sweep_report *report)
     filch_status status = filch_runtime_destroy(world.runtime);
     if (status != FILCH_OK)
         sweep_wrong(report, "filch_runtime_destroy gave %s", filch_status_name(status));
+}
+
+void sweep_run(const sweep_scenario *scenario, sweep_report *report)
+{
+    static _Atomic int64_t taken;
+    const filch_allocator allocator = {take, give, (void *)&taken};
+
+    taken = 0;
+    run_with(&allocator, scenario, report);
+    if (taken != 0)
+        sweep_wrong(report, "%lld bytes of memory are left", (long long)taken);
 }
 
 const sweep_scenario sweep_scenarios[] = {

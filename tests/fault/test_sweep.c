@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the first, the second and the last call of each driver entry point that a scenario makes,
- * with each result that there is a way to handle (every call with FL_TEST_LONG=1): never a crash, a
- * hang, a leak or a wrong answer.
+ * with each result that there is a way to handle (up to 66 of them with FL_TEST_LONG=1): never a
+ * crash, a hang, a leak or a wrong answer.
  *
  * test_fault_sweep [SCENARIO [CALL [NTH [RESULT]]]] runs a part of it. Children do the work, so
  * that what crashes or hangs is told from what comes after. */
@@ -19,8 +19,9 @@
 #include "fakecuda.h"
 #include "sweep.h"
 
-/* Seconds without a case ended: a hang. */
-enum { WATCHDOG = 30, SHOWN = 40 };
+/* Seconds without a case ended: a hang. Cases of one child: the fake driver keeps what ended, and
+ * looks through it. Calls of one kind, of a long sweep: evenly taken. */
+enum { WATCHDOG = 30, SHOWN = 40, CASES = 64, MOST = 64 };
 
 #define GPUS "{\"devices\":[{\"count\":2}],\"threads\":2,\"links\":[{\"from\":0,\"to\":1,"
 #define JOINED GPUS "\"peer\":true}]}"
@@ -51,9 +52,9 @@ typedef struct fault {
 
 /* What parent and children know together. */
 typedef struct board {
-    uint64_t counts[CALLS]; /* of the scenario, undisturbed */
-    uint32_t next;          /* of the scenario's faults: the one running, or to run */
-    bool is_wrong, is_done;
+    uint64_t counts[CALLS];          /* of the scenario, undisturbed */
+    uint32_t next;                   /* of the scenario's faults: the one running, or to run */
+    bool is_wrong, is_done, is_full; /* the child has run enough */
     uint64_t cases, reported, bad;
     sweep_report report; /* of the last one */
 } board;
@@ -146,7 +147,11 @@ static void child_counts(uint32_t scenario)
 
 static void child_faults(void)
 {
-    while (shared->next < fault_count) {
+    for (uint32_t i = 0; shared->next < fault_count; i++) {
+        if (i == CASES) {
+            shared->is_full = true;
+            return;
+        }
         alarm(WATCHDOG);
         run_case(&faults[shared->next]);
         shared->cases++;
@@ -211,8 +216,10 @@ static void list_faults(uint32_t scenario, bool is_long, const char *const *want
     fault_count = 0;
     for (uint32_t c = 0; c < CALLS; c++) {
         uint64_t most = shared->counts[c];
+        uint64_t every = most / MOST + 1;
         for (uint64_t nth = 1; nth <= most; nth++) {
-            if (!is_long && nth > 2 && nth != most && count <= 3)
+            bool is_taken = count > 3 || nth <= 2 || nth == most || (is_long && nth % every == 0);
+            if (!is_taken)
                 continue;
             for (uint32_t k = 0; k < CODES; k++)
                 add_fault((fault){scenario, c, nth, k}, wanted, count);
@@ -233,10 +240,12 @@ static void sweep(uint32_t scenario, bool is_long, const char *const *wanted, in
     list_faults(scenario, is_long, wanted, count);
     shared->next = 0;
     while (shared->next < fault_count) {
-        shared->is_done = shared->is_wrong = false;
+        shared->is_done = shared->is_wrong = shared->is_full = false;
         status = in_child(NULL, 0);
         if (shared->is_done)
             break;
+        if (shared->is_full)
+            continue;
         const fault *f = &faults[shared->next];
         if (shared->is_wrong)
             complain(f, shared->report.text);
