@@ -12,6 +12,7 @@
 #include "base/clock.h"
 
 #ifdef FL_FAKE
+#include "fakecuda.h"
 #include "gpu/twins.h"
 #endif
 
@@ -21,6 +22,7 @@ enum { FAILURES_SHOWN = 10, CASES_A_RUNTIME = 12 };
 static struct {
     const char *name;
     const char *devices;
+    char where[384]; /* the runtime, for messages */
     uint64_t seed;
     _Atomic uint32_t failures;
 } present;
@@ -36,7 +38,7 @@ void gpu_fail(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fprintf(stderr, "%s: %s (on %s; repeat with: test_gpu_%s 1 %" PRIu64 ")\n", present.name, text,
-            present.devices, present.name, present.seed);
+            present.where, present.name, present.seed);
 }
 
 void gpu_expect(filch_status got, filch_status wanted, const char *call)
@@ -110,16 +112,11 @@ static bool has_gpu(filch_runtime *runtime)
     return false;
 }
 
-filch_runtime *gpu_runtime(filch_policy policy)
+static filch_runtime *open_runtime(const filch_config *config)
 {
-    filch_config config = FILCH_CONFIG_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
-    const char *given = getenv("FILCH_DEVICES");
-    present.devices = given && given[0] ? given : "cuda";
-    config.devices = present.devices;
-    config.policy = policy;
-    filch_status status = filch_runtime_create(&config, &error, &runtime);
+    filch_status status = filch_runtime_create(config, &error, &runtime);
     if (status != FILCH_OK || !has_gpu(runtime)) {
         bool skips = status == FILCH_OK || is_absent(status);
         fprintf(stderr, "%s on %s: %s\n", skips ? "skipped" : "failed", present.devices,
@@ -127,6 +124,82 @@ filch_runtime *gpu_runtime(filch_policy policy)
         exit(skips ? GPU_SKIP : 1);
     }
     return runtime;
+}
+
+static const char *named_devices(void)
+{
+    const char *given = getenv("FILCH_DEVICES");
+    return given && given[0] ? given : NULL;
+}
+
+filch_runtime *gpu_runtime(filch_policy policy)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    present.devices = named_devices() ? named_devices() : "cuda";
+    config.devices = present.devices;
+    config.policy = policy;
+    snprintf(present.where, sizeof present.where, "%s", present.devices);
+    return open_runtime(&config);
+}
+
+/* --- The runtimes of random cases --- */
+
+/* Cases whose seeds have this in common share a runtime, so that each is repeated on the same. */
+static uint64_t runtime_of(uint64_t seed)
+{
+    return seed / CASES_A_RUNTIME;
+}
+
+#ifdef FL_FAKE
+#define PICK(random, list) (list)[fl_random_below(random, sizeof(list) / sizeof(list)[0])]
+
+/* Another machine each time: how many GPUs, how they are linked, how long things take. */
+static void vary_machine(fl_random *random, char *text, size_t bytes)
+{
+    static const char *const links[] = {"", "{\"from\": 0, \"to\": 1}",
+                                        "{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 2}, "
+                                        "{\"from\": 1, \"to\": 2}"};
+    static const char *const times[] = {"0", "0", "3000", "30000"};
+    snprintf(text, bytes,
+             "{\"devices\": [{\"count\": 3}], \"links\": [%s], \"kernel_ns\": %s, \"copy_ns\": %s}",
+             PICK(random, links), PICK(random, times), PICK(random, times));
+    fakecuda_reset();
+    if (!fakecuda_configure(text))
+        gpu_fail("the fake driver cannot be configured");
+}
+
+static const char *vary_pool(fl_random *random)
+{
+    static const char *const pools[] = {
+        "cuda",          "cuda,host:1",   "cuda:0",
+        "cuda:0,host:1", "cuda:1,cuda:2", "cuda:0/88+24+8",
+        "cuda,host:3",   "host:1,cuda:2", "cuda:0/64+32,cuda:1,host:1",
+    };
+    return PICK(random, pools);
+}
+#endif
+
+static filch_runtime *random_runtime(void)
+{
+    static const char *const lanes[] = {"1", "2", "4"};
+    filch_config config = FILCH_CONFIG_INIT;
+    fl_random random;
+    char machine[256] = "";
+    fl_random_init(&random, runtime_of(present.seed), 1);
+    const char *lane = lanes[fl_random_below(&random, 3)], *devices = "cuda";
+    bool polls = fl_random_below(&random, 4) == 0;
+    config.drive = polls ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
+    config.policy = fl_random_below(&random, 4) == 0 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
+#ifdef FL_FAKE
+    vary_machine(&random, machine, sizeof machine);
+    devices = vary_pool(&random);
+#endif
+    present.devices = config.devices = named_devices() ? named_devices() : devices;
+    setenv("FILCH_LANES", lane, 1);
+    snprintf(present.where, sizeof present.where, "%s, %s, lanes: %s, %s%s", present.devices,
+             config.policy == FILCH_POLICY_STATIC ? "static" : "steal", lane,
+             polls ? "polled" : "threads", machine);
+    return open_runtime(&config);
 }
 
 void gpu_twin(const char *entry, filch_host_fn host, uint32_t views, bool is_batch,
@@ -190,13 +263,11 @@ static uint64_t number(const char *text)
 static filch_status run_some(const gpu_test *test, gpu_world *world, uint64_t *cases,
                              uint64_t count, uint64_t end)
 {
-    filch_policy policy =
-        (present.seed + *cases) % 4 == 3 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
     uint64_t first = present.seed;
-    world->runtime = gpu_runtime(policy);
+    world->runtime = random_runtime();
     world->devices = filch_device_count(world->runtime);
     filch_status status = test->open(world);
-    for (uint32_t k = 0; status == FILCH_OK && k < CASES_A_RUNTIME && *cases < count; k++) {
+    while (status == FILCH_OK && runtime_of(present.seed) == runtime_of(first) && *cases < count) {
         fl_random_init(&world->random, present.seed, 0);
         test->check(world);
         if (gpu_has_failed())

@@ -24,3 +24,10 @@ if(cmocka_FOUND AND TARGET filch_bench_parts)
         LIBRARIES filch_bench_parts
         CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
 endif()
+
+foreach(name IN ITEMS batches bench)
+    if(TEST fakegpu.${name}.${build})
+        set_property(TEST fakegpu.${name}.${build} APPEND PROPERTY ENVIRONMENT
+            "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${CMAKE_CURRENT_SOURCE_DIR}/gpu/tsan.supp")
+    endif()
+endforeach()

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random graphs over shared handles, managed or not, on GPUs (and host cores where FILCH_DEVICES
- * names some), against the tasks in the order of submission, one by one: the same bytes after each
- * round, in padding too. Graphs are submitted again, two at once, or are open ones. */
+/* Random graphs over shared handles, managed or not, on GPUs and host cores, against the tasks in
+ * the order of submission, one by one: the same bytes after each round, in padding too. Graphs are
+ * submitted again, several at once, or are open ones. In some rounds tasks fail, or jobs are
+ * cancelled: then every task is accounted for, and the rounds that follow are as ever. */
 #include "gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HANDLES = 3, MOST_TASKS = 60, MOST_READS = 2, MOST_GRAPHS = 2, MOST_ROUNDS = 3 };
+enum { MOST_HANDLES = 3, MOST_TASKS = 60, MOST_READS = 2, MOST_GRAPHS = 4, MOST_ROUNDS = 6 };
 
 typedef struct arguments {
     uint64_t seed;
     uint64_t keeps; /* the old contents count */
+    uint64_t fails; /* in rounds where tasks fail */
 } arguments;
+
+enum { FAIL_CODE = 7 };
 
 typedef struct buffer {
     filch_data *data;
@@ -32,12 +36,13 @@ typedef struct task {
 typedef struct plan {
     filch_graph *graph;
     bool is_open;
+    bool has_failing;
     uint32_t count;
     task tasks[MOST_TASKS];
 } plan;
 
 static const char source[] =
-    "#include \"filch/kernel.h\"\n" GPU_MIX "struct arguments { u64 seed, keeps; };\n"
+    "#include \"filch/kernel.h\"\n" GPU_MIX "struct arguments { u64 seed, keeps, fails; };\n"
     "static __device__ u64 pick(const filch_view &in, u64 value, u64 e)\n"
     "{\n"
     "    u64 k = (e * 7 + 3) % (in.rows * in.cols);\n"
@@ -68,6 +73,8 @@ static const char source[] =
 
 /* Of the runtime that is open. */
 static filch_codelet *codelets[MOST_READS + 1];
+/* Tasks fail in this round. Written while no job runs. */
+static bool fails_now;
 
 static void step(const filch_view *views, uint32_t reads, const arguments *args)
 {
@@ -91,6 +98,20 @@ static int run_step(const filch_call *call)
     return 0;
 }
 
+static int run_on_host(const filch_call *call)
+{
+    const arguments *args = call->args;
+    return fails_now && args->fails ? FAIL_CODE : run_step(call);
+}
+
+/* A kernel cannot fail by itself and leave its device to others; its launch can. */
+static int shape_step(const filch_call *call, filch_shape *shape)
+{
+    const arguments *args = call->args;
+    (void)shape;
+    return fails_now && args->fails ? FAIL_CODE : 0;
+}
+
 static filch_status open_codelets(gpu_world *world)
 {
     static const char *const entries[] = {"step0", "step1", "step2"};
@@ -98,8 +119,8 @@ static filch_status open_codelets(gpu_world *world)
     for (uint32_t r = 0; r <= MOST_READS; r++)
         gpu_twin(entries[r], run_step, r + 1, false, sizeof(arguments));
     for (uint32_t r = 0; r <= MOST_READS && status == FILCH_OK; r++)
-        status = gpu_codelet(world->runtime, source, entries[r], run_step, sizeof(arguments), NULL,
-                             &codelets[r]);
+        status = gpu_codelet(world->runtime, source, entries[r], run_on_host, sizeof(arguments),
+                             shape_step, &codelets[r]);
     return status;
 }
 
@@ -160,6 +181,7 @@ static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, t
     task draft = {0};
     t->args.seed = fl_random_next(&world->random);
     t->args.keeps = gpu_chance(world, 60);
+    t->args.fails = gpu_chance(world, 4);
     t->reads = 0;
     choose_tile(world, buffers, count, &draft, MOST_READS,
                 t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
@@ -174,27 +196,35 @@ static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, t
     t->accesses[t->reads] = draft.accesses[MOST_READS];
 }
 
-static void add(const plan *p, const task *t)
+/* False: the graph's job is cancelled already. */
+static bool add(const plan *p, const task *t)
 {
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = codelets[t->reads];
     desc.args = &t->args;
     desc.accesses = t->accesses;
     desc.access_count = t->reads + 1;
-    gpu_ok(filch_graph_add(p->graph, &desc, NULL));
+    filch_status status = filch_graph_add(p->graph, &desc, NULL);
+    if (fails_now && p->is_open && status == FILCH_WRONG_STATE)
+        return false;
+    gpu_expect(status, FILCH_OK, "filch_graph_add");
+    return true;
 }
 
 static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, plan *p)
 {
     p->is_open = gpu_chance(world, 25);
     p->count = (uint32_t)gpu_between(world, 1, MOST_TASKS);
-    for (uint32_t k = 0; k < p->count; k++)
+    p->has_failing = false;
+    for (uint32_t k = 0; k < p->count; k++) {
         make_task(world, buffers, count, &p->tasks[k]);
+        p->has_failing = p->has_failing || p->tasks[k].args.fails != 0;
+    }
     if (p->is_open)
         return;
     gpu_ok(filch_graph_create(world->runtime, NULL, &p->graph));
     for (uint32_t k = 0; k < p->count; k++)
-        add(p, &p->tasks[k]);
+        (void)add(p, &p->tasks[k]);
 }
 
 /* --- Running it --- */
@@ -202,16 +232,19 @@ static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, p
 static filch_job *submit(gpu_world *world, plan *p)
 {
     filch_job *job = NULL;
+    filch_submit how = FILCH_SUBMIT_INIT;
+    how.on_failure = gpu_chance(world, 30) ? FILCH_FAILURE_CANCEL : FILCH_FAILURE_SKIP;
     if (!p->is_open) {
-        gpu_ok(filch_graph_submit(p->graph, NULL, &job));
+        gpu_ok(filch_graph_submit(p->graph, &how, &job));
         return job;
     }
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     desc.kind = FILCH_GRAPH_OPEN;
     gpu_ok(filch_graph_create(world->runtime, &desc, &p->graph));
-    gpu_ok(filch_graph_submit(p->graph, NULL, &job));
+    gpu_ok(filch_graph_submit(p->graph, &how, &job));
     for (uint32_t k = 0; k < p->count; k++)
-        add(p, &p->tasks[k]);
+        if (!add(p, &p->tasks[k]))
+            break;
     gpu_ok(filch_graph_close(p->graph));
     return job;
 }
@@ -258,20 +291,69 @@ static void compare(gpu_world *world, buffer *b, uint32_t which)
         gpu_ok(filch_data_release(b->data));
 }
 
+/* What a broken job wrote is unspecified: the host writes all of it anew. */
+static void rewrite(gpu_world *world, buffer *b)
+{
+    bool reads = gpu_chance(world, 50);
+    if (b->is_managed)
+        gpu_ok(filch_data_acquire(b->data, reads ? FILCH_READWRITE : FILCH_WRITE));
+    for (uint64_t k = 0; k < b->ld * b->cols; k++)
+        b->real[k] = b->shadow[k] = fl_random_next(&world->random);
+    if (b->is_managed)
+        gpu_ok(filch_data_release(b->data));
+}
+
+/* Every task has run, failed or was left out, as the result says. False: the job is broken. */
+static bool account(const gpu_world *world, filch_job *job, const plan *p, bool is_cancelled)
+{
+    filch_job_info info = {.size = sizeof info};
+    filch_status status = filch_job_wait(job, -1);
+    bool may_fail = fails_now && p->has_failing;
+    /* A replay does not ask for shapes. */
+    bool must_fail = may_fail && !is_cancelled && (world->devices > 1 || p->is_open);
+    gpu_ok(filch_job_stats(job, &info, NULL, 0));
+    if (info.done + info.failed + info.skipped != info.total ||
+        (info.failed != 0) != (status == FILCH_TASK_FAILED) ||
+        (info.skipped != 0 && status == FILCH_OK))
+        gpu_fail("a job that ended with %s did %llu tasks of %llu; %llu failed, %llu were skipped",
+                 filch_status_name(status), (unsigned long long)info.done,
+                 (unsigned long long)info.total, (unsigned long long)info.failed,
+                 (unsigned long long)info.skipped);
+    if ((status == FILCH_TASK_FAILED && !may_fail) || (status != FILCH_TASK_FAILED && must_fail) ||
+        (status == FILCH_CANCELLED && !is_cancelled))
+        gpu_wait(world->runtime, job, may_fail ? FILCH_TASK_FAILED : FILCH_OK);
+    else
+        gpu_ok(filch_job_release(job));
+    return status == FILCH_OK;
+}
+
 static void run_round(gpu_world *world, buffer *buffers, uint32_t handles, plan *plans,
                       uint32_t count)
 {
     filch_job *jobs[MOST_GRAPHS] = {NULL};
-    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++)
-        jobs[g] = submit(world, &plans[g]);
+    bool is_cancelled[MOST_GRAPHS] = {false};
+    bool is_whole = true;
+    fails_now = gpu_chance(world, 25);
+    bool cancels = gpu_chance(world, 15);
     for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
-        gpu_wait(world->runtime, jobs[g], FILCH_OK);
+        jobs[g] = submit(world, &plans[g]);
+        is_cancelled[g] = cancels && gpu_chance(world, 50);
+        if (is_cancelled[g])
+            gpu_ok(filch_job_cancel(jobs[g]));
+    }
+    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
+        is_whole = account(world, jobs[g], &plans[g], is_cancelled[g]) && is_whole;
         run_on_shadow(buffers, &plans[g]);
         if (plans[g].is_open)
             gpu_ok(filch_graph_destroy(plans[g].graph));
     }
-    for (uint32_t h = 0; h < handles && !gpu_has_failed(); h++)
-        compare(world, &buffers[h], h);
+    fails_now = false;
+    for (uint32_t h = 0; h < handles && !gpu_has_failed(); h++) {
+        if (is_whole)
+            compare(world, &buffers[h], h);
+        else
+            rewrite(world, &buffers[h]);
+    }
 }
 
 static void check(gpu_world *world)
