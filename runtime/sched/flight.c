@@ -3,6 +3,8 @@
  * on the device until its window is full, and retired when the device is seen to be past them. */
 #include "sched/sched.h"
 
+#include <math.h>
+
 #define NO_FLIGHT UINT32_MAX
 
 /* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs;
@@ -18,11 +20,17 @@
 #define CLOCK_LAUNCHES 8u
 /* A worker that waits for a prediction wakes up so much before, and looks so often after: ever less
  * often, by a part of the time that it has looked for. */
-#define EARLY_NS 10000u
+#define EARLY_NS 5000u
 #define LOOK_NS 2000u
 #define MOST_LOOK_NS 2000000u
 #define LOOKS_OF_PAST 4
 #define LOOKS_OF_UNKNOWN 8
+/* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
+ * launch; much less where no tile so large was ever measured. */
+#define MOST_SLEEP_NS 1000000u
+#define MOST_BLIND_NS 50000u
+#define SLEEPS_OF_FLIGHT 8
+#define MOST_GROWTH 2
 
 static uint64_t now(const fl_worker *w)
 {
@@ -104,6 +112,9 @@ static void land(fl_worker *w, uint32_t index)
     flight->next = w->free_flight;
     w->free_flight = index;
     --w->in_flight;
+    if (flight->is_timed) {
+        --w->offload->timed;
+    }
     fl_worker_retire(w, &tile);
 }
 
@@ -222,10 +233,11 @@ static bool is_down(fl_worker *w)
 static bool retire_finished(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
+    uint64_t t = w->computing != 0 ? now(w) : 0;
     bool any = false;
     while (w->computing != 0) {
         uint64_t tag, busy;
-        filch_status status = backend->poll(w->device, now(w), &tag, &busy, &w->wake_at, &w->error);
+        filch_status status = backend->poll(w->device, t, &tag, &busy, &w->wake_at, &w->error);
         if (status == FILCH_NOT_READY) {
             break;
         }
@@ -235,7 +247,7 @@ static bool retire_finished(fl_worker *w)
         }
         fl_flight *flight = &w->flights[tag];
         --w->computing;
-        w->last_done = now(w);
+        w->last_done = t;
         flight->launched = 0;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
@@ -347,7 +359,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     flight->tile = *picked;
     flight->home = 0;
     flight->foreign_count = 0;
-    flight->is_ahead = flight->has_failed = false;
+    flight->is_timed = flight->is_ahead = flight->has_failed = false;
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
         tile->skip = true;
@@ -403,28 +415,47 @@ static uint32_t window_of(const fl_worker *w)
     return window != 0 ? window : 1;
 }
 
-/* When to look again at tiles that compute: just before the oldest is predicted to end, and from
- * then on, or without a prediction from its launch on, after a part of the time that has passed. */
-static uint64_t next_look(const fl_worker *w)
+/* The tile in flight with the least predicted duration; where some are not predicted, one of them.
+ * Null: none computes. */
+static const fl_flight *shortest_flight(const fl_worker *w)
 {
-    uint64_t t = now(w), begun = w->last_done;
-    double expected = 0;
-    for (uint32_t i = 0; i < w->flight_count; ++i) {
+    const fl_flight *found = NULL;
+    uint32_t left = w->computing;
+    for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
         const fl_flight *flight = &w->flights[i];
-        if (flight->launched != 0 && (expected == 0 || flight->expected < expected)) {
-            expected = flight->expected;
-            begun = flight->launched > begun ? flight->launched : begun;
+        if (flight->launched != 0) {
+            --left;
+            found = found == NULL || flight->expected < found->expected ? flight : found;
         }
     }
-    if (expected > EARLY_NS) {
-        begun += (uint64_t)expected - EARLY_NS;
+    return found;
+}
+
+/* When to look again at tiles that compute: just before the one that ends first by prediction, and
+ * from then on, or without a prediction from its launch on, after a part of the time that has
+ * passed. */
+static uint64_t next_look(const fl_worker *w)
+{
+    const fl_flight *flight = shortest_flight(w);
+    uint64_t t = now(w), begun = w->last_done, end, nap;
+    if (flight == NULL) {
+        return t + LOOK_NS;
     }
-    if (begun > t) {
-        return begun;
+    begun = flight->launched > begun ? flight->launched : begun;
+    end = begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
+    if (end > t) {
+        const fl_speed *speed = fl_codelet_speed(fl_tile_codelet(&flight->tile), w->index);
+        bool is_known = flight->tile.work <= MOST_GROWTH * fl_speed_most_work(speed);
+        uint64_t most = (t - begun) / SLEEPS_OF_FLIGHT;
+        uint64_t least = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
+        most = most > least ? most : least;
+        nap = end - t < most ? end - t : most;
+    } else {
+        nap = (t - end) / (flight->expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
+        nap = nap > LOOK_NS ? nap : LOOK_NS;
+        nap = nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
     }
-    uint64_t nap = (t - begun) / (expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
-    nap = nap > LOOK_NS ? nap : LOOK_NS;
-    return t + (nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS);
+    return t + nap;
 }
 
 static fl_act wait_computing(fl_worker *w)
@@ -435,7 +466,7 @@ static fl_act wait_computing(fl_worker *w)
             lose(w);
             return FL_ACT_MORE;
         }
-        w->wake_at = w->computing != 0 ? next_look(w) : now(w) + LOOK_NS;
+        w->wake_at = next_look(w);
     }
     return FL_ACT_WAIT;
 }

@@ -25,6 +25,9 @@
 #define PROBES_OF_REST 64u
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
+/* Roots are asked for from memory so many before their turn: a GPU's driver leaves little of them
+ * in the caches. */
+#define ROOTS_AHEAD 4u
 
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
@@ -158,8 +161,14 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
         return false;
     }
+    const filch_graph *graph = job->graph;
     tile->is_replay = false;
-    tile->task = job->graph->roots[lo];
+    tile->task = graph->roots[lo];
+    if (lo + ROOTS_AHEAD < graph->root_count) {
+        const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
+        __builtin_prefetch(soon, 1);
+        __builtin_prefetch(&soon->more);
+    }
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 /* One tile in so many is timed once the first FL_SPEED_SAMPLES of a regime are. */
 #define PERIOD 64
+#define PERIOD_LONG 512
 /* Outliers in a row that make a new regime. */
 #define REGIME 3
 /* Samples from which a deviation says anything. Until then the median alone holds off a bad one. */
@@ -37,6 +38,11 @@ bool fl_speed_wants_sample(fl_speed *speed)
     }
     speed->countdown = PERIOD - 1;
     return true;
+}
+
+void fl_speed_put_off(fl_speed *speed)
+{
+    speed->countdown = PERIOD_LONG - 1;
 }
 
 /* The lower of the two in the middle where count (> 0) is even. */

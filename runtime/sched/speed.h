@@ -27,6 +27,8 @@ void fl_speed_init(fl_speed *speed);
 /* Owner: is the next tile to be timed? The first 16, of a new regime too, then one in 64, all while
  * a change is suspected. */
 bool fl_speed_wants_sample(fl_speed *speed);
+/* Owner: a sample is dear beside tiles as short as these: the next but this may come much later. */
+void fl_speed_put_off(fl_speed *speed);
 /* Owner: a timed tile of work units (> 0) took ns (> 0; a sample that is not a finite positive
  * speed only counts as taken). The first sample is dropped (cold start); an outlier beyond 5 MAD is
  * held back until three in a row say the regime changed, and then replace all older samples. Where

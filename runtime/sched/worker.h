@@ -45,6 +45,7 @@ typedef struct fl_flight {
     uint64_t launched;
     double expected; /* predicted ns; 0: unknown */
     uint32_t lane;
+    bool is_timed;   /* counted in offload->timed */
     bool is_ahead;   /* in the ring of those whose successors are to be looked at */
     uint32_t next;   /* in a list of flights */
     bool has_failed; /* although it runs: worker->late says why */
@@ -72,6 +73,7 @@ typedef struct fl_offload {
     fl_scratch_block scratch[FL_LANE_LIMIT];
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
     uint32_t lane_last;                /* chosen last */
+    uint32_t timed;                    /* tiles in flight whose time is taken */
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
