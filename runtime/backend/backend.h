@@ -88,7 +88,9 @@ typedef struct fl_function {
     void *handle;
     uint32_t param_count;  /* UINT32_MAX: the driver cannot tell */
     uint32_t most_threads; /* a block may have */
-    size_t param_bytes;    /* of all parameters, where the driver can tell */
+    uint32_t most_shared;  /* bytes of shared memory that a launch may ask for, a block */
+    bool has_clusters;     /* blocks may be launched in clusters */
+    size_t param_bytes;    /* where the last of them ends */
 } fl_function;
 
 /* A tile handed to an asynchronous device. */

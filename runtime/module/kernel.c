@@ -224,9 +224,21 @@ void fl_kernel_free(fl_modules *modules, fl_kernel *kernel)
     fl_free(&modules->core->memory, kernel, kernel->bytes);
 }
 
+/* Whether the grid is made of whole clusters, where there are any. */
+static bool is_whole(const filch_shape *shape)
+{
+    for (int i = 0; i < 3; ++i) {
+        if (shape->cluster[i] > 1 && shape->grid[i] % shape->cluster[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape)
 {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
+    bool is_clustered = (shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0;
     /* 2^31 - 1 and 65,535: "CUDA C++ Programming Guide", technical specifications. */
     return shape->block[0] > 1024 || shape->block[1] > 1024 || shape->block[2] > 64 ||
                    threads > 1024
@@ -235,5 +247,9 @@ const char *fl_kernel_check_shape(const fl_function *function, const filch_shape
                                                 "registers allow"
            : shape->grid[0] > INT32_MAX || shape->grid[1] > 65535 || shape->grid[2] > 65535
                ? "the grid has more blocks than any GPU takes"
-               : NULL;
+           : shape->shared_bytes > function->most_shared
+               ? "a block asks for more shared memory than the kernel leaves it on this GPU"
+           : is_clustered && !function->has_clusters ? "this GPU has no clusters of blocks"
+           : !is_whole(shape)                        ? "the grid is no multiple of its clusters"
+                                                     : NULL;
 }

@@ -181,6 +181,18 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
     return false;
 }
 
+/* Whether the kernel's parameters end where those of the call do, wherever the arguments' alignment
+ * puts them: the driver copies as much as the kernel declares. */
+static bool has_size(const fl_function *function, size_t views, bool is_chunk, size_t arg_size)
+{
+    size_t before = views * sizeof(filch_view) + (is_chunk ? 2 * sizeof(uint64_t) : 0);
+    bool has = function->param_bytes == before + arg_size;
+    for (size_t align = 16; align <= 128 && arg_size != 0 && !has; align *= 2) {
+        has = function->param_bytes == (before + align - 1) / align * align + arg_size;
+    }
+    return has;
+}
+
 /* The kernel's parameters: views, the chunk, the arguments. */
 static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
                         const fl_function *function)
@@ -204,6 +216,10 @@ static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *cal
         snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u",
                  function->param_count, count);
         return refuse(w, codelet, what);
+    }
+    if (function->param_count != UINT32_MAX &&
+        !has_size(function, call->view_count, tile->task == NULL, codelet->arg_size)) {
+        return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
     }
     return true;
 }

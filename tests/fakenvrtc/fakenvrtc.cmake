@@ -31,7 +31,7 @@ function(filch_fake_nvrtc target)
     target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
 endfunction()
 
-foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images)
+foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images test_fake_mistakes)
     filch_fake_nvrtc(${target})
 endforeach()
 

@@ -598,7 +598,8 @@ static CUresult params_count(const fl_cuda_api *api, CUfunction handle, fl_funct
 
 /* All shared memory that a block of this GPU may have beside the kernel's static: a launch asks for
  * what it needs, and permission costs nothing. */
-static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle, const char **call)
+static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle, uint32_t *most,
+                              const char **call)
 {
     int fixed = 0;
     CUresult result =
@@ -608,6 +609,7 @@ static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle, const c
     if (result != FL_CUDA_SUCCESS || fixed < 0 || (uint32_t)fixed >= gpu->shared_most)
         return result;
     *call = "cuFuncSetAttribute";
+    *most = gpu->shared_most - (uint32_t)fixed;
     return gpu->api->cuFuncSetAttribute(handle, FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                         (int)gpu->shared_most - fixed);
 }
@@ -633,7 +635,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
                                               handle);
     }
     if (result == FL_CUDA_SUCCESS)
-        result = shared_permit(gpu, handle, &call);
+        result = shared_permit(gpu, handle, &made.most_shared, &call);
     if (result == FL_CUDA_SUCCESS) {
         call = "cuFuncGetParamInfo";
         result = params_count(gpu->api, handle, &made);
@@ -654,6 +656,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
         return fl_cuda_fail(gpu, result, call, device->info.name, label, error);
     made.handle = handle;
     made.most_threads = threads > 0 ? (uint32_t)threads : 0;
+    made.has_clusters = gpu->has_clusters;
     *function = made;
     return FILCH_OK;
 }
