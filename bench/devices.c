@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "fail.h"
-#include "links.h"
 #include "table.h"
 
 #include "base/config.h"
@@ -109,6 +108,11 @@ static const char *backend_name(filch_backend backend)
 
 /* --- Everything that is shown --- */
 
+typedef struct named_link {
+    char from[16], to[16];
+    filch_link link;
+} named_link;
+
 typedef struct lack {
     const char *what;
     char reason[256];
@@ -119,7 +123,7 @@ typedef struct listing {
     size_t device_count, gpu_count; /* GPUs: by their ordinals, slices counted once */
     filch_device_refusal *refusals;
     size_t refusal_count;
-    bench_link *links;
+    named_link *links;
     size_t link_count;
     lack lacks[BACKENDS + 1];
     size_t lack_count;
@@ -155,23 +159,64 @@ static filch_status read_devices(filch_runtime *runtime, listing *l, filch_error
     return status;
 }
 
-static filch_status read_links(listing *l, bool measure, filch_error *error)
+static void link_end(const listing *l, uint32_t device, char text[16])
 {
-    uint32_t *ordinals = calloc(l->device_count, sizeof *ordinals);
-    if (!ordinals)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "devices", 0, "no memory");
-    for (size_t d = 0; d < l->device_count; d++) {
+    if (device == FILCH_LINK_HOST)
+        snprintf(text, 16, "host");
+    else
+        snprintf(text, 16, "cuda:%" PRIu32, l->devices[device].ordinal);
+}
+
+static filch_status read_link(filch_runtime *runtime, listing *l, uint32_t from, uint32_t to)
+{
+    named_link *made = &l->links[l->link_count++];
+    made->link.size = sizeof made->link;
+    link_end(l, from, made->from);
+    link_end(l, to, made->to);
+    return filch_device_link(runtime, from, to, &made->link);
+}
+
+/* One device a GPU, whatever slices it is cut into. */
+static void find_gpus(listing *l, uint32_t *gpus)
+{
+    for (uint32_t d = 0; d < l->device_count; d++) {
         size_t at = 0;
         if (l->devices[d].backend != FILCH_BACKEND_CUDA)
             continue;
-        while (at < l->gpu_count && ordinals[at] != l->devices[d].ordinal)
+        while (at < l->gpu_count && l->devices[gpus[at]].ordinal != l->devices[d].ordinal)
             at++;
-        ordinals[at] = l->devices[d].ordinal;
-        l->gpu_count += at == l->gpu_count;
+        if (at == l->gpu_count)
+            gpus[l->gpu_count++] = d;
     }
-    filch_status status =
-        bench_links_read(ordinals, l->gpu_count, measure, &l->links, &l->link_count, error);
-    free(ordinals);
+}
+
+/* All ordered pairs of the GPUs, and where copies are measured the host with each. */
+static filch_status read_links(filch_runtime *runtime, listing *l, bool measure, filch_error *error)
+{
+    uint32_t *gpus = calloc(l->device_count + 1, sizeof *gpus);
+    filch_status status = FILCH_OK;
+    if (gpus)
+        find_gpus(l, gpus);
+    l->links = calloc(l->gpu_count * (l->gpu_count + 1) + 1, sizeof *l->links);
+    if (!gpus || !l->links) {
+        free(gpus);
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "devices", 0, "no memory");
+    }
+    if (measure)
+        status = filch_links_measure(runtime);
+    for (size_t g = 0; measure && g < l->gpu_count && status == FILCH_OK; g++) {
+        status = read_link(runtime, l, FILCH_LINK_HOST, gpus[g]);
+        if (status == FILCH_OK)
+            status = read_link(runtime, l, gpus[g], FILCH_LINK_HOST);
+    }
+    for (size_t k = 0; k < l->gpu_count * l->gpu_count && status == FILCH_OK; k++) {
+        uint32_t from = gpus[k / l->gpu_count], to = gpus[k % l->gpu_count];
+        if (from != to)
+            status = read_link(runtime, l, from, to);
+    }
+    if (status != FILCH_OK)
+        (void)filch_runtime_error(runtime, error);
+    free(gpus);
     return status;
 }
 
@@ -188,9 +233,9 @@ static filch_status listing_read(listing *l, const request *r, filch_error *erro
     if (status != FILCH_OK)
         return status;
     status = read_devices(runtime, l, error);
-    (void)filch_runtime_destroy(runtime);
     if (status == FILCH_OK)
-        status = read_links(l, r->measure, error);
+        status = read_links(runtime, l, r->measure, error);
+    (void)filch_runtime_destroy(runtime);
     for (size_t k = 0; k < BACKENDS; k++) {
         reason_missing(backends[k], l->lacks[l->lack_count].reason,
                        sizeof l->lacks[l->lack_count].reason);
@@ -255,14 +300,6 @@ static bool print_devices(const listing *l)
     return printed;
 }
 
-static void link_end(uint32_t ordinal, char text[16])
-{
-    if (ordinal == BENCH_LINK_HOST)
-        snprintf(text, 16, "host");
-    else
-        snprintf(text, 16, "cuda:%" PRIu32, ordinal);
-}
-
 static bool print_links(const listing *l)
 {
     bench_table table = {0};
@@ -271,18 +308,17 @@ static bool print_links(const listing *l)
     bench_table_column(&table, true, "from");
     bench_table_column(&table, true, "to");
     bench_table_column(&table, true, "access");
+    bench_table_column(&table, true, "atomics");
     bench_table_column(&table, false, "rank");
     bench_table_column(&table, false, "measured");
     for (size_t k = 0; k < l->link_count; k++) {
-        const bench_link *link = &l->links[k];
-        char end[16];
-        link_end(link->from, end);
-        bench_table_cell(&table, "%s", end);
-        link_end(link->to, end);
-        bench_table_cell(&table, "%s", end);
+        const filch_link *link = &l->links[k].link;
+        bench_table_cell(&table, "%s", l->links[k].from);
+        bench_table_cell(&table, "%s", l->links[k].to);
         bench_table_cell(&table, link->has_access ? "yes" : "no");
+        bench_table_cell(&table, link->has_atomics ? "yes" : "no");
         bench_table_cell(&table, "%d", link->rank);
-        cell_bytes(&table, link->rate, "B/s");
+        cell_bytes(&table, link->bandwidth, "B/s");
     }
     putchar('\n');
     bool printed = bench_table_print(&table, stdout);
@@ -334,13 +370,12 @@ static json_t *device_json(const filch_device_info *info)
     return made;
 }
 
-static json_t *link_json(const bench_link *link)
+static json_t *link_json(const named_link *made)
 {
-    char from[16], to[16];
-    link_end(link->from, from);
-    link_end(link->to, to);
-    return json_pack("{s:s, s:s, s:b, s:i, s:f}", "from", from, "to", to, "access",
-                     link->has_access, "rank", link->rank, "bytes_per_s", link->rate);
+    const filch_link *link = &made->link;
+    return json_pack("{s:s, s:s, s:b, s:b, s:i, s:f}", "from", made->from, "to", made->to, "access",
+                     (int)link->has_access, "atomics", (int)link->has_atomics, "rank", link->rank,
+                     "bytes_per_s", link->bandwidth);
 }
 
 static json_t *refusal_json(const filch_device_refusal *refusal)

@@ -213,6 +213,59 @@ FILCH_API filch_status filch_device_best_score(filch_runtime *runtime, uint32_t 
 FILCH_API filch_status filch_device_choose(filch_runtime *runtime, filch_device_rate_fn rate,
                                            void *user, uint32_t *index);
 
+/** In place of a device's index: the host's memory. Any host device means the same. */
+#define FILCH_LINK_HOST UINT32_MAX
+
+/** What joins two memories, in one direction. */
+typedef struct filch_link {
+    size_t size;         /**< sizeof(filch_link). */
+    uint32_t is_same;    /**< 1: it is one memory, and nothing needs to be copied; the rest is 0. */
+    uint32_t has_access; /**< 1: the driver lets the first reach the second's memory straight; else
+                              copies go through the host's memory. 1 between a GPU and the host. */
+    uint32_t has_atomics; /**< 1: atomic operations work across it, which they do over NVLink and do
+                               not over PCIe. Between GPUs only. */
+    int32_t rank;     /**< The driver's performance rank among the links between GPUs: smaller is
+                           faster. 0 for the host. */
+    double bandwidth; /**< Bytes a second of a large copy, as filch_links_measure() found; 0 where
+                           it was not measured. */
+} filch_link;
+
+/**
+ * What joins the memory of one device to that of another. Between simulated devices nothing is
+ * known.
+ *
+ * @param runtime the runtime.
+ * @param from    index of a device, or FILCH_LINK_HOST: where copies come from.
+ * @param to      the same: where they go.
+ * @param link    receives the description; its size must be set.
+ * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p link, or its size is too
+ *         small); FILCH_BACKEND, FILCH_DEVICE_LOST (the driver did not say);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; asks the driver. Since 0.1.
+ */
+FILCH_API filch_status filch_device_link(filch_runtime *runtime, uint32_t from, uint32_t to,
+                                         filch_link *link);
+
+/**
+ * Measures the bandwidth between every two memories of the runtime, in both directions, by copies
+ * one after the other: a warm-up and four of 64 MiB each. Of slices the GPU counts once.
+ *
+ * Takes 64 MiB of each of two GPUs, or 64 MiB of one and as much page-locked memory of the host's,
+ * for as long as a pair is measured. The jobs of this runtime and others' work share the links, so
+ * that only an idle machine gives good figures; and taking and giving memory back may hold up the
+ * GPUs. A pair that cannot be measured keeps what it had, and the others are measured all the same.
+ *
+ * @param runtime the runtime.
+ * @return FILCH_OK (also where there is nothing to measure); of the first pair that failed:
+ *         FILCH_NO_DEVICE_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST; FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: some hundredths of a second a pair, and until other callers
+ * have measured. Since 0.1.
+ */
+FILCH_API filch_status filch_links_measure(filch_runtime *runtime);
+
 #ifdef __cplusplus
 }
 #endif

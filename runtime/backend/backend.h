@@ -200,6 +200,14 @@ struct fl_backend {
      * Both are open. Undone by unlink, before any is closed. */
     void (*link)(fl_device *device, const fl_device *other);
     void (*unlink)(fl_device *device, const fl_device *other);
+    /* What joins the device's memory to that of another of this backend, or (null) to the host's:
+     * fills has_access, has_atomics and rank. NULL where nothing is known. Any thread. */
+    filch_status (*link_describe)(const fl_device *device, const fl_device *other, filch_link *link,
+                                  filch_error *error);
+    /* Bytes a second of copies from one device's memory to another's of this backend, one of which
+     * may be null, the host's. Blocks. Any thread. */
+    filch_status (*link_measure)(const fl_device *from, const fl_device *to, double *rate,
+                                 filch_error *error);
     /* Memory of the device's place. These may serialize the device. Any thread. */
     filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
     void (*memory_give)(fl_device *device, void *block);

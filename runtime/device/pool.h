@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/atomic.h"
+#include "device/links.h"
 #include "device/probe.h"
 
 typedef struct fl_pool {
@@ -16,6 +17,7 @@ typedef struct fl_pool {
     _Atomic uint64_t next; /* round-robin ticket; relaxed: only its own order matters */
     fl_refusals refusals;  /* devices left out; fixed once the pool is open */
     fl_probes probes;
+    fl_links links;
 } fl_pool;
 
 /* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens.

@@ -184,7 +184,8 @@ static void read_devices(reader *r, const json_t *from, fake_config *config)
 
 static void read_links(reader *r, const json_t *from, fake_config *config)
 {
-    static const char *const names[] = {"from", "to", "peer", "rank", "gbps", "both", NULL};
+    static const char *const names[] = {"from", "to",   "peer", "atomics",
+                                        "rank", "gbps", "both", NULL};
     size_t i;
     json_t *item;
 
@@ -199,6 +200,7 @@ static void read_links(reader *r, const json_t *from, fake_config *config)
             return;
         }
         link.has_peer = read_bool(r, item, "peer", true);
+        link.has_atomics = read_bool(r, item, "atomics", false);
         link.rank = read_int(r, item, "rank", 0);
         link.gbps = read_number(r, item, "gbps", 0);
         config->links[a][b] = link;

@@ -298,6 +298,9 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
         case FL_CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
             *value = link->has_peer;
             break;
+        case FL_CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+            *value = link->has_atomics;
+            break;
         default:
             result = FL_CUDA_ERROR_INVALID_VALUE;
         }

@@ -67,7 +67,7 @@ typedef struct fake_device {
 } fake_device;
 
 typedef struct fake_link {
-    bool has_peer;
+    bool has_peer, has_atomics;
     int rank;
     double gbps;
 } fake_link;

@@ -35,7 +35,8 @@
  *                 "pci": "0000:1b:00.0", "speed": 1.0, "ecc": true, "primary_flags": 0,
  *                 "granularity": 8, "groups": 15, "compute_mode": 0,
  *                 "attributes": {"38": 52428800} }],
- *   "links": [{ "from": 0, "to": 1, "peer": true, "rank": 0, "gbps": 0, "both": true }],
+ *   "links": [{ "from": 0, "to": 1, "peer": true, "atomics": false, "rank": 0, "gbps": 0,
+ *               "both": true }],
  *   "failures": [{ "call": "cuMemAlloc", "nth": 1, "count": 1, "result": 2, "device": -1,
  *                  "sticky": false }]
  * }

@@ -15,7 +15,6 @@
 
 #include "cli.h"
 #include "fakecuda.h"
-#include "links.h"
 
 /* The document of one run. */
 static json_t *run(const char *config, const char *devices, bool measure)

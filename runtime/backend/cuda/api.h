@@ -240,6 +240,7 @@ typedef struct CUdevResource {
     X(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 134)                         \
     X(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1)                   \
     X(CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 2)                   \
+    X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3)            \
     X(CU_COMPUTEMODE_DEFAULT, 0)                                     \
     X(CU_COMPUTEMODE_PROHIBITED, 2)                                  \
     X(CU_CTX_SCHED_AUTO, 0)                                          \

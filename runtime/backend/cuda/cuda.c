@@ -12,6 +12,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/event.h"
 #include "backend/cuda/lane.h"
+#include "backend/cuda/links.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
 
@@ -739,6 +740,8 @@ const fl_backend fl_cuda_backend = {
     .copy = fl_cuda_copy,
     .link = cuda_link,
     .unlink = cuda_unlink,
+    .link_describe = fl_cuda_link_describe,
+    .link_measure = fl_cuda_link_measure,
     .memory_take = cuda_memory_take,
     .memory_give = cuda_memory_give,
     .drain = fl_cuda_drain,

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/links.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "device/pool.h"
+
+filch_status fl_links_init(fl_links *links)
+{
+    filch_status status = fl_mutex_init(&links->lock);
+
+    links->is_ready = status == FILCH_OK;
+    return status;
+}
+
+void fl_links_fini(fl_links *links, const fl_memory *memory)
+{
+    if (!links->is_ready)
+        return;
+    /* Relaxed: nobody else has the pool any more. */
+    fl_free(memory, (void *)fl_load_relaxed(&links->rates), links->bytes);
+    fl_mutex_fini(&links->lock);
+    memset(links, 0, sizeof *links);
+}
+
+/* Null for the host's memory. */
+static const fl_device *device_of(const fl_pool *pool, uint32_t index)
+{
+    return index != FILCH_LINK_HOST && pool->devices[index].place != 0 ? &pool->devices[index]
+                                                                       : NULL;
+}
+
+static uint32_t place_of(const fl_device *device)
+{
+    return device != NULL ? device->place : 0;
+}
+
+/* The backend that knows of the link; null: none does. */
+static const fl_backend *backend_of(const fl_device *from, const fl_device *to)
+{
+    const fl_backend *backend = from != NULL ? from->backend : to->backend;
+    bool is_one = from == NULL || to == NULL || from->backend == to->backend;
+
+    return is_one && backend->link_describe != NULL ? backend : NULL;
+}
+
+filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link *link,
+                          filch_error *error)
+{
+    fl_fault fault = {.status = FILCH_BAD_INDEX, .call = "filch_device_link"};
+    filch_link made = {.size = sizeof made};
+    filch_status status = FILCH_OK;
+
+    if (link == NULL || link->size < sizeof made) {
+        fault.status = FILCH_INVALID_ARGUMENT;
+        return fl_error_fill(error, fault, "the result is null or its size is not set");
+    }
+    if ((from >= pool->count && from != FILCH_LINK_HOST) ||
+        (to >= pool->count && to != FILCH_LINK_HOST))
+        return fl_error_fill(error, fault, "index %u or %u is not below the device count, %zu",
+                             from, to, pool->count);
+
+    const fl_device *source = device_of(pool, from), *target = device_of(pool, to);
+
+    made.size = link->size;
+    made.is_same = place_of(source) == place_of(target);
+    if (made.is_same == 0) {
+        const fl_backend *backend = backend_of(source, target);
+        const bool is_outward = source != NULL;
+
+        if (backend != NULL)
+            status = backend->link_describe(is_outward ? source : target,
+                                            is_outward ? target : source, &made, error);
+        /* Acquire: the table's zeros. Relaxed: a figure by itself. */
+        const _Atomic uint64_t *rates = fl_load_acquire(&pool->links.rates);
+        if (rates != NULL)
+            made.bandwidth = fl_bits_double(fl_load_relaxed(
+                &rates[(size_t)place_of(source) * pool->place_count + place_of(target)]));
+    }
+    if (status == FILCH_OK)
+        *link = made;
+    return status;
+}
+
+/* --- Measuring --- */
+
+/* The first device of a place; null for the host's. */
+static const fl_device *first_of(const fl_pool *pool, uint32_t place)
+{
+    for (size_t i = 0; i < pool->count && place != 0; i++) {
+        if (pool->devices[i].place == place)
+            return &pool->devices[i];
+    }
+    return NULL;
+}
+
+/* Under the lock; the first failure is kept. */
+static void measure(fl_pool *pool, _Atomic uint64_t *rates, uint32_t from, uint32_t to,
+                    filch_status *status, filch_error *error)
+{
+    const fl_device *source = first_of(pool, from), *target = first_of(pool, to);
+    double rate = 0;
+
+    if (source == target)
+        return; /* the host's memory, or places of no device */
+    const fl_backend *backend = backend_of(source, target);
+    if (backend == NULL || backend->link_measure == NULL)
+        return;
+    filch_status result =
+        backend->link_measure(source, target, &rate, *status == FILCH_OK ? error : NULL);
+    if (result == FILCH_OK)
+        fl_store_relaxed(&rates[(size_t)from * pool->place_count + to], fl_double_bits(rate));
+    else if (*status == FILCH_OK)
+        *status = result;
+}
+
+filch_status fl_pool_measure(fl_pool *pool, const fl_memory *memory, filch_error *error)
+{
+    fl_links *links = &pool->links;
+    filch_status status = FILCH_OK;
+    bool can_measure = false;
+
+    for (size_t i = 0; i < pool->count; i++)
+        can_measure = can_measure || pool->devices[i].backend->link_measure != NULL;
+    if (!can_measure)
+        return FILCH_OK;
+    fl_mutex_lock(&links->lock);
+    _Atomic uint64_t *rates = fl_load_relaxed(&links->rates); /* changed under the lock only */
+    if (rates == NULL) {
+        links->bytes = (size_t)pool->place_count * pool->place_count * sizeof *rates;
+        rates = fl_alloc_zeroed(memory, links->bytes);
+        fl_store_release(&links->rates, rates);
+    }
+    if (rates == NULL)
+        status = fl_error_fill(
+            error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .call = "filch_links_measure"},
+            "no memory for what is measured");
+    for (uint32_t from = 0; rates != NULL && from < pool->place_count; from++) {
+        for (uint32_t to = 0; to < pool->place_count; to++)
+            if (from != to)
+                measure(pool, rates, from, to, &status, error);
+    }
+    fl_mutex_unlock(&links->lock);
+    return status;
+}

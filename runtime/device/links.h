@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What joins the memories of a pool's devices, and how fast that was found to be. */
+#ifndef FL_DEVICE_LINKS_H
+#define FL_DEVICE_LINKS_H
+
+#include "backend/backend.h"
+#include "base/atomic.h"
+#include "base/thread.h"
+
+struct fl_pool;
+
+typedef struct fl_links {
+    bool is_ready;
+    fl_mutex lock; /* one measures at a time */
+    /* Bits of doubles, place by place: from, to. Made by who measures first; release then. */
+    _Atomic(_Atomic uint64_t *) rates;
+    size_t bytes;
+} fl_links;
+
+filch_status fl_links_init(fl_links *links);
+void fl_links_fini(fl_links *links, const fl_memory *memory);
+
+/* As the public functions of filch/device.h. */
+filch_status fl_pool_link(struct fl_pool *pool, uint32_t from, uint32_t to, filch_link *link,
+                          filch_error *error);
+filch_status fl_pool_measure(struct fl_pool *pool, const fl_memory *memory, filch_error *error);
+
+#endif
