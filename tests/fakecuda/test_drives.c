@@ -290,6 +290,111 @@ static void a_writer_waits_for_readers_everywhere(void **state)
     }
 }
 
+/* --- Many --- */
+
+/* More copies and tiles on one lane than it has events, none of which may begin yet: whoever puts
+ * more there waits for the oldest, and each finds its own. */
+static void lanes_outlast_their_events(void **state)
+{
+    enum { TASKS = 600 };
+    static uint64_t in[TASKS], out[TASKS];
+    (void)state;
+    start("cuda:0", "1", NULL);
+    filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump");
+    filch_data *data[2] = {NULL, NULL};
+    for (int d = 0; d < 2; d++) {
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        desc.ptr = d == 0 ? in : out;
+        desc.element = sizeof *in;
+        desc.rows = TASKS;
+        desc.tile_rows = 1;
+        desc.flags = d == 0 ? 0 : FILCH_DATA_MANAGED;
+        assert_ok(filch_data_create(runtime, &desc, &data[d]));
+    }
+    filch_graph *many = graph();
+    for (uint32_t i = 0; i < TASKS; i++) {
+        filch_task_desc desc = FILCH_TASK_DESC_INIT;
+        filch_access accesses[2] = {{.data = data[0], .row = i, .mode = FILCH_READ},
+                                    {.data = data[1], .row = i, .mode = FILCH_WRITE}};
+        desc.codelet = copies;
+        desc.accesses = accesses;
+        desc.access_count = 2;
+        assert_ok(filch_graph_add(many, &desc, NULL));
+        accesses[1].mode = FILCH_READWRITE;
+        desc.codelet = bumps;
+        desc.accesses = &accesses[1];
+        desc.access_count = 1;
+        assert_ok(filch_graph_add(many, &desc, NULL));
+    }
+    for (uint64_t run = 0; run < 4; run++) {
+        for (uint64_t i = 0; i < TASKS; i++)
+            in[i] = 1000 * run + i;
+        fakecuda_hold();
+        filch_job *job = submit(many);
+        nap(10000);
+        fakecuda_release();
+        finish(job, FILCH_OK);
+        assert_ok(filch_data_acquire(data[1], FILCH_READ));
+        for (uint64_t i = 0; i < TASKS; i++)
+            assert_int_equal(out[i], 1000 * run + i + 1);
+        assert_ok(filch_data_release(data[1]));
+    }
+    stop();
+}
+
+static filch_codelet *thread_codelets[3];
+static filch_data *shared_data;
+
+/* Everything of its own, but for a handle that all read. */
+static void *use_runtime(void *first)
+{
+    uint64_t a[N], b[N];
+    for (uint64_t round = 0; round < 30; round++) {
+        filch_data *own = handle(a), *result = handle_with(b, FILCH_DATA_MANAGED);
+        filch_graph *small = graph();
+        add(small, thread_codelets[0], FILCH_READWRITE, own, NULL, NULL);
+        add(small, thread_codelets[1], FILCH_WRITE, shared_data, own, result);
+        add(small, thread_codelets[0], FILCH_READWRITE, own, NULL, NULL);
+        add(small, thread_codelets[2], FILCH_READWRITE, result, NULL, NULL);
+        for (uint64_t run = 0; run < 2; run++) {
+            set(a, 100 * *(uint64_t *)first + round);
+            finish(submit(small), FILCH_OK);
+            expect(a, 100 * *(uint64_t *)first + round + 2);
+        }
+        assert_ok(filch_data_acquire(result, FILCH_READ));
+        for (uint64_t i = 0; i < N; i++)
+            assert_int_equal(b[i], 100 * *(uint64_t *)first + round + 3 + 2 * i + 1);
+        assert_ok(filch_data_release(result));
+        assert_ok(filch_graph_destroy(small));
+        assert_ok(filch_data_destroy(own));
+        assert_ok(filch_data_destroy(result));
+    }
+    return NULL;
+}
+
+static void threads_share_a_runtime(void **state)
+{
+    enum { THREADS = 3 };
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        pthread_t threads[THREADS];
+        uint64_t firsts[THREADS] = {1, 2, 3};
+        start_driven("cuda:0,cuda:1,host:1", "2", NULL, drives[d]);
+        atomic_store(&naps_us, 0);
+        atomic_store(&fails, 0);
+        thread_codelets[0] = on_gpu("bump");
+        thread_codelets[1] = on_gpu("sum");
+        thread_codelets[2] = on_host("late", late);
+        shared_data = handle(x);
+        set(x, 2);
+        for (int t = 0; t < THREADS; t++)
+            assert_int_equal(pthread_create(&threads[t], NULL, use_runtime, &firsts[t]), 0);
+        for (int t = 0; t < THREADS; t++)
+            assert_int_equal(pthread_join(threads[t], NULL), 0);
+        stop();
+    }
+}
+
 /* --- The end --- */
 
 static void *let_go(void *ignored)
@@ -408,6 +513,8 @@ int main(void)
         cmocka_unit_test(replays_are_cancelled_and_see_what_the_host_wrote),
         cmocka_unit_test(a_replay_that_fails_leaves_no_copies),
         cmocka_unit_test(a_writer_waits_for_readers_everywhere),
+        cmocka_unit_test(lanes_outlast_their_events),
+        cmocka_unit_test(threads_share_a_runtime),
         cmocka_unit_test(the_runtime_goes_while_tiles_fly),
         cmocka_unit_test(sealing_survives_want_of_memory),
     };
