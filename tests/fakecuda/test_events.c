@@ -309,6 +309,33 @@ static void an_event_that_fails_fails_the_job(void **state)
     stop();
 }
 
+/* The GPU whose worker asks is lost meanwhile: what it asks for is found all the same. */
+static void a_lost_gpu_is_no_obstacle(void **state)
+{
+    filch_job *job = NULL, *dies = NULL;
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    sides_open();
+    void *const events[] = {sides[1].event};
+    filch_submit how = waiting(events, 1);
+    filch_graph *copying = graph(), *dying = graph();
+    add(copying, on_host("copy", copy), FILCH_WRITE, handle(x), handle(y), NULL);
+    add(dying, on_gpu("bump"), FILCH_READWRITE, handle(z), NULL, NULL);
+    set(x, 3);
+    set(y, 1);
+    busy(&sides[1]);
+    assert_ok(filch_graph_submit(copying, &how, &job));
+    fakecuda_fail("kernel", 1, 1, FL_CUDA_ERROR_ILLEGAL_ADDRESS, 0, true);
+    assert_ok(filch_graph_submit(dying, NULL, &dies));
+    finish(dies, FILCH_TASK_FAILED);
+    expect_waiting(job, FILCH_DRIVE_THREADS);
+    let(&sides[1]);
+    finish(job, FILCH_OK);
+    expect(y, 3);
+    sides_close();
+    stop();
+}
+
 static void refused(const filch_submit *how, filch_status status, const char *text)
 {
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
@@ -459,6 +486,7 @@ int main(void)
         cmocka_unit_test(what_is_past_is_not_waited_for),
         cmocka_unit_test(a_cancelled_job_waits_no_more),
         cmocka_unit_test(an_event_that_fails_fails_the_job),
+        cmocka_unit_test(a_lost_gpu_is_no_obstacle),
         cmocka_unit_test(bad_events_are_refused),
         cmocka_unit_test(a_job_signals_its_end),
         cmocka_unit_test(bad_signals_are_refused),
