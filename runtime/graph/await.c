@@ -110,6 +110,9 @@ filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, cons
     filch_status status = FILCH_OK;
     if (submit->cuda_wait_count != 0) {
         status = take_waits(job, submit, device, &error);
+        if (job->event_count == 0) {
+            fl_job_drop_events(job);
+        }
     }
     if (status == FILCH_OK && submit->cuda_signal != NULL) {
         status = take_signal(job, submit, device, &error);
