@@ -266,7 +266,8 @@ static void rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
     }
 }
 
-/* Whole inboxes are taken: what is there waits for a busy worker. */
+/* Whole inboxes are taken: what is there waits for a busy worker. But one that is done with it much
+ * sooner all the same keeps it. */
 static bool rob_inboxes(fl_worker *w)
 {
     fl_sched *sched = w->sched;
@@ -279,7 +280,8 @@ static bool rob_inboxes(fl_worker *w)
         for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
             fl_link *next = link->next;
             fl_task *task = fl_task_of_link(link);
-            if (fl_worker_can_run(w, task)) {
+            if (fl_worker_can_run(w, task) &&
+                !(sched->mails && fl_worker_is_outdone(w, victim, task))) {
                 fl_worker_push(w, task);
                 any = true;
             } else {

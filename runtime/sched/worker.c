@@ -10,6 +10,10 @@
 #define MOST_NAP_NS 10000000u
 /* How long a host's worker sleeps between looks whether its operands have come. */
 #define FETCH_NAP_NS 5000u
+/* A task that takes longer than this is left to a device that is done with it in this part of the
+ * time. */
+#define LEFT_FROM_NS 20000.0
+#define LEFT_IF_FASTER 2.0
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -165,8 +169,50 @@ static bool send_home(fl_worker *w, fl_task *task)
     return true;
 }
 
+/* Predicted ns of a task on the device; 0 where it was never measured at it. Estimates: no order.
+ */
+static double task_ns(const fl_worker *w, const fl_task *task)
+{
+    return fl_speed_get(fl_codelet_speed(task->codelet, w->index)) * (double)task->work;
+}
+
+bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    if (!w->device->is_synchronous || other->device->is_synchronous || task->is_gate ||
+        fl_worker_is_lost(other) || !fl_worker_can_run(other, task)) {
+        return false;
+    }
+    double own = task_ns(w, task), theirs = task_ns(other, task);
+    int64_t waiting = 0;
+    for (uint32_t level = 0; level < FL_LEVELS && own > LEFT_FROM_NS; ++level) {
+        waiting += fl_deque_size(&other->levels[level]);
+    }
+    double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->tile_ns));
+    return own > LEFT_FROM_NS && theirs > 0 && LEFT_IF_FASTER * (before + theirs) < own;
+}
+
+/* A core of the host's would keep a successor of what it has run, and hold up those that follow
+ * from it for a hundred times as long as a GPU beside it. True when the task was left to one. */
+static bool leave_to_faster(fl_worker *w, fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        fl_worker *other = &sched->workers[(task->order + i) % sched->count];
+        if (fl_worker_is_outdone(w, other, task)) {
+            fl_inbox_push(&other->inbox, &task->link);
+            fl_sched_wake_worker(sched, other->index);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void make_ready(fl_worker *w, fl_task *task)
 {
+    if (FL_UNLIKELY(w->sched->mails) && task->home == 0 &&
+        w->sched->policy != FILCH_POLICY_STATIC && leave_to_faster(w, task)) {
+        return;
+    }
     if (task->home != 0 && task->home != w->index + 1 &&
         (w->sched->mails || w->sched->policy == FILCH_POLICY_STATIC) && send_home(w, task)) {
         return;

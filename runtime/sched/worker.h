@@ -188,6 +188,8 @@ bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Takes work from another worker (steal.c); true: look again, there is some. Sets worker->ready_at.
  */
 bool fl_worker_steal(fl_worker *worker);
+/* Whether by prediction the task is better left to another device, one that computes by itself. */
+bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 /* Hazard pointer to the job in a slot; null when the slot is empty. */
 filch_job *fl_worker_visit(fl_worker *worker, uint32_t slot);
 void fl_worker_leave(fl_worker *worker);
