@@ -58,6 +58,7 @@ static void test_all_agree(void **state)
                 check_versus(works[k].workload, bench_peer_at(p)->name, works[k].n, false);
     }
     check_versus("mandelbrot", "static", 16, true);
+    check_versus("mandelbrot", "spin", 16, false);
 }
 
 /* Who has no single precision, or no GPU, refuses, by name, before it has started. */
@@ -123,14 +124,15 @@ static void test_names(void **state)
     filch_error error = FILCH_ERROR_INIT;
     char names[128];
     assert_int_equal(bench_versus_exists("static", &bench_mandelbrot, &error), FILCH_OK);
+    assert_int_equal(bench_versus_exists("spin", &bench_mandelbrot, &error), FILCH_OK);
     assert_int_equal(bench_versus_exists("openblas", &bench_gemm, &error), FILCH_OK);
     assert_int_equal(bench_versus_exists("openblas", &bench_mandelbrot, &error), FILCH_NOT_FOUND);
     assert_int_equal(bench_versus_exists("nobody", &bench_gemm, &error), FILCH_NOT_FOUND);
     assert_non_null(strstr(error.text, "openblas"));
     bench_versus_names(&bench_mandelbrot, names, sizeof names);
-    assert_string_equal(names, "static");
-    bench_versus_names(&bench_gemm, names, 10);
-    assert_string_equal(names, "static op");
+    assert_string_equal(names, "static spin");
+    bench_versus_names(&bench_gemm, names, 15);
+    assert_string_equal(names, "static spin op");
 }
 
 int main(void)
