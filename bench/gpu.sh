@@ -25,20 +25,30 @@ bench_solver()
         bench_item cholesky-single cholesky $matrix --devices cuda:0 --precision single --check
         bench_item cholesky-cusolver cholesky $matrix --devices cuda:0 --check --versus cusolver
         [ "$gpus" -lt 2 ] ||
-            bench_item cholesky-all cholesky $matrix --devices cuda --check
+            bench_item cholesky-two cholesky $matrix --devices cuda:0,cuda:1 --check
     }
 }
 
-# Dispatch, beside a loop of launches in the same process.
+# Dispatch, beside a loop of launches in the same process: graphs that are submitted again and
+# again, which go out in one launch from their third run on, and with a launch a task (fresh).
 bench_dispatch()
 {
     local workload
-    for workload in empty chain create wavefront; do
+    for workload in empty chain wavefront; do
         bench_item "$workload-bare" $workload --devices cuda:0 --versus bare --check
+        FILCH_REPLAY=0 bench_item "$workload-fresh" $workload --devices cuda:0 --versus bare
     done
+    bench_item create-bare create --devices cuda:0 --versus bare --check
     bench_item open open --devices cuda:0 --check
     bench_item empty-slices empty --devices "cuda:0/$slices" --check
-    [ "$gpus" -lt 2 ] || bench_item empty-all empty --devices cuda --versus bare --check
+    [ "$gpus" -lt 2 ] || bench_item empty-all empty --devices cuda --versus bare --check --n 400000
+}
+
+# What the host's processors do beside tiles of a millisecond.
+bench_rest()
+{
+    bench_item busy busy --devices cuda:0 --versus spin --check
+    [ "$gpus" -lt 2 ] || bench_item busy-all busy --devices cuda --versus spin --check
 }
 
 bench_throughput()
@@ -72,7 +82,8 @@ bench_others()
 bench_table()
 {
     local file
-    printf '\n%-34s %12s %12s %10s %10s %8s\n' item median_s rate efficiency residual ratio
+    printf '\n%-34s %12s %12s %10s %10s %8s %8s\n' item median_s rate efficiency residual ratio \
+        cores
     for file in "$gpu_out"/*.json; do
         [ -f "$file" ] || continue
         name=$(basename "$file" .json)
@@ -84,10 +95,15 @@ bench_table()
             /^  "efficiency"/ { efficiency = value($0) }
             /^  "residual"/ { residual = value($0) }
             /^    "ratio"/ { ratio = value($0) }
+            /^  "cpu_s"/ { used = value($0) }
+            /^  "seconds"/ { within = 1 }
+            /^  ]/ { within = 0 }
+            within && /^    [0-9]/ { sum += value($0) }
             END {
-                printf "%-34s %12.6g %12.4g %10.4g %10s %8s\n", name, median, rate, efficiency,
-                    residual == "" || residual == "null" ? "-" : sprintf("%.2g", residual),
-                    ratio == "" ? "-" : sprintf("%.3f", ratio)
+                printf "%-34s %12.6g %12.4g %10.4g %10s %8s %8s\n", name, median, rate,
+                    efficiency, residual == "" || residual == "null" ? "-" : sprintf("%.2g", residual),
+                    ratio == "" ? "-" : sprintf("%.3f", ratio),
+                    sum > 0 ? sprintf("%.3f", used / sum) : "-"
             }' "$file"
     done
 }
@@ -109,6 +125,7 @@ bench_gpu()
     gpu_item peers 60 filch-bench peers --list
     bench_solver
     bench_dispatch
+    bench_rest
     bench_others
     bench_throughput
     bench_table | tee "$gpu_out/table.txt"
