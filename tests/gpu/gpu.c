@@ -156,9 +156,9 @@ static uint64_t runtime_of(uint64_t seed)
 /* Another machine each time: how many GPUs, how they are linked, how long things take. */
 static void vary_machine(fl_random *random, char *text, size_t bytes)
 {
-    static const char *const links[] = {"", "{\"from\": 0, \"to\": 1}",
-                                        "{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 2}, "
-                                        "{\"from\": 1, \"to\": 2}"};
+    static const char all[] = "{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 2}, "
+                              "{\"from\": 1, \"to\": 2}";
+    static const char *const links[] = {"", "{\"from\": 0, \"to\": 1}", all};
     static const char *const times[] = {"0", "0", "3000", "30000"};
     snprintf(text, bytes,
              "{\"devices\": [{\"count\": 3}], \"links\": [%s], \"kernel_ns\": %s, \"copy_ns\": %s}",
