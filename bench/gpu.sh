@@ -103,7 +103,7 @@ bench_table()
                 printf "%-34s %12.6g %12.4g %10.4g %10s %8s %8s\n", name, median, rate,
                     efficiency, residual == "" || residual == "null" ? "-" : sprintf("%.2g", residual),
                     ratio == "" ? "-" : sprintf("%.3f", ratio),
-                    sum > 0 ? sprintf("%.3f", used / sum) : "-"
+                    (sum > 0) ? sprintf("%.3f", used / sum) : "-"
             }' "$file"
     done
 }
