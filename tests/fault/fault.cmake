@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Driver calls that fail, one at a time, on the fake driver.
+# Driver calls that fail, one at a time, and GPUs that are lost, on the fake driver.
 
 if(cmocka_FOUND)
     filch_fake_test(sweep SOURCES fault/test_sweep.c fault/scenarios.c KIND fault SECONDS 180)
+    filch_fake_test(loss SOURCES fault/test_loss.c KIND fault SECONDS 120)
 endif()
