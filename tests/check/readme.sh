@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What README.md shows of a program is what the test compiles and runs, and links to files lead
-# somewhere.
+# What README.md shows of programs is what the tests compile and run, links to files lead somewhere,
+# and the table of settings is complete.
 set -euo pipefail
 
-diff <(sed -n '/README begins here/,/README ends here/p' docs/examples/cholesky.c | sed '1d;$d') \
-    <(sed -n '/^```c$/,/^```$/p' README.md | sed '1d;/^```$/,$d') ||
-    { echo "README.md and docs/examples/cholesky.c differ"; exit 1; }
+shown()
+{
+    sed -n '/README begins here/,/README ends here/p' "docs/examples/$1.c" | sed '1d;$d'
+}
+diff <(shown cholesky && shown smooth) \
+    <(sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d') ||
+    { echo "README.md and docs/examples differ"; exit 1; }
+
+sed -n 's/^ *X([a-z_]*, "\(FILCH_[A-Z_]*\)", [A-Z]*, "\([^"]*\)".*/\1 \2/p' runtime/base/config.h |
+    while read -r name default; do
+        grep -qE "^\| \`$name\` \| ${default:+\`$default\`}" docs/concepts.md ||
+            { echo "docs/concepts.md: no row for $name, default \"$default\""; exit 1; }
+    done
 
 count=0
 for page in README.md docs/*.md; do
@@ -15,4 +25,4 @@ for page in README.md docs/*.md; do
         [ -e "$(dirname "$page")/$target" ] || { echo "$page: no such file: $target"; exit 1; }
     done < <(grep -oE '\]\([^)#:]+(#[^)]*)?\)' "$page" | sed -E 's/^\]\(//; s/[#)].*$//')
 done
-echo "readme: the program is the tested one; $count links lead somewhere"
+echo "readme: the programs are the tested ones; $count links lead somewhere"

@@ -35,7 +35,17 @@ if(CMAKE_CXX_COMPILER)
     filch_test(cplusplus embed 60 embed_cplusplus)
 endif()
 
-# The programs of the documentation, against the shared library. README.md quotes the first.
+# The programs of the documentation, against the shared library. README.md quotes them.
+add_executable(example_smooth ${PROJECT_SOURCE_DIR}/docs/examples/smooth.c)
+target_link_libraries(example_smooth PRIVATE filch filch_flags m)
+filch_test(example-smooth embed 60 example_smooth)
+# On two fake GPUs and a core, its kernel compiled by the real NVRTC.
+add_executable(example_smooth_fake ${PROJECT_SOURCE_DIR}/docs/examples/smooth.c
+               ${embed}/smooth_twin.c)
+target_link_libraries(example_smooth_fake PRIVATE filch filch_flags fakecuda m)
+filch_test(example-smooth-fake embed 60 example_smooth_fake)
+set_property(TEST embed.example-smooth-fake.${build} APPEND PROPERTY ENVIRONMENT
+             "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1")
 pkg_check_modules(example_blas IMPORTED_TARGET openblas lapacke)
 if(example_blas_FOUND)
     add_executable(example_cholesky ${PROJECT_SOURCE_DIR}/docs/examples/cholesky.c)
