@@ -40,7 +40,8 @@ typedef struct filch_call {
     const filch_view *views; /**< One per access, in the order of the declaration. */
     uint32_t view_count;     /**< Number of views. */
     uint32_t device;         /**< Index of the device that runs the call. */
-    uint32_t team;           /**< Cores the function must use; 1 except on host:NxT devices. */
+    uint32_t team;           /**< Cores the function must use; 1 except on host:NxT devices. On a
+                                  GPU its multiprocessors. */
     uint32_t reserved;       /**< 0. */
     const void *args;       /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
     uint64_t lo;            /**< First item of a batch chunk; 0 for a task. */

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/** Severity of a message, most severe first. Version 0.1 has warnings only. */
+/** Severity of a message, most severe first. */
 typedef enum filch_log_level {
     FILCH_LOG_DEFAULT = 0, /**< What FILCH_LOG says, else warnings. */
     FILCH_LOG_ERROR = 1,   /**< A call failed in a way that its status cannot tell. */

@@ -17,7 +17,7 @@ typedef struct fl_cuda_library {
 /* A library already in the process is taken first; it is initialised, and must have at least the
  * entry points that every driver since 12.0 has. A driver without any GPU loads well, with a count
  * of 0. May be tried again after a failure, which leaves nothing behind:
- * FILCH_NO_DRIVER       there is none, or no GPU hardware behind it
+ * FILCH_NO_DRIVER       there is none
  * FILCH_DRIVER_STUB     the library is the toolkit's stub, made for linking only
  * FILCH_DRIVER_TOO_OLD  older than CUDA 12.0
  * FILCH_DRIVER_BROKEN   an entry point is missing, or initialisation fails
