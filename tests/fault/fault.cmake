@@ -2,6 +2,6 @@
 # Driver calls that fail, one at a time, and GPUs that are lost, on the fake driver.
 
 if(cmocka_FOUND)
-    filch_fake_test(sweep SOURCES fault/test_sweep.c fault/scenarios.c KIND fault SECONDS 180)
+    filch_fake_test(sweep SOURCES fault/test_sweep.c fault/scenarios.c KIND fault SECONDS 300)
     filch_fake_test(loss SOURCES fault/test_loss.c KIND fault SECONDS 120)
 endif()
