@@ -53,6 +53,7 @@ static fl_kernel *kernel_new(const fl_modules *modules, const filch_cuda_desc *d
     kernel->close = desc->close;
     kernel->user = desc->user;
     kernel->shape = desc->shape;
+    fl_kernel_complete_shape(&kernel->shape);
     kernel->shape_of = desc->shape_of;
     char *at = (char *)kernel + head;
     kernel->places = (fl_loaded *)(void *)at;
@@ -130,7 +131,8 @@ static filch_status find_image(fl_modules *modules, const filch_cuda_desc *desc,
 }
 
 static filch_status load_place(fl_modules *modules, const filch_cuda_desc *desc, const char *name,
-                               fl_device *device, fl_loaded *loaded, filch_error *error)
+                               const filch_shape *shape, fl_device *device, fl_loaded *loaded,
+                               filch_error *error)
 {
     const fl_backend *backend = device->backend;
     const void *data;
@@ -153,8 +155,11 @@ static filch_status load_place(fl_modules *modules, const filch_cuda_desc *desc,
     if (status != FILCH_OK) {
         backend->module_unload(device, loaded->module);
         loaded->module = NULL;
+        return status;
     }
-    return status;
+    loaded->fits =
+        desc->shape_of == NULL && fl_kernel_check_shape(&loaded->function, shape) == NULL;
+    return FILCH_OK;
 }
 
 filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, const char *name,
@@ -176,10 +181,10 @@ filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, co
                                  "no memory for a kernel");
         }
         filch_error reason = FILCH_ERROR_INIT;
-        filch_status status =
-            kernel->enqueue != NULL
-                ? open_device(kernel, device, name, &reason)
-                : load_place(modules, desc, name, device, &kernel->places[device->place], &reason);
+        filch_status status = kernel->enqueue != NULL
+                                  ? open_device(kernel, device, name, &reason)
+                                  : load_place(modules, desc, name, &kernel->shape, device,
+                                               &kernel->places[device->place], &reason);
         if (status == FILCH_OK) {
             any = true;
             continue;
@@ -233,6 +238,14 @@ static bool is_whole(const filch_shape *shape)
         }
     }
     return true;
+}
+
+void fl_kernel_complete_shape(filch_shape *shape)
+{
+    for (int i = 0; i < 3; ++i) {
+        shape->grid[i] = shape->grid[i] != 0 ? shape->grid[i] : 1;
+        shape->block[i] = shape->block[i] != 0 ? shape->block[i] : 1;
+    }
 }
 
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape)

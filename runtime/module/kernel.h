@@ -21,6 +21,7 @@ typedef struct fl_modules {
 typedef struct fl_loaded {
     void *module; /* null: not loaded there */
     fl_function function;
+    bool fits; /* the geometry is constant, and within the function's limits */
 } fl_loaded;
 
 typedef struct fl_kernel {
@@ -54,6 +55,8 @@ filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, co
 /* Unloads it everywhere; nothing of it is in flight. Null is allowed. */
 void fl_kernel_free(fl_modules *modules, fl_kernel *kernel);
 
+/* What is 0 becomes 1. */
+void fl_kernel_complete_shape(filch_shape *shape);
 /* Checks a geometry against the limits of the function: null, or what is wrong. */
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape);
 

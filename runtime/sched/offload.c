@@ -225,20 +225,20 @@ static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *cal
 }
 
 static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
-                       const fl_function *function, filch_shape *shape)
+                       filch_shape *shape)
 {
-    *shape = kernel->shape;
-    if (kernel->shape_of != NULL) {
+    const fl_loaded *loaded = &kernel->places[w->device->place];
+    if (kernel->shape_of == NULL) {
+        *shape = kernel->shape;
+    } else {
+        *shape = (filch_shape){{0}, {0}, {0}, 0};
         tile->code = kernel->shape_of(call, shape);
         if (tile->code != 0) {
             return false;
         }
+        fl_kernel_complete_shape(shape);
     }
-    for (int i = 0; i < 3; ++i) {
-        shape->grid[i] = shape->grid[i] != 0 ? shape->grid[i] : 1;
-        shape->block[i] = shape->block[i] != 0 ? shape->block[i] : 1;
-    }
-    const char *wrong = fl_kernel_check_shape(function, shape);
+    const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
     return wrong == NULL || refuse(w, fl_tile_codelet(tile), wrong);
 }
 
@@ -301,7 +301,7 @@ static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch 
     const fl_kernel *kernel = fl_tile_codelet(tile)->kernel;
     launch->function = &kernel->places[w->device->place].function;
     if (!fill_params(w, tile, call, launch->function) ||
-        !fill_shape(w, tile, call, kernel, launch->function, &launch->shape)) {
+        !fill_shape(w, tile, call, kernel, &launch->shape)) {
         return false;
     }
     if (tile->task == NULL) {
