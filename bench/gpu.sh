@@ -47,8 +47,9 @@ bench_dispatch()
 # What the host's processors do beside tiles of a millisecond.
 bench_rest()
 {
-    bench_item busy busy --devices cuda:0 --versus spin --check
-    [ "$gpus" -lt 2 ] || bench_item busy-all busy --devices cuda --versus spin --check
+    bench_item busy busy --n 300 --devices cuda:0 --versus spin --check
+    [ "$gpus" -lt 2 ] ||
+        bench_item busy-all busy --n $((300 * gpus)) --devices cuda --versus spin --check
 }
 
 bench_throughput()
@@ -70,11 +71,17 @@ bench_throughput()
 
 bench_others()
 {
-    local workload
-    for workload in mandelbrot nbody jacobi; do
-        bench_item $workload $workload --devices cuda:0 --check
-        bench_item $workload-slices $workload --devices "cuda:0/$slices" --check --versus static
-        [ "$gpus" -lt 2 ] || bench_item $workload-all $workload --devices cuda --check
+    local workload n
+    # Enough that the launches do not count.
+    for workload in mandelbrot:2048 nbody:131072 jacobi:8192; do
+        n=${workload#*:}
+        workload=${workload%:*}
+        bench_item $workload $workload --n $n --devices cuda:0 --check
+        bench_item $workload-slices $workload --n $n --devices "cuda:0/$slices" --check \
+            --versus static
+        bench_item $workload-wrong $workload --n $n --devices "cuda:0/$slices" \
+            --scores 1,1,10 --cold --versus static
+        [ "$gpus" -lt 2 ] || bench_item $workload-all $workload --n $n --devices cuda --check
     done
 }
 
