@@ -218,6 +218,8 @@ struct fl_backend {
     bool (*lost)(const fl_device *device, filch_error *error);
     /* Code of the device's target: what the images it loads are compiled for, e.g. 90. */
     uint32_t (*target)(const fl_device *device);
+    /* Version of the driver that loads them, e.g. 12040 for CUDA 12.4. */
+    int (*version)(const fl_device *device);
     /* Loads an image for the device's place, and finds a kernel in it. Any thread. */
     filch_status (*module_load)(fl_device *device, const void *image, size_t bytes,
                                 const char *label, void **module, filch_error *error);

@@ -142,22 +142,11 @@ static void need_disk(fl_images *images)
                      images->disk_path);
 }
 
-filch_status fl_images_check_driver(fl_images *images, int driver_version, filch_error *error)
+void fl_images_set_driver(fl_images *images, int version)
 {
-    int major = driver_version / 1000;
-    filch_status status = FILCH_OK;
-
     fl_mutex_lock(&images->lock);
-    images->driver_version = driver_version;
-    if (images->nvrtc.library == NULL)
-        status = need_nvrtc(images, error);
-    else if (images->nvrtc.major > major)
-        status = fl_error_fill(error, (fl_fault){.status = FILCH_DRIVER_TOO_OLD},
-                               "NVRTC %d.%d is newer than the driver, which is for CUDA %d.%d",
-                               images->nvrtc.major, images->nvrtc.minor, major,
-                               driver_version % 1000 / 10);
+    images->driver_version = version;
     fl_mutex_unlock(&images->lock);
-    return status == FILCH_DRIVER_TOO_OLD ? status : FILCH_OK;
 }
 
 /* --- Requests --- */
@@ -333,12 +322,31 @@ static void say_refused(const fl_images *images, const plan *p)
                  name);
 }
 
+/* A driver reads cubins of every NVRTC of its major version, but PTX only of the languages that it
+ * knows, which not every NVRTC of a later minor version writes: the driver is to judge. */
+static void say_newer(const fl_images *images, const plan *p)
+{
+    const fl_nvrtc *nvrtc = &images->nvrtc;
+
+    if (!p->program.is_ptx || p->driver_version == 0 ||
+        nvrtc->major * 1000 + nvrtc->minor * 10 <= p->driver_version)
+        return;
+    fl_log_write(images->log, FILCH_LOG_WARNING,
+                 "NVRTC %d.%d is newer than the driver, which is for CUDA %d.%d and may not "
+                 "understand the PTX made for sm_%" PRIu32,
+                 nvrtc->major, nvrtc->minor, p->driver_version / 1000,
+                 p->driver_version % 1000 / 10, p->arch);
+}
+
 static filch_status compile(fl_images *images, const plan *p, fl_image *image, filch_error *error)
 {
     void *data = NULL;
     size_t bytes = 0;
-    filch_status status = fl_nvrtc_compile(&images->nvrtc, &p->program, images->memory, images->log,
-                                           &data, &bytes, error);
+    filch_status status;
+
+    say_newer(images, p);
+    status = fl_nvrtc_compile(&images->nvrtc, &p->program, images->memory, images->log, &data,
+                              &bytes, error);
 
     if (status == FILCH_OK)
         *image = (fl_image){data, bytes, p->arch, p->program.is_ptx};

@@ -54,11 +54,11 @@ typedef struct fl_images {
     char *disk_path; /* null: no disk */
     size_t disk_path_size;
     uint64_t disk_limit;
-    fl_mutex lock; /* everything below; not held while compiling, reading or writing */
-    fl_cond built; /* an entry is no longer under way */
-    int driver_version;
-    fl_nvrtc nvrtc; /* loaded when first needed, then unchanged */
-    fl_disk disk;   /* opened when first needed, then unchanged */
+    fl_mutex lock;      /* everything below; not held while compiling, reading or writing */
+    fl_cond built;      /* an entry is no longer under way */
+    int driver_version; /* 0: not told */
+    fl_nvrtc nvrtc;     /* loaded when first needed, then unchanged */
+    fl_disk disk;       /* opened when first needed, then unchanged */
     bool has_disk;
     bool has_tried_disk;
     fl_image_entry *buckets[FL_IMAGE_BUCKETS];
@@ -72,11 +72,11 @@ filch_status fl_images_init(fl_images *images, const fl_memory *memory, const fl
 /* Nothing may be under way. */
 void fl_images_fini(fl_images *images);
 
-/* Says which driver the images are for, as cuDriverGetVersion does (12040 for 12.4). Best called
- * before the first image is asked for: where there are several NVRTC libraries, one that the driver
- * can follow is then chosen. FILCH_DRIVER_TOO_OLD: there are only newer ones. FILCH_OK also where
- * there is none at all, which may not matter. */
-filch_status fl_images_check_driver(fl_images *images, int driver_version, filch_error *error);
+/* Says which driver the images are for, as cuDriverGetVersion does (12040 for 12.4); 0, as at the
+ * beginning: any. Loads nothing. Called before the first image is asked for: where there are
+ * several NVRTC libraries, one that the driver can follow is then chosen, and where there are only
+ * newer ones, that is the failure. */
+void fl_images_set_driver(fl_images *images, int version);
 
 /* The image for request, from memory, from disk, or compiled: by one thread of one process at a
  * time, while the others that want the same wait for it. A failure is shared by those who wait and

@@ -10,7 +10,15 @@ filch_status fl_modules_init(fl_modules *modules, fl_core *core, fl_device *devi
                             .devices = devices,
                             .device_count = (uint32_t)device_count,
                             .place_count = place_count};
-    return fl_images_init(&modules->images, &core->memory, &core->log, &core->settings);
+    filch_status status =
+        fl_images_init(&modules->images, &core->memory, &core->log, &core->settings);
+    for (size_t d = 0; status == FILCH_OK && d < device_count; ++d) {
+        if (devices[d].backend->version != NULL) { /* a process has one driver */
+            fl_images_set_driver(&modules->images, devices[d].backend->version(&devices[d]));
+            break;
+        }
+    }
+    return status;
 }
 
 void fl_modules_fini(fl_modules *modules)

@@ -115,6 +115,20 @@ static void bad_codelets_are_refused(void **state)
     stop();
 }
 
+/* A compiler newer than the driver is said so when it is first needed, not before. */
+static void a_compiler_newer_than_the_driver_is_refused(void **state)
+{
+    static const recipe plain = {.source = "a kernel"};
+    static const recipe either = {.source = "a kernel", .host = bump};
+    filch_codelet *codelet = NULL;
+
+    (void)state;
+    begin("cuda:0,host:1", "{\"driver\":12080}");
+    (void)refused(plain, FILCH_DRIVER_TOO_OLD, "NVRTC 13.7 is newer than the driver");
+    assert_ok(cook(&either, &codelet)); /* the host is left */
+    stop();
+}
+
 /* One that is good for some devices runs there. */
 static void an_image_of_another_architecture_runs_where_it_can(void **state)
 {
@@ -316,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_codelets_are_refused),
+        cmocka_unit_test(a_compiler_newer_than_the_driver_is_refused),
         cmocka_unit_test(an_image_of_another_architecture_runs_where_it_can),
         cmocka_unit_test(impossible_geometries_fail_their_task),
         cmocka_unit_test(arguments_that_do_not_match_fail_their_task),

@@ -484,6 +484,11 @@ static uint32_t cuda_target(const fl_device *device)
     return fl_cuda_of(device)->gpu->arch;
 }
 
+static int cuda_version(const fl_device *device)
+{
+    return fl_cuda_of(device)->gpu->library->version;
+}
+
 /* What the driver's compiler said, on one line; empty for a cubin. */
 static void log_flatten(char *log)
 {
@@ -747,6 +752,7 @@ const fl_backend fl_cuda_backend = {
     .drain = fl_cuda_drain,
     .lost = cuda_lost,
     .target = cuda_target,
+    .version = cuda_version,
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,
     .function_get = cuda_function_get,
