@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/place.h"
 
+#include <inttypes.h>
+
 /* Sizes are rounded up to this, so that ragged tiles share bins. */
 #define BLOCK_STEP ((size_t)512)
 
@@ -41,6 +43,7 @@ static void trim(fl_places *places, fl_place *place)
         fl_bin *bin = &place->bins[i];
         while (bin->count != 0) {
             place->device->backend->memory_give(place->device, bin->blocks[--bin->count]);
+            place->taken -= bin->bytes;
         }
         fl_free(&places->core->memory, bin->blocks, bin->capacity * sizeof *bin->blocks);
     }
@@ -71,11 +74,39 @@ static fl_bin *find_bin(const fl_place *place, size_t bytes)
     return NULL;
 }
 
+static bool fits(const fl_place *place, size_t bytes)
+{
+    return bytes <= place->device->info.budget - place->taken;
+}
+
+/* Under the place's lock, so that takers keep to the budget together: a block from the device. */
+static filch_status take_new(fl_places *places, fl_place *place, size_t bytes, void **block,
+                             filch_error *error)
+{
+    fl_device *device = place->device;
+    if (!fits(place, bytes)) {
+        trim(places, place);
+    }
+    if (!fits(place, bytes)) {
+        return fl_error_fill(
+            error, (fl_fault){.status = FILCH_NO_DEVICE_MEMORY, .device = device->info.name},
+            "%s: %zu bytes were asked for, but of its budget, %" PRIu64 " bytes, %" PRIu64
+            " are taken",
+            device->info.name, bytes, device->info.budget, place->taken);
+    }
+    filch_status status = device->backend->memory_take(device, bytes, block, error);
+    if (status == FILCH_NO_DEVICE_MEMORY && place->bin_count != 0) {
+        trim(places, place);
+        status = device->backend->memory_take(device, bytes, block, error);
+    }
+    place->taken += status == FILCH_OK ? bytes : 0;
+    return status;
+}
+
 filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void **block,
                            filch_error *error)
 {
     fl_place *place = &places->at[index];
-    fl_device *device = place->device;
     filch_status status = FILCH_OK;
     bytes = round_up(bytes);
     fl_mutex_lock(&place->lock);
@@ -83,16 +114,9 @@ filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void
     if (bin != NULL && bin->count != 0) {
         *block = bin->blocks[--bin->count];
     } else {
-        status = device->backend->memory_take(device, bytes, block, error);
-        if (status == FILCH_NO_DEVICE_MEMORY && place->bin_count != 0) {
-            trim(places, place);
-            status = device->backend->memory_take(device, bytes, block, error);
-        }
+        status = take_new(places, place, bytes, block, error);
     }
     fl_mutex_unlock(&place->lock);
-    if (status == FILCH_OK) {
-        fl_add_relaxed(&place->used, bytes);
-    }
     return status;
 }
 
@@ -119,13 +143,13 @@ void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes)
 {
     fl_place *place = &places->at[index];
     bytes = round_up(bytes);
-    fl_sub_relaxed(&place->used, bytes);
     fl_mutex_lock(&place->lock);
     fl_bin *bin = reserve(places, place, bytes);
     if (bin != NULL) {
         bin->blocks[bin->count++] = block;
     } else {
         place->device->backend->memory_give(place->device, block);
+        place->taken -= bytes;
     }
     fl_mutex_unlock(&place->lock);
 }

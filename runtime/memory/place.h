@@ -16,10 +16,10 @@ typedef struct fl_bin {
 
 typedef struct fl_place {
     fl_device *device; /* one that computes there and reaches it for all; null: the host's memory */
-    fl_mutex lock;     /* the bins */
+    fl_mutex lock;     /* all below */
+    uint64_t taken;    /* bytes of the device's, in use or in the bins; at most its budget */
     fl_bin *bins;
     size_t bin_count, bin_capacity;
-    _Atomic uint64_t used; /* bytes in use; relaxed: a statistic */
 } fl_place;
 
 typedef struct fl_places {
@@ -34,8 +34,9 @@ filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices
 /* Nothing is in flight, and every block was given back. */
 void fl_places_fini(fl_places *places);
 
-/* Takes a block of at least bytes; any thread. Where the device has no more, the unused blocks of
- * other sizes go back to it first; then FILCH_NO_DEVICE_MEMORY. */
+/* Takes a block of at least bytes; any thread. Where the device's budget leaves no more, or the
+ * device has none, the unused blocks of other sizes go back to it first; then
+ * FILCH_NO_DEVICE_MEMORY. */
 filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void **block,
                            filch_error *error);
 /* Gives it back; nothing in flight uses it. bytes as taken. Any thread. */

@@ -306,7 +306,9 @@ static filch_status cuda_open(fl_device *device, const fl_discovery *how)
     }
     device->info.memory_total = all;
     device->info.memory_free = here;
-    device->info.budget = fl_cuda_budget(here, all);
+    if (gpu->opens == 1)
+        gpu->budget = fl_cuda_budget(here, all);
+    device->info.budget = gpu->budget;
     state->is_open = true;
     return FILCH_OK;
 }

@@ -33,6 +33,7 @@ typedef struct fl_cuda_gpu {
     /* The creating thread's: */
     uint32_t users;   /* devices that share it */
     uint32_t opens;   /* of them, open */
+    uint64_t budget;  /* bytes that they may take together; since the first open */
     uint64_t reached; /* bits of the ordinals, of the first 64, that copies reach */
     uint64_t enabled; /* of them, those that were not reached before */
     /* The cut; slice_count is 0 for a whole GPU. Made and destroyed with the context. */

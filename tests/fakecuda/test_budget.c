@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The budget of a GPU's memory: what filch takes stays within, however many take at once. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "base/thread.h"
+#include "device/pool.h"
+#include "memory/place.h"
+
+#include "jobs.h"
+
+#define MIB ((size_t)1 << 20)
+/* 512 MiB are left to others: the budget is 40 MiB. */
+#define SMALL \
+    "{\"fill\":false,\"devices\":[{\"memory\":578813952,\"granularity\":8,\"groups\":15}]}"
+#define BUDGET (40 * MIB)
+
+/* Places without a runtime. */
+typedef struct memories {
+    fl_core core;
+    fl_pool pool;
+    fl_places places;
+} memories;
+
+static void open_memories(memories *m, const char *devices)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    fl_settings settings;
+
+    memset(m, 0, sizeof *m);
+    fl_settings_defaults(&settings);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(SMALL));
+    m->core.memory = fl_memory_default();
+    const fl_discovery how = {.memory = &m->core.memory, .error = &error, .settings = &settings};
+    if (fl_pool_open(&m->pool, devices, &how) != FILCH_OK)
+        fail_msg("%s", error.text);
+    assert_ok(
+        fl_places_init(&m->places, &m->core, m->pool.devices, m->pool.count, m->pool.place_count));
+}
+
+static void close_memories(memories *m)
+{
+    fl_places_fini(&m->places);
+    fl_pool_close(&m->pool, &m->core.memory);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static void *take(memories *m, size_t bytes)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    void *block = NULL;
+
+    if (fl_place_take(&m->places, 1, bytes, &block, &error) != FILCH_OK)
+        fail_msg("%s", error.text);
+    return block;
+}
+
+static void what_is_over_the_budget_is_not_asked_for(void **state)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    void *none = &error;
+    memories m;
+
+    (void)state;
+    open_memories(&m, "cuda");
+    assert_int_equal(m.pool.devices[0].info.budget, BUDGET);
+    void *block = take(&m, 30 * MIB);
+    uint64_t asked = fakecuda_count("cuMemAlloc");
+    assert_int_equal(fl_place_take(&m.places, 1, 10 * MIB + 1, &none, &error),
+                     FILCH_NO_DEVICE_MEMORY);
+    assert_string_equal(error.text, "cuda:0: 10486272 bytes were asked for, but of its budget, "
+                                    "41943040 bytes, 31457280 are taken");
+    assert_string_equal(error.device, "cuda:0");
+    assert_ptr_equal(none, &error);
+    assert_int_equal(fakecuda_count("cuMemAlloc"), asked);
+    void *rest = take(&m, 10 * MIB); /* to the last byte */
+    fl_place_give(&m.places, 1, rest, 10 * MIB);
+    fl_place_give(&m.places, 1, block, 30 * MIB);
+    close_memories(&m);
+}
+
+static void blocks_kept_for_reuse_count_and_go_first(void **state)
+{
+    memories m;
+
+    (void)state;
+    open_memories(&m, "cuda");
+    fl_place_give(&m.places, 1, take(&m, 30 * MIB), 30 * MIB);
+    fl_place_give(&m.places, 1, take(&m, 8 * MIB), 8 * MIB);
+    void *block = take(&m, 8 * MIB);
+    assert_int_equal(fakecuda_count("cuMemFree"), 0); /* what fits takes nothing away */
+    fl_place_give(&m.places, 1, block, 8 * MIB);
+    block = take(&m, 31 * MIB);
+    assert_int_equal(fakecuda_count("cuMemFree"), 2);
+    assert_int_equal(fakecuda_live("memory"), 1);
+    fl_place_give(&m.places, 1, block, 31 * MIB);
+    close_memories(&m);
+}
+
+static void slices_have_one_budget(void **state)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    memories m;
+    void *more;
+
+    (void)state;
+    open_memories(&m, "cuda:0/88+24");
+    assert_int_equal(m.pool.devices[0].place, m.pool.devices[1].place);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(m.pool.devices[i].info.budget, BUDGET);
+    void *block = take(&m, 30 * MIB);
+    assert_int_equal(fl_place_take(&m.places, 1, 30 * MIB, &more, &error), FILCH_NO_DEVICE_MEMORY);
+    fl_place_give(&m.places, 1, block, 30 * MIB);
+    close_memories(&m);
+}
+
+/* --- Many at once --- */
+
+#define TAKERS 4
+#define ROUNDS 200
+
+typedef struct taker {
+    memories *m;
+    _Atomic uint64_t *held; /* by all */
+    size_t bytes;           /* of one block; each has its own size, so that none is kept for long */
+    uint32_t refused, beyond;
+} taker;
+
+static int take_and_give(void *user)
+{
+    taker *t = user;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        void *blocks[4];
+        int count = 0;
+        for (; count < 4; count++) {
+            filch_error error = FILCH_ERROR_INIT;
+            if (fl_place_take(&t->m->places, 1, t->bytes, &blocks[count], &error) != FILCH_OK) {
+                t->refused++;
+                break;
+            }
+            if (atomic_fetch_add(t->held, t->bytes) + t->bytes > BUDGET)
+                t->beyond++;
+        }
+        while (count > 0) {
+            atomic_fetch_sub(t->held, t->bytes);
+            fl_place_give(&t->m->places, 1, blocks[--count], t->bytes);
+        }
+    }
+    return 0;
+}
+
+static void takers_together_stay_within(void **state)
+{
+    _Atomic uint64_t held = 0;
+    fl_thread threads[TAKERS];
+    taker takers[TAKERS];
+    memories m;
+    uint32_t refused = 0;
+
+    (void)state;
+    open_memories(&m, "cuda");
+    for (size_t i = 0; i < TAKERS; i++) {
+        takers[i] = (taker){.m = &m, .held = &held, .bytes = (9 + i) * MIB};
+        assert_ok(fl_thread_start(&threads[i], take_and_give, &takers[i]));
+    }
+    for (size_t i = 0; i < TAKERS; i++) {
+        fl_thread_join(threads[i]);
+        refused += takers[i].refused;
+        assert_int_equal(takers[i].beyond, 0);
+    }
+    assert_true(refused > 0);
+    assert_true(m.places.at[1].taken <= BUDGET);
+    close_memories(&m);
+}
+
+/* --- A job --- */
+
+static void a_task_over_the_budget_fails_alone(void **state)
+{
+    filch_access accesses[3] = {
+        {.mode = FILCH_SCRATCH, .bytes = BUDGET}, {.mode = FILCH_READ}, {.mode = FILCH_WRITE}};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+
+    (void)state;
+    start("cuda", "2", SMALL);
+    filch_data *a = handle(x), *b = handle(y), *c = handle(z);
+    filch_codelet *codelet = on_gpu("sum");
+    filch_graph *greedy = graph(), *modest = graph();
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = 3;
+    accesses[1].data = a;
+    accesses[2].data = b;
+    set(x, 1);
+    set(y, 2);
+    add(modest, codelet, FILCH_WRITE, a, b, c);
+    finish(submit(modest), FILCH_OK);
+    assert_ok(filch_graph_add(greedy, &desc, NULL));
+    filch_job *job = submit(greedy);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    assert_ok(filch_job_error(job, &error));
+    assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+    assert_ok(filch_job_release(job));
+    assert_non_null(strstr(error.text, "of its budget, 41943040 bytes, 1536 are taken"));
+    z[1] = 0;
+    finish(submit(modest), FILCH_OK);
+    assert_int_equal(z[1], 5);
+    assert_ok(filch_graph_destroy(greedy));
+    assert_ok(filch_graph_destroy(modest));
+    assert_ok(filch_data_destroy(a));
+    assert_ok(filch_data_destroy(b));
+    assert_ok(filch_data_destroy(c));
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_over_the_budget_is_not_asked_for),
+        cmocka_unit_test(blocks_kept_for_reuse_count_and_go_first),
+        cmocka_unit_test(slices_have_one_budget),
+        cmocka_unit_test(takers_together_stay_within),
+        cmocka_unit_test(a_task_over_the_budget_fails_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
