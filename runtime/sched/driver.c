@@ -3,8 +3,9 @@
  * clock, or a tile that waits for other work. */
 #include "sched/sched.h"
 
-/* Longer sleeps end in time by themselves: futex, timer and context switch take less. */
-#define WAKE_NS 50000u
+/* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not
+ * spun: they end by themselves. */
+#define NAPS_SPUN 4
 /* Of a GPU's worker, which wakes up just before a tile is predicted to end. */
 #define SLACK_NS 1000u
 
@@ -53,7 +54,7 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
-    if (w->in_flight != 0 && until != FL_TIME_NEVER && until > spin + WAKE_NS) {
+    if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
         spin = start; /* the device has enough to do until then */
     }
     while (t < spin && t < until && !fl_event_is_notified(&w->event) && !must_stay_awake(w, goal)) {

@@ -23,11 +23,12 @@
 #define EARLY_NS 5000u
 #define LOOK_NS 2000u
 #define MOST_LOOK_NS 2000000u
+#define LOOKS_OF_TILE 64
 #define LOOKS_OF_PAST 4
 #define LOOKS_OF_UNKNOWN 8
 /* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
  * launch; much less where no tile so large was ever measured. */
-#define MOST_SLEEP_NS 1000000u
+#define MOST_SLEEP_NS 2000000u
 #define MOST_BLIND_NS 50000u
 #define SLEEPS_OF_FLIGHT 8
 #define MOST_GROWTH 2
@@ -442,16 +443,21 @@ static uint64_t next_look(const fl_worker *w)
         return t + LOOK_NS;
     }
     begun = flight->launched > begun ? flight->launched : begun;
-    end = begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
+    uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
+    /* With others behind it there is no hurry: one look, when it is over, is enough. */
+    end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least
+                                          : begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
     if (end > t) {
         const fl_speed *speed = fl_codelet_speed(fl_tile_codelet(&flight->tile), w->index);
         bool is_known = flight->tile.work <= MOST_GROWTH * fl_speed_most_work(speed);
         uint64_t most = (t - begun) / SLEEPS_OF_FLIGHT;
-        uint64_t least = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
-        most = most > least ? most : least;
+        uint64_t always = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
+        most = most > always ? most : always;
         nap = end - t < most ? end - t : most;
     } else {
         nap = (t - end) / (flight->expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
+        /* A nap costs the host as much as a tile of a few microseconds does. */
+        nap = nap > least ? nap : least;
         nap = nap > LOOK_NS ? nap : LOOK_NS;
         nap = nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
     }
