@@ -4,7 +4,6 @@
 #define BENCH_STARTUP_H
 
 #include "gpu.h"
-#include "options.h"
 
 #define BENCH_STARTUP_GPUS 64
 

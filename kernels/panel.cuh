@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of a left-looking solve against a lower triangular matrix, 32 columns wide;
- * kernels/CMakeLists.txt puts this text behind product.cuh and in front of the kernels that use it.
- */
+ * kernels/CMakeLists.txt puts this text behind product.cuh, before the kernels that use it. */
 constexpr int PANEL = 32;
 
 /* A 32 x 32 block of L's diagonal in shared memory: column p, row q at [p][q], and the reciprocals

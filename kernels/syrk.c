@@ -2,8 +2,7 @@
 #include "kernels/kernels.h"
 
 /* As gemm's, of the blocks on and below the diagonal. Their last wave matters more, since those
- * above the diagonal end at once: 136 large blocks took half as long again on 132 multiprocessors.
- */
+ * above the diagonal end at once: 136 large blocks took half longer on 132 multiprocessors. */
 #define LARGE_BLOCKS_LEAST 256
 
 static bool fits(const filch_call *call, uint64_t element)

@@ -9,7 +9,6 @@
 
 #include "base/thread.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* nothing() and mark(own, first, second), which writes *own + 1 + max(*first, *second) where null

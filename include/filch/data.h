@@ -73,7 +73,7 @@ typedef struct filch_data_desc {
  * @param data    receives the handle, to be given to filch_data_destroy() or left to the runtime.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, zero rows or element, ld < rows, a tile larger
  *         than the handle, unknown flags); FILCH_OVERFLOW (the bytes, or the tile count, which must
- * be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Since 0.1.
  */

@@ -27,8 +27,7 @@
 #define fl_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define fl_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
-/* On failure *expected receives the value found. The failing load is acquire (relaxed for relaxed).
- */
+/* On failure *expected receives the value found, by an acquire load (relaxed for relaxed). */
 #define fl_cas_relaxed(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, \
                                             memory_order_relaxed)

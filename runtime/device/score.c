@@ -11,8 +11,7 @@
 #define GPU_LANES 128
 /* What a core moves when its neighbours do so too: a socket's memory channels over its cores. */
 #define CORE_BYTES 10e9
-/* Single-precision operations for each byte that a GPU can move, from 13 (A100) to 80 (RTX 4090).
- */
+/* Single-precision operations for each byte that a GPU moves, from 13 (A100) to 80 (RTX 4090). */
 #define GPU_FLOPS_A_BYTE 30.0
 #define GIB 0x1p30
 

@@ -5,8 +5,6 @@
  * back would need no asking; but a callback cannot be taken back, so that nobody could end a job,
  * or its runtime, before the host's events; and streams share the hardware's few queues, so that
  * others' work, perhaps what the event is behind, could come to stand behind the wait. */
-#include <string.h>
-
 #include "graph/job.h"
 
 #define MOST_EVENTS 1024u
@@ -126,7 +124,7 @@ bool fl_job_events_past(filch_job *job)
     filch_error error = FILCH_ERROR_INIT;
     while (job->event_count != 0) {
         if (fl_load_relaxed(&job->cancelled) != 0) {
-            fl_store_relaxed(&job->left_out, 1);
+            fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
             return true;
         }
         filch_status status = device->backend->event_past(device, job->events[job->event_count - 1],

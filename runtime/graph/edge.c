@@ -63,8 +63,7 @@ void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **bloc
     uint64_t word = lock_word(pred.task);
     bool runs = fl_word_epoch(word) == pred.epoch;
     if (runs) {
-        /* Before the retirer can see the edge; relaxed, because the lock bit's release publishes.
-         */
+        /* Before the retirer can see the edge; relaxed: the lock bit's release publishes it. */
         uint32_t before = task->predecessors;
         append(pred.task, task, blocks);
         fl_add_relaxed(&task->pending, task->predecessors - before);

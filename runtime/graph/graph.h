@@ -89,8 +89,7 @@ struct filch_graph {
     size_t pred_count, pred_capacity;
 
     /* Closed graphs, after sealing. */
-    /* By device; then those first that few devices can run (seal.c); then by level, highest first.
-     */
+    /* By device; then those first that few devices can run (seal.c); then by level, from above. */
     fl_task **roots;
     uint32_t *root_begin; /* FL_ROOT_POSITIONS positions in roots: where each device's begin … */
     uint32_t *root_kind;  /* … those that all devices of its implementations can run, … */
@@ -105,8 +104,8 @@ struct filch_graph {
      * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired, all ones: nobody may
      * follow it. */
     _Atomic uint64_t *markers;
-    uint32_t
-        runs; /* begun so far; the worker's that replays it (sched/replay.c), as what follows */
+    /* Of the one worker that replays it (sched/replay.c): */
+    uint32_t runs; /* begun so far */
     bool cannot_replay;
     struct fl_replay *replay;
 
@@ -146,8 +145,7 @@ filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);
-/* Makes the task the last writer or a reader of its tiles; readers: nodes to use, linked by next.
- */
+/* Makes the task the last writer or a reader of its tiles; readers: nodes, linked by next. */
 void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
 /* Whether one more successor of pred needs a new block. */
 bool fl_edge_needs_block(const fl_task *pred);

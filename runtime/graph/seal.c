@@ -45,8 +45,7 @@ static void release_in_order(fl_task *successor, void *user)
     }
 }
 
-/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly at tasks on or behind a cycle.
- */
+/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly on and behind cycles. */
 static void collect_topological_order(const filch_graph *graph, fl_order *order)
 {
     order->count = 0;

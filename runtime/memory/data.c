@@ -10,8 +10,7 @@
 /* The descriptor with its defaults filled in. */
 static filch_data_desc complete(const filch_data_desc *desc)
 {
-    filch_data_desc full = FILCH_DATA_DESC_INIT;
-    full = *desc;
+    filch_data_desc full = *desc;
     full.cols = full.cols != 0 ? full.cols : 1;
     full.ld = full.ld != 0 ? full.ld : full.rows;
     full.tile_rows = full.tile_rows != 0 ? full.tile_rows : full.rows;

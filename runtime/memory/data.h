@@ -57,8 +57,7 @@ uint64_t fl_data_tile_extent(const struct filch_data *data);
 bool fl_use_enqueue(fl_use *use);
 /* The same, in front of another use of the data (null: at the end). */
 bool fl_use_enqueue_before(fl_use *use, fl_use *next);
-/* Takes a use out and calls granted(job) for each that thereby need wait no more; under core->lock.
- */
+/* Takes a use out and calls granted for each that thereby need wait no more; under core->lock. */
 void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user);
 
 #endif

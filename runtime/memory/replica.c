@@ -2,7 +2,6 @@
 #include "memory/replica.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
 
@@ -428,14 +427,12 @@ static void tiles_of(const filch_data *data, uint64_t first, uint64_t last, uint
 }
 
 /* Under the lock: a chunk that is copied by itself, from the host. */
-static filch_status stream_in(fl_places *places, const fl_replicas *replicas, fl_device *device,
-                              const fl_operand *operand, char *block, fl_waits *waits,
-                              filch_error *error)
+static filch_status stream_in(fl_places *places, fl_device *device, const fl_operand *operand,
+                              char *block, fl_waits *waits, filch_error *error)
 {
     filch_data *data = operand->data;
     const filch_view *host = operand->view;
     size_t pitch = (size_t)(data->ld * data->element);
-    (void)replicas;
     if ((operand->mode & FILCH_READ) == 0 || operand->first == operand->last) {
         return FILCH_OK;
     }
@@ -459,9 +456,8 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
             return FILCH_OK;
         }
         status = flat_block(places, data, replicas, place, &block, error);
-        status = status == FILCH_OK
-                     ? stream_in(places, replicas, device, operand, block, waits, error)
-                     : status;
+        status =
+            status == FILCH_OK ? stream_in(places, device, operand, block, waits, error) : status;
         if (status == FILCH_OK) {
             operand->view->ptr = block + offset_of(data, operand->view);
         }

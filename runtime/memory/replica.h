@@ -51,8 +51,7 @@ typedef struct fl_waits {
 
 /* Adds a marker; 0 is none. */
 filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error);
-/* FILCH_OK when all are past, FILCH_NOT_READY, or what a lost device says. Forgets those that are.
- */
+/* FILCH_OK when all are past, FILCH_NOT_READY, or what a lost device says. Forgets past ones. */
 filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error);
 /* Of what will not be waited for after all: blocks until its copies touch nothing any more. */
 void fl_waits_abandon(fl_places *places, fl_waits *waits);

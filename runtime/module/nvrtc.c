@@ -269,8 +269,7 @@ static filch_status read_log(const fl_nvrtc *nvrtc, nvrtcProgram program, const 
     return FILCH_OK;
 }
 
-/* The next line of *at, which moves behind it; null at the end. The lines are cut out of the text.
- */
+/* The next line of *at, which moves behind it; null at the end. Cuts the lines in place. */
 static char *next_line(char **at)
 {
     char *line = *at;
@@ -289,8 +288,7 @@ static bool is_error(const char *line)
            strstr(line, "): warning") == NULL && strstr(line, ": remark") == NULL;
 }
 
-/* "kernel.cu(LINE): error: WHAT" comes apart; anything else, of another file or tool, stays whole.
- */
+/* "kernel.cu(LINE): error: WHAT" comes apart; all else, of another file or tool, stays whole. */
 static const char *split_error(const char *text, int64_t *line)
 {
     static const char start[] = SOURCE_NAME "(";

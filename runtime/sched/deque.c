@@ -29,8 +29,7 @@ static bool deque_grow(fl_deque *deque, uint64_t slots)
     if (!ring)
         return false;
     int64_t bottom = fl_load_relaxed(&deque->bottom);
-    /* Indices below top_seen are taken. Relaxed: the stores of ring and bottom publish the copies.
-     */
+    /* Indices below top_seen are taken. Relaxed: storing ring and bottom publishes the copies. */
     for (int64_t i = deque->top_seen; i < bottom; i++) {
         uint64_t entry = fl_load_relaxed(&old->slots[(uint64_t)i & old->mask]);
         fl_store_relaxed(&ring->slots[(uint64_t)i & ring->mask], entry);

@@ -100,8 +100,7 @@ static inline bool fl_deque_pop(fl_deque *deque, uint64_t *entry)
 {
     /* Relaxed: only this thread writes bottom. */
     int64_t bottom = fl_load_relaxed(&deque->bottom) - 1;
-    /* top never goes back, so an old copy can prove the deque empty: idle pops stay in this line.
-     */
+    /* top never goes back: an old copy proves the deque empty without another cache line. */
     if (bottom < deque->top_seen)
         return false;
     fl_ring *ring = fl_load_relaxed(&deque->ring);

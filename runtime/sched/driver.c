@@ -15,8 +15,7 @@ static bool is_stopping(const fl_sched *sched)
 }
 
 /* Announced first: whoever clears the bit must find somebody to notify. Were it the other way
- * round, a waker between the two would leave us to sleep without a bit, unseen by all later ones.
- */
+ * round, a waker between the two would leave us asleep without a bit, unseen by all later ones. */
 static void set_idle(fl_worker *w)
 {
     fl_event_announce(&w->event);
@@ -29,6 +28,7 @@ static void set_idle(fl_worker *w)
 static bool clear_idle(fl_worker *w)
 {
     uint64_t bit = (uint64_t)1 << (w->index % 64);
+    /* Acquire: what the waker that cleared it had published. Nothing needs the release. */
     return (fl_and_acq_rel(&w->sched->idle[w->index / 64], ~bit) & bit) == 0;
 }
 
@@ -215,7 +215,7 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
                 w->frames = NULL;
                 fl_tss_set(sched->core->worker, self);
             }
-            fl_store_release(&w->held, 0);
+            fl_store_release(&w->held, 0); /* pairs with the acquire above */
         }
         *worked = *worked || any;
     } while (any && fl_time_now() < deadline);
@@ -253,8 +253,7 @@ filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
             break;
         }
         if (next > deadline || next == FL_TIME_NEVER) {
-            /* Nothing will happen before the deadline, or ever without another call of the host's.
-             */
+            /* Nothing happens before the deadline, or ever without another call of the host's. */
             fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
             status = FILCH_TIMEOUT;
             break;

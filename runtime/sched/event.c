@@ -85,8 +85,7 @@ bool fl_event_notify_fenced(fl_event *event)
      * means that another waker was first or that the sleeper is awake, and has yet to look. */
     if (!fl_cas_acq_rel(&event->state, &state, EVENT_NOTIFIED))
         return false;
-    /* Through the lock, so that the sleeper is either before its check of the state or in its wait.
-     */
+    /* Through the lock, so that the sleeper is before its check of the state or in its wait. */
     fl_mutex_lock(&event->lock);
     fl_cond_signal(&event->cond);
     fl_mutex_unlock(&event->lock);

@@ -18,9 +18,8 @@ static fl_device *carrier(const fl_worker *w)
     return w->device->place != 0 ? w->device : NULL;
 }
 
-bool fl_offload_concerns(const fl_worker *w, const fl_tile *tile)
+bool fl_offload_concerns(const fl_tile *tile)
 {
-    (void)w;
     return tile->task != NULL ? tile->task->access_count != 0
                               : fl_batch_view_count(tile->job->batch) != 0;
 }

@@ -47,9 +47,9 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy;
     filch_drive drive;
+    bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
-    bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     bool mails;
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;

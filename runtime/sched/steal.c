@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "sched/sched.h"
-#include "sched/worker.h"
 
 /* What a theft costs a host thread, in ns: finding the victim and moving its cache lines. */
 #define THEFT_NS 1000.0
@@ -306,6 +305,7 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren)
     fl_sched *sched = w->sched;
     fl_loot best = {0};
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         while (bits != 0) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);

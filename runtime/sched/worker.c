@@ -89,8 +89,7 @@ void fl_worker_flush(fl_worker *w)
     w->share = NULL;
     w->graph = NULL;
     w->retired = 0;
-    /* Acquire-release: our tiles' effects go to whoever completes the job, and come to us if we do.
-     */
+    /* Acquire-release: our tiles' effects go to whoever completes the job; all to us, if we do. */
     if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
         /* Completing runs the host's callback, so it waits until the step is over. Nobody else can
          * complete the job meanwhile. */
@@ -161,6 +160,7 @@ static bool send_home(fl_worker *w, fl_task *task)
     if (home->device->place == w->device->place) {
         return false; /* as good here as there: theft evens it out */
     }
+    /* Before the push: then it may be a thief's. Relaxed: as yet it is ours. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
     fl_worker_push(w, task);
     if (fl_mailbox_put(&home->mailbox, hint)) {
@@ -169,8 +169,7 @@ static bool send_home(fl_worker *w, fl_task *task)
     return true;
 }
 
-/* Predicted ns of a task on the device; 0 where it was never measured at it. Estimates: no order.
- */
+/* Predicted ns of a task on the device; 0: not measured there. Estimates: no order. */
 static double task_ns(const fl_worker *w, const fl_task *task)
 {
     return fl_speed_get(fl_codelet_speed(task->codelet, w->index)) * (double)task->work;
@@ -233,8 +232,7 @@ static void make_ready(fl_worker *w, fl_task *task)
 
 /* What the predecessor that is over tells its successors. */
 typedef struct fl_release {
-    uint32_t
-        run; /* epoch of tasks not claimed in this run; closed graphs that are looked ahead in */
+    uint32_t run; /* is_looked_ahead: epoch of tasks not claimed in this run */
     bool poisoned, is_open, is_looked_ahead;
 } fl_release;
 
@@ -301,6 +299,7 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
     fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns);
     if (tile->task != NULL) {
         /* Moving mean with weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
+        /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
         double ns = (double)(tile->ns != 0 ? tile->ns : 1);
         mean = mean == 0 ? ns : mean + (ns - mean) / 4;
@@ -704,7 +703,6 @@ static bool is_gate(const fl_tile *tile)
     return tile->task != NULL && tile->task->is_gate;
 }
 
-/* Has the tile timed; of a chunk the work is known already. */
 void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 {
     tile->timed = true;
@@ -768,8 +766,7 @@ static fl_act fetch(fl_worker *w)
 static void retire_run(fl_worker *w)
 {
     w->has_tile = false;
-    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 &&
-        fl_offload_concerns(w, &w->tile)) {
+    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && fl_offload_concerns(&w->tile)) {
         fl_offload_commit_host(w, &w->tile);
     }
     fl_worker_retire(w, &w->tile);
@@ -791,7 +788,7 @@ static fl_act step_synchronous(fl_worker *w)
             if (fl_load_relaxed(&w->hazard) != w->tile.job) {
                 fl_worker_leave(w);
             }
-            return w->offload != NULL && !w->tile.skip && fl_offload_concerns(w, &w->tile)
+            return w->offload != NULL && !w->tile.skip && fl_offload_concerns(&w->tile)
                        ? fetch(w)
                        : FL_ACT_RUN;
         }

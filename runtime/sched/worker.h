@@ -182,11 +182,9 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 
 /* A tile from a span of any active job: the device's own share, in pick.c. */
 bool fl_pick_span(fl_worker *worker, fl_tile *tile);
-/* A tile from the spans of one job that the caller keeps alive: the device's own, else another's.
- */
+/* A tile from the spans of a job that the caller keeps alive: the device's own, else another's. */
 bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_tile *tile);
-/* Takes work from another worker (steal.c); true: look again, there is some. Sets worker->ready_at.
- */
+/* Takes work from another worker (steal.c); sets ready_at. True: look again, there is some. */
 bool fl_worker_steal(fl_worker *worker);
 /* Whether by prediction the task is better left to another device, one that computes by itself. */
 bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);
@@ -209,6 +207,11 @@ fl_act fl_flights_step(fl_worker *worker);
 /* The tile runs, but its results are no good: it will retire as one that failed. */
 void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *error);
 
+/* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
+ * over soon after its launch, however many are in flight: the more, the less often the host has to
+ * wait to see them end. */
+#define FL_SHORT_NS 12000.0
+
 /* Devices with memory of their own (offload.c). Finds the tile's operands, starts to bring them to
  * the worker's device, and fills worker->views; false: worker->error says why not. */
 bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
@@ -220,7 +223,9 @@ bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
 /* The tile ran on the host: what it wrote is valid there alone. */
 void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
-bool fl_offload_concerns(const fl_worker *worker, const fl_tile *tile);
+bool fl_offload_concerns(const fl_tile *tile);
+/* Of what fl_offload_launch began before it failed: nothing is in flight any more. Blocks. */
+void fl_offload_abandon(fl_worker *worker);
 
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
  * enough to be put on the device by one call. */
@@ -230,19 +235,11 @@ bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The graph is destroyed. */
 void fl_replay_drop(filch_graph *graph);
 
-/* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
- * over soon after its launch, however many are in flight: the more, the less often the host has to
- * wait to see them end. */
-#define FL_SHORT_NS 12000.0
-
-/* Of what fl_offload_launch began before it failed: nothing is in flight any more. Blocks. */
-void fl_offload_abandon(fl_worker *worker);
-
 /* The step where the device was lost (lost.c): worker->loss says how, and nothing is in flight. */
 fl_act fl_lost_step(fl_worker *worker);
 
 /* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
-void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker);
+void fl_ahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
 /* It has retired; skipped is failed. */
 void fl_ahead_retired(fl_task *task, bool failed);
 /* Takes a task whose predecessors are all over or on a lane: it may be put behind them. */

@@ -182,8 +182,7 @@ static bool process_cpus(uint64_t *set, size_t bytes)
     return any;
 }
 
-/* Near CPUs that the process may use; none where these do not meet: then the worker stays unbound.
- */
+/* Near CPUs that the process may use; where there are none the worker stays unbound. */
 static void nearness_read(const fl_cuda_gpu *gpu, filch_device_info *info)
 {
     uint64_t near[sizeof info->affinity / sizeof info->affinity[0]] = {0};

@@ -61,8 +61,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
 /* Waits for what is in flight, and frees them. */
 void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
 
-/* A call on the device's context failed; fills *error. Where the device has become lost, says so.
- */
+/* A call on the device's context failed; fills *error, and says so where the device is lost. */
 filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
                                filch_error *error);
 
