@@ -16,7 +16,8 @@ tests_gpu_on()
 }
 
 # compute-sanitizer's tools over every kernel: filch's own through their test and the solver's, a
-# caller's through the graphs and batches. Few cases: the tools are slow.
+# caller's through the graphs and batches. Few cases: the tools are slow. Errors that the driver
+# answers are not theirs to report: where the parameters of a kernel end is learned from one.
 tests_gpu_sanitize()
 {
     local tool program sanitizer
@@ -29,10 +30,10 @@ tests_gpu_sanitize()
     for tool in memcheck racecheck initcheck synccheck; do
         for program in graphs batches solver; do
             gpu_item "$tool-$program" 900 compute-sanitizer --tool $tool --error-exitcode 9 \
-                "./test_gpu_$program" 6 1
+                --report-api-errors no "./test_gpu_$program" 6 1
         done
         gpu_item "$tool-kernels" 1800 compute-sanitizer --tool $tool --error-exitcode 9 \
-            ./test_unit_kernels
+            --report-api-errors no ./test_unit_kernels
     done
 }
 
