@@ -73,7 +73,7 @@ bench_others()
 {
     local workload n
     # Enough that the launches do not count.
-    for workload in mandelbrot:2048 nbody:131072 jacobi:8192; do
+    for workload in mandelbrot:2048 nbody:262144 jacobi:8192; do
         n=${workload#*:}
         workload=${workload%:*}
         bench_item $workload $workload --n $n --devices cuda:0 --check
