@@ -271,15 +271,6 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return fake_end(FL_CUDA_SUCCESS);
 }
 
-CUresult cuCtxGetDevice(CUdevice *device)
-{
-    CUresult result = fake_begin("cuCtxGetDevice", FAKE_READY | FAKE_CURRENT | FAKE_ENDING);
-
-    if (result == FL_CUDA_SUCCESS)
-        *device = fake_current()->device;
-    return fake_end(result);
-}
-
 CUresult cuCtxGetFlags(unsigned int *flags)
 {
     CUresult result = fake_begin("cuCtxGetFlags", FAKE_READY | FAKE_CURRENT);

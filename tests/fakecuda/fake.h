@@ -13,7 +13,7 @@
 /* The entry points, under the names that they are exported by. */
 #define FAKE_PROTOTYPE(member, symbol, version, since, parameters) \
     FAKECUDA_API CUresult FAKE_NAME(member) parameters;
-FL_CUDA_CALLS(FAKE_PROTOTYPE)
+FAKE_CALLS(FAKE_PROTOTYPE)
 #undef FAKE_PROTOTYPE
 
 #define FAKE_DEVICES 64
@@ -138,7 +138,6 @@ typedef struct fake_nodes {
 typedef struct fake_graph {
     fake_object object;
     fake_nodes nodes;
-    bool is_capturing;
 } fake_graph;
 
 struct fake_node {
@@ -150,8 +149,6 @@ struct fake_node {
 
 typedef struct fake_exec {
     fake_object object;
-    fake_graph *graph;
-    fake_node **nodes;
     fake_work **works;
     uint32_t *behind_first; /* of node i: behind[behind_first[i] .. behind_first[i + 1]) */
     uint32_t *behind;
@@ -166,17 +163,12 @@ struct fake_stream {
     fake_op *first, **last;
     bool is_busy;
     uint64_t queued, finished;
-    fake_graph *capture; /* null: not capturing */
-    bool is_capture_origin, is_capture_broken;
-    fake_nodes frontier;
 };
 
 typedef struct fake_event {
     fake_object object;
     unsigned flags;
     fake_record *last; /* null: never recorded */
-    fake_graph *capture;
-    fake_nodes frontier;
 } fake_event;
 
 typedef struct fake_kernel_info {
@@ -349,9 +341,9 @@ void fake_work_init(fake_work *work, const char *call, fake_context *context);
 void fake_work_use(fake_work *work, const fake_allocation *allocation);
 void fake_work_hold(fake_work *work);
 void fake_work_drop(fake_work *work);
-/* Enqueues on the stream, or adds a node where it captures. Takes over the reference. */
-CUresult fake_submit(fake_stream *stream, fake_work *work);
-/* The same for many works in order, never captured. */
+/* Enqueues on the stream. Takes over the reference. */
+void fake_submit(fake_stream *stream, fake_work *work);
+/* The same for many works in order. */
 void fake_submit_many(fake_stream *stream, fake_work **works, size_t count);
 void fake_submit_record(fake_stream *stream, fake_record *record);
 void fake_submit_wait(fake_stream *stream, fake_record *record);
@@ -394,13 +386,8 @@ typedef struct fake_kernel_call {
 fake_work *fake_kernel_make(const fake_context *context, const fake_kernel_call *call,
                             CUresult *result);
 
-/* graph.c, capture.c */
+/* graph.c */
 bool fake_nodes_add(fake_nodes *nodes, fake_node *node);
 fake_node *fake_graph_add(fake_graph *graph, fake_work *work, const fake_nodes *behind);
-void fake_capture_record(fake_stream *stream, fake_event *event);
-CUresult fake_capture_wait(fake_stream *stream, fake_event *event);
-void fake_capture_break(const fake_graph *graph);
-/* For a call that may not be made of a capturing stream: breaks the capture. */
-CUresult fake_capture_refuse(fake_stream *stream);
 
 #endif

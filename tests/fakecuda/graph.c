@@ -104,29 +104,6 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph handle, const CUgraph
     return fake_end(result);
 }
 
-CUresult cuGraphAddDependencies(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
-                                size_t count)
-{
-    CUresult result = fake_begin("cuGraphAddDependencies", FAKE_READY);
-
-    if (result != FL_CUDA_SUCCESS)
-        return fake_end(result);
-    fake_graph *graph = fake_find(FAKE_GRAPH, handle);
-    if (graph == NULL)
-        return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    for (size_t i = 0; i < count; i++) {
-        fake_node *first = node_get(graph, from[i]);
-        fake_node *second = node_get(graph, to[i]);
-        if (first == NULL || second == NULL || first == second)
-            return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
-        if (!fake_nodes_add(&second->behind, first)) {
-            return fake_end(
-                fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "the dependency is there already"));
-        }
-    }
-    return fake_end(FL_CUDA_SUCCESS);
-}
-
 CUresult cuGraphDestroy(CUgraph handle)
 {
     CUresult result = fake_begin("cuGraphDestroy", FAKE_READY | FAKE_ENDING);
@@ -136,8 +113,6 @@ CUresult cuGraphDestroy(CUgraph handle)
     fake_graph *graph = fake_find(FAKE_GRAPH, handle);
     if (graph == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    if (graph->is_capturing)
-        (void)fake_violate(0, "the graph is being captured");
     for (size_t i = 0; i < graph->nodes.count; i++) {
         fake_node *node = graph->nodes.items[i];
         if (node->work != NULL)
@@ -170,11 +145,9 @@ static void exec_free(fake_exec *exec)
         if (exec->works[i] != NULL)
             fake_work_drop(exec->works[i]);
     }
-    free(exec->nodes);
     free(exec->works);
     free(exec->behind);
     free(exec->behind_first);
-    exec->nodes = NULL;
     exec->works = NULL;
     exec->behind = NULL;
     exec->behind_first = NULL;
@@ -182,15 +155,14 @@ static void exec_free(fake_exec *exec)
     exec->object.is_alive = false;
 }
 
-/* An order of the nodes that the dependencies allow; false: there is none, they form a circle. */
-static bool exec_order(const fake_exec *exec, uint32_t *order)
+/* An order that the dependencies allow; there is one, since nodes depend on older ones. */
+static void exec_order(const fake_exec *exec, uint32_t *order)
 {
     bool *is_done = calloc(exec->count + 1, sizeof *is_done);
-    bool is_good = true;
 
     if (is_done == NULL)
         abort();
-    for (size_t made = 0; made < exec->count && is_good; made++) {
+    for (size_t made = 0; made < exec->count; made++) {
         uint32_t ready = 0, chosen = 0;
         for (uint32_t i = 0; i < exec->count; i++) {
             bool is_ready = !is_done[i];
@@ -205,36 +177,28 @@ static bool exec_order(const fake_exec *exec, uint32_t *order)
             if (fake.config.seed % ++ready == 0)
                 chosen = i;
         }
-        is_good = ready > 0;
-        if (is_good) {
-            is_done[chosen] = true;
-            order[made] = chosen;
-        }
+        is_done[chosen] = true;
+        order[made] = chosen;
     }
     free(is_done);
-    return is_good;
 }
 
-static fake_exec *exec_make(fake_graph *graph)
+static fake_exec *exec_make(const fake_graph *graph)
 {
     fake_exec *exec = fake_object_make(FAKE_EXEC, sizeof *exec, NULL);
     size_t edges = 0, count = graph->nodes.count;
 
     for (size_t i = 0; i < count; i++)
         edges += graph->nodes.items[i]->behind.count;
-    exec->graph = graph;
     exec->count = count;
-    exec->nodes = calloc(count + 1, sizeof(fake_node *));
     exec->works = calloc(count + 1, sizeof(fake_work *));
     exec->behind_first = calloc(count + 1, sizeof(uint32_t));
     exec->behind = calloc(edges + 1, sizeof(uint32_t));
-    if (exec->nodes == NULL || exec->works == NULL || exec->behind_first == NULL ||
-        exec->behind == NULL)
+    if (exec->works == NULL || exec->behind_first == NULL || exec->behind == NULL)
         abort();
     edges = 0;
     for (size_t i = 0; i < count; i++) {
         fake_node *node = graph->nodes.items[i];
-        exec->nodes[i] = node;
         exec->works[i] = node->work;
         fake_work_hold(node->work);
         for (size_t k = 0; k < node->behind.count; k++)
@@ -250,23 +214,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
 
     if (result != FL_CUDA_SUCCESS)
         return fake_end(result);
-    fake_graph *graph = fake_find(FAKE_GRAPH, handle);
+    const fake_graph *graph = fake_find(FAKE_GRAPH, handle);
     if (graph == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    if (flags != 0 || graph->is_capturing)
+    if (flags != 0)
         return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
-    fake_exec *exec = exec_make(graph);
-    uint32_t *order = calloc(exec->count + 1, sizeof *order);
-    if (order == NULL)
-        abort();
-    if (exec_order(exec, order)) {
-        *out = fake_handle(exec);
-    } else {
-        exec_free(exec);
-        result = fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "the dependencies form a circle");
-    }
-    free(order);
-    return fake_end(result);
+    *out = fake_handle(exec_make(graph));
+    return fake_end(FL_CUDA_SUCCESS);
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
@@ -279,7 +233,6 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
     fake_stream *stream = fake_stream_get(on);
     if (exec == NULL || stream == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    result = fake_capture_refuse(stream);
     for (size_t i = 0; i < exec->count && result == FL_CUDA_SUCCESS; i++) {
         if (!exec->works[i]->context->object.is_alive)
             result = fake_violate(FL_CUDA_ERROR_INVALID_HANDLE, "a node's context is destroyed");
@@ -290,7 +243,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
     fake_work **works = calloc(exec->count + 1, sizeof(fake_work *));
     if (order == NULL || works == NULL)
         abort();
-    (void)exec_order(exec, order);
+    exec_order(exec, order);
     for (size_t i = 0; i < exec->count; i++) {
         works[i] = exec->works[order[i]];
         fake_work_hold(works[i]);
@@ -311,38 +264,5 @@ CUresult cuGraphExecDestroy(CUgraphExec handle)
     if (exec == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     exec_free(exec);
-    return fake_end(FL_CUDA_SUCCESS);
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode of,
-                                           const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    CUresult result = fake_begin("cuGraphExecKernelNodeSetParams", FAKE_READY | FAKE_CURRENT);
-    fake_work *work = NULL;
-
-    if (result != FL_CUDA_SUCCESS)
-        return fake_end(result);
-    fake_exec *exec = fake_find(FAKE_EXEC, handle);
-    fake_node *node = fake_find(FAKE_NODE, of);
-    if (exec == NULL || node == NULL)
-        return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    size_t at = 0;
-    while (at < exec->count && exec->nodes[at] != node)
-        at++;
-    if (at == exec->count) {
-        return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE,
-                                     "the node was not in the graph when it was instantiated"));
-    }
-    result = kernel_of(params, &work);
-    if (result != FL_CUDA_SUCCESS)
-        return fake_end(result);
-    if (work->context != exec->works[at]->context) {
-        fake_work_drop(work);
-        return fake_end(
-            fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "a node moves to another context"));
-    }
-    /* Launches under way hold the old one. */
-    fake_work_drop(exec->works[at]);
-    exec->works[at] = work;
     return fake_end(FL_CUDA_SUCCESS);
 }

@@ -365,39 +365,6 @@ CUresult cuMemHostUnregister(void *block)
     return fake_end(result);
 }
 
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
-{
-    CUresult result = fake_begin("cuPointerGetAttribute", FAKE_READY | FAKE_CURRENT);
-    bool was_freed;
-
-    if (result != FL_CUDA_SUCCESS)
-        return fake_end(result);
-    const fake_allocation *block = fake_allocation_find(pointer, &was_freed);
-    const host_range *range = block == NULL ? range_find(pointer, 1) : NULL;
-    if (was_freed)
-        return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "freed device memory"));
-    if (block == NULL && range == NULL)
-        return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
-    const fake_context *context = block != NULL ? block->context : range->context;
-    switch (attribute) {
-    case FL_CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = fake_handle(context);
-        break;
-    case FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)value = block != NULL ? FL_CU_MEMORYTYPE_DEVICE : FL_CU_MEMORYTYPE_HOST;
-        break;
-    case FL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned *)value = 0;
-        break;
-    case FL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = context->device;
-        break;
-    default:
-        result = FL_CUDA_ERROR_INVALID_VALUE;
-    }
-    return fake_end(result);
-}
-
 void *fakecuda_peek(const void *device_pointer, size_t bytes)
 {
     (void)pthread_mutex_lock(&fake.lock);

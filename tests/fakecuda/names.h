@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names under which the entry points of FL_CUDA_CALLS are exported: those of cuda.h, whose newer
- * prototypes have a suffix. */
+/* The entry points of the fake driver, and the names under which they are exported: those of
+ * cuda.h, whose newer prototypes have a suffix. */
 #ifndef FAKECUDA_NAMES_H
 #define FAKECUDA_NAMES_H
+
+/* Beside those that filch calls: what tests call in the place of a program that uses filch. */
+#define FAKE_CALLS(X)                                                    \
+    FL_CUDA_CALLS(X)                                                     \
+    X(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0, \
+      (CUdevice device, unsigned int *flags, int *active))               \
+    X(cuCtxSynchronize, "cuCtxSynchronize", 2000, 0, (void))             \
+    X(cuCtxGetFlags, "cuCtxGetFlags", 7000, 0, (unsigned int *flags))    \
+    X(cuStreamQuery, "cuStreamQuery", 2000, 0, (CUstream stream))
 
 #define FAKE_NAME_cuInit cuInit
 #define FAKE_NAME_cuDriverGetVersion cuDriverGetVersion
@@ -26,7 +35,6 @@
 #define FAKE_NAME_cuCtxPopCurrent cuCtxPopCurrent_v2
 #define FAKE_NAME_cuCtxGetCurrent cuCtxGetCurrent
 #define FAKE_NAME_cuCtxSetCurrent cuCtxSetCurrent
-#define FAKE_NAME_cuCtxGetDevice cuCtxGetDevice
 #define FAKE_NAME_cuCtxSynchronize cuCtxSynchronize
 #define FAKE_NAME_cuCtxGetFlags cuCtxGetFlags
 #define FAKE_NAME_cuCtxEnablePeerAccess cuCtxEnablePeerAccess
@@ -38,7 +46,6 @@
 #define FAKE_NAME_cuMemFreeHost cuMemFreeHost
 #define FAKE_NAME_cuMemHostRegister cuMemHostRegister_v2
 #define FAKE_NAME_cuMemHostUnregister cuMemHostUnregister
-#define FAKE_NAME_cuPointerGetAttribute cuPointerGetAttribute
 #define FAKE_NAME_cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
 #define FAKE_NAME_cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
 #define FAKE_NAME_cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2
@@ -46,13 +53,10 @@
 #define FAKE_NAME_cuMemcpy2DAsync cuMemcpy2DAsync_v2
 #define FAKE_NAME_cuMemsetD8Async cuMemsetD8Async
 #define FAKE_NAME_cuStreamCreate cuStreamCreate
-#define FAKE_NAME_cuStreamCreateWithPriority cuStreamCreateWithPriority
 #define FAKE_NAME_cuStreamDestroy cuStreamDestroy_v2
 #define FAKE_NAME_cuStreamQuery cuStreamQuery
 #define FAKE_NAME_cuStreamSynchronize cuStreamSynchronize
 #define FAKE_NAME_cuStreamWaitEvent cuStreamWaitEvent
-#define FAKE_NAME_cuStreamBeginCapture cuStreamBeginCapture_v2
-#define FAKE_NAME_cuStreamEndCapture cuStreamEndCapture
 #define FAKE_NAME_cuEventCreate cuEventCreate
 #define FAKE_NAME_cuEventDestroy cuEventDestroy_v2
 #define FAKE_NAME_cuEventRecord cuEventRecord
@@ -69,12 +73,10 @@
 #define FAKE_NAME_cuLaunchKernelEx cuLaunchKernelEx
 #define FAKE_NAME_cuGraphCreate cuGraphCreate
 #define FAKE_NAME_cuGraphAddKernelNode cuGraphAddKernelNode_v2
-#define FAKE_NAME_cuGraphAddDependencies cuGraphAddDependencies
 #define FAKE_NAME_cuGraphInstantiateWithFlags cuGraphInstantiateWithFlags
 #define FAKE_NAME_cuGraphLaunch cuGraphLaunch
 #define FAKE_NAME_cuGraphDestroy cuGraphDestroy
 #define FAKE_NAME_cuGraphExecDestroy cuGraphExecDestroy
-#define FAKE_NAME_cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
 #define FAKE_NAME_cuDeviceGetDevResource cuDeviceGetDevResource
 #define FAKE_NAME_cuDevSmResourceSplitByCount cuDevSmResourceSplitByCount
 #define FAKE_NAME_cuDevResourceGenerateDesc cuDevResourceGenerateDesc

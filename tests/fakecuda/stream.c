@@ -40,11 +40,6 @@ CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
     return create("cuStreamCreate", stream, flags, 0);
 }
 
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
-{
-    return create("cuStreamCreateWithPriority", stream, flags, priority);
-}
-
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     CUresult result =
@@ -55,12 +50,8 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     fake_stream *stream = fake_stream_get(handle);
     if (stream == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    if (stream->capture != NULL)
-        (void)fake_violate(0, "the stream is capturing");
     /* What is queued still runs, as with the driver: the executors look at dead streams too. */
     stream->object.is_alive = false;
-    free(stream->frontier.items);
-    stream->frontier = (fake_nodes){0};
     return fake_end(stream->object.context->poison);
 }
 
@@ -81,8 +72,7 @@ CUresult cuStreamQuery(CUstream handle)
     fake_stream *stream = fake_stream_get(handle);
     if (stream == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    result = fake_capture_refuse(stream);
-    return fake_end(result != FL_CUDA_SUCCESS ? result : state(stream));
+    return fake_end(state(stream));
 }
 
 CUresult cuStreamSynchronize(CUstream handle)
@@ -94,9 +84,6 @@ CUresult cuStreamSynchronize(CUstream handle)
     fake_stream *stream = fake_stream_get(handle);
     if (stream == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    result = fake_capture_refuse(stream);
-    if (result != FL_CUDA_SUCCESS)
-        return fake_end(result);
     fake_stream_wait(stream);
     return fake_end(stream->object.context->poison);
 }
@@ -114,8 +101,6 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned int flags)
     fake_event *event = fake_find(FAKE_EVENT, awaited);
     if (stream == NULL || event == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
-    if (stream->capture != NULL || event->capture != NULL)
-        return fake_end(fake_capture_wait(stream, event));
     if (event->last != NULL)
         fake_submit_wait(stream, event->last);
     return fake_end(FL_CUDA_SUCCESS);
@@ -142,8 +127,6 @@ static void event_clear(fake_event *event)
 {
     fake_record_drop(event->last);
     event->last = NULL;
-    event->capture = NULL;
-    event->frontier.count = 0;
 }
 
 CUresult cuEventDestroy_v2(CUevent handle)
@@ -156,8 +139,6 @@ CUresult cuEventDestroy_v2(CUevent handle)
     if (event == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     event_clear(event);
-    free(event->frontier.items);
-    event->frontier = (fake_nodes){0};
     event->object.is_alive = false;
     return fake_end(event->object.context->poison);
 }
@@ -173,10 +154,6 @@ CUresult cuEventRecord(CUevent handle, CUstream on)
     if (stream == NULL || event == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     event_clear(event);
-    if (stream->capture != NULL) {
-        fake_capture_record(stream, event);
-        return fake_end(FL_CUDA_SUCCESS);
-    }
     event->last = calloc(1, sizeof *event->last);
     if (event->last == NULL)
         abort();
@@ -191,10 +168,6 @@ static CUresult event_get(CUevent handle, fake_event **event)
     *event = fake_find(FAKE_EVENT, handle);
     if (*event == NULL)
         return FL_CUDA_ERROR_INVALID_HANDLE;
-    if ((*event)->capture != NULL) {
-        fake_capture_break((*event)->capture);
-        return fake_violate(FL_CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture");
-    }
     return (*event)->object.context->poison;
 }
 

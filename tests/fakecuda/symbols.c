@@ -17,7 +17,7 @@ typedef struct symbol {
 static const symbol symbols[] = {
 #define FAKE_SYMBOL(member, name, version, since, parameters) \
     {name, version, since, (void (*)(void))FAKE_NAME(member)},
-    FL_CUDA_CALLS(FAKE_SYMBOL)
+    FAKE_CALLS(FAKE_SYMBOL)
 #undef FAKE_SYMBOL
 };
 
@@ -26,8 +26,9 @@ static const struct {
     const char *name;
     int version;
 } successors[] = {
-    {"cuCtxCreate", 11040},    {"cuEventElapsedTime", 12080}, {"cuGraphAddDependencies", 12030},
-    {"cuCtxGetDevice", 13000}, {"cuCtxSynchronize", 13000},
+    {"cuCtxCreate", 11040},
+    {"cuEventElapsedTime", 12080},
+    {"cuCtxSynchronize", 13000},
 };
 
 static bool is_missing(const char *name)

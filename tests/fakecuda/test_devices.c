@@ -18,7 +18,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/loader.h"
 #include "device/pool.h"
-#include "fakecuda.h"
+#include "fake.h"
 
 #define TWO "{\"devices\":[{\"count\":2}]}"
 #define MIXED                                                                                      \
@@ -147,7 +147,7 @@ static void optional_entries_follow_the_driver(void **state)
         assert_int_equal(library.api.cuFuncGetParamInfo != NULL, cases[i].params);
         assert_int_equal(library.api.cuDevSmResourceSplitByCount != NULL, cases[i].split);
         assert_int_equal(library.api.cuGreenCtxStreamCreate != NULL, cases[i].streams);
-        assert_non_null(library.api.cuGraphExecKernelNodeSetParams);
+        assert_non_null(library.api.cuGraphAddKernelNode);
         fl_cuda_unload(&library);
     }
 }
@@ -342,14 +342,14 @@ static void the_primary_context_is_the_hosts(void **state)
     assert_int_equal(library.api.cuCtxPushCurrent(host), FL_CUDA_SUCCESS);
     pool_make(&pool, "cuda");
     assert_ptr_equal(fl_cuda_of(&pool.devices[0])->gpu->context, host);
-    assert_int_equal(library.api.cuDevicePrimaryCtxGetState(0, &flags, &active), FL_CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxGetState(0, &flags, &active), FL_CUDA_SUCCESS);
     assert_int_equal(flags, 4);
     assert_int_equal(library.api.cuCtxGetCurrent(&now), FL_CUDA_SUCCESS);
     assert_ptr_equal(now, host);
     fl_pool_close(&pool, &memory);
     assert_int_equal(library.api.cuCtxGetCurrent(&now), FL_CUDA_SUCCESS);
     assert_ptr_equal(now, host);
-    assert_int_equal(library.api.cuDevicePrimaryCtxGetState(1, &flags, &active), FL_CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxGetState(1, &flags, &active), FL_CUDA_SUCCESS);
     assert_int_equal(active, 0);
     assert_int_equal(library.api.cuCtxPopCurrent(&now), FL_CUDA_SUCCESS);
     assert_int_equal(library.api.cuDevicePrimaryCtxRelease(0), FL_CUDA_SUCCESS);
@@ -384,11 +384,11 @@ static void a_private_context_has_the_flags_asked_for(void **state)
         assert_int_equal(gpu->api->cuCtxGetCurrent(&now), FL_CUDA_SUCCESS);
         assert_null(now);
         assert_int_equal(fl_cuda_enter(gpu, &scope, NULL), FILCH_OK);
-        assert_int_equal(gpu->api->cuCtxGetFlags(&flags), FL_CUDA_SUCCESS);
+        assert_int_equal(cuCtxGetFlags(&flags), FL_CUDA_SUCCESS);
         assert_true(fl_cuda_leave(&scope));
         assert_int_equal(flags & 7u, cases[i].flags);
         assert_int_equal(flags & 8u, 8);
-        assert_int_equal(gpu->api->cuDevicePrimaryCtxGetState(1, &flags, &active), FL_CUDA_SUCCESS);
+        assert_int_equal(cuDevicePrimaryCtxGetState(1, &flags, &active), FL_CUDA_SUCCESS);
         assert_int_equal(active, 0);
         pool_end(&pool);
         refused("cuda:0/8+8", FILCH_UNSUPPORTED, "FILCH_CUDA_CONTEXT must not be private");

@@ -561,70 +561,6 @@ static void steady_good(scene *s)
     scene_end(s);
 }
 
-/* --- Captures and graphs --- */
-
-static void capture_query(scene *s)
-{
-    CUgraph graph;
-
-    must(cuStreamBeginCapture_v2(s->stream, FL_CU_STREAM_CAPTURE_MODE_RELAXED));
-    (void)cuStreamQuery(s->stream);
-    if (cuStreamEndCapture(s->stream, &graph) != FL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-        _exit(1);
-    scene_end(s);
-}
-
-static void capture_isolation(scene *s)
-{
-    CUgraph graph;
-
-    must(cuEventRecord(s->event, s->stream));
-    must(cuStreamBeginCapture_v2(s->stream, FL_CU_STREAM_CAPTURE_MODE_RELAXED));
-    (void)cuStreamWaitEvent(s->stream, s->event, 0);
-    (void)cuStreamEndCapture(s->stream, &graph);
-    scene_end(s);
-}
-
-static void capture_unjoined(scene *s)
-{
-    CUstream other;
-    CUgraph graph;
-
-    must(cuStreamCreate(&other, FL_CU_STREAM_NON_BLOCKING));
-    must(cuStreamBeginCapture_v2(s->stream, FL_CU_STREAM_CAPTURE_MODE_RELAXED));
-    must(cuEventRecord(s->event, s->stream));
-    must(cuStreamWaitEvent(other, s->event, 0));
-    must(launch(s, 1, 1, 0, other));
-    if (cuStreamEndCapture(s->stream, &graph) != FL_CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
-        _exit(1);
-    must(cuStreamDestroy_v2(other));
-    scene_end(s);
-}
-
-static void circle(scene *s)
-{
-    void *params[] = {&s->memory};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = s->function,
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 1,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
-    CUgraph graph;
-    CUgraphExec exec;
-    CUgraphNode nodes[2];
-
-    must(cuGraphCreate(&graph, 0));
-    must(cuGraphAddKernelNode_v2(&nodes[0], graph, NULL, 0, &p));
-    must(cuGraphAddKernelNode_v2(&nodes[1], graph, &nodes[0], 1, &p));
-    must(cuGraphAddDependencies(graph, &nodes[1], &nodes[0], 1));
-    (void)cuGraphInstantiateWithFlags(&exec, graph, 0);
-    must(cuGraphDestroy(graph));
-    scene_end(s);
-}
-
 static void touch(scene *s)
 {
     *(volatile char *)(uintptr_t)s->memory = 1;
@@ -690,10 +626,6 @@ static const scenario scenarios[] = {
     SCENARIO(much_shared, "49153 bytes of dynamic shared memory"),
     SCENARIO(steady_alloc, "cuMemAlloc: serializes a device"),
     SCENARIO(steady_wait, "cuEventSynchronize: a wait that spins"),
-    SCENARIO(capture_query, "the stream is capturing"),
-    SCENARIO(capture_isolation, "from outside the capture"),
-    SCENARIO(capture_unjoined, "was not joined"),
-    SCENARIO(circle, "form a circle"),
 };
 
 static const scenario touching = SCENARIO(touch, NULL);

@@ -78,16 +78,9 @@ void fake_submit_many(fake_stream *stream, fake_work **works, size_t count)
     op->work_count = count;
 }
 
-CUresult fake_submit(fake_stream *stream, fake_work *work)
+void fake_submit(fake_stream *stream, fake_work *work)
 {
-    if (stream->capture != NULL) {
-        fake_node *node = fake_graph_add(stream->capture, work, &stream->frontier);
-        stream->frontier.count = 0;
-        (void)fake_nodes_add(&stream->frontier, node);
-        return FL_CUDA_SUCCESS;
-    }
     fake_submit_many(stream, &work, 1);
-    return FL_CUDA_SUCCESS;
 }
 
 void fake_submit_record(fake_stream *stream, fake_record *record)

@@ -42,6 +42,8 @@ typedef struct host_state {
 
 typedef struct host {
     fl_cuda_library driver;
+    CUresult (*cuCtxGetFlags)(unsigned *flags); /* filch itself does not need these */
+    CUresult (*cuDevicePrimaryCtxGetState)(CUdevice device, unsigned *flags, int *active);
     cudart runtime;
     bool has_runtime;
     CUcontext context;
@@ -133,6 +135,8 @@ static void begin(host *h)
         fprintf(stderr, "skipped: %s\n", error.text);
         exit(GPU_SKIP);
     }
+    CHECK(find(h->driver.handle, "cuCtxGetFlags", &h->cuCtxGetFlags));
+    CHECK(find(h->driver.handle, "cuDevicePrimaryCtxGetState", &h->cuDevicePrimaryCtxGetState));
     CHECK(api->cuDevicePrimaryCtxRetain(&h->context, DRIVER_DEVICE) == FL_CUDA_SUCCESS);
     CHECK(api->cuCtxPushCurrent(h->context) == FL_CUDA_SUCCESS);
     CHECK(api->cuMemAlloc(&h->block, BYTES) == FL_CUDA_SUCCESS);
@@ -166,9 +170,9 @@ static void read_state(const host *h, host_state *state)
     const fl_cuda_api *api = &h->driver.api;
     memset(state, 0, sizeof *state);
     CHECK(api->cuCtxGetCurrent(&state->current) == FL_CUDA_SUCCESS);
-    CHECK(api->cuCtxGetFlags(&state->context_flags) == FL_CUDA_SUCCESS);
-    CHECK(api->cuDevicePrimaryCtxGetState(DRIVER_DEVICE, &state->primary_flags,
-                                          &state->primary_active) == FL_CUDA_SUCCESS);
+    CHECK(h->cuCtxGetFlags(&state->context_flags) == FL_CUDA_SUCCESS);
+    CHECK(h->cuDevicePrimaryCtxGetState(DRIVER_DEVICE, &state->primary_flags,
+                                        &state->primary_active) == FL_CUDA_SUCCESS);
     if (h->has_runtime) {
         CHECK(h->runtime.cudaGetDevice(&state->device) == 0);
         CHECK(h->runtime.cudaGetDeviceFlags(&state->device_flags) == 0);

@@ -22,11 +22,9 @@ int main(void)
 #define CUresult own_CUresult
 #define CUdevice_attribute own_CUdevice_attribute
 #define CUdevice_P2PAttribute own_CUdevice_P2PAttribute
-#define CUpointer_attribute own_CUpointer_attribute
 #define CUfunction_attribute own_CUfunction_attribute
 #define CUjit_option own_CUjit_option
 #define CUmemorytype own_CUmemorytype
-#define CUstreamCaptureMode own_CUstreamCaptureMode
 #define CUlaunchAttributeID own_CUlaunchAttributeID
 #define CUdevResourceType own_CUdevResourceType
 #define CUdriverProcAddressQueryResult own_CUdriverProcAddressQueryResult
@@ -42,11 +40,9 @@ int main(void)
 #undef CUresult
 #undef CUdevice_attribute
 #undef CUdevice_P2PAttribute
-#undef CUpointer_attribute
 #undef CUfunction_attribute
 #undef CUjit_option
 #undef CUmemorytype
-#undef CUstreamCaptureMode
 #undef CUlaunchAttributeID
 #undef CUdevResourceType
 #undef CUdriverProcAddressQueryResult
@@ -94,11 +90,9 @@ FL_CUDA_CONSTANTS(SAME_VALUE)
 IS_INT(CUresult);
 IS_INT(CUdevice_attribute);
 IS_INT(CUdevice_P2PAttribute);
-IS_INT(CUpointer_attribute);
 IS_INT(CUfunction_attribute);
 IS_INT(CUjit_option);
 IS_INT(CUmemorytype);
-IS_INT(CUstreamCaptureMode);
 IS_INT(CUlaunchAttributeID);
 IS_INT(CUdevResourceType);
 IS_INT(CUdriverProcAddressQueryResult);

@@ -34,11 +34,9 @@ typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 /* Enumerations. */
 typedef int CUdevice_attribute;
 typedef int CUdevice_P2PAttribute;
-typedef int CUpointer_attribute;
 typedef int CUfunction_attribute;
 typedef int CUjit_option;
 typedef int CUmemorytype;
-typedef int CUstreamCaptureMode;
 typedef int CUlaunchAttributeID;
 typedef int CUdevResourceType;
 typedef int CUdriverProcAddressQueryResult;
@@ -254,18 +252,11 @@ typedef struct CUdevResource {
     X(CU_EVENT_DEFAULT, 0)                                           \
     X(CU_EVENT_BLOCKING_SYNC, 1)                                     \
     X(CU_EVENT_DISABLE_TIMING, 2)                                    \
-    X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0)                              \
-    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                        \
-    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                             \
     X(CU_MEMHOSTALLOC_PORTABLE, 1)                                   \
     X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                                  \
     X(CU_MEMHOSTALLOC_WRITECOMBINED, 4)                              \
     X(CU_MEMHOSTREGISTER_PORTABLE, 1)                                \
     X(CU_MEMHOSTREGISTER_DEVICEMAP, 2)                               \
-    X(CU_POINTER_ATTRIBUTE_CONTEXT, 1)                               \
-    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                           \
-    X(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                            \
-    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                        \
     X(CU_MEMORYTYPE_HOST, 1)                                         \
     X(CU_MEMORYTYPE_DEVICE, 2)                                       \
     X(CU_MEMORYTYPE_UNIFIED, 4)                                      \
@@ -316,8 +307,6 @@ enum {
     X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0,                               \
       (CUcontext * context, CUdevice device))                                                      \
     X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 11000, 0, (CUdevice device))         \
-    X(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0,                           \
-      (CUdevice device, unsigned int *flags, int *active))                                         \
     X(cuCtxCreate, "cuCtxCreate", 3020, 0,                                                         \
       (CUcontext * context, unsigned int flags, CUdevice device))                                  \
     X(cuCtxDestroy, "cuCtxDestroy", 4000, 0, (CUcontext context))                                  \
@@ -325,9 +314,6 @@ enum {
     X(cuCtxPopCurrent, "cuCtxPopCurrent", 4000, 0, (CUcontext * context))                          \
     X(cuCtxGetCurrent, "cuCtxGetCurrent", 4000, 0, (CUcontext * context))                          \
     X(cuCtxSetCurrent, "cuCtxSetCurrent", 4000, 0, (CUcontext context))                            \
-    X(cuCtxGetDevice, "cuCtxGetDevice", 2000, 0, (CUdevice * device))                              \
-    X(cuCtxSynchronize, "cuCtxSynchronize", 2000, 0, (void))                                       \
-    X(cuCtxGetFlags, "cuCtxGetFlags", 7000, 0, (unsigned int *flags))                              \
     X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 0,                                     \
       (CUcontext peer, unsigned int flags))                                                        \
     X(cuCtxDisablePeerAccess, "cuCtxDisablePeerAccess", 4000, 0, (CUcontext peer))                 \
@@ -339,8 +325,6 @@ enum {
     X(cuMemHostRegister, "cuMemHostRegister", 6050, 0,                                             \
       (void *block, size_t bytes, unsigned int flags))                                             \
     X(cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *block))                          \
-    X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0,                                     \
-      (void *value, CUpointer_attribute attribute, CUdeviceptr pointer))                           \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync", 3020, 0,                                             \
       (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, 0,                                             \
@@ -354,16 +338,10 @@ enum {
     X(cuMemsetD8Async, "cuMemsetD8Async", 3020, 0,                                                 \
       (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))                        \
     X(cuStreamCreate, "cuStreamCreate", 2000, 0, (CUstream * stream, unsigned int flags))          \
-    X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 0,                           \
-      (CUstream * stream, unsigned int flags, int priority))                                       \
     X(cuStreamDestroy, "cuStreamDestroy", 4000, 0, (CUstream stream))                              \
-    X(cuStreamQuery, "cuStreamQuery", 2000, 0, (CUstream stream))                                  \
     X(cuStreamSynchronize, "cuStreamSynchronize", 2000, 0, (CUstream stream))                      \
     X(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 0,                                             \
       (CUstream stream, CUevent event, unsigned int flags))                                        \
-    X(cuStreamBeginCapture, "cuStreamBeginCapture", 10010, 0,                                      \
-      (CUstream stream, CUstreamCaptureMode mode))                                                 \
-    X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 0, (CUstream stream, CUgraph * graph))      \
     X(cuEventCreate, "cuEventCreate", 2000, 0, (CUevent * event, unsigned int flags))              \
     X(cuEventDestroy, "cuEventDestroy", 4000, 0, (CUevent event))                                  \
     X(cuEventRecord, "cuEventRecord", 2000, 0, (CUevent event, CUstream stream))                   \
@@ -393,15 +371,11 @@ enum {
     X(cuGraphAddKernelNode, "cuGraphAddKernelNode", 12000, 0,                                      \
       (CUgraphNode * node, CUgraph graph, const CUgraphNode *behind, size_t behind_count,          \
        const CUDA_KERNEL_NODE_PARAMS *params))                                                     \
-    X(cuGraphAddDependencies, "cuGraphAddDependencies", 10000, 0,                                  \
-      (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count))               \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 0,                        \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                         \
     X(cuGraphLaunch, "cuGraphLaunch", 10000, 0, (CUgraphExec executable, CUstream stream))         \
     X(cuGraphDestroy, "cuGraphDestroy", 10000, 0, (CUgraph graph))                                 \
     X(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, 0, (CUgraphExec executable))                \
-    X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams", 12000, 0,                  \
-      (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))           \
     X(cuDeviceGetDevResource, "cuDeviceGetDevResource", 12040, 12040,                              \
       (CUdevice device, CUdevResource * resource, CUdevResourceType type))                         \
     X(cuDevSmResourceSplitByCount, "cuDevSmResourceSplitByCount", 12040, 12040,                    \
