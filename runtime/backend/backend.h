@@ -50,7 +50,7 @@ struct fl_device {
     bool is_named;       /* by itself in the specification: that it cannot be used is an error */
     bool is_synchronous; /* tiles run on the worker's own thread; launch is NULL */
     bool calls_host_fn;  /* an asynchronous device whose tiles' results the host function makes */
-    uint32_t window;     /* tiles in flight that keep it busy; 1 when synchronous */
+    uint32_t window;     /* tiles in flight that keep it busy; 1 when synchronous, 0: measured */
     uint32_t lanes;      /* compute lanes; 0 when synchronous or pretended */
     uint64_t peers; /* bits of the places, of the first 64, whose memory its copies can reach */
     uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */

@@ -482,7 +482,7 @@ static void codes_become_statuses(void **state)
 
         assert_int_equal(fl_cuda_fail(gpu, cases[i].code, "cuThat", NULL, "task", &error),
                          cases[i].status);
-        assert_int_equal(fl_cuda_is_lost(gpu), cases[i].status == FILCH_DEVICE_LOST);
+        assert_int_equal(fl_cuda_lost(gpu, NULL, NULL), cases[i].status == FILCH_DEVICE_LOST);
         assert_int_equal(error.native_code, cases[i].code);
         assert_true(error.native_name[0] != '\0');
         assert_string_equal(error.call, "cuThat");

@@ -16,8 +16,6 @@
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
 
-/* Tiles in flight at most: of short ones, many must cover the time a launch takes. */
-#define WINDOW 64
 /* Streams that hardware queues keep apart are eight a GPU unless CUDA_DEVICE_MAX_CONNECTIONS says
  * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
 #define STREAMS 8
@@ -138,7 +136,6 @@ static filch_status device_add(const fl_memory *memory, const fl_settings *setti
     device->state = state;
     device->place = place;
     device->implementations = FL_IMPL_CUDA;
-    device->window = WINDOW;
     device->lanes = device->info.compute_lanes = lanes_of(gpu, settings);
     device->overhead_ns = OVERHEAD_NS;
     (*count)++;

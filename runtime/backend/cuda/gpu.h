@@ -58,11 +58,6 @@ filch_status fl_cuda_fail_api(const fl_cuda_api *api, CUresult result, const cha
                               const char *device, const char *label, filch_error *error);
 /* The status alone. */
 filch_status fl_cuda_status(CUresult result);
-/* Whether a call has said that the context is dead. Relaxed: a hint. */
-static inline bool fl_cuda_is_lost(const fl_cuda_gpu *gpu)
-{
-    return fl_load_relaxed(&gpu->is_lost) != 0;
-}
 /* Marks it lost, whatever code says so: the context takes no calls, or nobody can tell any more how
  * far its work is. Fills *error; FILCH_DEVICE_LOST. */
 filch_status fl_cuda_lose(fl_cuda_gpu *gpu, CUresult result, const char *call, const char *device,

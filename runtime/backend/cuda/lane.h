@@ -50,9 +50,8 @@ typedef struct fl_cuda_lanes {
     fl_cuda_timer timers[FL_CUDA_TIMERS];
     uint32_t free_timers[FL_CUDA_TIMERS];
     uint32_t free_timer_count;
-    uint32_t unmarked;    /* tiles launched since the last mark */
-    uint64_t marked_at;   /* when that was */
-    uint32_t next_polled; /* lane at which the next poll begins */
+    uint32_t unmarked;  /* tiles launched since the last mark */
+    uint64_t marked_at; /* when that was */
 } fl_cuda_lanes;
 
 /* Makes the streams and events of an open device (device->lanes of them, and the copy lanes), in
