@@ -40,7 +40,7 @@ typedef int (*filch_shape_fn)(const filch_call *call, filch_shape *shape);
 typedef struct filch_lane {
     void *stream;             /**< The CUstream. */
     void *context;            /**< The CUcontext, which is current to the calling thread. */
-    int32_t ordinal;          /**< The GPU's CUdevice. */
+    int32_t cuda_device;      /**< The GPU's CUdevice. */
     uint32_t device;          /**< Index of the filch device. */
     uint32_t lane;            /**< Number of the lane within the device, from 0. */
     uint32_t lanes;           /**< Compute lanes of the device. */
@@ -198,8 +198,8 @@ typedef int (*filch_scope_fn)(const filch_lane *lane, void *user);
  * @param user    handed to @p fn.
  * @return FILCH_OK; FILCH_TASK_FAILED (@p fn did not return 0; native_code is what it returned);
  *         FILCH_BAD_INDEX; FILCH_UNSUPPORTED (the device has no context: it is no GPU);
- *         FILCH_INVALID_ARGUMENT (null @p fn); FILCH_DEVICE_LOST, FILCH_BACKEND;
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_INVALID_ARGUMENT (null @p fn); FILCH_DEVICE_LOST, FILCH_BACKEND,
+ *         FILCH_NO_DEVICE_MEMORY (context or stream); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, also within another scope. Since 0.1.
  */

@@ -93,6 +93,11 @@ typedef struct fl_function {
     size_t param_bytes;    /* where the last of them ends */
 } fl_function;
 
+static inline bool fl_shape_has_clusters(const filch_shape *shape)
+{
+    return (shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0;
+}
+
 /* A tile handed to an asynchronous device. */
 typedef struct fl_launch {
     double cost;  /* abstract units of work, for devices that only pretend */
@@ -108,8 +113,9 @@ typedef struct fl_launch {
     const filch_call *call;      /* for enqueue */
     const fl_marker *behind; /* what must be past before the tile starts; each was made by mark */
     uint32_t behind_count;
-    bool timed;       /* its device time is wanted */
-    int code;         /* what enqueue returned; results: */
+    bool timed; /* its device time is wanted */
+    /* Results: */
+    int code;         /* what enqueue returned */
     fl_marker marker; /* the tile's own */
 } fl_launch;
 

@@ -193,7 +193,7 @@ static int visit(const filch_lane *lane, void *user)
 
     visited->found.context = lane->context;
     visited->found.stream = lane->stream;
-    visited->found.cuda_device = lane->ordinal;
+    visited->found.cuda_device = lane->cuda_device;
     visited->found.multiprocessors = lane->multiprocessors;
     return visited->wants_build ? visited->desc->build(&visited->found, visited->desc->user) : 0;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "module/kernel.h"
 
-#include <string.h>
-
 filch_status fl_modules_init(fl_modules *modules, fl_core *core, fl_device *devices,
                              size_t device_count, uint32_t place_count)
 {
@@ -259,7 +257,6 @@ void fl_kernel_complete_shape(filch_shape *shape)
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape)
 {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    bool is_clustered = (shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0;
     /* 2^31 - 1 and 65,535: "CUDA C++ Programming Guide", technical specifications. */
     return shape->block[0] > 1024 || shape->block[1] > 1024 || shape->block[2] > 64 ||
                    threads > 1024
@@ -270,7 +267,8 @@ const char *fl_kernel_check_shape(const fl_function *function, const filch_shape
                ? "the grid has more blocks than any GPU takes"
            : shape->shared_bytes > function->most_shared
                ? "a block asks for more shared memory than the kernel leaves it on this GPU"
-           : is_clustered && !function->has_clusters ? "this GPU has no clusters of blocks"
-           : !is_whole(shape)                        ? "the grid is no multiple of its clusters"
-                                                     : NULL;
+           : fl_shape_has_clusters(shape) && !function->has_clusters
+               ? "this GPU has no clusters of blocks"
+           : !is_whole(shape) ? "the grid is no multiple of its clusters"
+                              : NULL;
 }

@@ -11,6 +11,8 @@
 /* Longer tasks hide their launches. */
 #define LONGEST_NS 50000.0
 #define CHAINS 4u
+/* Among more predecessors than this, one named twice is not looked for: the driver refuses it. */
+#define FEW_BEHIND 16u
 
 enum {
     TILE_USED = 1,    /* some task uses the tile */
@@ -19,14 +21,12 @@ enum {
     TILE_FINAL = 8    /* and it is wanted at home then */
 };
 
-struct fl_replay {
+typedef struct fl_replay {
     fl_device *device; /* which outlives its worker: graphs are freed last */
     void *handle;      /* the backend's */
     uint8_t **tiles;   /* by slot, then by tile: bits of the above */
     double work;       /* of all tasks */
-};
-
-typedef struct fl_replay fl_replay;
+} fl_replay;
 
 static fl_places *places_of(const fl_worker *w)
 {
@@ -137,10 +137,10 @@ static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, ui
     *count = 0;
     for (uint32_t i = 0; i < n; ++i) {
         bool is_known = false;
-        for (uint32_t k = 0; k < *count && k < 16; ++k) {
+        for (uint32_t k = 0; k < *count && n <= FEW_BEHIND; ++k) {
             is_known = is_known || chains->behind[k] == preds[i];
         }
-        if (is_known && n <= 16) {
+        if (is_known) {
             continue; /* two edges between the same tasks */
         }
         chains->behind[(*count)++] = preds[i];
@@ -164,7 +164,7 @@ static bool add_task(fl_worker *w, fl_replay *replay, fl_chains *chains, fl_task
     fl_launch launch = {.params = w->offload->params};
     uint32_t count;
     if (!fl_offload_fetch(w, &tile) || !fl_offload_fill(w, &tile, &launch) ||
-        (launch.shape.cluster[0] | launch.shape.cluster[1] | launch.shape.cluster[2]) != 0 ||
+        fl_shape_has_clusters(&launch.shape) || /* which a kernel's node does not tell */
         !list_behind(w, chains, task, &count)) {
         return false;
     }
@@ -212,7 +212,7 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         fl_load_relaxed(&job->cancelled) != 0) {
         return false; /* or some of it has begun */
     }
-    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
     /* A replay costs about as much to make as launching the tasks once does. */
     int64_t first = w->sched->core->settings.replay;
     if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {

@@ -234,8 +234,7 @@ static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
     }
     lane->covers[at] = issued;
     ++lane->recorded;
-    /* Release: the event is recorded, and the ring says so, before anybody is told to wait for it.
-     */
+    /* Release: the event is recorded, and in the ring, before anybody is told to wait for it. */
     fl_store_release(&lane->marked, issued);
     return FL_CUDA_SUCCESS;
 }
@@ -337,11 +336,6 @@ static filch_status wait_for_all(const fl_device *device, const fl_cuda_lane *wa
 
 /* --- Tiles --- */
 
-static bool has_clusters(const filch_shape *shape)
-{
-    return (shape->cluster[0] | shape->cluster[1] | shape->cluster[2]) != 0;
-}
-
 static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
 {
     const filch_shape *shape = &launch->shape;
@@ -367,7 +361,7 @@ static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, 
 static CUresult launch_kernel(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
 {
     const filch_shape *shape = &launch->shape;
-    if (has_clusters(shape)) {
+    if (fl_shape_has_clusters(shape)) {
         return launch_cluster(api, launch, stream);
     }
     return api->cuLaunchKernel(launch->function->handle, shape->grid[0], shape->grid[1],
@@ -381,7 +375,7 @@ static filch_lane describe_lane(const fl_device *device, uint32_t index)
     return (filch_lane){
         .stream = state->lanes->lane[index].stream,
         .context = state->gpu->context,
-        .ordinal = state->gpu->device,
+        .cuda_device = state->gpu->device,
         .device = device->info.index,
         .lane = index,
         .lanes = state->lanes->count,
@@ -409,9 +403,10 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
     CUresult result = launch_kernel(api, launch, lane->stream);
     return result == FL_CUDA_SUCCESS
                ? FILCH_OK
-               : fl_cuda_call_fail(
-                     device, result,
-                     has_clusters(&launch->shape) ? "cuLaunchKernelEx" : "cuLaunchKernel", error);
+               : fl_cuda_call_fail(device, result,
+                                   fl_shape_has_clusters(&launch->shape) ? "cuLaunchKernelEx"
+                                                                         : "cuLaunchKernel",
+                                   error);
 }
 
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
