@@ -7,6 +7,7 @@
 #define EXACT "--fmad=false"
 
 #define CUDA(text, kernel, flags, shape_fn)                                                       \
+    &(const filch_cuda_desc)                                                                      \
     {                                                                                             \
         .size = sizeof(filch_cuda_desc), .source = (text), .entry = (kernel), .options = (flags), \
         .shape_of = (shape_fn)                                                                    \

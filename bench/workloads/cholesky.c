@@ -310,7 +310,7 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
     if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;
     } else if (c->offload.has_gpus) {
-        desc.cuda = &builtin->cuda;
+        desc.cuda = builtin->cuda;
         desc.arg_size = builtin->arg_size;
     }
     return filch_codelet_create(built->runtime, &desc, &built->codelets[which]);

@@ -230,7 +230,7 @@ static filch_status make_codelet(const gemm *g, bench_built *built)
     if (bench_offload_enqueue(&g->offload, enqueue_gemm, &cuda)) {
         desc.cuda = &cuda;
     } else if (g->offload.has_gpus) {
-        desc.cuda = &builtin->cuda;
+        desc.cuda = builtin->cuda;
         desc.arg_size = builtin->arg_size;
     }
     return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);

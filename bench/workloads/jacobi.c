@@ -135,7 +135,7 @@ static filch_status build(void *state, bench_built *built)
     bench_offload_meet(&j->offload, built->runtime);
     codelet.name = j->kernel->name;
     codelet.host = j->is_idle ? run_nothing : j->kernel->host;
-    codelet.cuda = j->offload.has_gpus ? &j->kernel->cuda : NULL;
+    codelet.cuda = j->offload.has_gpus ? j->kernel->cuda : NULL;
     filch_status status = filch_codelet_create(built->runtime, &codelet, &built->codelets[0]);
     for (size_t k = 0; k < HANDLES && status == FILCH_OK; k++) {
         filch_data_desc desc = FILCH_DATA_DESC_INIT;

@@ -126,7 +126,7 @@ static filch_status build(void *state, bench_built *built)
     bench_offload_meet(&b->offload, built->runtime);
     codelet.name = b->kernel->name;
     codelet.host = b->is_idle ? run_nothing : b->kernel->host;
-    codelet.cuda = b->offload.has_gpus ? &b->kernel->cuda : NULL;
+    codelet.cuda = b->offload.has_gpus ? b->kernel->cuda : NULL;
     codelet.arg_size = b->kernel->arg_size;
     filch_status status = filch_codelet_create(built->runtime, &codelet, &built->codelets[0]);
     for (size_t k = 0; k < HANDLES && status == FILCH_OK; k++) {

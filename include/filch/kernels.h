@@ -113,14 +113,14 @@ typedef struct filch_sums_args {
 
 /** A kernel; see filch_kernel_find(). */
 typedef struct filch_kernel {
-    const char *name;     /**< E.g. "gemm_f64". */
-    filch_host_fn host;   /**< Host implementation. */
-    filch_work_fn work;   /**< Work of a call; null for batches. */
-    filch_cuda_desc cuda; /**< CUDA implementation. */
-    uint32_t view_count;  /**< Accesses. */
-    uint32_t arg_size;    /**< Bytes of arguments. */
-    uint32_t is_batch;    /**< 1 for a batch's body, 0 for a task's. */
-    uint32_t reserved;    /**< 0. */
+    const char *name;            /**< E.g. "gemm_f64". */
+    filch_host_fn host;          /**< Host implementation. */
+    filch_work_fn work;          /**< Work of a call; null for batches. */
+    const filch_cuda_desc *cuda; /**< CUDA implementation. */
+    uint32_t view_count;         /**< Accesses. */
+    uint32_t arg_size;           /**< Bytes of arguments. */
+    uint32_t is_batch;           /**< 1 for a batch's body, 0 for a task's. */
+    uint32_t reserved;           /**< 0. */
 } filch_kernel;
 
 /**

@@ -17,7 +17,7 @@ filch_status filch_codelet_create_builtin(filch_runtime *runtime, const char *na
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     desc.name = kernel->name;
     desc.host = kernel->host;
-    desc.cuda = &kernel->cuda;
+    desc.cuda = kernel->cuda;
     desc.work = kernel->work;
     desc.arg_size = kernel->arg_size;
     return filch_codelet_create(runtime, &desc, codelet);

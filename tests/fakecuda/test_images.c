@@ -213,9 +213,9 @@ static void filch_brings_twins(void **state)
             offsets[i] = at;
             at += (sizes[i] + 7) / 8 * 8;
         }
-        (void)snprintf(image, sizeof image, "FAKECUBIN arch=90 entry=%s", kernel->cuda.entry);
+        (void)snprintf(image, sizeof image, "FAKECUBIN arch=90 entry=%s", kernel->cuda->entry);
         must(load(&module, image));
-        must(cuModuleGetFunction(&function, module, kernel->cuda.entry));
+        must(cuModuleGetFunction(&function, module, kernel->cuda->entry));
         params_are(function, params, offsets, sizes);
         must(cuModuleUnload(module));
     }

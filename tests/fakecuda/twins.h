@@ -11,7 +11,7 @@ static inline void fake_twins_register(void)
     const filch_kernel *kernel;
 
     for (size_t i = 0; (kernel = filch_kernel_at(i)) != NULL; i++) {
-        fakecuda_register_filch(kernel->cuda.entry, kernel->host, kernel->view_count,
+        fakecuda_register_filch(kernel->cuda->entry, kernel->host, kernel->view_count,
                                 kernel->is_batch != 0, kernel->arg_size);
     }
 }

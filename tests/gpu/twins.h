@@ -21,7 +21,7 @@ static inline void gpu_twins_register(void)
     fake_twins_register();
     for (size_t k = 0; k < 2; k++) {
         const filch_kernel *kernel = filch_kernel_find(names[k]);
-        fakecuda_register_filch(kernel->cuda.entry, gpu_twin_potrf, kernel->view_count, false,
+        fakecuda_register_filch(kernel->cuda->entry, gpu_twin_potrf, kernel->view_count, false,
                                 kernel->arg_size);
     }
 }

@@ -129,7 +129,7 @@ static int run_chunk(const kernel_case *c, uint64_t lo, uint64_t hi)
     view passed[CASE_VIEWS];
     filch_shape shape = {};
     filch_call call = cases_call(c, lo, hi, views);
-    int code = c->kernel->cuda.shape_of(&call, &shape);
+    int code = c->kernel->cuda->shape_of(&call, &shape);
     if (code != 0)
         return code;
     std::memcpy(passed, views, sizeof passed);

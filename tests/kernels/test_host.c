@@ -156,11 +156,11 @@ static void test_table(void **state)
     for (const filch_kernel *k; (k = filch_kernel_at(count)); count++) {
         assert_ptr_equal(filch_kernel_find(k->name), k);
         assert_non_null(k->host);
-        assert_non_null(k->cuda.shape_of);
+        assert_non_null(k->cuda->shape_of);
         assert_true(k->view_count >= 1 && k->view_count <= CASE_VIEWS);
         /* Its source has the entry. */
-        assert_non_null(strstr(k->cuda.entry, "filch_"));
-        assert_non_null(strstr(k->cuda.source, "#include \"filch/kernel.h\""));
+        assert_non_null(strstr(k->cuda->entry, "filch_"));
+        assert_non_null(strstr(k->cuda->source, "#include \"filch/kernel.h\""));
     }
     assert_int_equal(count, 19);
     assert_null(filch_kernel_find("gemm"));

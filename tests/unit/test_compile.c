@@ -196,14 +196,14 @@ static void every_kernel_compiles_for_every_target(void **state)
     for (uint32_t a = 0; a < images.nvrtc.arch_count; a += TARGET_STEP(images.nvrtc.arch_count)) {
         for (size_t k = 0; (kernel = filch_kernel_at(k)) != NULL; k++) {
             fl_image_request request = {.label = kernel->name,
-                                        .source = kernel->cuda.source,
-                                        .options = kernel->cuda.options,
+                                        .source = kernel->cuda->source,
+                                        .options = kernel->cuda->options,
                                         .arch = images.nvrtc.archs[a]};
             const fl_image *image = get(&images, &request);
 
             assert_false(image->is_ptx);
-            assert_non_null(memmem(image->data, image->bytes, kernel->cuda.entry,
-                                   strlen(kernel->cuda.entry) + 1));
+            assert_non_null(memmem(image->data, image->bytes, kernel->cuda->entry,
+                                   strlen(kernel->cuda->entry) + 1));
         }
     }
     fl_images_stats(&images, &stats);
