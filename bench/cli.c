@@ -37,7 +37,7 @@ int bench_config_main(int argc, char **argv)
     bench_table_column(&table, true, "default");
     bench_table_column(&table, true, "type");
     bench_table_column(&table, true, "meaning");
-    filch_setting setting;
+    filch_setting setting = {.size = sizeof setting};
     for (size_t k = 0; filch_setting_at(k, &setting) == FILCH_OK; k++) {
         /* Shown as the environment has it: whether it is well-formed, the runtime says when it
          * reads it. */

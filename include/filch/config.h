@@ -158,6 +158,7 @@ typedef struct filch_config {
 
 /** One row of the settings table; all texts are constant. */
 typedef struct filch_setting {
+    size_t size;               /**< sizeof(filch_setting). */
     const char *name;          /**< Environment variable, e.g. "FILCH_DEVICES". */
     const char *type;          /**< "text", "integer", "number" or "choice: a b c". */
     const char *default_value; /**< Text of the default. */
@@ -168,9 +169,9 @@ typedef struct filch_setting {
  * One row of the settings table: what filch_runtime_create() reads from the environment.
  *
  * @param index   row, from 0.
- * @param setting receives the row; its texts are constant and never freed.
- * @return FILCH_OK; FILCH_BAD_INDEX past the last row; FILCH_INVALID_ARGUMENT for a null
- *         @p setting.
+ * @param setting receives the row; its size must be set. The texts are constant and never freed.
+ * @return FILCH_OK; FILCH_BAD_INDEX past the last row; FILCH_INVALID_ARGUMENT (null @p setting, or
+ *         its size is too small).
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */

@@ -36,7 +36,7 @@ typedef struct setting_row {
 
 static const setting_row table[] = {
 #define SETTING_ROW(field, name, kind, initial, low, high, words, help) \
-    {{name, TYPE_##kind(words), initial, help},                         \
+    {{sizeof(filch_setting), name, TYPE_##kind(words), initial, help},  \
      words,                                                             \
      offsetof(fl_settings, field),                                      \
      low,                                                               \
@@ -50,11 +50,15 @@ static const setting_row table[] = {
 
 filch_status filch_setting_at(size_t index, filch_setting *setting)
 {
-    if (setting == NULL)
+    size_t size;
+
+    if (setting == NULL || setting->size < sizeof *setting)
         return FILCH_INVALID_ARGUMENT;
     if (index >= SETTING_COUNT)
         return FILCH_BAD_INDEX;
+    size = setting->size;
     *setting = table[index].shown;
+    setting->size = size;
     return FILCH_OK;
 }
 

@@ -72,7 +72,8 @@ static void assert_defaults(const fl_settings *settings)
 
 static void rows_describe_every_setting(void **state)
 {
-    filch_setting row = {0};
+    filch_setting row = {.size = sizeof row};
+    filch_setting small = {.size = sizeof small - 1};
     size_t index = 0;
 
     (void)state;
@@ -86,6 +87,8 @@ static void rows_describe_every_setting(void **state)
     assert_int_equal(filch_setting_at(KNOWN, &row), FILCH_BAD_INDEX);
     assert_int_equal(filch_setting_at(SIZE_MAX, &row), FILCH_BAD_INDEX);
     assert_int_equal(filch_setting_at(0, NULL), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_setting_at(0, &small), FILCH_INVALID_ARGUMENT);
+    assert_null(small.name);
     assert_int_equal(filch_setting_at(1, &row), FILCH_OK);
     assert_string_equal(row.type, "choice: steal static");
     assert_string_equal(row.default_value, "steal");
@@ -100,7 +103,7 @@ static void rows_describe_every_setting(void **state)
 static void every_default_is_acceptable_to_its_row(void **state)
 {
     fl_settings settings;
-    filch_setting row;
+    filch_setting row = {.size = sizeof row};
 
     (void)state;
     fl_settings_defaults(&settings);
