@@ -23,7 +23,7 @@ filch_status filch_links_measure(filch_runtime *rt)
         return status;
     }
     filch_error error = FILCH_ERROR_INIT;
-    status = fl_pool_measure(&rt->pool, &rt->core.memory, &error);
+    status = fl_pool_measure_links(&rt->pool, &rt->core.memory, &error);
     if (status != FILCH_OK) {
         fl_error_store(&rt->core.errors, &error);
     }

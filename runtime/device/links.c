@@ -6,22 +6,22 @@
 #include "base/bits.h"
 #include "device/pool.h"
 
-filch_status fl_links_init(fl_links *links)
+filch_status fl_bandwidths_init(fl_bandwidths *bandwidths)
 {
-    filch_status status = fl_mutex_init(&links->lock);
+    filch_status status = fl_mutex_init(&bandwidths->lock);
 
-    links->is_ready = status == FILCH_OK;
+    bandwidths->is_ready = status == FILCH_OK;
     return status;
 }
 
-void fl_links_fini(fl_links *links, const fl_memory *memory)
+void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory)
 {
-    if (!links->is_ready)
+    if (!bandwidths->is_ready)
         return;
     /* Relaxed: nobody else has the pool any more. */
-    fl_free(memory, (void *)fl_load_relaxed(&links->rates), links->bytes);
-    fl_mutex_fini(&links->lock);
-    memset(links, 0, sizeof *links);
+    fl_free(memory, (void *)fl_load_relaxed(&bandwidths->bits), bandwidths->bytes);
+    fl_mutex_fini(&bandwidths->lock);
+    memset(bandwidths, 0, sizeof *bandwidths);
 }
 
 /* Null for the host's memory. */
@@ -73,10 +73,10 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
             status = backend->link_describe(is_outward ? source : target,
                                             is_outward ? target : source, &made, error);
         /* Acquire: the table's zeros. Relaxed: a figure by itself. */
-        const _Atomic uint64_t *rates = fl_load_acquire(&pool->links.rates);
-        if (rates != NULL)
+        const _Atomic uint64_t *bits = fl_load_acquire(&pool->bandwidths.bits);
+        if (bits != NULL)
             made.bandwidth = fl_bits_double(fl_load_relaxed(
-                &rates[(size_t)place_of(source) * pool->place_count + place_of(target)]));
+                &bits[(size_t)place_of(source) * pool->place_count + place_of(target)]));
     }
     if (status == FILCH_OK)
         *link = made;
@@ -96,7 +96,7 @@ static const fl_device *first_of(const fl_pool *pool, uint32_t place)
 }
 
 /* Under the lock; the first failure is kept. */
-static void measure(fl_pool *pool, _Atomic uint64_t *rates, uint32_t from, uint32_t to,
+static void measure(fl_pool *pool, _Atomic uint64_t *bits, uint32_t from, uint32_t to,
                     filch_status *status, filch_error *error)
 {
     const fl_device *source = first_of(pool, from), *target = first_of(pool, to);
@@ -110,14 +110,14 @@ static void measure(fl_pool *pool, _Atomic uint64_t *rates, uint32_t from, uint3
     filch_status result =
         backend->link_measure(source, target, &rate, *status == FILCH_OK ? error : NULL);
     if (result == FILCH_OK)
-        fl_store_relaxed(&rates[(size_t)from * pool->place_count + to], fl_double_bits(rate));
+        fl_store_relaxed(&bits[(size_t)from * pool->place_count + to], fl_double_bits(rate));
     else if (*status == FILCH_OK)
         *status = result;
 }
 
-filch_status fl_pool_measure(fl_pool *pool, const fl_memory *memory, filch_error *error)
+filch_status fl_pool_measure_links(fl_pool *pool, const fl_memory *memory, filch_error *error)
 {
-    fl_links *links = &pool->links;
+    fl_bandwidths *bandwidths = &pool->bandwidths;
     filch_status status = FILCH_OK;
     bool can_measure = false;
 
@@ -125,22 +125,22 @@ filch_status fl_pool_measure(fl_pool *pool, const fl_memory *memory, filch_error
         can_measure = can_measure || pool->devices[i].backend->link_measure != NULL;
     if (!can_measure)
         return FILCH_OK;
-    fl_mutex_lock(&links->lock);
-    _Atomic uint64_t *rates = fl_load_relaxed(&links->rates); /* changed under the lock only */
-    if (rates == NULL) {
-        links->bytes = (size_t)pool->place_count * pool->place_count * sizeof *rates;
-        rates = fl_alloc_zeroed(memory, links->bytes);
-        fl_store_release(&links->rates, rates);
+    fl_mutex_lock(&bandwidths->lock);
+    _Atomic uint64_t *bits = fl_load_relaxed(&bandwidths->bits); /* changed under the lock only */
+    if (bits == NULL) {
+        bandwidths->bytes = (size_t)pool->place_count * pool->place_count * sizeof *bits;
+        bits = fl_alloc_zeroed(memory, bandwidths->bytes);
+        fl_store_release(&bandwidths->bits, bits); /* after its zeros */
     }
-    if (rates == NULL)
+    if (bits == NULL)
         status = fl_error_fill(
             error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .call = "filch_links_measure"},
             "no memory for what is measured");
-    for (uint32_t from = 0; rates != NULL && from < pool->place_count; from++) {
+    for (uint32_t from = 0; bits != NULL && from < pool->place_count; from++) {
         for (uint32_t to = 0; to < pool->place_count; to++)
             if (from != to)
-                measure(pool, rates, from, to, &status, error);
+                measure(pool, bits, from, to, &status, error);
     }
-    fl_mutex_unlock(&links->lock);
+    fl_mutex_unlock(&bandwidths->lock);
     return status;
 }

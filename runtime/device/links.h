@@ -9,20 +9,21 @@
 
 struct fl_pool;
 
-typedef struct fl_links {
+typedef struct fl_bandwidths {
     bool is_ready;
     fl_mutex lock; /* one measures at a time */
     /* Bits of doubles, place by place: from, to. Made by who measures first; release then. */
-    _Atomic(_Atomic uint64_t *) rates;
+    _Atomic(_Atomic uint64_t *) bits;
     size_t bytes;
-} fl_links;
+} fl_bandwidths;
 
-filch_status fl_links_init(fl_links *links);
-void fl_links_fini(fl_links *links, const fl_memory *memory);
+filch_status fl_bandwidths_init(fl_bandwidths *bandwidths);
+void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory);
 
 /* As the public functions of filch/device.h. */
 filch_status fl_pool_link(struct fl_pool *pool, uint32_t from, uint32_t to, filch_link *link,
                           filch_error *error);
-filch_status fl_pool_measure(struct fl_pool *pool, const fl_memory *memory, filch_error *error);
+filch_status fl_pool_measure_links(struct fl_pool *pool, const fl_memory *memory,
+                                   filch_error *error);
 
 #endif

@@ -243,7 +243,7 @@ filch_status fl_pool_open(fl_pool *pool, const char *spec, const fl_discovery *h
     status = fl_probes_init(&pool->probes);
     if (status != FILCH_OK)
         return fl_error_fill(how->error, (fl_fault){.status = status}, "the probes have no lock");
-    status = fl_links_init(&pool->links);
+    status = fl_bandwidths_init(&pool->bandwidths);
     if (status != FILCH_OK) {
         fl_pool_close(pool, how->memory);
         return fl_error_fill(how->error, (fl_fault){.status = status}, "the links have no lock");
@@ -263,7 +263,7 @@ void fl_pool_close(fl_pool *pool, const fl_memory *memory)
 {
     devices_link(pool, false);
     fl_probes_fini(&pool->probes, memory);
-    fl_links_fini(&pool->links, memory);
+    fl_bandwidths_fini(&pool->bandwidths, memory);
     for (size_t i = pool->count; i-- > 0;)
         pool->devices[i].backend->close(&pool->devices[i], memory);
     fl_free(memory, pool->devices, pool->capacity * sizeof *pool->devices);

@@ -17,7 +17,7 @@ typedef struct fl_pool {
     _Atomic uint64_t next; /* round-robin ticket; relaxed: only its own order matters */
     fl_refusals refusals;  /* devices left out; fixed once the pool is open */
     fl_probes probes;
-    fl_links links;
+    fl_bandwidths bandwidths;
 } fl_pool;
 
 /* Parses spec (null or empty: every usable GPU, else the host's cores), enumerates and opens.
