@@ -9,13 +9,15 @@ typedef struct bench_versus {
     const char *name;
     const bench_workload *workload;
     void *state;
+    /* A peer: */
     const bench_peer *peer; /* null: a session of filch's */
-    double cpu_s;           /* of the last run */
     void *peer_state;
     bench_peer_work *work;
+    /* A session: */
     bench_session session;
     bench_session_config config;
-    bool is_cold;
+    bool is_cold; /* each run in a new runtime */
+    double cpu_s; /* processor time of the last run */
 } bench_versus;
 
 /* The peers of this build that can do the workload, and as words "static", filch's static policy,
