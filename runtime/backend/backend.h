@@ -86,11 +86,13 @@ static inline uint64_t fl_marker_sequence(fl_marker marker)
 /* A kernel loaded on a place, as its backend knows it. */
 typedef struct fl_function {
     void *handle;
-    uint32_t param_count;  /* UINT32_MAX: the driver cannot tell */
-    uint32_t most_threads; /* a block may have */
-    uint32_t most_shared;  /* bytes of shared memory that a launch may ask for, a block */
-    bool has_clusters;     /* blocks may be launched in clusters */
-    size_t param_bytes;    /* where the last of them ends */
+    uint32_t param_count;   /* UINT32_MAX: the driver cannot tell */
+    uint32_t most_grid[3];  /* blocks along each axis */
+    uint32_t most_block[3]; /* threads of a block along each axis … */
+    uint32_t most_threads;  /* … and in all, as the kernel's registers allow */
+    uint32_t most_shared;   /* bytes of shared memory that a launch may ask for, a block */
+    bool has_clusters;      /* blocks may be launched in clusters */
+    size_t param_bytes;     /* where the last of them ends */
 } fl_function;
 
 static inline bool fl_shape_has_clusters(const filch_shape *shape)

@@ -254,17 +254,19 @@ void fl_kernel_complete_shape(filch_shape *shape)
     }
 }
 
+static bool is_within(const uint32_t size[3], const uint32_t most[3])
+{
+    return size[0] <= most[0] && size[1] <= most[1] && size[2] <= most[2];
+}
+
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape)
 {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    /* 2^31 - 1 and 65,535: "CUDA C++ Programming Guide", technical specifications. */
-    return shape->block[0] > 1024 || shape->block[1] > 1024 || shape->block[2] > 64 ||
-                   threads > 1024
-               ? "a block has more threads than any GPU can run"
-           : threads > function->most_threads ? "a block has more threads than the kernel's "
-                                                "registers allow"
-           : shape->grid[0] > INT32_MAX || shape->grid[1] > 65535 || shape->grid[2] > 65535
-               ? "the grid has more blocks than any GPU takes"
+    /* Each axis first: the product of three that are too large may be anything. */
+    return !is_within(shape->block, function->most_block) || threads > function->most_threads
+               ? "a block has more threads than this GPU, or the kernel's registers, allow"
+           : !is_within(shape->grid, function->most_grid)
+               ? "the grid has more blocks than this GPU takes"
            : shape->shared_bytes > function->most_shared
                ? "a block asks for more shared memory than the kernel leaves it on this GPU"
            : fl_shape_has_clusters(shape) && !function->has_clusters

@@ -228,9 +228,9 @@ static void impossible_geometries_fail_their_task(void **state)
         {{.grid = {1, 65536}, .block = {32}}, "the grid has more blocks"},
         {{.grid = {1, 1, 65536}, .block = {32}}, "the grid has more blocks"},
         {{.grid = {UINT32_MAX}, .block = {32}}, "the grid has more blocks"},
-        {{.block = {1025}}, "more threads than any GPU"},
-        {{.block = {64, 32}}, "more threads than any GPU"},
-        {{.block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, "more threads than any GPU"},
+        {{.block = {1025}}, "more threads than this GPU"},
+        {{.block = {64, 32}}, "more threads than this GPU"},
+        {{.block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, "more threads than this GPU"},
         {{.block = {32}, .shared_bytes = 1 << 20}, "more shared memory"},
         {{.grid = {6}, .block = {32}, .cluster = {4, 1, 1}}, "no multiple of its clusters"},
     };
@@ -250,6 +250,13 @@ static void impossible_geometries_fail_their_task(void **state)
                            .shape = {.block = {32}, .cluster = {1, 1, 1}}},
                   NULL);
     expect_text(error, FILCH_INVALID_ARGUMENT, "no clusters");
+    stop();
+    /* A GPU with limits of its own: attribute 3 is those of a block along y, 6 of a grid. */
+    begin("cuda", "{\"devices\":[{\"attributes\":{\"3\":256,\"6\":100}}]}");
+    error = serve((recipe){.image = image, .shape = {.block = {1, 257}}}, NULL);
+    expect_text(error, FILCH_INVALID_ARGUMENT, "more threads than this GPU");
+    error = serve((recipe){.image = image, .shape = {.grid = {1, 101}, .block = {32}}}, NULL);
+    expect_text(error, FILCH_INVALID_ARGUMENT, "more blocks than this GPU");
     stop();
 }
 

@@ -661,6 +661,8 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
         return fl_cuda_fail(gpu, result, call, device->info.name, label, error);
     made.handle = handle;
     made.most_threads = threads > 0 ? (uint32_t)threads : 0;
+    memcpy(made.most_grid, gpu->grid_most, sizeof made.most_grid);
+    memcpy(made.most_block, gpu->block_most, sizeof made.most_block);
     made.has_clusters = gpu->has_clusters;
     *function = made;
     return FILCH_OK;

@@ -72,7 +72,6 @@ static filch_status limits_read(fl_cuda_gpu *gpu, filch_error *error)
         {FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
         {FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
         {FL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &gpu->sms},
-        {FL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &gpu->threads_most},
         {FL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &gpu->grid_most[0]},
         {FL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &gpu->grid_most[1]},
         {FL_CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &gpu->grid_most[2]},

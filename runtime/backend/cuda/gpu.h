@@ -17,14 +17,13 @@ typedef struct fl_cuda_gpu {
     fl_cuda_library *library;
     CUcontext context; /* null before the first open */
     CUdevice device;
-    uint32_t ordinal;      /* as cuDeviceGet counts */
-    uint32_t arch;         /* 90: compute capability 9.0 */
-    uint32_t sms;          /* multiprocessors of the whole GPU */
-    uint32_t shared_most;  /* bytes of shared memory that a block may opt in to */
-    uint32_t threads_most; /* a block may have */
-    uint32_t grid_most[3];
-    uint32_t block_most[3];
-    bool is_private; /* the context is filch's own, else the primary one */
+    uint32_t ordinal;       /* as cuDeviceGet counts */
+    uint32_t arch;          /* 90: compute capability 9.0 */
+    uint32_t sms;           /* multiprocessors of the whole GPU */
+    uint32_t shared_most;   /* bytes of shared memory that a block may opt in to */
+    uint32_t grid_most[3];  /* blocks along each axis */
+    uint32_t block_most[3]; /* threads of one along each axis */
+    bool is_private;        /* the context is filch's own, else the primary one */
     bool has_clusters;
     char name[16];            /* "cuda:0" */
     _Atomic uint32_t is_lost; /* only ever set: fl_cuda_lost */
