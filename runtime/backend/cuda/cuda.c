@@ -344,8 +344,6 @@ static void cuda_close(fl_device *device, const fl_memory *memory)
     gpu_release(gpu, memory);
 }
 
-/* The worker's own thread, which filch made: its affinity and its current context are filch's. A
- * system that refuses the binding keeps a worker that is merely not near. */
 static filch_status cuda_enter(fl_device *device, fl_stay *stay, filch_error *error)
 {
     fl_cuda_scope scope;
@@ -363,6 +361,8 @@ static void cuda_leave(fl_stay *stay)
     (void)fl_cuda_leave(&scope);
 }
 
+/* The worker's own thread, which filch made: its affinity and its current context are filch's. A
+ * system that refuses the binding keeps a worker that is merely not near. */
 static filch_status cuda_bind(fl_device *device)
 {
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
@@ -715,7 +715,7 @@ static filch_status cuda_within(fl_device *device, int (*body)(const filch_lane 
         const filch_lane lane = {
             .stream = stream,
             .context = state->gpu->context,
-            .ordinal = state->gpu->device,
+            .cuda_device = state->gpu->device,
             .device = device->info.index,
             .lane = device->lanes,
             .lanes = device->lanes,
