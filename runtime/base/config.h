@@ -34,7 +34,8 @@
     X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
       "Microseconds that an idle worker spins before it sleeps.")                              \
     X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
-      "Streams on which a GPU computes; 0: as many as its slices leave, at most two.")         \
+      "Streams on which a GPU or slice computes; 0: two, or one where there are over two "     \
+      "slices.")                                                                               \
     X(replay, "FILCH_REPLAY", INTEGER, "3", 0, UINT32_MAX, "",                                 \
       "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never.")       \
     X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \

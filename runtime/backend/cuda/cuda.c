@@ -20,7 +20,7 @@
  * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
 #define STREAMS 8
 #define COPY_STREAMS 2
-#define WHOLE_LANES 2
+#define LANES_MOST 2
 /* One launch, measured; a prior. */
 #define OVERHEAD_NS 2500
 /* What the driver's compiler says about a PTX image. */
@@ -93,9 +93,10 @@ static uint32_t lanes_of(const fl_cuda_gpu *gpu, const fl_settings *settings)
 {
     if (settings != NULL && settings->lanes != 0)
         return (uint32_t)settings->lanes;
-    uint32_t share = gpu->slice_count > 0 ? STREAMS / gpu->slice_count : WHOLE_LANES + COPY_STREAMS;
+    uint32_t share = STREAMS / (gpu->slice_count > 0 ? gpu->slice_count : 1);
+    uint32_t lanes = share > COPY_STREAMS ? share - COPY_STREAMS : 1;
 
-    return share > COPY_STREAMS ? share - COPY_STREAMS : 1;
+    return lanes < LANES_MOST ? lanes : LANES_MOST;
 }
 
 /* One device of the GPU: the whole of it, or slice `index`. */
