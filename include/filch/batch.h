@@ -75,8 +75,8 @@ typedef struct filch_batch_desc {
  * Starts a batch.
  *
  * A chunk whose body returns non-zero fails as a whole, with its items and code; finished items
- * stay finished, and nothing is run again. Item statuses: filch_job_items(). The other chunks run,
- * or are left out where filch_submit.on_failure says so.
+ * stay finished, and nothing is run again unless filch_batch_resume() is called. Item statuses:
+ * filch_job_items(). The other chunks run, or are left out where filch_submit.on_failure says so.
  *
  * @param runtime the runtime.
  * @param desc    the batch; copied.
@@ -95,6 +95,57 @@ typedef struct filch_batch_desc {
  */
 FILCH_API filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
                                           const filch_submit *submit, filch_job **job);
+
+/** Who runs what a batch has left; see ::FILCH_RESUME_DESC_INIT. */
+typedef struct filch_resume_desc {
+    size_t size;             /**< sizeof(filch_resume_desc). */
+    const uint32_t *devices; /**< Indices of those that may; copied. Null: all. */
+    uint32_t device_count;   /**< Elements of devices; 0 where that is null. */
+    uint32_t reserved;       /**< 0. */
+} filch_resume_desc;
+
+/** Initializer of a ::filch_resume_desc. */
+#define FILCH_RESUME_DESC_INIT                \
+    {                                         \
+        sizeof(filch_resume_desc), NULL, 0, 0 \
+    }
+
+/**
+ * Starts a job for those items of a batch that did not finish: that failed, or were left out
+ * because of a failure or a cancellation. All others stay as they are.
+ *
+ * It has the batch's body, grain and accesses, and a copy of its arguments, so the old job may be
+ * released as soon as this returns; data handles, and the user pointers of callback mappings, must
+ * still live. It runs on the devices that the descriptor names, if they can run the codelet and
+ * were not lost, and takes its turn among jobs as any new one. Items keep their numbers: for the
+ * body and its views, in errors, and in filch_job_items(), where those that are not the new job's
+ * are FILCH_OK. Of filch_job_stats() all is about the new job's items alone. What it leaves in turn
+ * is resumed from it: a job can be resumed once, so that no item runs twice that had finished.
+ *
+ * An item that was left out has written nothing. What one that failed has written to the host's
+ * memory stays there, and is what its body reads again (FILCH_READWRITE) unless the caller restores
+ * it first. A chunk that failed on a GPU has written there nothing, or, if the GPU was lost just
+ * then, any part of what its items computed. Of a managed handle, what was valid on a lost GPU
+ * alone is lost, whoever wrote it: the new job's items fail if they read it.
+ *
+ * @param job    a batch's job that is complete; or, in its callback, that job.
+ * @param desc   on which devices, or null for all; copied.
+ * @param submit how, or null for defaults; copied. Nothing is taken over from the old job's.
+ * @param rest   receives the new job, to be given back with filch_job_release(); null: nobody
+ *               waits. Where nothing is left it is complete at once, with FILCH_OK.
+ * @return FILCH_OK; FILCH_WRONG_STATE (the job is not complete, not a batch's, or was resumed);
+ *         FILCH_INVALID_ARGUMENT (sizes not set, null devices that are counted, reserved);
+ *         FILCH_BAD_INDEX (no such device); FILCH_NO_DEVICE (something is left, and none of the
+ *         devices can run it); FILCH_BUSY (the host has acquired a handle that items use);
+ *         FILCH_OUT_OF_MEMORY (also where there was none to note a range while the job ran);
+ *         FILCH_INVALID_HANDLE (job, or data of the batch); FILCH_FORKED; for events as
+ *         filch_batch_submit(). On failure nothing runs, no callback is called, and the job may be
+ *         resumed again.
+ *
+ * Thread safety: any thread. Blocking: short locks. Allocates the batch. Since 0.1.
+ */
+FILCH_API filch_status filch_batch_resume(filch_job *job, const filch_resume_desc *desc,
+                                          const filch_submit *submit, filch_job **rest);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/** A job; made by filch_graph_submit() and filch_batch_submit(). */
+/** A job; made by filch_graph_submit(), filch_batch_submit() and filch_batch_resume(). */
 typedef struct filch_job filch_job;
 
 /** What happens to the rest of a job when a task fails. */
@@ -112,7 +112,8 @@ typedef struct filch_job_info {
     size_t size;           /**< sizeof(filch_job_info). */
     filch_status status;   /**< FILCH_NOT_READY while it runs; then its result. */
     uint32_t device_count; /**< Devices of the runtime. */
-    uint64_t total;        /**< Tasks, or items of a batch; of an open graph: so far. */
+    uint64_t total;        /**< Tasks, or items of a batch that are to run; of an open graph: so
+                                far. */
     uint64_t done;         /**< Of these, run to success. */
     uint64_t failed;       /**< Of these, failed. */
     uint64_t skipped;      /**< Of these, not run because of a failure or a cancellation. */
@@ -202,12 +203,16 @@ FILCH_API filch_status filch_job_error(filch_job *job, filch_error *error);
 typedef struct filch_item_range {
     uint64_t lo;         /**< First item. */
     uint64_t hi;         /**< One past the last. */
-    filch_status status; /**< FILCH_OK, FILCH_TASK_FAILED or FILCH_SKIPPED. */
-    int32_t code;        /**< The body's own code, for FILCH_TASK_FAILED. */
+    filch_status status; /**< FILCH_OK, FILCH_TASK_FAILED, FILCH_SKIPPED, or why the device could
+                              not run it (FILCH_DEVICE_LOST and others). */
+    int32_t code;        /**< The body's own code, for FILCH_TASK_FAILED; 0 for FILCH_OK and
+                              FILCH_SKIPPED; else the driver's. */
 } filch_item_range;
 
 /**
- * Status of every item of a complete batch job, as ranges in ascending order that cover 0..n.
+ * Status of every item of a complete batch job, as ranges in ascending order that cover 0..n. Where
+ * the job ran what another had left (filch_batch_resume()), the items that it was not to run are
+ * FILCH_OK.
  *
  * @param job      the job.
  * @param ranges   receives up to @p capacity ranges; may be null when capacity is 0.

@@ -3,25 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/job.h"
+#include "graph/batch.h"
 
 #define SUBMIT "filch_batch_submit"
 #define MOST_ITEMS ((uint64_t)1 << 63)
 /* Boundaries of a callback mapping that are checked at submission; every cut is checked again. */
 #define CHECKED_CUTS 1024u
 #define FAR_CHECKS 64u /* grains of a written one that are compared with each other */
-
-struct fl_batch {
-    size_t bytes; /* of the whole allocation */
-    const filch_codelet *codelet;
-    void *args;
-    uint64_t n, grain;
-    uint32_t grains;
-    uint32_t access_count;
-    filch_batch_access *accesses;
-    fl_use *uses; /* one a distinct handle */
-    size_t use_count;
-};
 
 fl_use *fl_batch_uses(fl_batch *batch, size_t *count)
 {
@@ -32,6 +20,11 @@ fl_use *fl_batch_uses(fl_batch *batch, size_t *count)
 const filch_codelet *fl_batch_codelet(const fl_batch *batch)
 {
     return batch->codelet;
+}
+
+const uint64_t *fl_batch_devices(const fl_batch *batch)
+{
+    return batch->devices;
 }
 
 const void *fl_batch_args(const fl_batch *batch)
@@ -61,12 +54,37 @@ void fl_batch_free(fl_core *core, fl_batch *batch)
     }
 }
 
+/* Of a rest. */
+static const fl_stretch *stretch_of(const fl_batch *batch, uint32_t grain)
+{
+    uint32_t low = 0, high = batch->stretch_count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (batch->stretches[middle].end > grain) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return &batch->stretches[low];
+}
+
+uint32_t fl_batch_reach(const fl_batch *batch, uint32_t lo)
+{
+    return batch->stretch_count == 0 ? batch->grains : stretch_of(batch, lo)->end;
+}
+
 void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
                     uint64_t *last)
 {
+    if (FL_UNLIKELY(batch->stretch_count != 0)) {
+        uint32_t shift = stretch_of(batch, lo)->shift;
+        lo += shift;
+        hi += shift;
+    }
     *first = (uint64_t)lo * batch->grain;
     /* The last grain may be short; n < 2^63, so the product with at most n / grain + 1 fits. */
-    *last = hi == batch->grains ? batch->n : (uint64_t)hi * batch->grain;
+    *last = hi == batch->cuts ? batch->n : (uint64_t)hi * batch->grain;
 }
 
 /* Elements of items [lo, hi); not clipped for callbacks, whose answer is checked by the caller. */
@@ -342,13 +360,21 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
                               "n or grain is 2^63 or more");
 }
 
-/* One allocation: the batch, its accesses, its uses, its arguments. */
-static fl_batch *batch_make(fl_core *core, const filch_batch_desc *desc)
+static size_t padded(size_t bytes)
 {
-    size_t head = (sizeof(fl_batch) + 15) & ~(size_t)15;
-    size_t accesses = (desc->access_count * sizeof(filch_batch_access) + 15) & ~(size_t)15;
-    size_t uses = (desc->access_count * sizeof(fl_use) + 15) & ~(size_t)15;
-    size_t bytes = head + accesses + uses + desc->codelet->arg_size;
+    return (bytes + 15) & ~(size_t)15;
+}
+
+/* One allocation: the batch, its accesses, its uses, what a rest has besides, its arguments. */
+fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t items,
+                        uint32_t stretches, const uint64_t *devices)
+{
+    size_t accesses = padded(sizeof(fl_batch));
+    size_t uses = accesses + padded(desc->access_count * sizeof(filch_batch_access));
+    size_t set = uses + padded(desc->access_count * sizeof(fl_use));
+    size_t stretched = set + (devices != NULL ? sizeof desc->codelet->runs_on : 0);
+    size_t args = stretched + padded(stretches * sizeof(fl_stretch));
+    size_t bytes = args + desc->codelet->arg_size;
     char *at = fl_alloc_aligned(&core->memory, bytes, 16);
     if (at == NULL) {
         return NULL;
@@ -357,19 +383,26 @@ static fl_batch *batch_make(fl_core *core, const filch_batch_desc *desc)
     fl_batch *batch = (fl_batch *)(void *)at;
     batch->bytes = bytes;
     batch->codelet = desc->codelet;
+    batch->devices = desc->codelet->runs_on;
+    if (devices != NULL) {
+        batch->devices = memcpy(at + set, devices, sizeof desc->codelet->runs_on);
+    }
     batch->n = desc->n;
+    batch->items = items;
     batch->access_count = desc->access_count;
-    batch->accesses = (filch_batch_access *)(void *)(at + head);
-    batch->uses = (fl_use *)(void *)(at + head + accesses);
+    batch->accesses = (filch_batch_access *)(void *)(at + accesses);
+    batch->uses = (fl_use *)(void *)(at + uses);
+    batch->stretch_count = stretches;
+    batch->stretches = (fl_stretch *)(void *)(at + stretched);
     if (desc->access_count != 0) {
         memcpy(batch->accesses, desc->accesses, desc->access_count * sizeof *desc->accesses);
     }
     if (desc->codelet->arg_size != 0) {
-        batch->args = at + head + accesses + uses;
+        batch->args = at + args;
         memcpy(batch->args, desc->args, desc->codelet->arg_size);
     }
     /* An empty batch completes at once, so it waits for nobody. */
-    for (uint32_t i = 0; i < desc->access_count && desc->n != 0; ++i) {
+    for (uint32_t i = 0; i < desc->access_count && items != 0; ++i) {
         size_t u = 0;
         while (u < batch->use_count && batch->uses[u].data != desc->accesses[i].data) {
             ++u;
@@ -400,13 +433,13 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
     while (desc->n / grain >= UINT32_MAX) {
         grain *= 2; /* cannot overflow: n < 2^63 bounds it */
     }
-    fl_batch *batch = batch_make(core, desc);
+    fl_batch *batch = fl_batch_make(core, desc, desc->n, 0, NULL);
     if (batch == NULL) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
                             "no memory for a batch");
     }
     batch->grain = grain;
-    batch->grains = (uint32_t)(desc->n / grain + (desc->n % grain != 0));
+    batch->cuts = batch->grains = (uint32_t)(desc->n / grain + (desc->n % grain != 0));
     for (uint32_t i = 0; i < desc->access_count && status == FILCH_OK; ++i) {
         if (desc->accesses[i].map == FILCH_MAP_CALLBACK) {
             status = check_callback(core, batch, &desc->accesses[i], i);
@@ -417,6 +450,48 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
         return status;
     }
     *made = batch;
+    return FILCH_OK;
+}
+
+filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *submit,
+                            const char *call, filch_job **job)
+{
+    const filch_codelet *codelet = batch->codelet;
+    filch_job *made = fl_job_new(core, submit);
+    if (made == NULL) {
+        fl_batch_free(core, batch);
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, codelet->name, "no memory for a job");
+    }
+    made->batch = batch;
+    if (made->label[0] == '\0') {
+        snprintf(made->label, sizeof made->label, "%s", codelet->name);
+    }
+    filch_status status = fl_job_take_events(made, submit, call);
+    if (status != FILCH_OK) {
+        fl_job_discard(made);
+        return status;
+    }
+    fl_store_relaxed(&made->total, batch->items);
+    /* An empty batch counts one, to be taken back at once, or when its events are past. */
+    bool is_empty = batch->grains == 0 && made->event_count == 0;
+    fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
+    const filch_data *held;
+    fl_mutex_lock(&core->lock);
+    bool is_queued = fl_job_enqueue(made, &held);
+    fl_mutex_unlock(&core->lock);
+    if (!is_queued) {
+        fl_job_discard(made);
+        return fl_job_fail_held(core, call, codelet->name, held);
+    }
+    if (job != NULL) {
+        *job = made; /* before anything runs: a callback may want it */
+    } else {
+        fl_store_relaxed(&made->refs, 1); /* the run's own */
+    }
+    fl_job_submit(made); /* which may be complete, and another one's, when this returns */
+    if (is_empty) {
+        fl_job_retired(made, 1);
+    }
     return FILCH_OK;
 }
 
@@ -433,44 +508,5 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     status = fl_submit_check(core, submit, SUBMIT, &full);
     status = status == FILCH_OK ? check_desc(core, desc) : status;
     status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
-    if (status != FILCH_OK) {
-        return status;
-    }
-    filch_job *made = fl_job_new(core, &full);
-    if (made == NULL) {
-        fl_batch_free(core, batch);
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
-                            "no memory for a job");
-    }
-    made->batch = batch;
-    if (made->label[0] == '\0') {
-        snprintf(made->label, sizeof made->label, "%s", desc->codelet->name);
-    }
-    status = fl_job_take_events(made, &full, SUBMIT);
-    if (status != FILCH_OK) {
-        fl_job_discard(made);
-        return status;
-    }
-    fl_store_relaxed(&made->total, desc->n);
-    /* An empty batch counts one, to be taken back at once, or when its events are past. */
-    bool is_empty = batch->grains == 0 && made->event_count == 0;
-    fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
-    const filch_data *held;
-    fl_mutex_lock(&core->lock);
-    bool is_queued = fl_job_enqueue(made, &held);
-    fl_mutex_unlock(&core->lock);
-    if (!is_queued) {
-        fl_job_discard(made);
-        return fl_job_fail_held(core, SUBMIT, desc->codelet->name, held);
-    }
-    if (job != NULL) {
-        *job = made; /* before anything runs: a callback may want it */
-    } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own */
-    }
-    fl_job_submit(made); /* which may be complete, and another one's, when this returns */
-    if (is_empty) {
-        fl_job_retired(made, 1);
-    }
-    return FILCH_OK;
+    return status == FILCH_OK ? fl_batch_start(core, batch, &full, SUBMIT, job) : status;
 }

@@ -28,9 +28,14 @@ struct filch_codelet {
     _Alignas(64) unsigned char speeds[];
 };
 
+static inline bool fl_devices_have(const uint64_t *devices, uint32_t device)
+{
+    return (devices[device / 64] >> device % 64 & 1) != 0;
+}
+
 static inline bool fl_codelet_runs_on(const filch_codelet *codelet, uint32_t device)
 {
-    return (codelet->runs_on[device / 64] >> device % 64 & 1) != 0;
+    return fl_devices_have(codelet->runs_on, device);
 }
 
 #endif

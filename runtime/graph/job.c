@@ -143,6 +143,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     fl_store_relaxed(&job->left_out, 0);
     job->note_count = 0;
     job->notes_lost = false;
+    job->is_resumed = false;
     fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
     core->scheduler->job_reset(core->scheduler, job);
     return job;
@@ -552,6 +553,12 @@ static bool is_own_callback(const filch_job *job)
            thread == fl_thread_id();
 }
 
+bool fl_job_is_over(const filch_job *job)
+{
+    /* Acquire: what became of its items comes with the result. */
+    return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || is_own_callback(job);
+}
+
 bool fl_jobs_in_callback(fl_core *core)
 {
     bool is_inside = false;
@@ -666,6 +673,15 @@ static int compare_ranges(const void *a, const void *b)
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
+const filch_item_range *fl_job_notes(filch_job *job, size_t *count)
+{
+    if (job->note_count > 1) {
+        qsort(job->notes, job->note_count, sizeof *job->notes, compare_ranges);
+    }
+    *count = job->note_count;
+    return job->notes;
+}
+
 /* Writes range where there is room, and counts it. */
 static void emit(filch_item_range *ranges, size_t capacity, size_t *count, filch_item_range range)
 {
@@ -697,17 +713,16 @@ filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t ca
                                                : "there was no memory to note failed items");
     }
     fl_mutex_lock(&job->lock);
-    if (job->note_count > 1) {
-        qsort(job->notes, job->note_count, sizeof *job->notes, compare_ranges);
-    }
+    size_t note_count;
+    const filch_item_range *notes = fl_job_notes(job, &note_count);
     uint64_t n = fl_batch_items(job->batch), at = 0;
     *count = 0;
-    for (size_t i = 0; i < job->note_count; ++i) {
-        if (job->notes[i].lo > at) {
-            emit(ranges, capacity, count, (filch_item_range){at, job->notes[i].lo, FILCH_OK, 0});
+    for (size_t i = 0; i < note_count; ++i) {
+        if (notes[i].lo > at) {
+            emit(ranges, capacity, count, (filch_item_range){at, notes[i].lo, FILCH_OK, 0});
         }
-        emit(ranges, capacity, count, job->notes[i]);
-        at = job->notes[i].hi;
+        emit(ranges, capacity, count, notes[i]);
+        at = notes[i].hi;
     }
     if (at < n) {
         emit(ranges, capacity, count, (filch_item_range){at, n, FILCH_OK, 0});

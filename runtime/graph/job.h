@@ -59,11 +59,12 @@ struct filch_job {
     fl_link awaiting;         /* scheduler: in the inbox of jobs that wait for such */
     void *signal;             /* of the host's, to record when the job has ended; or null */
     fl_device *signal_device; /* whose it is */
-    fl_mutex lock;            /* error, notes */
+    fl_mutex lock;            /* error, notes, is_resumed */
     filch_error error;
     filch_item_range *notes; /* items that did not succeed, in no order */
     size_t note_count, note_capacity;
     bool notes_lost;
+    bool is_resumed; /* another job has, or is about to have, the items that did not succeed */
     _Alignas(64) unsigned char shares[]; /* the scheduler's, one a device */
 };
 
@@ -76,6 +77,10 @@ void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *devi
 /* The same where the device could not do it: error says why. */
 void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
                         uint64_t hi);
+/* Whether the job is over: complete, or the caller is its callback. */
+bool fl_job_is_over(const filch_job *job);
+/* Under job->lock, when the job is over: its notes, in ascending order. */
+const filch_item_range *fl_job_notes(filch_job *job, size_t *count);
 /* Items that were not run. */
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
@@ -157,11 +162,16 @@ fl_task *fl_graph_task_new(filch_graph *graph);
 fl_use *fl_batch_uses(fl_batch *batch, size_t *count);
 void fl_batch_free(fl_core *core, fl_batch *batch);
 const filch_codelet *fl_batch_codelet(const fl_batch *batch);
+/* Bit set of the devices that may run it. */
+const uint64_t *fl_batch_devices(const fl_batch *batch);
 const void *fl_batch_args(const fl_batch *batch);
+/* Items of the whole, some of which a rest does not run. */
 uint64_t fl_batch_items(const fl_batch *batch);
 uint32_t fl_batch_grains(const fl_batch *batch);
 uint32_t fl_batch_view_count(const fl_batch *batch);
-/* Items of grains [lo, hi). */
+/* Up to where a chunk that begins at grain lo may reach: past it items are left out. */
+uint32_t fl_batch_reach(const fl_batch *batch, uint32_t lo);
+/* Items of grains [lo, hi), hi within reach. */
 void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
                     uint64_t *last);
 /* Views of the chunk; false when a written one would overlap a neighbour's. */

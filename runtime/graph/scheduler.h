@@ -25,6 +25,8 @@ typedef struct fl_scheduler {
     /* Number of the set of devices that the codelet runs on, for its tasks; from now on the set is
      * fixed. */
     uint8_t (*able)(struct fl_scheduler *self, const struct filch_codelet *codelet);
+    /* Whether the device is known not to answer any more. Any thread. */
+    bool (*device_is_lost)(struct fl_scheduler *self, uint32_t device);
     /* Device that owns piece index of count under the static partition over the devices that can
      * run the codelet (one at least); null: over all of them. */
     uint32_t (*owner)(struct fl_scheduler *self, const struct filch_codelet *codelet,

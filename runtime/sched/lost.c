@@ -5,14 +5,13 @@
  * again in every step. */
 #include "sched/sched.h"
 
-/* Whether a device that still answers can run it; under the static policy a device's work is its
- * own. */
-static bool others_run(const fl_worker *w, const filch_codelet *codelet)
+/* Whether a device of the set still answers; under the static policy a device's work is its own. */
+static bool others_run(const fl_worker *w, const uint64_t *devices)
 {
     const fl_sched *sched = w->sched;
     for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
         if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
-            fl_codelet_runs_on(codelet, d)) {
+            fl_devices_have(devices, d)) {
             return true;
         }
     }
@@ -63,7 +62,7 @@ static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
 /* A ready task that nobody else knows of. */
 static void settle_task(fl_worker *w, fl_task *task)
 {
-    if (!task->is_gate && others_run(w, task->codelet)) {
+    if (!task->is_gate && others_run(w, task->codelet->runs_on)) {
         fl_sched_route(w->sched, task);
     } else {
         refuse_task(w, task, fl_task_own(task));
@@ -129,10 +128,11 @@ static bool settle_span(fl_worker *w, filch_job *job)
         }
         return false;
     }
-    if (!is_cancelled && others_run(w, fl_batch_codelet(job->batch))) {
+    if (!is_cancelled && others_run(w, fl_batch_devices(job->batch))) {
         return fl_span_peek(span, &lo, &hi) != 0;
     }
-    if (fl_span_drain(span, &lo, &hi)) {
+    while (fl_span_peek(span, &lo, &hi) != 0 &&
+           fl_span_take(span, fl_batch_reach(job->batch, lo) - lo, &lo, &hi)) {
         fl_tile tile = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
         refuse(w, &tile);
     }

@@ -25,6 +25,8 @@
 #define PROBES_OF_REST 64u
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
+/* Parts of a batch's rest that are looked at to tell its work. */
+#define MOST_LOOKS 8u
 /* Roots are asked for from memory so many before their turn: a GPU's driver leaves little of them
  * in the caches. */
 #define ROOTS_AHEAD 4u
@@ -59,13 +61,36 @@ void fl_worker_leave(fl_worker *w)
     }
 }
 
-double fl_batch_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+/* Of a chunk. */
+static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
     const filch_codelet *codelet = fl_batch_codelet(job->batch);
     filch_call call = {.team = 1, .device = w->index, .args = fl_batch_args(job->batch)};
     fl_batch_range(job->batch, lo, hi, &call.lo, &call.hi);
     double work = codelet->work != NULL ? codelet->work(&call) : (double)(call.hi - call.lo);
     return work > 0 ? work : 0;
+}
+
+/* Of grains with gaps between their items, which may be many: an estimate by what follows the
+ * beginnings of a few equal parts. */
+static double gapped_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    uint64_t parts = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
+    double work = 0;
+    for (uint64_t part = 0; part < parts; ++part) {
+        uint32_t from = lo + (uint32_t)((hi - lo) * part / parts);
+        uint32_t to = lo + (uint32_t)((hi - lo) * (part + 1) / parts);
+        uint32_t reach = fl_batch_reach(job->batch, from);
+        uint32_t seen = reach < to ? reach : to;
+        work += chunk_work(w, job, from, seen) * (to - from) / (seen - from);
+    }
+    return work;
+}
+
+double fl_batch_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    return FL_LIKELY(fl_batch_reach(job->batch, lo) >= hi) ? chunk_work(w, job, lo, hi)
+                                                           : gapped_work(w, job, lo, hi);
 }
 
 double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device)
@@ -135,18 +160,14 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     fl_span *span = &fl_job_share(job, w->index)->span;
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    if (is_cancelled) {
-        if (!fl_span_drain(span, &lo, &hi)) {
-            return false;
-        }
-    } else {
-        uint32_t rest = fl_span_peek(span, &lo, &hi);
-        uint32_t want = rest != 0 ? chunk_size(w, job, lo, rest) : 0;
-        if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
-            return false;
-        }
-        fl_job_share(job, w->index)->chunk = hi - lo;
+    uint32_t rest = fl_span_peek(span, &lo, &hi);
+    uint32_t want = rest == 0 ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
+    /* Nobody else takes from the front of our span, so lo stays what it is. */
+    uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
+    if (want == 0 || !fl_span_take(span, want < most ? want : most, &lo, &hi)) {
+        return false;
     }
+    fl_job_share(job, w->index)->chunk = hi - lo;
     *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
     tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
@@ -176,11 +197,11 @@ bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint
 {
     const fl_sched *sched = w->sched;
     *floor = 0;
+    if (job->batch != NULL) {
+        return fl_devices_have(fl_batch_devices(job->batch), w->index);
+    }
     if (!sched->mails) { /* all can run the same */
         return true;
-    }
-    if (job->batch != NULL) {
-        return fl_codelet_runs_on(fl_batch_codelet(job->batch), w->index);
     }
     /* Roots keep to the piece that they were sealed in, however often they are stolen. */
     uint32_t low = 0, high = sched->count - 1;

@@ -47,15 +47,23 @@ static uint8_t able(fl_scheduler *self, const filch_codelet *codelet)
     return (uint8_t)number;
 }
 
-/* Those that can run the codelet, all where it is null; with their scores, or all alike where those
- * are 0. Room for sched->count of each. */
-static uint32_t choose_devices(const fl_sched *sched, const filch_codelet *codelet,
-                               uint32_t *devices, double *scores)
+static bool device_is_lost(fl_scheduler *self, uint32_t device)
+{
+    const fl_worker *w = &sched_of(self)->workers[device];
+    const fl_backend *backend = w->device->backend;
+    /* The worker may not have noticed yet what a call of its backend's found. */
+    return fl_worker_is_lost(w) || (backend->lost != NULL && backend->lost(w->device, NULL));
+}
+
+/* Those of the set, all where it is null; with their scores, or all alike where those are 0. Room
+ * for sched->count of each. */
+static uint32_t choose_devices(const fl_sched *sched, const uint64_t *set, uint32_t *devices,
+                               double *scores)
 {
     uint32_t count = 0;
     double total = 0;
     for (uint32_t device = 0; device < sched->count; ++device) {
-        if (codelet == NULL || fl_codelet_runs_on(codelet, device)) {
+        if (set == NULL || fl_devices_have(set, device)) {
             devices[count] = device;
             scores[count] = sched->scores[device];
             total += scores[count++];
@@ -73,7 +81,8 @@ static uint32_t owner(fl_scheduler *self, const filch_codelet *codelet, uint64_t
 {
     uint32_t devices[FL_DEVICE_LIMIT];
     double scores[FL_DEVICE_LIMIT];
-    uint32_t able = choose_devices(sched_of(self), codelet, devices, scores);
+    uint32_t able =
+        choose_devices(sched_of(self), codelet != NULL ? codelet->runs_on : NULL, devices, scores);
     double total = 0, sum = 0;
     for (uint32_t i = 0; i < able; ++i) {
         total += scores[i];
@@ -124,7 +133,7 @@ static void fill_spans(fl_sched *sched, filch_job *job)
     uint32_t devices[FL_DEVICE_LIMIT];
     double scores[FL_DEVICE_LIMIT];
     fl_part parts[FL_DEVICE_LIMIT];
-    uint32_t able = choose_devices(sched, fl_batch_codelet(job->batch), devices, scores);
+    uint32_t able = choose_devices(sched, fl_batch_devices(job->batch), devices, scores);
     uint32_t count = 0;
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
                      &count) != FILCH_OK) {
@@ -553,6 +562,7 @@ static void fill_interface(fl_sched *sched)
         .speed_bytes = sched->count * sizeof(fl_speed),
         .codelet_init = codelet_init,
         .able = able,
+        .device_is_lost = device_is_lost,
         .owner = owner,
         .estimate = estimate,
         .share_bytes = sched->count * (sizeof(fl_share) + sizeof(fl_traffic)),

@@ -48,6 +48,7 @@ static void check_refused(const objects *o)
     CHECK(filch_graph_create(runtime, NULL, &made_graph) == FILCH_FORKED);
     CHECK(filch_data_create(runtime, &data, &made_data) == FILCH_FORKED);
     CHECK(filch_batch_submit(runtime, &batch, NULL, &made_job) == FILCH_FORKED);
+    CHECK(filch_batch_resume(o->job, NULL, NULL, &made_job) == FILCH_FORKED);
     CHECK(filch_graph_add(o->open, &task, NULL) == FILCH_FORKED);
     CHECK(filch_graph_edge(o->closed, 1, 2) == FILCH_FORKED);
     CHECK(filch_graph_seal(o->closed) == FILCH_FORKED);

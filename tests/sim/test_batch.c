@@ -226,6 +226,42 @@ static void test_undeclared_ramp(void **state)
     sim_close(&world);
 }
 
+/* --- Resuming --- */
+
+/* Cancelled at half its time, a batch leaves a piece of each device's share: the rest is no worse
+ * balanced than a whole one, also where scores are tenfold wrong. */
+static void test_resume(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {2, 3, 16, 64};
+    sim_kind kinds[64];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
+        sim_world world;
+        filch_job *job = NULL, *rest = NULL;
+        filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+        filch_job_info info = {.size = sizeof info};
+        double ideal = OVERHEAD_US * 1e-6 * DISPATCHES;
+        fill_kinds(kinds, counts[i], SCORE_TENFOLD);
+        sim_open(&world, kinds, counts[i], FILCH_POLICY_STEAL);
+        desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
+        desc.n = (uint64_t)(world.speed * 2 * ideal);
+        sim_ok(filch_batch_submit(world.runtime, &desc, NULL, &job));
+        assert_int_equal(filch_job_wait(job, ideal), FILCH_TIMEOUT);
+        sim_ok(filch_job_cancel(job));
+        assert_int_equal(filch_job_wait(job, -1), FILCH_CANCELLED);
+        sim_ok(filch_job_stats(job, &info, NULL, 0));
+        sim_ok(filch_batch_resume(job, NULL, NULL, &rest));
+        sim_ok(filch_job_release(job));
+        sim_finish(rest, &outcome);
+        check_counts(&world, info.skipped);
+        double excess = sim_excess(&world, (double)info.skipped, &outcome);
+        print_message("%u devices, resumed at half: %.4f of the area bound\n", counts[i], excess);
+        assert_true((double)info.skipped > 0.9 * ideal * world.speed);
+        assert_true(excess >= 1 && excess <= MOST_EXCESS);
+        sim_close(&world);
+    }
+}
+
 /* --- Few, large grains --- */
 
 /* A thief that would be done after the victim takes nothing: with 10 grains on devices of speed 10
@@ -338,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_cold_start),     cmocka_unit_test(test_undeclared_ramp),
         cmocka_unit_test(test_hold_off),       cmocka_unit_test(test_device_counts),
         cmocka_unit_test(test_many_items),     cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
