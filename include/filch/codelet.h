@@ -116,12 +116,15 @@ typedef struct filch_codelet_desc {
  * @param codelet receives the codelet.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
  *         arguments too large, a CUDA descriptor that contradicts itself); FILCH_COMPILE (the CUDA
- *         source is wrong: line and text of the error say where); FILCH_NO_COMPILER, FILCH_IMAGE,
- *         FILCH_NOT_FOUND (the entry), FILCH_BACKEND, FILCH_DEVICE_LOST (no device of the runtime
- *         can have the implementation, and there is no other); FILCH_OUT_OF_MEMORY;
+ *         source is wrong: line and text of the error say where); FILCH_NO_COMPILER,
+ *         FILCH_COMPILER_BROKEN, FILCH_DRIVER_TOO_OLD (for the compiler), FILCH_UNSUPPORTED (the
+ *         compiler does not know so old a GPU any more), FILCH_IMAGE, FILCH_NOT_FOUND (the entry),
+ *         FILCH_NO_DEVICE_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST (no device of the runtime can
+ *         have the implementation, and there is no other); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: while a CUDA implementation is compiled and loaded. Since
+ * 0.1.
  */
 FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
                                             filch_codelet **codelet);

@@ -201,7 +201,7 @@ typedef int (*filch_scope_fn)(const filch_lane *lane, void *user);
  *         FILCH_INVALID_ARGUMENT (null @p fn); FILCH_DEVICE_LOST, FILCH_BACKEND,
  *         FILCH_NO_DEVICE_MEMORY (context or stream); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, also within another scope. Since 0.1.
+ * Thread safety: any thread, also within another scope. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_device_scope(filch_runtime *runtime, uint32_t device,
                                           filch_scope_fn fn, void *user);

@@ -75,7 +75,7 @@ typedef struct filch_data_desc {
  *         than the handle, unknown flags); FILCH_OVERFLOW (the bytes, or the tile count, which must
  *         be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
                                          filch_data **data);
@@ -88,13 +88,14 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it (nothing changes);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, with no other call that names the handle in progress. Since 0.1.
+ * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a
+ * short lock; device memory is kept for other handles. Since 0.1.
  */
 FILCH_API filch_status filch_data_destroy(filch_data *data);
 
 /**
- * Lets the host touch the buffer of a handle: its contents are brought there. Blocks while they
- * are copied. To be followed by filch_data_release(). Unmanaged handles need neither.
+ * Lets the host touch the buffer of a handle: its contents are brought there. To be followed by
+ * filch_data_release(). Unmanaged handles need neither.
  *
  * @param data the handle.
  * @param mode what the host will do. FILCH_WRITE alone overwrites everything, and copies nothing.
@@ -103,7 +104,7 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  *         mode); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
  *         brought home (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: until the contents are there. Since 0.1.
  */
 FILCH_API filch_status filch_data_acquire(filch_data *data, filch_access_mode mode);
 
@@ -114,7 +115,7 @@ FILCH_API filch_status filch_data_acquire(filch_data *data, filch_access_mode mo
  * @return FILCH_OK; FILCH_WRONG_STATE when the handle is not acquired; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_data_release(filch_data *data);
 

@@ -151,7 +151,7 @@ FILCH_API const filch_kernel *filch_kernel_find(const char *name);
  * @param codelet receives the codelet.
  * @return FILCH_OK; FILCH_NOT_FOUND (no such kernel); and what filch_codelet_create() returns.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: as filch_codelet_create(). Since 0.1.
  */
 FILCH_API filch_status filch_codelet_create_builtin(filch_runtime *runtime, const char *name,
                                                     filch_codelet **codelet);
