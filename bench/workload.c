@@ -30,6 +30,12 @@ bool bench_is_simulated(const bench_options *options)
     return options->devices && strncmp(options->devices, "sim:", 4) == 0;
 }
 
+int bench_run_nothing(const filch_call *call)
+{
+    (void)call;
+    return 0;
+}
+
 filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
                                   filch_error *error)
 {

@@ -97,6 +97,8 @@ const bench_workload *bench_workload_find(const char *name);
 
 /* Whether the devices of these options run on a virtual clock. */
 bool bench_is_simulated(const bench_options *options);
+/* What a codelet runs where only the virtual clock matters. */
+int bench_run_nothing(const filch_call *call);
 
 /* The failure that the last call on the runtime recorded, labelled with what was done. */
 filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,

@@ -64,12 +64,6 @@ static const bench_kernels *kernels_of(const filch_call *call)
     return call->views[0].element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
 }
 
-static int run_nothing(const filch_call *call)
-{
-    (void)call;
-    return 0;
-}
-
 /* The code of a failure is the row of the failing pivot in the whole matrix, from 1. */
 static int run_potrf(const filch_call *call)
 {
@@ -305,7 +299,7 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     desc.name = kernels[which].name;
-    desc.host = c->is_idle ? run_nothing : kernels[which].host;
+    desc.host = c->is_idle ? bench_run_nothing : kernels[which].host;
     desc.work = kernels[which].work;
     if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;

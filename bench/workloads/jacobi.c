@@ -35,12 +35,6 @@ typedef struct jacobi {
     bench_offload offload;
 } jacobi;
 
-static int run_nothing(const filch_call *call)
-{
-    (void)call;
-    return 0;
-}
-
 static void teardown(void *state)
 {
     jacobi *j = state;
@@ -134,7 +128,7 @@ static filch_status build(void *state, bench_built *built)
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
     bench_offload_meet(&j->offload, built->runtime);
     codelet.name = j->kernel->name;
-    codelet.host = j->is_idle ? run_nothing : j->kernel->host;
+    codelet.host = j->is_idle ? bench_run_nothing : j->kernel->host;
     codelet.cuda = j->offload.has_gpus ? j->kernel->cuda : NULL;
     filch_status status = filch_codelet_create(built->runtime, &codelet, &built->codelets[0]);
     for (size_t k = 0; k < HANDLES && status == FILCH_OK; k++) {

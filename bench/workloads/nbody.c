@@ -35,12 +35,6 @@ typedef struct nbody {
     bench_offload offload;
 } nbody;
 
-static int run_nothing(const filch_call *call)
-{
-    (void)call;
-    return 0;
-}
-
 static double get(const nbody *b, enum handle which, size_t row, size_t body)
 {
     size_t at = body * rows[which] + row;
@@ -125,7 +119,7 @@ static filch_status build(void *state, bench_built *built)
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
     bench_offload_meet(&b->offload, built->runtime);
     codelet.name = b->kernel->name;
-    codelet.host = b->is_idle ? run_nothing : b->kernel->host;
+    codelet.host = b->is_idle ? bench_run_nothing : b->kernel->host;
     codelet.cuda = b->offload.has_gpus ? b->kernel->cuda : NULL;
     codelet.arg_size = b->kernel->arg_size;
     filch_status status = filch_codelet_create(built->runtime, &codelet, &built->codelets[0]);
