@@ -2,7 +2,6 @@
 #include "module/image.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
