@@ -134,8 +134,8 @@ typedef struct filch_job_info {
  *         FILCH_CANCELLED (something was left out, and nothing failed). Or: FILCH_TIMEOUT (the job
  *         goes on; also without a limit, on a virtual clock, when nothing will happen any more
  *         before another call of the host's); FILCH_WRONG_STATE (the job contains the calling task,
- *         or cannot start before the caller's job has ended,
- *         or the job is not complete and the caller is a callback or a simulated device's task);
+ *         or cannot start before the caller's job has ended, or is not complete and the caller is
+ *         a callback or a simulated device's task);
  *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking. Since 0.1.

@@ -173,8 +173,7 @@ struct fl_backend {
      * nothing. */
     filch_status (*bind)(fl_device *device);
     /* Around a step on a thread that is not the worker's own (poll mode): what a step needs of the
-     * thread, and the thread as it was. NULL: nothing. After a failure there is nothing to leave.
-     */
+     * thread, and the thread as it was. NULL: nothing. What failed to enter is not left. */
     filch_status (*enter)(fl_device *device, fl_stay *stay, filch_error *error);
     void (*leave)(fl_stay *stay);
     /* Free bytes of the device's place now. */
@@ -201,8 +200,7 @@ struct fl_backend {
     /* FILCH_OK once the marker, of this device, is past; FILCH_NOT_READY before. Any thread. */
     filch_status (*reached)(fl_device *device, fl_marker marker, filch_error *error);
     /* Starts a copy on the device's own FL_LANE_IN (to its place) or FL_LANE_OUT (from it to the
-     * host). Any thread. Host memory may be pageable: then the call may take as long as the copy.
-     */
+     * host). Any thread. From or to pageable memory the call may take as long as the copy. */
     filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
     /* Lets the device's copies reach another's memory where the machine can: sets device->peers.
      * Both are open. Undone by unlink, before any is closed. */

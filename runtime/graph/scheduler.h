@@ -40,8 +40,7 @@ typedef struct fl_scheduler {
     void (*job_reset)(struct fl_scheduler *self, filch_job *job);
     /* The job may run now: hands its roots or its spans to the devices. Any thread. */
     void (*job_start)(struct fl_scheduler *self, filch_job *job);
-    /* The job waits for events: calls fl_job_awaited once fl_job_events_past says so. Any thread.
-     */
+    /* The job waits for events: has fl_job_awaited called once they are past. Any thread. */
     void (*job_await)(struct fl_scheduler *self, filch_job *job);
     /* The job is complete: no device may look at it any more. */
     void (*job_retire)(struct fl_scheduler *self, filch_job *job);
