@@ -23,6 +23,7 @@
 #define FIRST_DISPATCHES 2.0
 /* Of a GPU's share, the part that is its probe. */
 #define PROBES_OF_REST 64u
+#define PROBES_AT_ONCE 2u
 /* With less than this many chunks left, one at a time is in flight. */
 #define NEAR_END_CHUNKS 4.0
 /* Parts of a batch's rest that are looked at to tell its work. */
@@ -125,6 +126,23 @@ void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
     fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
 }
 
+/* Grains that fill the device, of which fewer would take as long; but no more than its fair part of
+ * all that is left, by the measured speeds: what is in flight cannot be stolen. */
+static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
+{
+    double own = 0, all = 0, left = 0;
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        uint32_t lo, hi;
+        bool runs = fl_devices_have(fl_batch_devices(job->batch), d);
+        double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
+        all += ns > 0 ? 1 / ns : 0;
+        own = ns > 0 && d == w->index ? 1 / ns : own;
+        left += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+    }
+    double fair = own > 0 ? ceil(left * own / all) : rest;
+    return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
@@ -132,9 +150,11 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     const fl_share *share = fl_job_share(job, w->index);
     if (fl_speed_get(speed) == 0) {
-        /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item. */
+        /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item, and
+         * has room for the second one, as the first measurement does not count. */
         uint32_t probe = w->device->lanes != 0 ? rest / PROBES_OF_REST : 1;
-        return w->in_flight != 0 ? 0 : probe != 0 ? probe : 1;
+        uint32_t most = w->device->lanes != 0 ? PROBES_AT_ONCE : 1;
+        return w->in_flight >= most ? 0 : probe != 0 ? probe : 1;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
@@ -147,8 +167,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
                                     : (double)rest * FIRST_DISPATCHES * dispatch / ns_left;
     double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
-    /* Fewer would take as long. */
-    grains = fmax(grains, fmin(share->fill, rest));
+    if (share->fill > grains) {
+        grains = fmax(grains, filling(w, job, rest));
+    }
     if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
         return 0; /* what is in flight cannot be stolen */
     }
