@@ -54,14 +54,16 @@ bench_rest()
 
 bench_throughput()
 {
-    local devices
-    for devices in cuda:0 cuda; do
-        [ $devices = cuda:0 ] || [ "$gpus" -gt 1 ] || continue
-        bench_item "gemm-16384-$devices" gemm --n 16384 --devices $devices --versus cublas \
-            --repeat 5 --check
-        bench_item "gemm-16384-resident-$devices" gemm --n 16384 --devices $devices --resident \
+    local name devices
+    for name in one all; do
+        [ $name = one ] || [ "$gpus" -gt 1 ] || continue
+        devices=cuda
+        [ $name = all ] || devices=cuda:0
+        bench_item gemm-16384-$name gemm --n 16384 --devices $devices --versus cublas --repeat 5 \
+            --check
+        bench_item gemm-16384-resident-$name gemm --n 16384 --devices $devices --resident \
             --versus cublas --repeat 5
-        bench_item "cholesky-16384-resident-$devices" cholesky --n 16384 --devices $devices \
+        bench_item cholesky-16384-resident-$name cholesky --n 16384 --devices $devices \
             --resident --versus cusolver --repeat 5
     done
     bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
@@ -76,12 +78,12 @@ bench_others()
     for workload in mandelbrot:2048 nbody:262144 jacobi:8192; do
         n=${workload#*:}
         workload=${workload%:*}
-        bench_item $workload $workload --n $n --devices cuda:0 --check
-        bench_item $workload-slices $workload --n $n --devices "cuda:0/$slices" --check \
+        bench_item "$workload" "$workload" --n "$n" --devices cuda:0 --check
+        bench_item "$workload-slices" "$workload" --n "$n" --devices "cuda:0/$slices" --check \
             --versus static
-        bench_item $workload-wrong $workload --n $n --devices "cuda:0/$slices" \
+        bench_item "$workload-wrong" "$workload" --n "$n" --devices "cuda:0/$slices" \
             --scores 1,1,10 --cold --versus static
-        [ "$gpus" -lt 2 ] || bench_item $workload-all $workload --n $n --devices cuda --check
+        [ "$gpus" -lt 2 ] || bench_item "$workload-all" "$workload" --n "$n" --devices cuda --check
     done
 }
 
