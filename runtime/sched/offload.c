@@ -365,8 +365,10 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     fl_tile *tile = &flight->tile;
     const filch_codelet *codelet = fl_tile_codelet(tile);
     const fl_kernel *kernel = codelet->kernel;
-    if (tile->task != NULL && tile->task->successor_count != 0) {
-        /* To be looked at next, when the driver has driven it out of the near caches. */
+    if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
+        tile->task->successor_count != 0) {
+        /* To be looked at next, when the driver has driven it out of the near caches. In an open
+         * graph others may be adding successors. */
         __builtin_prefetch(tile->task->successors[0], 1);
         __builtin_prefetch(&tile->task->successors[0]->more);
     }
