@@ -38,6 +38,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
 {
     const char *wrong =
         runtime == NULL                                  ? "there is nowhere to put the runtime"
+        : error != NULL && error->size == 0              ? "the error's size is not set"
         : config->size < CONFIG_SIZE_FIRST               ? "the configuration's size is not set"
         : config->reserved != 0                          ? "reserved is not 0"
         : config->trace > 1                              ? "trace is neither 0 nor 1"
@@ -170,6 +171,10 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     core->jobs = &rt->jobs;
     status = fl_pool_open(&rt->pool, spec, &how);
     if (status != FILCH_OK) {
+        if (error != NULL && config->devices == NULL && spec[0] != '\0' &&
+            error->label[0] == '\0') {
+            snprintf(error->label, sizeof error->label, "FILCH_DEVICES");
+        }
         goto store;
     }
     score_devices(rt, config);

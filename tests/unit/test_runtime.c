@@ -62,6 +62,17 @@ static void bad_configurations_are_refused(void **state)
     REFUSE(scores, scores, FILCH_INVALID_ARGUMENT);
     REFUSE(score_count, 1, FILCH_INVALID_ARGUMENT);
     REFUSE(devices, "host:1,", FILCH_PARSE);
+    assert_string_equal(error.label, "");
+    assert_int_equal(setenv("FILCH_DEVICES", "host:q", 1), 0);
+    REFUSE(devices, NULL, FILCH_PARSE);
+    assert_string_equal(error.label, "FILCH_DEVICES");
+    assert_int_equal(unsetenv("FILCH_DEVICES"), 0);
+    config = (filch_config)FILCH_CONFIG_INIT;
+    config.devices = "host:1";
+    error = (filch_error){0};
+    assert_status(filch_runtime_create(&config, &error, &runtime), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(error.status, FILCH_OK); /* nobody knows where it ends */
+    assert_ptr_equal(runtime, buffer);
     REFUSE(devices, "sim:/nonexistent/file", FILCH_IO);
     REFUSE(devices, "host:1,host:1", FILCH_DUPLICATE_DEVICE);
     config = (filch_config)FILCH_CONFIG_INIT;
