@@ -100,8 +100,10 @@ int main(void)
 
     openblas_set_num_threads(1); /* a task is one thread: the runtime spreads the tasks */
     filch_error error = FILCH_ERROR_INIT;
+    filch_config config = FILCH_CONFIG_INIT;
+    config.devices = "host"; /* the tasks are host functions; the default is GPUs where there are any */
     filch_runtime *runtime = NULL;
-    int bad = filch_runtime_create(NULL, &error, &runtime) != FILCH_OK;
+    int bad = filch_runtime_create(&config, &error, &runtime) != FILCH_OK;
     if (!bad) {
         bad = factor(runtime, l, N, TILE, &error);
         filch_runtime_abort(runtime); /* and all that was made from it */

@@ -18,7 +18,8 @@ extern "C" {
 typedef enum filch_map_kind {
     FILCH_MAP_WHOLE = 0,  /**< Every chunk sees the whole handle; it may only be read. */
     FILCH_MAP_AFFINE = 1, /**< Items [lo, hi) use [offset + scale * lo - before, offset + scale * hi
-                               + after), cut to the handle; before and after only when read. */
+                               + after), the halo cut to the handle; before and after only when
+                               read. A shorter last item needs FILCH_MAP_CALLBACK. */
     FILCH_MAP_CALLBACK = 2 /**< The caller's function says. */
 } filch_map_kind;
 
@@ -58,8 +59,11 @@ typedef struct filch_batch_desc {
     const void *args;                   /**< codelet's arg_size bytes; copied. Null when 0. */
     uint64_t n;                         /**< Items; 0 completes at once. Below 2^63. */
     uint64_t grain;                     /**< Cuts fall on multiples of it; 0 means 1. Raised so
-                                             that cuts fall between written tiles too, and so that
-                                             there are fewer than 2^32 grains. */
+                                             that cuts fall between written tiles too (a handle of
+                                             one tile does not bind them), and so that there are
+                                             fewer than 2^32 grains. One grain is one chunk: a scale
+                                             and a tile without a small common multiple leave
+                                             nothing to divide. */
     const filch_batch_access *accesses; /**< access_count of them; copied. */
     uint32_t access_count;              /**< At most 255. */
     uint32_t reserved;                  /**< 0. */
