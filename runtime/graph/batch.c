@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: what is divided, where it may be cut, and which elements a chunk touches. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,8 +203,10 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
         return fail(core, FILCH_OVERFLOW, i, label, "offset + scale * n overflows");
     }
     if (access->offset + access->scale * n > extent) {
-        return fail(core, FILCH_INVALID_ARGUMENT, i, label,
-                    "offset + scale * n reaches past the handle");
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
+                            "access %u: offset + scale * n is %" PRIu64 ", past the %" PRIu64
+                            " elements of '%s'",
+                            i, access->offset + access->scale * n, extent, label);
     }
     if (!writes) {
         return FILCH_OK;
@@ -220,8 +223,10 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
                           "a managed handle that a batch writes must be tiled along its items");
     }
     if (access->offset % tile != 0) {
-        return fail(core, FILCH_INVALID_ARGUMENT, i, label,
-                    "the written range does not start at a tile");
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
+                            "access %u: the written range starts at element %" PRIu64
+                            ", where no tile of %" PRIu64 " elements does",
+                            i, access->offset, tile);
     }
     uint64_t step = tile / greatest_divisor(tile, access->scale);
     uint64_t factor = step / greatest_divisor(step, *grain);
@@ -432,6 +437,13 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
     }
     while (desc->n / grain >= UINT32_MAX) {
         grain *= 2; /* cannot overflow: n < 2^63 bounds it */
+    }
+    if (grain > desc->grain && grain >= desc->n && desc->n > 1 &&
+        core->scheduler->device_count > 1) {
+        fl_log_write(&core->log, FILCH_LOG_WARNING,
+                     "a batch of '%s' cannot be divided: its %" PRIu64
+                     " items end between written tiles nowhere but at the end",
+                     desc->codelet->name, desc->n);
     }
     fl_batch *batch = fl_batch_make(core, desc, desc->n, 0, NULL);
     if (batch == NULL) {

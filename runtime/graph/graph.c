@@ -210,20 +210,30 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
     }
     if (codelet->device_count == 0) {
         return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
-                            "no device of this runtime can run codelet '%s'", codelet->name);
+                            "no device of this runtime can run codelet '%s'%s", codelet->name,
+                            codelet->host == NULL ? ", which has no host function"
+                            : codelet->kernel == NULL &&
+                                    (codelet->implementations & FL_IMPL_CUDA) == 0
+                                ? ", which has a host function alone"
+                                : "");
     }
-    const char *wrong =
-        codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
-        : codelet->arg_size == 0 && desc->args != NULL
-            ? "the codelet's arg_size is 0, but there are arguments"
-        : desc->access_count > MOST_ACCESSES                ? "more than 255 accesses"
-        : desc->access_count != 0 && desc->accesses == NULL ? "the accesses are null"
-        : desc->affinity > core->scheduler->device_count    ? "affinity names no device"
-        : desc->reserved != 0                               ? "reserved is not 0"
-                                                            : NULL;
+    const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
+                        : codelet->arg_size == 0 && desc->args != NULL
+                            ? "the codelet's arg_size is 0, but there are arguments"
+                        : desc->access_count > MOST_ACCESSES ? "more than 255 accesses"
+                        : desc->access_count != 0 && desc->accesses == NULL
+                            ? "the accesses are null"
+                        : desc->reserved != 0 ? "reserved is not 0"
+                                              : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
                             desc->label != NULL ? desc->label : codelet->name, "%s", wrong);
+    }
+    if (desc->affinity > core->scheduler->device_count) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
+                            desc->label != NULL ? desc->label : codelet->name,
+                            "affinity %u is above the device count, %u", desc->affinity,
+                            core->scheduler->device_count);
     }
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         filch_status status = check_access(graph, desc, i);

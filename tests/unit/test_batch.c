@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define N 1000
+#define WARNING_SIZE 256
 
 static filch_runtime *runtime, *other;
 static filch_codelet *body, *nothing;
@@ -194,12 +196,14 @@ static void bad_accesses_are_refused(void **state)
     REFUSE(FILCH_INVALID_ARGUMENT, 101, (void)0);
     REFUSE(FILCH_INVALID_ARGUMENT, 100, access.offset = 1);
     REFUSE(FILCH_INVALID_ARGUMENT, 34, access.scale = 3);
+    assert_non_null(strstr(fixture_error(runtime).text, "102, past the 100 elements"));
     REFUSE(FILCH_OVERFLOW, 10, access.scale = UINT64_MAX / 4);
     REFUSE(FILCH_OVERFLOW, 10, access.offset = UINT64_MAX);
     REFUSE(FILCH_ALIAS, 10, access.mode = FILCH_WRITE, access.map = FILCH_MAP_WHOLE);
     REFUSE(FILCH_ALIAS, 10, access.mode = FILCH_READWRITE, access.before = 1);
     REFUSE(FILCH_ALIAS, 10, access.mode = FILCH_WRITE, access.after = 1);
     REFUSE(FILCH_INVALID_ARGUMENT, 10, access.mode = FILCH_WRITE, access.offset = 5);
+    assert_non_null(strstr(fixture_error(runtime).text, "element 5, where no tile of 10"));
     uint64_t k = 2;
     access = (filch_batch_access){.data = data,
                                   .mode = FILCH_WRITE,
@@ -348,6 +352,52 @@ static void cuts_fall_on_written_tiles(void **state)
         assert_int_equal(items, n);
         assert_ok(filch_data_destroy(data));
     }
+}
+
+static void keep_warning(filch_log_level level, const char *text, void *user)
+{
+    if (level == FILCH_LOG_WARNING)
+        snprintf(user, WARNING_SIZE, "%s", text);
+}
+
+/* Tiles and items without a small common multiple: said once, and only where it matters. */
+static void what_cannot_be_divided_is_said(void **state)
+{
+    (void)state;
+    char warning[WARNING_SIZE];
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime *two = NULL;
+    config.devices = "host:2";
+    config.log = keep_warning;
+    config.log_user = warning;
+    assert_ok(filch_runtime_create(&config, NULL, &two));
+    filch_data *data = fixture_vector(two, buffer, 8, 400, 100);
+    filch_batch_access access = {
+        .data = data, .mode = FILCH_READWRITE, .map = FILCH_MAP_AFFINE, .scale = 7};
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    desc.codelet = fixture_codelet(two, "odd", fixture_nothing, 0);
+    desc.accesses = &access;
+    desc.access_count = 1;
+    static const struct {
+        uint64_t n, scale, grain;
+        bool is_said;
+    } cases[] = {{57, 7, 0, true},
+                 {4, 100, 0, false},
+                 {1, 7, 0, false},
+                 {40, 1, 40, true},
+                 {100, 1, 100, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        filch_job *job = NULL;
+        warning[0] = '\0';
+        desc.n = cases[i].n;
+        desc.grain = cases[i].grain;
+        access.scale = cases[i].scale;
+        assert_ok(filch_batch_submit(two, &desc, NULL, &job));
+        assert_ok(filch_job_wait(job, -1));
+        assert_ok(filch_job_release(job));
+        assert_int_equal(strstr(warning, "'odd' cannot be divided") != NULL, cases[i].is_said);
+    }
+    assert_ok(filch_runtime_abort(two));
 }
 
 static void halos_are_cut_to_the_handle(void **state)
@@ -587,6 +637,7 @@ int main(void)
         cmocka_unit_test(huge_ranges_are_covered),
         cmocka_unit_test(no_items_complete_at_once),
         cmocka_unit_test(cuts_fall_on_written_tiles),
+        cmocka_unit_test(what_cannot_be_divided_is_said),
         cmocka_unit_test(halos_are_cut_to_the_handle),
         cmocka_unit_test(columns_of_a_matrix_are_divided),
         cmocka_unit_test(callback_maps_decide),

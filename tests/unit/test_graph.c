@@ -107,6 +107,7 @@ static void bad_tasks_are_refused_and_change_nothing(void **state)
     REFUSE(access_count, 256, FILCH_INVALID_ARGUMENT);
     REFUSE(accesses, NULL, FILCH_INVALID_ARGUMENT);
     REFUSE(affinity, 2, FILCH_INVALID_ARGUMENT);
+    assert_non_null(strstr(fixture_error(runtime).text, "affinity 2 is above the device count, 1"));
     REFUSE(reserved, 1, FILCH_INVALID_ARGUMENT);
 #define REFUSE_ACCESS(status, ...)                                     \
     do {                                                               \
