@@ -364,7 +364,7 @@ static void resumes_end(void **state)
         bad[i] = false;
         job = resume(job, NULL, i + 50 < N ? FILCH_TASK_FAILED : FILCH_OK);
         uint64_t less = check_items(job, left);
-        assert_true(less < left);
+        assert_true(less <= left); /* a chunk may hold the healed one and others */
         left = less;
     }
     assert_int_equal(left, 0);
