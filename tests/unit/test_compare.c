@@ -111,7 +111,9 @@ static void test_document(void **state)
     assert_int_equal(json_integer_value(json_object_get(device, "tiles")), 41);
     assert_int_equal(json_array_size(json_object_get(root, "seconds")), 3);
     assert_true(json_is_null(json_object_get(root, "residual")));
+    assert_float_equal(json_number_value(json_object_get(root, "cpu_s")), 0, 0);
     assert_null(json_object_get(root, "versus"));
+    assert_null(json_object_get(root, "startup")); /* of runs on GPUs alone */
     json_decref(root);
 }
 
@@ -128,6 +130,9 @@ static void test_versus(void **state)
     }
     assert_true(bench_result_derive(&r));
     assert_float_equal(r.versus.ratio, 2.5, 1e-12);
+    r.cpu_s = 7;
+    r.versus.cpu_s = 11;
+    r.startup = (bench_startup_result){true, 0.5, 0.25, 0.125};
     assert_int_equal(bench_json_write(f->old_path, &r, &error), FILCH_OK);
     json_t *root = json_load_file(f->old_path, 0, NULL);
     json_t *versus = json_object_get(root, "versus");
@@ -135,6 +140,12 @@ static void test_versus(void **state)
     assert_int_equal(json_array_size(json_object_get(versus, "seconds")), 3);
     assert_float_equal(json_number_value(json_object_get(versus, "median_s")), 5, 0);
     assert_float_equal(json_number_value(json_object_get(versus, "ratio")), 2.5, 1e-12);
+    assert_float_equal(json_number_value(json_object_get(versus, "cpu_s")), 11, 0);
+    assert_float_equal(json_number_value(json_object_get(root, "cpu_s")), 7, 0);
+    json_t *startup = json_object_get(root, "startup");
+    assert_float_equal(json_number_value(json_object_get(startup, "driver_s")), 0.5, 0);
+    assert_float_equal(json_number_value(json_object_get(startup, "vendor_s")), 0.25, 0);
+    assert_float_equal(json_number_value(json_object_get(startup, "rest_s")), 0.125, 0);
     json_decref(root);
     r.seconds[0] = NAN;
     assert_false(bench_result_derive(&r));

@@ -191,6 +191,14 @@ static void test_sampling(void **state)
         add_each(&speed, 1, 9.0);
     }
     assert_false(fl_speed_wants_sample(&speed));
+    /* Put off: the next one comes after 512 tiles, and then again after 64. */
+    static const int waits[] = {511, 63};
+    fl_speed_put_off(&speed);
+    for (int w = 0; w < 2; w++) {
+        for (int i = 0; i < waits[w]; i++)
+            assert_false(fl_speed_wants_sample(&speed));
+        assert_true(fl_speed_wants_sample(&speed));
+    }
 }
 
 static void test_unusable_samples(void **state)
