@@ -48,9 +48,11 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
         : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
         : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
-        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM      ? "unknown allocator kind"
-        : (config->scores == NULL) != (config->score_count == 0)         ? "scores and score_count "
-                                                                           "contradict each other"
+        : config->memory_limit > INT64_MAX && config->memory_limit < FILCH_MEMORY_HALF
+            ? "memory_limit is beyond every memory"
+        : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
+        : (config->scores == NULL) != (config->score_count == 0)    ? "scores and score_count "
+                                                                      "contradict each other"
         : config->allocator != NULL &&
                 (config->allocator->alloc == NULL || config->allocator->free == NULL)
             ? "the allocator lacks a function"
@@ -234,7 +236,7 @@ static filch_config complete_config(const filch_config *given)
 {
     filch_config config = FILCH_CONFIG_INIT;
     if (given != NULL) {
-        size_t known = given->size < sizeof config ? CONFIG_SIZE_FIRST : sizeof config;
+        size_t known = given->size < sizeof config ? given->size : sizeof config;
         memcpy(&config, given, given->size < CONFIG_SIZE_FIRST ? sizeof given->size : known);
     }
     return config;
@@ -249,6 +251,9 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     }
     if (status == FILCH_OK && config->cuda_schedule != FILCH_CUDA_SCHEDULE_DEFAULT) {
         settings->cuda_schedule = config->cuda_schedule;
+    }
+    if (status == FILCH_OK && config->memory_limit != 0) {
+        settings->memory_limit = (int64_t)config->memory_limit;
     }
     return status;
 }

@@ -110,6 +110,12 @@ typedef enum filch_cuda_schedule {
     FILCH_CUDA_SCHEDULE_BLOCKING = 4 /**< Sleeps. */
 } filch_cuda_schedule;
 
+/** For filch_config.memory_limit: the lesser of nine tenths of a GPU's memory and what is free less
+ * 512 MiB. */
+#define FILCH_MEMORY_FIT UINT64_MAX
+/** For filch_config.memory_limit: half of a GPU's memory, at most what is free. */
+#define FILCH_MEMORY_HALF (UINT64_MAX - 1)
+
 struct filch_device_info; /* device.h */
 
 /**
@@ -146,6 +152,11 @@ typedef struct filch_config {
     void *rate_user;           /**< Handed to rate. */
     filch_cuda_context cuda_context;   /**< In which context filch works on each GPU. */
     filch_cuda_schedule cuda_schedule; /**< Of private contexts; primary ones are the host's. */
+    uint64_t memory_limit; /**< Bytes that filch may take of each GPU's memory, all its devices
+                                together; at most what is free at the start. ::FILCH_MEMORY_FIT,
+                                ::FILCH_MEMORY_HALF; 0: FILCH_MEMORY_LIMIT, else fit. Above all of
+                                a GPU's memory: FILCH_TOO_LARGE for a GPU that devices names by its
+                                number; others are left out. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
@@ -153,14 +164,15 @@ typedef struct filch_config {
     {                                                                                          \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
             NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT                \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0             \
     }
 
 /** One row of the settings table; all texts are constant. */
 typedef struct filch_setting {
     size_t size;               /**< sizeof(filch_setting). */
     const char *name;          /**< Environment variable, e.g. "FILCH_DEVICES". */
-    const char *type;          /**< "text", "integer", "number" or "choice: a b c". */
+    const char *type;          /**< "text", "integer", "number", "choice: a b c", or
+                                    "bytes, or: a b": a count that may end in K, M, G or T. */
     const char *default_value; /**< Text of the default. */
     const char *help;          /**< One sentence. */
 } filch_setting;

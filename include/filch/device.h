@@ -85,8 +85,8 @@ typedef struct filch_device_info {
     uint32_t compute_lanes;   /**< Streams that its kernels are spread over. */
     double bandwidth;         /**< Peak bytes a second of its memory; 0 where unknown. */
     uint64_t l2_bytes;        /**< Second-level cache. */
-    uint64_t budget;          /**< Bytes of its place that filch may take: the lesser of nine tenths
-                                   of all and what was free at the start less 512 MiB. */
+    uint64_t budget;          /**< Bytes of its place that filch may take; see
+                                   filch_config.memory_limit. */
 } filch_device_info;
 
 /** A device that is there but cannot be used. */

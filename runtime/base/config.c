@@ -18,7 +18,7 @@
 #define NAME_LONGEST 63
 #define QUOTE_SIZE 72
 
-typedef enum kind { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE } kind;
+typedef enum kind { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_BYTES } kind;
 
 typedef struct setting_row {
     filch_setting shown;
@@ -33,6 +33,7 @@ typedef struct setting_row {
 #define TYPE_INTEGER(words) "integer"
 #define TYPE_NUMBER(words) "number"
 #define TYPE_CHOICE(words) "choice: " words
+#define TYPE_BYTES(words) "bytes, or: " words
 
 static const setting_row table[] = {
 #define SETTING_ROW(field, name, kind, initial, low, high, words, help) \
@@ -102,6 +103,11 @@ static filch_status refuse(const setting_row *row, const char *text, filch_error
     case KIND_CHOICE:
         return fl_error_fill(error, fault, "%s is \"%s\"; allowed is one of: %s", name, value,
                              row->words);
+    case KIND_BYTES:
+        return fl_error_fill(error, fault,
+                             "%s is \"%s\"; allowed is one of: %s, or bytes from 1 to %lld, which "
+                             "may end in K, M, G or T, e.g. 512M",
+                             name, value, row->words, high);
     }
     return fl_error_fill(error, fault, "%s is \"%s\"; allowed are at most %d characters", name,
                          value, FL_SETTING_TEXT - 1);
@@ -174,6 +180,25 @@ static bool parse_choice(const char *words, const char *text, int64_t low, int64
     }
 }
 
+static bool parse_bytes(const char *text, int64_t *value)
+{
+    static const char units[] = "KMGT";
+    size_t length = strlen(text);
+    const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
+    char digits[20]; /* of INT64_MAX, and the end */
+    int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
+
+    length -= unit != NULL;
+    if (length == 0 || length >= sizeof digits || *text == '-')
+        return false;
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    if (!parse_integer(digits, value) || *value < 1 || *value > INT64_MAX >> shift)
+        return false;
+    *value <<= shift;
+    return true;
+}
+
 static filch_status parse(fl_settings *settings, const setting_row *row, const char *text,
                           filch_error *error)
 {
@@ -201,6 +226,12 @@ static filch_status parse(fl_settings *settings, const setting_row *row, const c
         return FILCH_OK;
     case KIND_CHOICE:
         if (!parse_choice(row->words, text, row->low, &integer))
+            break;
+        memcpy(field, &integer, sizeof integer);
+        return FILCH_OK;
+    case KIND_BYTES:
+        if (!parse_choice(row->words, text, row->low, &integer) &&
+            (!parse_bytes(text, &integer) || integer > row->high))
             break;
         memcpy(field, &integer, sizeof integer);
         return FILCH_OK;

@@ -13,7 +13,9 @@
 
 /* X(field, NAME, kind, default, low, high, words, help).
  * TEXT: any text shorter than FL_SETTING_TEXT. INTEGER, NUMBER: from low to high. CHOICE: one of
- * words, kept as its position counted from low, which is the value of the public enumeration. */
+ * words, kept as its position counted from low, which is the value of the public enumeration.
+ * BYTES: likewise one of words, the last of which is -1; or from 1 to high, where K, M, G and T
+ * stand for powers of 1024. */
 #define FL_SETTINGS_TABLE(X)                                                                   \
     X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                            \
       "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
@@ -47,12 +49,15 @@
     X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,    \
       "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
     X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
-      "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")
+      "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")    \
+    X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX, \
+      "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;
 #define FL_SETTING_FIELD_NUMBER(field) double field;
 #define FL_SETTING_FIELD_CHOICE(field) int64_t field;
+#define FL_SETTING_FIELD_BYTES(field) int64_t field;
 #define FL_SETTING_FIELD(field, name, kind, initial, low, high, words, help) \
     FL_SETTING_FIELD_##kind(field)
 

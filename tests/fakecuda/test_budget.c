@@ -223,6 +223,92 @@ static void a_task_over_the_budget_fails_alone(void **state)
     stop();
 }
 
+/* --- The limit --- */
+
+static filch_status create(const char *devices, uint64_t limit, filch_error *error,
+                           filch_runtime **made)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+
+    fakecuda_reset();
+    assert_true(fakecuda_configure("{\"devices\":[{\"memory\":1073741824},"
+                                   "{\"memory\":2147483648}]}"));
+    config.devices = devices;
+    config.memory_limit = limit;
+    *error = (filch_error)FILCH_ERROR_INIT;
+    return filch_runtime_create(&config, error, made);
+}
+
+static uint64_t budget_of(filch_runtime *rt, uint32_t index)
+{
+    filch_device_info info = {.size = sizeof info};
+
+    assert_ok(filch_device_at(rt, index, &info));
+    return info.budget;
+}
+
+static void a_limit_holds_for_each_gpu(void **state)
+{
+    const struct {
+        uint64_t limit, first, second;
+    } cases[] = {
+        {0, 512 * MIB, 1536 * MIB},
+        {FILCH_MEMORY_FIT, 512 * MIB, 1536 * MIB},
+        {FILCH_MEMORY_HALF, 512 * MIB, 1024 * MIB},
+        {64 * MIB, 64 * MIB, 64 * MIB},
+        {1024 * MIB, 1024 * MIB, 1024 * MIB},
+    };
+    filch_error error;
+    filch_runtime *rt;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_ok(create("cuda:0,cuda:1", cases[i].limit, &error, &rt));
+        assert_int_equal(budget_of(rt, 0), cases[i].first);
+        assert_int_equal(budget_of(rt, 1), cases[i].second);
+        assert_ok(filch_runtime_destroy(rt));
+    }
+}
+
+static void the_limit_may_come_from_the_environment(void **state)
+{
+    filch_error error;
+    filch_runtime *rt;
+
+    (void)state;
+    (void)setenv("FILCH_MEMORY_LIMIT", "48M", 1);
+    assert_ok(create("cuda:0/88+24", 0, &error, &rt));
+    assert_int_equal(budget_of(rt, 0), 48 * MIB);
+    assert_int_equal(budget_of(rt, 1), 48 * MIB);
+    assert_ok(filch_runtime_destroy(rt));
+    assert_ok(create("cuda:0", FILCH_MEMORY_HALF, &error, &rt)); /* the field goes before */
+    assert_int_equal(budget_of(rt, 0), 512 * MIB);
+    assert_ok(filch_runtime_destroy(rt));
+    (void)setenv("FILCH_MEMORY_LIMIT", "0", 1);
+    assert_int_equal(create("cuda:0", 0, &error, &rt), FILCH_PARSE);
+    assert_string_equal(error.label, "FILCH_MEMORY_LIMIT");
+    (void)unsetenv("FILCH_MEMORY_LIMIT");
+}
+
+static void a_limit_beyond_the_memory_is_refused(void **state)
+{
+    filch_error error;
+    filch_runtime *rt;
+
+    (void)state;
+    assert_int_equal(create("cuda:0", 1024 * MIB + 1, &error, &rt), FILCH_TOO_LARGE);
+    assert_string_equal(error.text, "the memory limit is 1073741825 bytes, but cuda:0 has "
+                                    "1073741824 bytes of memory");
+    assert_ok(create("cuda", 1024 * MIB + 1, &error, &rt)); /* the other one */
+    assert_int_equal(filch_device_count(rt), 1);
+    assert_int_equal(budget_of(rt, 0), 1024 * MIB + 1);
+    assert_int_equal(filch_device_refused_count(rt), 1);
+    assert_ok(filch_runtime_destroy(rt));
+    assert_int_equal(create("cuda", 4096 * MIB, &error, &rt), FILCH_NO_DEVICE);
+    assert_non_null(strstr(error.text, "the memory limit is 4294967296 bytes"));
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +317,9 @@ int main(void)
         cmocka_unit_test(slices_have_one_budget),
         cmocka_unit_test(takers_together_stay_within),
         cmocka_unit_test(a_task_over_the_budget_fails_alone),
+        cmocka_unit_test(a_limit_holds_for_each_gpu),
+        cmocka_unit_test(the_limit_may_come_from_the_environment),
+        cmocka_unit_test(a_limit_beyond_the_memory_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

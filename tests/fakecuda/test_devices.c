@@ -317,11 +317,33 @@ static void a_mixed_pool_is_described(void **state)
 static void budgets_spare_the_driver(void **state)
 {
     const uint64_t gib = UINT64_C(1) << 30;
+    const struct {
+        uint64_t limit, here, budget;
+    } cases[] = {
+        {FILCH_MEMORY_FIT, 80 * gib, 72 * gib},
+        {FILCH_MEMORY_FIT, 10 * gib, 10 * gib - (gib >> 1)},
+        {FILCH_MEMORY_FIT, gib / 4, 0},
+        {FILCH_MEMORY_HALF, 80 * gib, 40 * gib},
+        {FILCH_MEMORY_HALF, 30 * gib, 30 * gib},
+        {1, 80 * gib, 1},
+        {80 * gib, 79 * gib, 79 * gib},
+    };
+    const fl_cuda_gpu gpu = {.name = "cuda:3"};
+    filch_error error = FILCH_ERROR_INIT;
+    uint64_t budget = 0;
 
     (void)state;
-    assert_int_equal(fl_cuda_budget(80 * gib, 80 * gib), 72 * gib);
-    assert_int_equal(fl_cuda_budget(10 * gib, 80 * gib), 10 * gib - (gib >> 1));
-    assert_int_equal(fl_cuda_budget(gib / 4, 80 * gib), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(fl_cuda_budget(&gpu, (int64_t)cases[i].limit, cases[i].here, 80 * gib,
+                                        &budget, &error),
+                         FILCH_OK);
+        assert_int_equal(budget, cases[i].budget);
+    }
+    assert_int_equal(fl_cuda_budget(&gpu, (int64_t)(80 * gib + 1), gib, 80 * gib, &budget, &error),
+                     FILCH_TOO_LARGE);
+    assert_string_equal(error.text, "the memory limit is 85899345921 bytes, but cuda:3 has "
+                                    "85899345920 bytes of memory");
+    assert_string_equal(error.device, "cuda:3");
 }
 
 /* --- Contexts --- */

@@ -20,6 +20,7 @@ static const char *const known[] = {
     "FILCH_ALLOCATOR", "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
     "FILCH_SPIN_US",   "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
     "FILCH_CACHE_DIR", "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
+    "FILCH_MEMORY_LIMIT",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -68,6 +69,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->cache_limit, 256 << 20);
     assert_int_equal(settings->cuda_context, FILCH_CUDA_CONTEXT_PRIMARY);
     assert_int_equal(settings->cuda_schedule, FILCH_CUDA_SCHEDULE_AUTO);
+    assert_true((uint64_t)settings->memory_limit == FILCH_MEMORY_FIT);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -98,6 +100,8 @@ static void rows_describe_every_setting(void **state)
     assert_string_equal(row.type, "integer");
     assert_int_equal(filch_setting_at(8, &row), FILCH_OK);
     assert_string_equal(row.type, "number");
+    assert_int_equal(filch_setting_at(KNOWN - 1, &row), FILCH_OK);
+    assert_string_equal(row.type, "bytes, or: half fit");
 }
 
 static void every_default_is_acceptable_to_its_row(void **state)
@@ -143,6 +147,7 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
     (void)setenv("FILCH_CUDA_CONTEXT", "private", 1);
     (void)setenv("FILCH_CUDA_SCHEDULE", "blocking", 1);
+    (void)setenv("FILCH_MEMORY_LIMIT", "24G", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.devices, "host:2,cuda:1");
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
@@ -159,6 +164,7 @@ static void the_environment_sets_every_field(void **state)
     assert_int_equal(settings.cache_limit, INT64_MAX);
     assert_int_equal(settings.cuda_context, FILCH_CUDA_CONTEXT_PRIVATE);
     assert_int_equal(settings.cuda_schedule, FILCH_CUDA_SCHEDULE_BLOCKING);
+    assert_true(settings.memory_limit == INT64_C(24) << 30);
 }
 
 static void empty_variables_count_as_absent(void **state)
@@ -255,6 +261,21 @@ static void malformed_values_are_refused(void **state)
         {"FILCH_SPIN_US", "inf"},
         {"FILCH_SPIN_US", "1e3"},
         {"FILCH_SPIN_US", "0.1234567890123456"},
+        {"FILCH_MEMORY_LIMIT", "0"},
+        {"FILCH_MEMORY_LIMIT", "0K"},
+        {"FILCH_MEMORY_LIMIT", "K"},
+        {"FILCH_MEMORY_LIMIT", "-1"},
+        {"FILCH_MEMORY_LIMIT", "-2G"},
+        {"FILCH_MEMORY_LIMIT", "1.5G"},
+        {"FILCH_MEMORY_LIMIT", "2 G"},
+        {"FILCH_MEMORY_LIMIT", "2g"},
+        {"FILCH_MEMORY_LIMIT", "2GB"},
+        {"FILCH_MEMORY_LIMIT", "KK"},
+        {"FILCH_MEMORY_LIMIT", "Half"},
+        {"FILCH_MEMORY_LIMIT", "half fit"},
+        {"FILCH_MEMORY_LIMIT", "8388608T"},
+        {"FILCH_MEMORY_LIMIT", "9223372036854775808"},
+        {"FILCH_MEMORY_LIMIT", "99999999999999999999999K"},
     };
     fl_settings settings;
     fl_settings before;
@@ -290,6 +311,37 @@ static void errors_say_what_is_allowed(void **state)
     assert_string_equal(error.text, "FILCH_TRACE is \"7\"; allowed is an integer from 0 to 1");
     (void)fl_setting_parse(&settings, "FILCH_SPIN_US", "x", &error);
     assert_non_null(strstr(error.text, "a decimal number from 0 to 1000000"));
+    (void)fl_setting_parse(&settings, "FILCH_MEMORY_LIMIT", "lots", &error);
+    assert_string_equal(error.text,
+                        "FILCH_MEMORY_LIMIT is \"lots\"; allowed is one of: half fit, or bytes "
+                        "from 1 to 9223372036854775807, which may end in K, M, G or T, e.g. 512M");
+}
+
+static void bytes_take_words_and_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } cases[] = {
+        {"", FILCH_MEMORY_FIT},
+        {"fit", FILCH_MEMORY_FIT},
+        {"half", FILCH_MEMORY_HALF},
+        {"1", 1},
+        {"512M", UINT64_C(512) << 20},
+        {"3K", 3072},
+        {"080G", UINT64_C(80) << 30},
+        {"8388607T", UINT64_C(8388607) << 40},
+        {"9223372036854775807", INT64_MAX},
+    };
+    fl_settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fl_settings_defaults(&settings);
+        assert_int_equal(fl_setting_parse(&settings, "FILCH_MEMORY_LIMIT", cases[i].text, NULL),
+                         FILCH_OK);
+        assert_true((uint64_t)settings.memory_limit == cases[i].value);
+    }
 }
 
 static void numbers_round_correctly_in_every_locale(void **state)
@@ -528,6 +580,7 @@ int main(void)
         cmocka_unit_test_setup(every_choice_is_its_enumerator, clean),
         cmocka_unit_test_setup(malformed_values_are_refused, clean),
         cmocka_unit_test_setup(errors_say_what_is_allowed, clean),
+        cmocka_unit_test_setup(bytes_take_words_and_units, clean),
         cmocka_unit_test_setup(numbers_round_correctly_in_every_locale, clean),
         cmocka_unit_test_setup(texts_of_any_length_are_kept_or_refused, clean),
         cmocka_unit_test_setup(unknown_names_are_not_parsed, clean),

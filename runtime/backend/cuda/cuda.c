@@ -295,6 +295,9 @@ static filch_status cuda_open(fl_device *device, const fl_discovery *how)
         return status;
     state->slice = gpu->slice_count > 0 ? gpu->slices[state->slice_index] : NULL;
     status = fl_cuda_memory(gpu, &here, &all, how->error);
+    if (status == FILCH_OK && gpu->opens == 1)
+        status = fl_cuda_budget(gpu, how->settings->memory_limit, here, all, &gpu->budget,
+                                how->error);
     if (status == FILCH_OK)
         status = fl_cuda_lanes_open(device, how->memory, how->error);
     if (status != FILCH_OK) {
@@ -304,8 +307,6 @@ static filch_status cuda_open(fl_device *device, const fl_discovery *how)
     }
     device->info.memory_total = all;
     device->info.memory_free = here;
-    if (gpu->opens == 1)
-        gpu->budget = fl_cuda_budget(here, all);
     device->info.budget = gpu->budget;
     state->is_open = true;
     return FILCH_OK;

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +13,28 @@
 /* Left to the driver and to others on the GPU. */
 #define MEMORY_SPARED ((uint64_t)512 << 20)
 
-uint64_t fl_cuda_budget(uint64_t free_bytes, uint64_t total)
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+filch_status fl_cuda_budget(const fl_cuda_gpu *gpu, int64_t limit, uint64_t free_bytes,
+                            uint64_t total, uint64_t *budget, filch_error *error)
 {
     uint64_t spared = free_bytes > MEMORY_SPARED ? free_bytes - MEMORY_SPARED : 0;
-    uint64_t share = total / 10 * 9;
 
-    return spared < share ? spared : share;
+    if (limit == (int64_t)FILCH_MEMORY_FIT)
+        *budget = lesser(spared, total / 10 * 9);
+    else if (limit == (int64_t)FILCH_MEMORY_HALF)
+        *budget = lesser(free_bytes, total / 2);
+    else if ((uint64_t)limit <= total)
+        *budget = lesser(free_bytes, (uint64_t)limit);
+    else
+        return fl_error_fill(error, (fl_fault){.status = FILCH_TOO_LARGE, .device = gpu->name},
+                             "the memory limit is %" PRId64 " bytes, but %s has %" PRIu64
+                             " bytes of memory",
+                             limit, gpu->name, total);
+    return FILCH_OK;
 }
 
 /* CUDA C++ Programming Guide, "Arithmetic Instructions": results a cycle and multiprocessor. Newer

@@ -12,8 +12,10 @@ filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_e
 /* Bytes free in the GPU's memory, and all; its context must be open. */
 filch_status fl_cuda_memory(fl_cuda_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
                             filch_error *error);
-/* What filch may take where that much is free. */
-uint64_t fl_cuda_budget(uint64_t free_bytes, uint64_t total);
+/* What filch may take where that much is free and the limit, a setting, allows it. FILCH_TOO_LARGE
+ * where it allows more than there is. */
+filch_status fl_cuda_budget(const fl_cuda_gpu *gpu, int64_t limit, uint64_t free_bytes,
+                            uint64_t total, uint64_t *budget, filch_error *error);
 /* Single-precision multiply-adds that one multiprocessor does in a cycle. */
 uint32_t fl_cuda_single_lanes(uint32_t capability);
 
