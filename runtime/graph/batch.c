@@ -217,7 +217,7 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
     uint64_t tile = fl_data_tile_extent(access->data);
     if (tile >= extent) {
         /* Not tiled along this axis: any cut will do, as long as all chunks end in one memory. */
-        return !access->data->is_managed || core->places->count == 1
+        return fl_data_is_streamed(access->data) || core->places->count == 1
                    ? FILCH_OK
                    : fail(core, FILCH_UNSUPPORTED, i, label,
                           "a managed handle that a batch writes must be tiled along its items");
@@ -262,7 +262,7 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 {
     const char *label = access->data->label;
     bool writes = (access->mode & FILCH_WRITE) != 0;
-    if (writes && access->data->is_managed && core->places->count != 1) {
+    if (writes && !fl_data_is_streamed(access->data) && core->places->count != 1) {
         return fail(core, FILCH_UNSUPPORTED, i, label,
                     "a callback cannot map what a batch writes of a managed handle");
     }

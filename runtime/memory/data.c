@@ -6,6 +6,7 @@
 #include "memory/replica.h"
 
 #define CREATE "filch_data_create"
+#define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
 
 /* The descriptor with its defaults filled in. */
 static filch_data_desc complete(const filch_data_desc *desc)
@@ -84,7 +85,8 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, CREATE, full.label,
                             "no memory for a data handle");
     }
-    made->base = full.ptr;
+    fl_store_relaxed(&made->host, full.ptr); /* nobody else has the handle yet */
+    made->has_home = true;
     made->element = full.element;
     made->rows = full.rows;
     made->cols = full.cols;
@@ -93,7 +95,7 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     made->tile_cols = full.tile_cols;
     made->tiles_down = (uint32_t)((full.rows - 1) / full.tile_rows + 1);
     made->tiles_across = (uint32_t)((full.cols - 1) / full.tile_cols + 1);
-    made->version = 1; /* replicas begin with 0: nothing is known of any */
+    fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
     made->is_managed = (full.flags & FILCH_DATA_MANAGED) != 0;
     snprintf(made->label, sizeof made->label, "%s", full.label != NULL ? full.label : "");
     *data = made;
@@ -154,7 +156,7 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
     }
     if ((mode & FILCH_READ) != 0) {
         filch_error error = FILCH_ERROR_INIT;
-        status = fl_data_fetch_home(core->places, data, &error);
+        status = fl_data_fetch_host(core->places, data, fl_data_all_tiles(data), true, &error);
         if (status != FILCH_OK) {
             fl_mutex_lock(&core->lock);
             data->is_held = false;
@@ -173,16 +175,25 @@ filch_status filch_data_release(filch_data *data)
         return status;
     }
     fl_core *core = data->object.core;
+    filch_error error = FILCH_ERROR_INIT;
     fl_mutex_lock(&core->lock);
-    bool is_held = data->is_held;
-    if (is_held && data->is_written) {
-        fl_data_host_wrote(data);
+    bool is_held = data->is_held, is_written = data->is_written;
+    data->is_written = false;
+    fl_mutex_unlock(&core->lock);
+    if (!is_held) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
+                            "the handle is not acquired");
     }
+    if (is_written) {
+        status = fl_data_host_wrote(core->places, data, fl_data_all_tiles(data), &error);
+    }
+    fl_mutex_lock(&core->lock);
     data->is_held = false;
     fl_mutex_unlock(&core->lock);
-    return is_held ? FILCH_OK
-                   : fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
-                                  "the handle is not acquired");
+    if (status != FILCH_OK) {
+        fl_error_store(&core->errors, &error);
+    }
+    return status;
 }
 
 filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
@@ -200,40 +211,40 @@ filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
     return FILCH_OK;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+/* --- Tiles --- */
+
+/* An address rather than a pointer: there may be no buffer yet. */
+static void *host_at(const filch_data *data, const filch_view *view)
 {
-    return a < b ? a : b;
+    return (void *)((uintptr_t)fl_data_host(data) + fl_data_offset(data, view));
 }
 
 filch_view fl_data_tile_view(const filch_data *data, uint32_t tile)
 {
-    uint64_t row = (uint64_t)(tile % data->tiles_down) * data->tile_rows;
-    uint64_t col = (uint64_t)(tile / data->tiles_down) * data->tile_cols;
-    return (filch_view){
-        .ptr = data->base + (col * data->ld + row) * data->element,
-        .rows = least(data->tile_rows, data->rows - row),
-        .cols = least(data->tile_cols, data->cols - col),
-        .ld = data->ld,
-        .row = row,
-        .col = col,
-        .element = data->element,
-    };
+    uint32_t r = tile % data->tiles_down, c = tile / data->tiles_down;
+    filch_view view = {.ld = data->ld,
+                       .row = fl_data_row_start(data, r),
+                       .col = fl_data_col_start(data, c),
+                       .element = data->element};
+    view.rows = fl_data_row_start(data, r + 1) - view.row;
+    view.cols = fl_data_col_start(data, c + 1) - view.col;
+    view.ptr = host_at(data, &view);
+    return view;
 }
 
 filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t last)
 {
     filch_view view = {.ld = data->ld, .element = data->element};
     if (data->cols == 1) {
-        view.ptr = data->base + first * data->element;
         view.rows = last - first;
         view.cols = 1;
         view.row = first;
     } else {
-        view.ptr = data->base + first * data->ld * data->element;
         view.rows = data->rows;
         view.cols = last - first;
         view.col = first;
     }
+    view.ptr = host_at(data, &view);
     return view;
 }
 
@@ -242,10 +253,84 @@ uint64_t fl_data_extent(const filch_data *data)
     return data->cols == 1 ? data->rows : data->cols;
 }
 
+uint32_t fl_data_axis_tiles(const filch_data *data)
+{
+    return data->cols == 1 ? data->tiles_down : data->tiles_across;
+}
+
+uint64_t fl_data_axis_start(const filch_data *data, uint32_t tile)
+{
+    return data->cols == 1 ? fl_data_row_start(data, tile) : fl_data_col_start(data, tile);
+}
+
 uint64_t fl_data_tile_extent(const filch_data *data)
 {
-    return data->cols == 1 ? data->tile_rows : data->tile_cols;
+    bool differ = (data->cols == 1 ? data->row_starts : data->col_starts) != NULL;
+    return differ ? 0 : data->cols == 1 ? data->tile_rows : data->tile_cols;
 }
+
+/* The tile in which an element along the divided axis lies; the extent lies past the last. */
+static uint32_t tile_of(const filch_data *data, uint64_t element)
+{
+    uint64_t width = fl_data_tile_extent(data);
+    if (width != 0) {
+        return (uint32_t)(element / width);
+    }
+    uint32_t low = 0, high = fl_data_axis_tiles(data);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fl_data_axis_start(data, middle + 1) <= element) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void fl_data_tiles_between(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                           uint32_t *end)
+{
+    *tile = tile_of(data, first);
+    *end = last > first ? tile_of(data, last - 1) + 1 : *tile;
+}
+
+/* --- The buffer on the host --- */
+
+filch_status fl_data_need_host(filch_data *data, filch_error *error)
+{
+    const fl_memory *memory = &data->object.core->memory;
+    if (fl_data_host(data) != NULL) {
+        return FILCH_OK;
+    }
+    size_t bytes = fl_data_bytes(data);
+    char *made = fl_alloc_aligned(memory, bytes, HOST_ALIGN);
+    char *none = NULL;
+    if (made == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                             "no memory for the %zu bytes of '%s' on the host", bytes, data->label);
+    }
+    /* Acquire-release: it is seen as it was allocated; or another's, and ours was never seen. */
+    if (!fl_cas_acq_rel(&data->host, &none, made)) {
+        fl_free_aligned(memory, made, bytes, HOST_ALIGN);
+    }
+    return FILCH_OK;
+}
+
+void fl_data_free_parts(filch_data *data)
+{
+    const fl_memory *memory = &data->object.core->memory;
+    char *host = fl_load_relaxed(&data->host); /* nobody else uses the handle */
+    if (host != NULL && (!data->has_home || data->home != 0)) {
+        fl_free_aligned(memory, host, fl_data_bytes(data), HOST_ALIGN);
+    }
+    fl_store_relaxed(&data->host, NULL);
+    fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
+    fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
+    data->row_starts = data->col_starts = NULL;
+}
+
+/* --- Uses --- */
 
 static bool is_grantable(const fl_use *use)
 {

@@ -21,19 +21,32 @@ struct fl_use {
     bool queued;
 };
 
+/* A block of a handle's tiles: rows [row0, row1), columns [col0, col1). */
+typedef struct fl_tiles {
+    uint32_t row0, row1, col0, col1;
+} fl_tiles;
+
+/* A handle's home is the buffer that its caller gave: in the host's memory (place 0) or a device's.
+ * It is laid out by ld, and so is filch's own buffer on the host, which is made when the host first
+ * needs one and the home is not there, or there is no home at all. */
 struct filch_data {
     fl_object object;
-    char *base;
+    _Atomic(char *) host; /* the buffer in the host's memory, or null: not made yet */
+    char *home_base;      /* the caller's in a device's memory, else null */
+    uint32_t home;        /* its place; 0 where has_home is false, too */
+    bool has_home;
     uint64_t element, rows, cols, ld;
-    uint64_t tile_rows, tile_cols;
+    uint64_t tile_rows, tile_cols; /* unless the following say otherwise */
+    uint64_t *row_starts;          /* of tiles of different heights: tiles_down + 1; else null */
+    uint64_t *col_starts;          /* likewise, of their widths */
     uint32_t tiles_down, tiles_across;
     fl_use *first, *last; /* under core->lock */
     /* Where its tiles are valid, made when a device first uses it (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
-    uint32_t version;        /* of the contents, as far as filch keeps track; under core->lock */
-    bool is_managed;         /* between jobs too the tiles are where they were last used */
-    bool is_held;            /* the host has acquired it; under core->lock */
-    bool is_written;         /* and writes to it; likewise */
+    _Atomic uint32_t version; /* of the contents, as far as filch keeps track */
+    bool is_managed;          /* between jobs too the tiles are where they were last used */
+    bool is_held;             /* the host has acquired it; under core->lock */
+    bool is_written;          /* and writes to it; likewise */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
     char label[64];
 };
@@ -44,14 +57,80 @@ static inline uint32_t fl_data_tile_count(const struct filch_data *data)
     return data->tiles_down * data->tiles_across;
 }
 
-/* The block that a tile covers. */
+static inline uint32_t fl_data_tile(const struct filch_data *data, uint32_t row, uint32_t col)
+{
+    return col * data->tiles_down + row;
+}
+
+/* All of them. */
+static inline fl_tiles fl_data_all_tiles(const struct filch_data *data)
+{
+    return (fl_tiles){0, data->tiles_down, 0, data->tiles_across};
+}
+
+/* Relaxed: see fl_data_begin_version. */
+static inline uint32_t fl_data_version(const struct filch_data *data)
+{
+    return fl_load_relaxed(&data->version);
+}
+
+/* Where tiles of a row or column of tiles begin; the one past the last is where the handle ends. */
+static inline uint64_t fl_data_row_start(const struct filch_data *data, uint32_t row)
+{
+    uint64_t start = data->row_starts != NULL ? data->row_starts[row] : row * data->tile_rows;
+    return start < data->rows ? start : data->rows;
+}
+
+static inline uint64_t fl_data_col_start(const struct filch_data *data, uint32_t col)
+{
+    uint64_t start = data->col_starts != NULL ? data->col_starts[col] : col * data->tile_cols;
+    return start < data->cols ? start : data->cols;
+}
+
+/* Bytes from the first element to the view's, and of all, where columns are ld apart. */
+static inline size_t fl_data_offset(const struct filch_data *data, const filch_view *view)
+{
+    return (size_t)((view->col * data->ld + view->row) * data->element);
+}
+
+static inline size_t fl_data_bytes(const struct filch_data *data)
+{
+    return (size_t)(((data->cols - 1) * data->ld + data->rows) * data->element);
+}
+
+/* The buffer in the host's memory; null while there is none. Acquire: with it comes that nobody
+ * has touched it before. */
+static inline char *fl_data_host(const struct filch_data *data)
+{
+    return fl_load_acquire(&data->host);
+}
+
+/* Makes sure that there is one; any thread. FILCH_OUT_OF_MEMORY. */
+filch_status fl_data_need_host(struct filch_data *data, filch_error *error);
+/* Whether chunks of batches come from a buffer of the caller's on the host, and go there, by
+ * themselves. Where they do not, a chunk that is written is one of whole tiles. */
+static inline bool fl_data_is_streamed(const struct filch_data *data)
+{
+    return !data->is_managed && data->has_home && data->home == 0;
+}
+
+/* The block that a tile covers, as it is on the host; ptr means nothing while nothing is there. */
 filch_view fl_data_tile_view(const struct filch_data *data, uint32_t tile);
 /* Elements [first, last) of a 1-D handle, or those columns of a 2-D one. */
 filch_view fl_data_range_view(const struct filch_data *data, uint64_t first, uint64_t last);
 /* Elements along the axis that a batch divides: columns, or rows where there is one column. */
 uint64_t fl_data_extent(const struct filch_data *data);
-/* Tile width along that axis. */
+/* Tiles along that axis, and where they begin; the one past the last is the extent. */
+uint32_t fl_data_axis_tiles(const struct filch_data *data);
+uint64_t fl_data_axis_start(const struct filch_data *data, uint32_t tile);
+/* Width of all but the last of them, or 0 where they differ. */
 uint64_t fl_data_tile_extent(const struct filch_data *data);
+/* Those that elements [first, last) along that axis touch, as tiles [*tile, *end) of a handle that
+ * is cut along it alone. */
+void fl_data_tiles_between(const struct filch_data *data, uint64_t first, uint64_t last,
+                           uint32_t *tile, uint32_t *end);
+/* Frees what belongs to the handle besides its replicas; nobody uses it any more. */
+void fl_data_free_parts(struct filch_data *data);
 
 /* Puts a use at the end of its data's queue; under core->lock. True when it need not wait. */
 bool fl_use_enqueue(fl_use *use);

@@ -82,16 +82,6 @@ static fl_replica *replica_at(fl_replicas *replicas, uint32_t tile, uint32_t pla
     return &replicas->at[(size_t)place * replicas->tiles + tile];
 }
 
-static size_t flat_bytes(const filch_data *data)
-{
-    return (size_t)(((data->cols - 1) * data->ld + data->rows) * data->element);
-}
-
-static size_t offset_of(const filch_data *data, const filch_view *view)
-{
-    return (size_t)((const char *)view->ptr - data->base);
-}
-
 static size_t tile_bytes(const filch_view *view)
 {
     return (size_t)(view->rows * view->cols * view->element);
@@ -121,6 +111,9 @@ static fl_replicas *make_replicas(fl_places *places, const filch_data *data)
         made->is_flat = data->tiles_down == 1 || data->cols == 1;
         made->blocks = (char **)(void *)((char *)made + head);
         made->at = (fl_replica *)(void *)((char *)made + head + blocks);
+        if (data->home != 0) {
+            made->blocks[data->home] = data->home_base; /* the caller's, never given back */
+        }
     }
     return made;
 }
@@ -152,7 +145,7 @@ static filch_status flat_block(fl_places *places, filch_data *data, fl_replicas 
 {
     if (replicas->blocks[place] == NULL) {
         void *taken;
-        filch_status status = fl_place_take(places, place, flat_bytes(data), &taken, error);
+        filch_status status = fl_place_take(places, place, fl_data_bytes(data), &taken, error);
         if (status != FILCH_OK) {
             return status;
         }
@@ -171,11 +164,13 @@ static filch_status give_memory(fl_places *places, filch_data *data, fl_replicas
     if (replica->ptr != NULL) {
         return FILCH_OK;
     }
-    if (replicas->is_flat) {
+    if (place == data->home) {
+        replica->ptr = replicas->blocks[place] + fl_data_offset(data, host);
+    } else if (replicas->is_flat) {
         char *block;
         status = flat_block(places, data, replicas, place, &block, error);
         if (status == FILCH_OK) {
-            replica->ptr = block + offset_of(data, host);
+            replica->ptr = block + fl_data_offset(data, host);
         }
     } else {
         void *taken;
@@ -201,10 +196,10 @@ static fl_spot spot_of(const filch_data *data, const fl_replicas *replicas, cons
 {
     size_t ld = (size_t)(data->ld * data->element);
     if (place == 0) {
-        return (fl_spot){host->ptr, ld, 0};
+        return (fl_spot){fl_data_host(data) + fl_data_offset(data, host), ld, 0};
     }
-    return (fl_spot){replica->ptr, replicas->is_flat ? ld : (size_t)(host->rows * host->element),
-                     place};
+    bool is_tight = !replicas->is_flat && place != data->home;
+    return (fl_spot){replica->ptr, is_tight ? (size_t)(host->rows * host->element) : ld, place};
 }
 
 /* Counts a copy of the carrier's. Relaxed: several workers may start copies on its lanes, and who
@@ -244,16 +239,18 @@ static filch_status start_copy(fl_places *places, fl_device *carrier, const filc
     return status;
 }
 
-/* Under the lock. A replica of an older version says nothing; the host's buffer is then good. */
+/* Under the lock. A replica of an older version says nothing; the caller's buffer is then good,
+ * where there is one. */
 static bool is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
 {
-    return replica->version == data->version ? replica->state != FL_INVALID : place == 0;
+    return replica->version == fl_data_version(data) ? replica->state != FL_INVALID
+                                                     : data->has_home && place == data->home;
 }
 
 static void set_state(const filch_data *data, fl_replica *replica, fl_validity state,
                       fl_marker ready)
 {
-    replica->version = data->version;
+    replica->version = fl_data_version(data);
     replica->state = state;
     replica->ready = ready;
     replica->source = 0;
@@ -277,7 +274,7 @@ static fl_device *lost_with(const fl_places *places, const filch_data *data,
     if (device != NULL && device->backend->lost(device, NULL)) {
         return device;
     }
-    if (replica->version != data->version) {
+    if (replica->version != fl_data_version(data)) {
         return NULL;
     }
     device = lost_before(places, replica->ready);
@@ -315,7 +312,7 @@ static filch_status tell_lost(const fl_places *places, const filch_data *data,
             device->backend->lost(device, &cause);
         }
     }
-    const fl_fault fault = {
+    fl_fault fault = {
         .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
         .native_code = cause.native_code,
         .native_name = cause.native_name,
@@ -323,6 +320,11 @@ static filch_status tell_lost(const fl_places *places, const filch_data *data,
         .device = cause.device,
         .label = data->label,
     };
+    if (cause.status == FILCH_OK && !data->has_home) {
+        fault.status = FILCH_WRONG_STATE;
+        return fl_error_fill(error, fault, "tile (%u, %u) of '%s' is read, but nothing wrote it",
+                             tile % data->tiles_down, tile / data->tiles_down, data->label);
+    }
     return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
                          data->label, cause.text);
 }
@@ -347,7 +349,7 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     fl_replica *to = replica_at(replicas, tile, place);
     fl_replica *from = replica_at(replicas, tile, source);
     filch_view host = fl_data_tile_view(data, tile);
-    fl_marker behind = from->version == data->version ? from->ready : 0;
+    fl_marker behind = from->version == fl_data_version(data) ? from->ready : 0;
     fl_marker marker;
     /* One replica remembers one other device whose copy it depends on. */
     filch_status status = behind != 0 ? wait_for(places, from->source, error) : FILCH_OK;
@@ -378,7 +380,10 @@ static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *
         return tell_lost(places, data, replicas, tile, error);
     }
     if (place != 0 && source != 0 && (source >= 64 || (device->peers >> source & 1) == 0)) {
-        status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
+        status = fl_data_need_host(data, error);
+        if (status == FILCH_OK) {
+            status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
+        }
         source = 0;
     }
     return status == FILCH_OK
@@ -401,7 +406,9 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
     uint32_t place = place_of(device);
     fl_replica *replica = replica_at(replicas, tile, place);
     filch_status status = FILCH_OK;
-    if (place != 0) {
+    if (place == 0) {
+        status = fl_data_need_host(data, error);
+    } else {
         filch_view host = fl_data_tile_view(data, tile);
         status = give_memory(places, data, replicas, &host, replica, place, error);
     }
@@ -409,21 +416,12 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
         status = fill_tile(places, data, replicas, tile, place, device, traffic, error);
     }
     /* Who overwrites it need not mind what was lost. */
-    if (status == FILCH_OK && replica->version == data->version &&
+    if (status == FILCH_OK && replica->version == fl_data_version(data) &&
         (wants_contents || lost_with(places, data, replica, place) == NULL)) {
         status = fl_waits_add(waits, replica->ready, error);
         status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
     }
     return status;
-}
-
-/* Tiles that elements [first, last) along the divided axis touch. */
-static void tiles_of(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
-                     uint32_t *end)
-{
-    uint64_t width = fl_data_tile_extent(data);
-    *tile = (uint32_t)(first / width);
-    *end = last > first ? (uint32_t)((last - 1) / width + 1) : *tile;
 }
 
 /* Under the lock: a chunk that is copied by itself, from the host. */
@@ -438,7 +436,7 @@ static filch_status stream_in(fl_places *places, fl_device *device, const fl_ope
     }
     fl_marker marker;
     filch_status status = start_copy(
-        places, device, host, (fl_spot){block + offset_of(data, host), pitch, device->place},
+        places, device, host, (fl_spot){block + fl_data_offset(data, host), pitch, device->place},
         (fl_spot){host->ptr, pitch, 0}, 0, operand->traffic, &marker, error);
     return status == FILCH_OK ? fl_waits_add(waits, marker, error) : status;
 }
@@ -459,7 +457,7 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
         status =
             status == FILCH_OK ? stream_in(places, device, operand, block, waits, error) : status;
         if (status == FILCH_OK) {
-            operand->view->ptr = block + offset_of(data, operand->view);
+            operand->view->ptr = block + fl_data_offset(data, operand->view);
         }
         return status;
     }
@@ -467,11 +465,14 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
         status = fetch_tile(places, data, replicas, tile, device, (operand->mode & FILCH_READ) != 0,
                             operand->traffic, waits, error);
     }
-    if (status != FILCH_OK || place == 0 || operand->tile == operand->tile_end) {
+    if (status != FILCH_OK || operand->tile == operand->tile_end) {
         return status;
     }
-    if (replicas->is_flat) {
-        operand->view->ptr = replicas->blocks[place] + offset_of(data, operand->view);
+    if (place == 0) {
+        /* Which may have been made just now. */
+        operand->view->ptr = fl_data_host(data) + fl_data_offset(data, operand->view);
+    } else if (replicas->is_flat || place == data->home) {
+        operand->view->ptr = replicas->blocks[place] + fl_data_offset(data, operand->view);
     } else {
         operand->view->ptr = replica_at(replicas, operand->tile, place)->ptr;
         operand->view->ld = operand->view->rows;
@@ -481,8 +482,9 @@ static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_de
 
 void fl_operand_resolve(fl_operand *operand)
 {
-    operand->is_streamed = !operand->data->is_managed && !operand->is_whole;
-    tiles_of(operand->data, operand->first, operand->last, &operand->tile, &operand->tile_end);
+    operand->is_streamed = fl_data_is_streamed(operand->data) && !operand->is_whole;
+    fl_data_tiles_between(operand->data, operand->first, operand->last, &operand->tile,
+                          &operand->tile_end);
 }
 
 filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
@@ -507,6 +509,26 @@ filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *
     return status;
 }
 
+/* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */
+static filch_status send_to_device(fl_places *places, const fl_operand *operand,
+                                   fl_replicas *replicas, fl_marker *home, filch_error *error)
+{
+    filch_data *data = operand->data;
+    fl_device *device = places->at[data->home].device;
+    filch_status status = FILCH_OK;
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        filch_view host = fl_data_tile_view(data, tile);
+        fl_replica *replica = replica_at(replicas, tile, data->home);
+        status = give_memory(places, data, replicas, &host, replica, data->home, error);
+        if (status == FILCH_OK) {
+            status = fill_tile(places, data, replicas, tile, data->home, device, operand->traffic,
+                               error);
+            *home = replica->ready; /* of one lane, which is in order */
+        }
+    }
+    return status;
+}
+
 /* Under the lock: what was computed in a place goes to the host's buffer. */
 static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
                               fl_replicas *replicas, fl_marker marker, fl_marker *home,
@@ -518,7 +540,7 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
         filch_view host = *operand->view;
         size_t pitch = (size_t)(data->ld * data->element);
         size_t offset = (size_t)((char *)host.ptr - replicas->blocks[device->place]);
-        return start_copy(places, device, &host, (fl_spot){data->base + offset, pitch, 0},
+        return start_copy(places, device, &host, (fl_spot){fl_data_host(data) + offset, pitch, 0},
                           (fl_spot){host.ptr, pitch, device->place}, marker, operand->traffic, home,
                           error);
     }
@@ -555,8 +577,9 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
         }
         set_state(data, replica_at(replicas, tile, place), FL_MODIFIED, marker);
     }
-    if (place != 0 && (operand->is_streamed || operand->is_final)) {
-        status = send_home(places, device, operand, replicas, marker, home, error);
+    if (data->has_home && place != data->home && (operand->is_streamed || operand->is_final)) {
+        status = data->home == 0 ? send_home(places, device, operand, replicas, marker, home, error)
+                                 : send_to_device(places, operand, replicas, home, error);
     }
     fl_mutex_unlock(&replicas->lock);
     return status;
@@ -567,53 +590,96 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
 void fl_data_begin_version(filch_data *data)
 {
     if (!data->is_managed) {
-        ++data->version;
+        /* Relaxed: core->lock orders the writers, and who reads meanwhile, of tiles that no job
+         * writes, may take either. */
+        fl_store_relaxed(&data->version, fl_data_version(data) + 1);
     }
 }
 
-filch_status fl_data_fetch_home(fl_places *places, filch_data *data, filch_error *error)
+/* Waits for copies; of those that failed, or cannot be waited for, none is left in flight. */
+static filch_status await(fl_places *places, const filch_data *data, filch_status status,
+                          fl_waits *waits, filch_error *error)
 {
-    /* Acquire: with the pointer comes what it points to. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    filch_status status = FILCH_OK;
-    if (replicas == NULL) {
-        return FILCH_OK;
-    }
-    fl_waits waits = {.count = 0};
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = 0; tile < replicas->tiles && status == FILCH_OK; ++tile) {
-        status = fetch_tile(places, data, replicas, tile, NULL, true, NULL, &waits, error);
-    }
-    fl_mutex_unlock(&replicas->lock);
     if (status == FILCH_OK) {
-        while ((status = fl_waits_check(places, &waits, error)) == FILCH_NOT_READY) {
+        while ((status = fl_waits_check(places, waits, error)) == FILCH_NOT_READY) {
             fl_relax();
         }
     }
     if (status != FILCH_OK) {
-        fl_waits_abandon(places, &waits); /* they lead to the host's buffer */
+        fl_waits_abandon(places, waits); /* they lead to the host's buffer, or from it */
         snprintf(error->label, sizeof error->label, "%s", data->label);
     }
     return status;
 }
 
-void fl_data_host_wrote(filch_data *data)
+filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles, bool reads,
+                                filch_error *error)
 {
-    /* Acquire, as above. The host's buffer is all that a new version knows. */
-    if (fl_load_acquire(&data->replicas) != NULL) {
-        ++data->version;
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    filch_status status = fl_data_need_host(data, error);
+    if (status != FILCH_OK || (replicas == NULL && data->has_home && data->home == 0)) {
+        return status; /* no device has ever used it */
     }
+    replicas = get_replicas(places, data);
+    if (replicas == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                             "no memory to keep track of the handle's tiles");
+    }
+    fl_waits waits = {.count = 0};
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
+            status = fetch_tile(places, data, replicas, fl_data_tile(data, row, col), NULL, reads,
+                                NULL, &waits, error);
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return await(places, data, status, &waits, error);
+}
+
+filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles tiles,
+                                filch_error *error)
+{
+    /* Acquire, as above. Where no device has used it, there is nothing to note. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    filch_status status = FILCH_OK;
+    if (replicas == NULL) {
+        return FILCH_OK;
+    }
+    bool sends = data->home != 0 && !data->is_managed;
+    fl_waits waits = {.count = 0};
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
+            uint32_t tile = fl_data_tile(data, row, col);
+            for (uint32_t place = 0; place < replicas->places; ++place) {
+                set_state(data, replica_at(replicas, tile, place),
+                          place == 0 ? FL_MODIFIED : FL_INVALID, 0);
+            }
+            if (sends && status == FILCH_OK) {
+                status = fetch_tile(places, data, replicas, tile, places->at[data->home].device,
+                                    true, NULL, &waits, error);
+            }
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return await(places, data, status, &waits, error);
 }
 
 void fl_data_drop_replicas(fl_places *places, filch_data *data)
 {
     fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
     if (replicas == NULL) {
+        fl_data_free_parts(data);
         return;
     }
     for (uint32_t place = 1; place < replicas->places; ++place) {
+        if (place == data->home) {
+            continue;
+        }
         if (replicas->blocks[place] != NULL) {
-            fl_place_give(places, place, replicas->blocks[place], flat_bytes(data));
+            fl_place_give(places, place, replicas->blocks[place], fl_data_bytes(data));
         }
         for (uint32_t tile = 0; !replicas->is_flat && tile < replicas->tiles; ++tile) {
             const fl_replica *replica = replica_at(replicas, tile, place);
@@ -626,4 +692,5 @@ void fl_data_drop_replicas(fl_places *places, filch_data *data)
     fl_mutex_fini(&replicas->lock);
     fl_free(&places->core->memory, replicas, replicas->bytes);
     fl_store_relaxed(&data->replicas, NULL);
+    fl_data_free_parts(data);
 }

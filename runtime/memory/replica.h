@@ -71,10 +71,14 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
 
 /* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
 void fl_data_begin_version(struct filch_data *data);
-/* Brings every tile home and waits for it; blocks. On failure *error names the handle. */
-filch_status fl_data_fetch_home(fl_places *places, struct filch_data *data, filch_error *error);
-/* The host wrote to the handle: only its copy is valid. */
-void fl_data_host_wrote(struct filch_data *data);
+/* Makes those tiles the host's to use, with their contents where it reads them; blocks. On failure
+ * *error names the handle. */
+filch_status fl_data_fetch_host(fl_places *places, struct filch_data *data, fl_tiles tiles,
+                                bool reads, filch_error *error);
+/* The host wrote to those tiles: only its copy is valid. Where the caller's buffer is a device's
+ * and is to have them, they are copied there; blocks then. */
+filch_status fl_data_host_wrote(fl_places *places, struct filch_data *data, fl_tiles tiles,
+                                filch_error *error);
 /* Frees what places hold of the handle; no job uses it. */
 void fl_data_drop_replicas(fl_places *places, struct filch_data *data);
 
