@@ -217,6 +217,12 @@ struct fl_backend {
     /* Memory of the device's place. These may serialize the device. Any thread. */
     filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
     void (*memory_give)(fl_device *device, void *block);
+    /* Whether bytes from a pointer on are one allocation in the memory of the device's place, made
+     * by anybody in its context, which the device's kernels and copies may use; else
+     * FILCH_INVALID_ARGUMENT, the error saying why not. Null where the host's programs have no such
+     * pointers. Any thread. */
+    filch_status (*memory_check)(const fl_device *device, const void *pointer, size_t bytes,
+                                 const char *label, filch_error *error);
     /* Waits until nothing is in flight on any lane of the device. Any thread. */
     filch_status (*drain)(fl_device *device, filch_error *error);
     /* Whether some call has found the device lost, for good; then error, if not null, says how. Any

@@ -289,6 +289,56 @@ static void range_add(uintptr_t address, size_t size, bool is_registered)
     ranges[range_count++] = (host_range){address, size, is_registered, fake_current()};
 }
 
+static CUresult device_attribute(void *data, CUpointer_attribute attribute,
+                                 const fake_allocation *block)
+{
+    fake_context *context = block->context;
+
+    switch (attribute) {
+    case FL_CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = fake_handle(context);
+        return FL_CUDA_SUCCESS;
+    case FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)data = FL_CU_MEMORYTYPE_DEVICE;
+        return FL_CUDA_SUCCESS;
+    case FL_CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)data = 0;
+        return FL_CUDA_SUCCESS;
+    case FL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)data = context->device;
+        return FL_CUDA_SUCCESS;
+    case FL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)data = block->address;
+        return FL_CUDA_SUCCESS;
+    case FL_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)data = block->size;
+        return FL_CUDA_SUCCESS;
+    default:
+        return fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "the fake knows no attribute %d",
+                            attribute);
+    }
+}
+
+/* Of memory that nobody gave out, or that is freed, the driver says so: asking is no mistake. */
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    CUresult result = fake_begin("cuPointerGetAttribute", FAKE_READY | FAKE_CURRENT);
+    bool was_freed;
+
+    if (result != FL_CUDA_SUCCESS)
+        return fake_end(result);
+    if (data == NULL)
+        return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
+    const fake_allocation *block = fake_allocation_find(pointer, &was_freed);
+    if (block != NULL && !was_freed && pointer - block->address < block->size)
+        return fake_end(device_attribute(data, attribute, block));
+    if (attribute == FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE && range_find((uintptr_t)pointer, 1)) {
+        *(unsigned *)data = FL_CU_MEMORYTYPE_HOST;
+        return fake_end(FL_CUDA_SUCCESS);
+    }
+    return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
+}
+
 CUresult cuMemHostAlloc(void **block, size_t bytes, unsigned int flags)
 {
     CUresult result = fake_begin("cuMemHostAlloc", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL);

@@ -46,6 +46,7 @@
 #define FAKE_NAME_cuMemFreeHost cuMemFreeHost
 #define FAKE_NAME_cuMemHostRegister cuMemHostRegister_v2
 #define FAKE_NAME_cuMemHostUnregister cuMemHostUnregister
+#define FAKE_NAME_cuPointerGetAttribute cuPointerGetAttribute
 #define FAKE_NAME_cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
 #define FAKE_NAME_cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
 #define FAKE_NAME_cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2

@@ -294,6 +294,53 @@ static void memory_ends_where_configured(void **state)
     must(cuDevicePrimaryCtxRelease_v2(0));
 }
 
+static void pointers_tell_whose_they_are(void **state)
+{
+    CUcontext contexts[2], context;
+    CUdeviceptr block, start;
+    void *pinned;
+    unsigned type;
+    size_t bytes;
+    int ordinal;
+
+    (void)state;
+    must(cuInit(0));
+    must(cuDevicePrimaryCtxRetain(&contexts[0], 0));
+    must(cuDevicePrimaryCtxRetain(&contexts[1], 1));
+    must(cuCtxSetCurrent(contexts[1]));
+    must(cuMemAlloc_v2(&block, 1000));
+    must(cuMemHostAlloc(&pinned, 64, 0));
+    must(cuCtxSetCurrent(contexts[0])); /* from any context */
+    must(cuPointerGetAttribute(&type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block + 999));
+    assert_int_equal(type, FL_CU_MEMORYTYPE_DEVICE);
+    must(cuPointerGetAttribute(&ordinal, FL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, block + 999));
+    assert_int_equal(ordinal, 1);
+    must(cuPointerGetAttribute(&context, FL_CU_POINTER_ATTRIBUTE_CONTEXT, block + 999));
+    assert_ptr_equal(context, contexts[1]);
+    must(cuPointerGetAttribute(&start, FL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, block + 999));
+    assert_int_equal(start, block);
+    must(cuPointerGetAttribute(&bytes, FL_CU_POINTER_ATTRIBUTE_RANGE_SIZE, block + 999));
+    assert_int_equal(bytes, 1000);
+    must(cuPointerGetAttribute(&type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)pinned));
+    assert_int_equal(type, FL_CU_MEMORYTYPE_HOST);
+    assert_int_equal(
+        cuPointerGetAttribute(&type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block + 1000),
+        FL_CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(
+        cuPointerGetAttribute(&type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&type),
+        FL_CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuPointerGetAttribute(NULL, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block),
+                     FL_CUDA_ERROR_INVALID_VALUE);
+    must(cuCtxSetCurrent(contexts[1]));
+    must(cuMemFreeHost(pinned));
+    must(cuMemFree_v2(block));
+    assert_int_equal(cuPointerGetAttribute(&type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block),
+                     FL_CUDA_ERROR_INVALID_VALUE);
+    must(cuCtxSetCurrent(NULL));
+    must(cuDevicePrimaryCtxRelease_v2(0));
+    must(cuDevicePrimaryCtxRelease_v2(1));
+}
+
 static void host_memory_is_registered_once(void **state)
 {
     CUcontext context;
@@ -489,6 +536,7 @@ int main(void)
         TEST(every_attribute_has_a_value),
         TEST(hidden_devices_are_not_there),
         TEST(memory_ends_where_configured),
+        TEST(pointers_tell_whose_they_are),
         TEST(host_memory_is_registered_once),
         TEST(primary_contexts_are_counted),
         TEST(private_contexts_have_flags),

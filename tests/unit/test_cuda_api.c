@@ -23,6 +23,7 @@ int main(void)
 #define CUdevice_attribute own_CUdevice_attribute
 #define CUdevice_P2PAttribute own_CUdevice_P2PAttribute
 #define CUfunction_attribute own_CUfunction_attribute
+#define CUpointer_attribute own_CUpointer_attribute
 #define CUjit_option own_CUjit_option
 #define CUmemorytype own_CUmemorytype
 #define CUlaunchAttributeID own_CUlaunchAttributeID
@@ -41,6 +42,7 @@ int main(void)
 #undef CUdevice_attribute
 #undef CUdevice_P2PAttribute
 #undef CUfunction_attribute
+#undef CUpointer_attribute
 #undef CUjit_option
 #undef CUmemorytype
 #undef CUlaunchAttributeID
@@ -91,6 +93,7 @@ IS_INT(CUresult);
 IS_INT(CUdevice_attribute);
 IS_INT(CUdevice_P2PAttribute);
 IS_INT(CUfunction_attribute);
+IS_INT(CUpointer_attribute);
 IS_INT(CUjit_option);
 IS_INT(CUmemorytype);
 IS_INT(CUlaunchAttributeID);

@@ -35,6 +35,7 @@ typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef int CUdevice_attribute;
 typedef int CUdevice_P2PAttribute;
 typedef int CUfunction_attribute;
+typedef int CUpointer_attribute;
 typedef int CUjit_option;
 typedef int CUmemorytype;
 typedef int CUlaunchAttributeID;
@@ -257,6 +258,12 @@ typedef struct CUdevResource {
     X(CU_MEMHOSTALLOC_WRITECOMBINED, 4)                              \
     X(CU_MEMHOSTREGISTER_PORTABLE, 1)                                \
     X(CU_MEMHOSTREGISTER_DEVICEMAP, 2)                               \
+    X(CU_POINTER_ATTRIBUTE_CONTEXT, 1)                               \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                           \
+    X(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                            \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                        \
+    X(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                     \
+    X(CU_POINTER_ATTRIBUTE_RANGE_SIZE, 12)                           \
     X(CU_MEMORYTYPE_HOST, 1)                                         \
     X(CU_MEMORYTYPE_DEVICE, 2)                                       \
     X(CU_MEMORYTYPE_UNIFIED, 4)                                      \
@@ -325,6 +332,8 @@ enum {
     X(cuMemHostRegister, "cuMemHostRegister", 6050, 0,                                             \
       (void *block, size_t bytes, unsigned int flags))                                             \
     X(cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *block))                          \
+    X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0,                                     \
+      (void *data, CUpointer_attribute attribute, CUdeviceptr pointer))                            \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync", 3020, 0,                                             \
       (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, 0,                                             \

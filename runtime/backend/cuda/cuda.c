@@ -13,6 +13,7 @@
 #include "backend/cuda/event.h"
 #include "backend/cuda/lane.h"
 #include "backend/cuda/links.h"
+#include "backend/cuda/pointer.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
 
@@ -752,6 +753,7 @@ const fl_backend fl_cuda_backend = {
     .link_measure = fl_cuda_link_measure,
     .memory_take = cuda_memory_take,
     .memory_give = cuda_memory_give,
+    .memory_check = fl_cuda_memory_check,
     .drain = fl_cuda_drain,
     .lost = cuda_lost,
     .target = cuda_target,
