@@ -142,6 +142,8 @@ static json_t *versus_json(const bench_result *result)
     const bench_versus_result *versus = &result->versus;
     json_t *object = json_object();
     put(&object, "name", json_string(versus->name));
+    if (versus->setting[0])
+        put(&object, "setting", json_string(versus->setting));
     put(&object, "seconds", numbers(versus->seconds, result->repeat));
     put(&object, "median_s", number(versus->median_s));
     put(&object, "ratio", number(versus->ratio));

@@ -27,8 +27,9 @@ typedef struct bench_device_result {
 
 /* A peer that did the same work, interleaved. */
 typedef struct bench_versus_result {
-    char name[32];   /* empty: none was run */
-    double *seconds; /* repeat of them */
+    char name[32];    /* empty: none was run */
+    char setting[32]; /* the best of those that it was tried with; empty: it has none */
+    double *seconds;  /* repeat of them */
     double median_s;
     double ratio; /* peer's median / filch's: above 1 filch is faster */
     double cpu_s; /* processor time of the process, summed over the repeats */

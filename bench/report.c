@@ -104,6 +104,8 @@ static void print_summary(FILE *out, const bench_result *r)
     if (r->versus.seconds) {
         fputs("<tr><th>", out);
         print_escaped(out, r->versus.name);
+        if (r->versus.setting[0])
+            fprintf(out, ", %s", r->versus.setting);
         fputs(" (median)<td>", out);
         print_seconds(out, r->versus.median_s);
         fputs("\n<tr><th>ratio, above 1 filch is faster<td>", out);

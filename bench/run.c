@@ -247,6 +247,8 @@ static void describe_result(run *r)
     snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
     if (r->has_versus)
         snprintf(result->versus.name, sizeof result->versus.name, "%s", r->versus.name);
+    snprintf(result->versus.setting, sizeof result->versus.setting, "%s",
+             r->has_versus ? bench_versus_setting(&r->versus) : "");
     result->startup = (bench_startup_result){
         .is_known = r->startup.count > 0,
         .driver_s = r->startup.driver_s,

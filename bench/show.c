@@ -57,6 +57,8 @@ static void versus_rows(bench_table *table, const bench_result *r)
     const bench_versus_result *v = &r->versus;
     char text[128];
     seconds_row(table, v->name, v->seconds, r->repeat);
+    if (v->setting[0])
+        row(table, "its best setting", v->setting);
     if (strcmp(r->work_unit, "task") == 0) {
         snprintf(text, sizeof text, "%.1f ns", v->median_s / r->work * 1e9);
         row(table, "its cost per task", text);

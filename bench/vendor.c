@@ -3,11 +3,11 @@
 #include "vendor.h"
 
 #include "fail.h"
+#include "library.h"
 #include "timing.h"
 
 #include "base/thread.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,50 +83,14 @@ struct bench_vendor {
 
 /* --- Loading --- */
 
-/* A library's names by the CUDA version that they came with, the newest first. */
-typedef struct soname {
-    const char *name;
-    int driver; /* that it needs */
-} soname;
-
-static const soname blas_names[] = {{"libcublas.so.13", 13000}, {"libcublas.so.12", 12000}, {0}};
-static const soname solver_names[] = {
-    {"libcusolver.so.12", 13000}, {"libcusolver.so.11", 12000}, {0}};
-
-static void *open_library(const soname *names, int driver)
-{
-    void *library = NULL;
-    /* What the process has already goes before what could be loaded. */
-    for (const soname *n = names; n->name && !library; n++)
-        library = dlopen(n->name, RTLD_NOW | RTLD_NOLOAD);
-    for (const soname *n = names; n->name && !library; n++)
-        for (size_t p = 0; p < 2 && n->driver <= driver && !library; p++) {
-            char path[64];
-            snprintf(path, sizeof path, "%s%s", p == 0 ? "" : "/usr/local/cuda/lib64/", n->name);
-            library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        }
-    return library;
-}
-
-static filch_status find(void *library, const char *symbol, void *function, filch_error *error)
-{
-    void *found = dlsym(library, symbol);
-    if (!found)
-        return bench_fail(error, FILCH_NOT_FOUND, symbol, 0, "the library has no such function");
-    /* POSIX lets a function's address stand in a void *; C has no cast for it. */
-    memcpy(function, &found, sizeof found);
-    return FILCH_OK;
-}
-
 filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_vendor **out)
 {
     double begin = bench_now_s();
     int driver = bench_gpu_driver(gpu);
-    void *blas = open_library(blas_names, driver);
-    void *solver = open_library(solver_names, driver);
+    void *blas = bench_library_open(bench_cublas_names, driver);
+    void *solver = bench_library_open(bench_cusolver_names, driver);
     if (!blas || !solver)
-        return bench_fail(error, FILCH_NOT_FOUND, blas ? "cuSOLVER" : "cuBLAS", 0,
-                          "is not installed for driver %d.%d", driver / 1000, driver % 1000 / 10);
+        return bench_library_missing(blas ? "cuSOLVER" : "cuBLAS", driver, error);
     bench_vendor *vendor = calloc(1, sizeof *vendor);
     if (!vendor || fl_mutex_init(&vendor->lock) != FILCH_OK) {
         free(vendor);
@@ -136,7 +100,7 @@ filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_v
     filch_status status = FILCH_OK;
 #define FIND(library, member, symbol, parameters) \
     if (status == FILCH_OK)                       \
-        status = find(library, symbol, &vendor->call.member, error);
+        status = bench_library_find(library, symbol, &vendor->call.member, error);
     CALLS(FIND)
 #undef FIND
     vendor->seconds = bench_now_s() - begin;

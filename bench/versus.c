@@ -142,6 +142,11 @@ filch_status bench_versus_agrees(bench_versus *v, filch_error *error)
     return status == FILCH_OK ? w->check(v->state, &seconds, error) : status;
 }
 
+const char *bench_versus_setting(const bench_versus *v)
+{
+    return v->peer && v->peer->setting ? v->peer->setting(v->peer_state) : "";
+}
+
 void bench_versus_close(bench_versus *v)
 {
     if (v->peer_state)

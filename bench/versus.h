@@ -37,6 +37,8 @@ filch_status bench_versus_run(bench_versus *versus, double *seconds, filch_error
 /* Whether the last result agrees with filch's, by one more run where tasks have no result: then
  * whether all ran, in order. FILCH_DATA with the reason. */
 filch_status bench_versus_agrees(bench_versus *versus, filch_error *error);
+/* What a peer was tried with and found best; empty where there is nothing to try. */
+const char *bench_versus_setting(const bench_versus *versus);
 void bench_versus_close(bench_versus *versus);
 
 #endif

@@ -57,6 +57,11 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_openblas = {
-    "openblas", "one call of OpenBLAS on its own threads", supports, setup, run, teardown, true,
-    false,
+    .name = "openblas",
+    .description = "one call of OpenBLAS on its own threads",
+    .supports = supports,
+    .setup = setup,
+    .run = run,
+    .teardown = teardown,
+    .has_single = true,
 };

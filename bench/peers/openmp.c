@@ -177,8 +177,10 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_openmp = {
-    "openmp", "OpenMP tasks with depend, created in each run",
-    supports, setup,
-    run,      teardown,
-    false,    false,
+    .name = "openmp",
+    .description = "OpenMP tasks with depend, created in each run",
+    .supports = supports,
+    .setup = setup,
+    .run = run,
+    .teardown = teardown,
 };

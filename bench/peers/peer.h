@@ -55,6 +55,8 @@ typedef struct bench_peer {
     void (*teardown)(void *state);
     bool has_single; /* takes matrices in single precision, too; else in double only */
     bool needs_gpu;  /* else it runs on the host */
+    /* What was tried out in setup and found best, e.g. "block 8192"; null: nothing was. */
+    const char *(*setting)(const void *state);
 } bench_peer;
 
 /* The peers of this build, in a fixed order; null past the last. */
@@ -85,7 +87,9 @@ extern const bench_peer bench_peer_tbb;
 extern const bench_peer bench_peer_starpu;
 extern const bench_peer bench_peer_bare;
 extern const bench_peer bench_peer_cublas;
+extern const bench_peer bench_peer_cublasxt;
 extern const bench_peer bench_peer_cusolver;
+extern const bench_peer bench_peer_cusolvermg;
 
 #ifdef __cplusplus
 }

@@ -348,5 +348,10 @@ static void teardown(void *opaque)
 }
 
 const bench_peer bench_peer_starpu = {
-    "starpu", "StarPU, policy lws, CPU workers", supports, setup, run, teardown, false, false,
+    .name = "starpu",
+    .description = "StarPU, policy lws, CPU workers",
+    .supports = supports,
+    .setup = setup,
+    .run = run,
+    .teardown = teardown,
 };

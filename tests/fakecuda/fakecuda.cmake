@@ -6,7 +6,7 @@ set(fakecuda_out ${CMAKE_CURRENT_BINARY_DIR}/fakecuda)
 set(fakecuda_include ${fakecuda_dir} ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/include)
 
 file(GLOB sources CONFIGURE_DEPENDS ${fakecuda_dir}/*.c)
-list(FILTER sources EXCLUDE REGEX "/(test_[^/]*|fakeblas|fakesolver)\\.c$")
+list(FILTER sources EXCLUDE REGEX "/(test_[^/]*|fakeblas|fakext|fakesolver|fakesolvermg)\\.c$")
 
 add_library(fakecuda SHARED ${sources})
 set_target_properties(fakecuda PROPERTIES
@@ -17,21 +17,22 @@ target_link_libraries(fakecuda PRIVATE filch_flags PkgConfig::jansson Threads::T
 # What is left behind is looked for when the process ends, whatever was unloaded before.
 target_link_options(fakecuda PRIVATE -Wl,-z,nodelete)
 
-# cuBLAS and cuSOLVER over it, with the host's BLAS behind.
+# cuBLAS, cuSOLVER and cuSOLVERMg over it, with the host's BLAS behind.
+function(fakecuda_library name version)
+    list(TRANSFORM ARGN PREPEND ${fakecuda_dir}/)
+    add_library(fake${name} SHARED ${ARGN})
+    set_target_properties(fake${name} PROPERTIES
+        OUTPUT_NAME ${name} VERSION ${version} SOVERSION ${version}
+        C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${fakecuda_out})
+    target_include_directories(fake${name} PRIVATE ${fakecuda_include})
+    target_link_libraries(fake${name} PRIVATE filch_flags fakecuda PkgConfig::openblas)
+endfunction()
+
 pkg_check_modules(openblas IMPORTED_TARGET openblas)
 if(openblas_FOUND)
-    foreach(pair IN ITEMS fakeblas:cublas:13 fakesolver:cusolver:12)
-        string(REPLACE ":" ";" pair ${pair})
-        list(GET pair 0 source)
-        list(GET pair 1 library)
-        list(GET pair 2 version)
-        add_library(fake${library} SHARED ${fakecuda_dir}/${source}.c)
-        set_target_properties(fake${library} PROPERTIES
-            OUTPUT_NAME ${library} VERSION ${version} SOVERSION ${version}
-            C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${fakecuda_out})
-        target_include_directories(fake${library} PRIVATE ${fakecuda_include})
-        target_link_libraries(fake${library} PRIVATE filch_flags fakecuda PkgConfig::openblas)
-    endforeach()
+    fakecuda_library(cublas 13 fakeblas.c fakext.c)
+    fakecuda_library(cusolver 12 fakesolver.c)
+    fakecuda_library(cusolverMg 12 fakesolvermg.c)
 else()
     message(STATUS "filch tests: no fake cuBLAS and cuSOLVER (no OpenBLAS)")
 endif()
@@ -57,7 +58,7 @@ function(filch_fake_test name)
                  "LD_LIBRARY_PATH=${fakecuda_out}" "FAKECUDA_CONFIG=${arg_CONFIG}"
                  "OPENBLAS_NUM_THREADS=1")
     if(TARGET fakecublas)
-        add_dependencies(${target} fakecublas fakecusolver)
+        add_dependencies(${target} fakecublas fakecusolver fakecusolverMg)
     endif()
 endfunction()
 
