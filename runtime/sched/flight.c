@@ -333,7 +333,7 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     fl_tile *tile = &flight->tile;
     flight->launched = 0;
     tile->timed = false;
-    tile->is_refused = computes(w) && (tile->code == 0 || tile->code == -1);
+    tile->is_refused = computes(w) && tile->code == 0; /* else a function of the caller's said so */
     tile->code = tile->code != 0 ? tile->code : -1;
     if (computes(w)) {
         fl_offload_abandon(w);

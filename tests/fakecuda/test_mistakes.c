@@ -169,6 +169,14 @@ static int refuse_shape(const filch_call *call, filch_shape *shape)
     return 42;
 }
 
+/* As filch's own kernels do. */
+static int misfit_shape(const filch_call *call, filch_shape *shape)
+{
+    (void)call;
+    (void)shape;
+    return FILCH_KERNEL_MISFIT;
+}
+
 /* One task of three fails, on a tile of its own; its successor is skipped. */
 static filch_error serve(recipe r, const void *args)
 {
@@ -244,6 +252,9 @@ static void impossible_geometries_fail_their_task(void **state)
     filch_error error = serve((recipe){.image = image, .shape_of = refuse_shape}, NULL);
     expect_text(error, FILCH_TASK_FAILED, "42");
     assert_int_equal(error.native_code, 42);
+    error = serve((recipe){.image = image, .shape_of = misfit_shape}, NULL);
+    expect_text(error, FILCH_TASK_FAILED, "-1");
+    assert_int_equal(error.native_code, FILCH_KERNEL_MISFIT);
     stop();
     begin("cuda", MIXED);
     error = serve((recipe){.image = "FAKECUBIN arch=75 entry=bump",
