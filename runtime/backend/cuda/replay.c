@@ -23,6 +23,11 @@ static filch_status no_memory(const fl_device *device, filch_error *error)
 filch_status fl_cuda_replay_new(fl_device *device, const fl_memory *memory, void **replay,
                                 filch_error *error)
 {
+    if (fl_cuda_of(device)->slice != NULL) {
+        return fl_error_fill(
+            error, (fl_fault){.status = FILCH_UNSUPPORTED, .device = device->info.name},
+            "a CUDA graph's kernels run on all of the GPU, not on the slice of its stream");
+    }
     fl_cuda_replay *made = fl_alloc_zeroed(memory, sizeof *made);
     if (made == NULL) {
         return no_memory(device, error);
