@@ -107,15 +107,18 @@ typedef struct fl_launch {
     /* Devices that compute: */
     uint32_t lane;               /* compute lane to go on */
     const fl_function *function; /* the kernel, or null */
-    void **params;               /* its parameters */
-    filch_shape shape;           /* its geometry */
-    filch_enqueue_fn enqueue;    /* in place of a kernel */
-    void *replay;                /* in place of a kernel: see replay_new */
-    void *const *states;         /* for enqueue, one a compute lane; or null */
-    const filch_call *call;      /* for enqueue */
-    const fl_marker *behind; /* what must be past before the tile starts; each was made by mark */
+    void **params;               /* its parameters … */
+    const uint32_t *param_bytes; /* … and the size of each, where it is brief */
+    uint32_t param_count;
+    filch_shape shape;        /* its geometry */
+    filch_enqueue_fn enqueue; /* in place of a kernel */
+    void *replay;             /* in place of a kernel: see replay_new */
+    void *const *states;      /* for enqueue, one a compute lane; or null */
+    const filch_call *call;   /* for enqueue */
+    const fl_marker *behind;  /* what must be past before the tile starts; each was made by mark */
     uint32_t behind_count;
     bool timed; /* its device time is wanted */
+    bool brief; /* a kernel, over so soon that it may be held back until the next mark */
     /* Results: */
     int code;         /* what enqueue returned */
     fl_marker marker; /* the tile's own */
@@ -181,12 +184,14 @@ struct fl_backend {
 
     /* Asynchronous devices only (NULL when is_synchronous): */
     /* Starts a tile at time now; tiles of one lane run in launch order. FILCH_BUSY, and nothing
-     * is started, where more tiles are in flight than the device can hold (at least its window). */
+     * is started, where more tiles are in flight than the device can hold (at least its window).
+     * Tiles that are brief may start as late as when mark is called. */
     filch_status (*launch)(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
     /* Tag and device time of a tile launched and finished by now, each once, those of a lane in
      * order; *busy_ns is UINT64_MAX where it was not timed. FILCH_NOT_READY when none is. *next:
-     * when to ask again (FL_TIME_NEVER: nothing in flight). Another status: the device is lost, and
-     * so are all tiles in flight on it. */
+     * when to ask again (FL_TIME_NEVER: nothing in flight). FILCH_TASK_FAILED: the tile was held
+     * back and then refused, as error says. Another status: the device is lost, and so are all
+     * tiles in flight on it. */
     filch_status (*poll)(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
                          uint64_t *next, filch_error *error);
 

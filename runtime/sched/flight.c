@@ -242,11 +242,14 @@ static bool retire_finished(fl_worker *w)
         if (status == FILCH_NOT_READY) {
             break;
         }
-        if (status != FILCH_OK) {
+        if (status != FILCH_OK && status != FILCH_TASK_FAILED) {
             lose(w);
             return true;
         }
         fl_flight *flight = &w->flights[tag];
+        if (FL_UNLIKELY(status == FILCH_TASK_FAILED)) {
+            fl_flight_fail(w, flight, &w->error);
+        }
         --w->computing;
         w->last_done = t;
         flight->launched = 0;

@@ -153,6 +153,8 @@ static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
             return false;
         }
         if (block->ptr != NULL) {
+            /* Tiles that are held back use it, too: marking puts them on their lanes. */
+            w->device->backend->mark(w->device, &w->error);
             w->device->backend->drain(w->device, &w->error);
             fl_place_give(places_of(w), w->device->place, block->ptr, block->bytes);
         }
@@ -194,22 +196,27 @@ static bool has_size(const fl_function *function, size_t views, bool is_chunk, s
 
 /* The kernel's parameters: views, the chunk, the arguments. */
 static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
-                        const fl_function *function)
+                        fl_launch *launch)
 {
     fl_offload *offload = w->offload;
     const filch_codelet *codelet = fl_tile_codelet(tile);
+    const fl_function *function = launch->function;
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->view_count; ++i) {
+        offload->param_bytes[count] = sizeof w->views[i];
         offload->params[count++] = &w->views[i];
     }
     if (tile->task == NULL) {
         offload->range[0] = call->lo;
         offload->range[1] = call->hi;
+        offload->param_bytes[count] = sizeof offload->range;
         offload->params[count++] = offload->range;
     }
     if (codelet->arg_size != 0) {
+        offload->param_bytes[count] = (uint32_t)codelet->arg_size;
         offload->params[count++] = (void *)(uintptr_t)call->args;
     }
+    launch->param_count = count;
     if (function->param_count != UINT32_MAX && function->param_count != count) {
         char what[96];
         snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u",
@@ -299,8 +306,7 @@ static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch 
 {
     const fl_kernel *kernel = fl_tile_codelet(tile)->kernel;
     launch->function = &kernel->places[w->device->place].function;
-    if (!fill_params(w, tile, call, launch->function) ||
-        !fill_shape(w, tile, call, kernel, &launch->shape)) {
+    if (!fill_params(w, tile, call, launch) || !fill_shape(w, tile, call, kernel, &launch->shape)) {
         return false;
     }
     if (tile->task == NULL) {
@@ -391,6 +397,8 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     launch.lane = lane;
     launch.function = NULL;
     launch.params = offload->params;
+    launch.param_bytes = offload->param_bytes;
+    launch.param_count = 0;
     launch.enqueue = kernel->enqueue;
     launch.replay = NULL;
     launch.states = kernel->states[w->index];
@@ -398,6 +406,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     launch.behind = offload->waits.at;
     launch.behind_count = offload->waits.count;
     launch.timed = is_timed;
+    /* Where nothing is in flight the device waits for this one. */
+    launch.brief =
+        w->computing != 0 && !is_timed && is_short(w) && tile->task != NULL && !kernel->enqueue;
     launch.code = 0;
     launch.marker = 0;
     if (kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {

@@ -69,6 +69,7 @@ typedef struct fl_offload {
     fl_operand operands[FL_MOST_VIEWS];
     uint32_t operand_count;
     void *params[FL_MOST_VIEWS + 2];
+    uint32_t param_bytes[FL_MOST_VIEWS + 2];
     uint64_t range[2];
     fl_scratch_block scratch[FL_LANE_LIMIT];
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */

@@ -114,6 +114,7 @@ struct fake_work {
     uint64_t duration_ns;
     CUresult (*run)(fake_work *work, const fake_stream *stream);
     void (*drop)(fake_work *work);
+    const fake_object *function; /* of a kernel; else null */
     uintptr_t uses[FAKE_PARAMS]; /* addresses of allocations */
     uint32_t use_count;
 };
@@ -149,6 +150,7 @@ struct fake_node {
 
 typedef struct fake_exec {
     fake_object object;
+    const fake_graph *graph; /* that it was made of */
     fake_work **works;
     uint32_t *behind_first; /* of node i: behind[behind_first[i] .. behind_first[i + 1]) */
     uint32_t *behind;

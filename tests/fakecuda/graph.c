@@ -190,6 +190,7 @@ static fake_exec *exec_make(const fake_graph *graph)
 
     for (size_t i = 0; i < count; i++)
         edges += graph->nodes.items[i]->behind.count;
+    exec->graph = graph;
     exec->count = count;
     exec->works = calloc(count + 1, sizeof(fake_work *));
     exec->behind_first = calloc(count + 1, sizeof(uint32_t));
@@ -223,6 +224,43 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     return fake_end(FL_CUDA_SUCCESS);
 }
 
+/* What is in flight keeps the parameters that it was launched with. */
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode of,
+                                           const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    CUresult result = fake_begin("cuGraphExecKernelNodeSetParams", FAKE_READY | FAKE_CURRENT);
+    fake_work *work = NULL;
+
+    if (result != FL_CUDA_SUCCESS)
+        return fake_end(result);
+    fake_exec *exec = fake_find(FAKE_EXEC, handle);
+    if (exec == NULL)
+        return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
+    const fake_node *node = node_get(exec->graph, of);
+    if (node == NULL)
+        return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
+    uint32_t at = node_position(exec->graph, node);
+    if (at >= exec->count) {
+        return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE,
+                                     "a node that came after the graph was instantiated"));
+    }
+    /* The driver compares the new function with the one before. */
+    if (!exec->works[at]->function->is_alive) {
+        return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_HANDLE,
+                                     "the node's kernel before is of an unloaded module"));
+    }
+    result = kernel_of(params, &work);
+    if (result == FL_CUDA_SUCCESS && work->context != exec->works[at]->context) {
+        fake_work_drop(work);
+        result = fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "a node's kernel of another context");
+    }
+    if (result == FL_CUDA_SUCCESS) {
+        fake_work_drop(exec->works[at]);
+        exec->works[at] = work;
+    }
+    return fake_end(result);
+}
+
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
 {
     CUresult result = fake_begin("cuGraphLaunch", FAKE_READY | FAKE_CURRENT);
@@ -236,6 +274,8 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
     for (size_t i = 0; i < exec->count && result == FL_CUDA_SUCCESS; i++) {
         if (!exec->works[i]->context->object.is_alive)
             result = fake_violate(FL_CUDA_ERROR_INVALID_HANDLE, "a node's context is destroyed");
+        else if (!exec->works[i]->function->is_alive)
+            result = fake_violate(FL_CUDA_ERROR_INVALID_HANDLE, "a node's module is unloaded");
     }
     if (result != FL_CUDA_SUCCESS)
         return fake_end(result);

@@ -236,6 +236,7 @@ fake_work *fake_kernel_make(const fake_context *context, const fake_kernel_call 
     k->work.run = kernel_run;
     k->work.drop = kernel_drop;
     k->work.duration_ns = fake.config.kernel_ns;
+    k->work.function = &function->object;
     k->plain = function->twin.plain;
     k->filch = function->twin.filch;
     k->view_count = k->filch != NULL ? function->twin.view_count : 0;

@@ -75,6 +75,7 @@
 #define FAKE_NAME_cuGraphCreate cuGraphCreate
 #define FAKE_NAME_cuGraphAddKernelNode cuGraphAddKernelNode_v2
 #define FAKE_NAME_cuGraphInstantiateWithFlags cuGraphInstantiateWithFlags
+#define FAKE_NAME_cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
 #define FAKE_NAME_cuGraphLaunch cuGraphLaunch
 #define FAKE_NAME_cuGraphDestroy cuGraphDestroy
 #define FAKE_NAME_cuGraphExecDestroy cuGraphExecDestroy

@@ -382,6 +382,8 @@ enum {
        const CUDA_KERNEL_NODE_PARAMS *params))                                                     \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 0,                        \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                         \
+    X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams", 12000, 0,                  \
+      (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))           \
     X(cuGraphLaunch, "cuGraphLaunch", 10000, 0, (CUgraphExec executable, CUstream stream))         \
     X(cuGraphDestroy, "cuGraphDestroy", 10000, 0, (CUgraph graph))                                 \
     X(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, 0, (CUgraphExec executable))                \

@@ -573,6 +573,7 @@ static void cuda_module_unload(fl_device *device, void *module)
 
     if (module == NULL || fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
         return;
+    fl_cuda_lanes_forget(device);
     (void)gpu->api->cuModuleUnload(module);
     (void)fl_cuda_leave(&scope);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/pack.h"
 #include "backend/cuda/replay.h"
 #include "base/clock.h"
 
@@ -75,6 +76,7 @@ static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch
 
 static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
 {
+    fl_cuda_pack_free(api, lane->pack);
     if (lane->stream == NULL) {
         return;
     }
@@ -149,6 +151,13 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
         if (is_used(lanes, i)) {
             status = open_lane(device, &lanes->lane[i], error);
         }
+        /* A graph's kernels run on all of the GPU, whatever slice its stream is of. */
+        if (status == FILCH_OK && i < lanes->count && state->slice == NULL &&
+            (lanes->lane[i].pack = fl_cuda_pack_new(memory)) == NULL) {
+            status = fl_error_fill(
+                error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device->info.name},
+                "no memory for lanes");
+        }
     }
     if (status == FILCH_OK) {
         status = open_timers(device, lanes, error);
@@ -172,6 +181,34 @@ void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory)
     free_lanes(device, memory);
     if (entered) {
         fl_cuda_leave(&scope);
+    }
+}
+
+void fl_cuda_lanes_forget(const fl_device *device)
+{
+    const fl_cuda_device *state = fl_cuda_of(device);
+    for (uint32_t i = 0; state->lanes != NULL && i < state->lanes->count; ++i) {
+        if (state->lanes->lane[i].pack != NULL) {
+            fl_cuda_pack_forget(state->gpu->api, state->lanes->lane[i].pack);
+        }
+    }
+}
+
+/* --- What is held back --- */
+
+/* Puts it on the lane; the owner. What the driver said of each tile is told when it is polled. */
+static void put_held(const fl_device *device, fl_cuda_lane *lane)
+{
+    CUresult results[FL_CUDA_PACK];
+    uint32_t count = lane->pack != NULL ? fl_cuda_pack_count(lane->pack) : 0;
+    if (count == 0) {
+        return;
+    }
+    fl_cuda_pack_put(fl_cuda_of(device)->gpu->api, lane->pack, lane->stream, results);
+    /* They are the newest: nothing else is put on the lane while some are held. */
+    uint32_t oldest = lane->first + lane->in_flight - count;
+    for (uint32_t i = 0; i < count; ++i) {
+        lane->tiles[(oldest + i) % FL_CUDA_TILES].result = results[i];
     }
 }
 
@@ -249,6 +286,7 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
         if (fl_load_relaxed(&lane->issued) == fl_load_relaxed(&lane->marked)) {
             continue; /* both are the owner's */
         }
+        put_held(device, lane);
         fl_mutex_lock(&lane->lock);
         CUresult result = mark_lane(state->gpu->api, lane);
         fl_mutex_unlock(&lane->lock);
@@ -287,7 +325,7 @@ filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *e
 }
 
 /* Makes what comes next on the stream wait for a marker of any device of this backend. */
-static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waiting, fl_marker marker,
+static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_marker marker,
                              filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -299,10 +337,14 @@ static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waitin
         return FILCH_OK; /* a lane is in order anyway */
     }
     CUresult result = FL_CUDA_SUCCESS;
-    fl_mutex_lock(&lane->lock);
+    put_held(device, waiting); /* what was there before does not wait */
     /* Relaxed: whoever asks knows that it is marked, or owns the lane. */
-    if (fl_load_relaxed(&lane->marked) < sequence &&
-        (result = mark_lane(state->gpu->api, lane)) != FL_CUDA_SUCCESS) {
+    bool is_ours = fl_load_relaxed(&lane->marked) < sequence;
+    if (is_ours) {
+        put_held(other, lane);
+    }
+    fl_mutex_lock(&lane->lock);
+    if (is_ours && (result = mark_lane(state->gpu->api, lane)) != FL_CUDA_SUCCESS) {
         fl_mutex_unlock(&lane->lock);
         return lose(device, result, "cuEventRecord", error);
     }
@@ -320,7 +362,7 @@ static filch_status wait_for(const fl_device *device, const fl_cuda_lane *waitin
                : fl_cuda_call_fail(device, result, "cuStreamWaitEvent", error);
 }
 
-static filch_status wait_for_all(const fl_device *device, const fl_cuda_lane *waiting,
+static filch_status wait_for_all(const fl_device *device, fl_cuda_lane *waiting,
                                  const fl_marker *behind, uint32_t count, filch_error *error)
 {
     for (uint32_t i = 0; i < count; ++i) {
@@ -409,6 +451,38 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
                                    error);
 }
 
+/* Holds a tile back, where that is possible; the device has others to run meanwhile. */
+static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *launch)
+{
+    if (lane->pack == NULL || !launch->brief || fl_shape_has_clusters(&launch->shape)) {
+        return false;
+    }
+    if (fl_cuda_pack_hold(lane->pack, launch)) {
+        return true;
+    }
+    put_held(device, lane);
+    return fl_cuda_pack_hold(lane->pack, launch);
+}
+
+/* Gives a tile that is on the lane, or held back, its place in the order. */
+static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t now)
+{
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    fl_cuda_lane *lane = &lanes->lane[launch->lane];
+    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* we alone issue here */
+    fl_store_relaxed(&lane->issued, sequence);
+    launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
+    lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
+        (fl_cuda_tile){launch->tag, sequence, timer, FL_CUDA_SUCCESS};
+    ++lane->in_flight;
+    if (lanes->unmarked++ == 0) {
+        lanes->marked_at = now;
+    }
+    if (lanes->unmarked >= MARK_TILES || now - lanes->marked_at >= MARK_NS) {
+        (void)fl_cuda_mark(device, NULL); /* whoever waits for it marks again, and is told */
+    }
+}
+
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -422,6 +496,11 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     if (status != FILCH_OK) {
         return status;
     }
+    if (hold(device, lane, launch)) {
+        issue(device, launch, NO_TIMER, now);
+        return FILCH_OK;
+    }
+    put_held(device, lane);
     uint32_t timer = NO_TIMER;
     if (launch->timed && lanes->free_timer_count != 0) {
         timer = lanes->free_timers[--lanes->free_timer_count];
@@ -444,18 +523,7 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         }
         return status;
     }
-    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* we alone issue here */
-    fl_store_relaxed(&lane->issued, sequence);
-    launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
-    lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
-        (fl_cuda_tile){launch->tag, sequence, timer};
-    ++lane->in_flight;
-    if (lanes->unmarked++ == 0) {
-        lanes->marked_at = now;
-    }
-    if (lanes->unmarked >= MARK_TILES || now - lanes->marked_at >= MARK_NS) {
-        (void)fl_cuda_mark(device, NULL); /* whoever waits for it marks again, and is told */
-    }
+    issue(device, launch, timer, now);
     return FILCH_OK;
 }
 
@@ -468,18 +536,25 @@ static uint64_t read_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_
     return result == FL_CUDA_SUCCESS ? (uint64_t)((double)ms * 1e6) : UINT64_MAX;
 }
 
-static bool take_finished(const fl_cuda_api *api, fl_cuda_lanes *lanes, fl_cuda_lane *lane,
-                          uint64_t *tag, uint64_t *busy_ns)
+/* FILCH_NOT_READY: none has; else as poll. */
+static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag,
+                                  uint64_t *busy_ns, filch_error *error)
 {
+    const fl_cuda_device *state = fl_cuda_of(device);
     const fl_cuda_tile *tile = &lane->tiles[lane->first];
     if (lane->in_flight == 0 || !is_reached(lane, tile->sequence)) {
-        return false;
+        return FILCH_NOT_READY;
     }
     *tag = tile->tag;
-    *busy_ns = tile->timer != NO_TIMER ? read_timer(api, lanes, tile->timer) : UINT64_MAX;
+    *busy_ns = tile->timer != NO_TIMER ? read_timer(state->gpu->api, state->lanes, tile->timer)
+                                       : UINT64_MAX;
     lane->first = (lane->first + 1) % FL_CUDA_TILES;
     --lane->in_flight;
-    return true;
+    if (FL_UNLIKELY(tile->result != FL_CUDA_SUCCESS)) {
+        filch_status status = fl_cuda_call_fail(device, tile->result, "cuLaunchKernel", error);
+        return status == FILCH_DEVICE_LOST ? status : FILCH_TASK_FAILED;
+    }
+    return FILCH_OK;
 }
 
 filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
@@ -491,8 +566,9 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
     *next = FL_TIME_NEVER;
     /* First what is known already, then a look at each lane's oldest event. */
     for (uint32_t i = 0; i < lanes->count; ++i) {
-        if (take_finished(api, lanes, &lanes->lane[i], tag, busy_ns)) {
-            return FILCH_OK;
+        filch_status status = take_finished(device, &lanes->lane[i], tag, busy_ns, error);
+        if (status != FILCH_NOT_READY) {
+            return status;
         }
     }
     for (uint32_t i = 0; i < lanes->count; ++i) {
@@ -507,8 +583,9 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
         if (result != FL_CUDA_SUCCESS) {
             return lose(device, result, "cuEventQuery", error);
         }
-        if (take_finished(api, lanes, lane, tag, busy_ns)) {
-            return FILCH_OK;
+        filch_status status = take_finished(device, lane, tag, busy_ns, error);
+        if (status != FILCH_NOT_READY) {
+            return status;
         }
     }
     return FILCH_NOT_READY;

@@ -23,7 +23,8 @@
 typedef struct fl_cuda_tile {
     uint64_t tag;
     uint64_t sequence;
-    uint32_t timer; /* index, or UINT32_MAX */
+    uint32_t timer;  /* index, or UINT32_MAX */
+    CUresult result; /* of putting it on the lane, where that was done later */
 } fl_cuda_tile;
 
 typedef struct fl_cuda_lane {
@@ -38,6 +39,7 @@ typedef struct fl_cuda_lane {
     /* Compute lanes: */
     fl_cuda_tile tiles[FL_CUDA_TILES]; /* in flight, oldest first */
     uint32_t first, in_flight;
+    struct fl_cuda_pack *pack; /* holds the newest of them back; null: none may be */
 } fl_cuda_lane;
 
 typedef struct fl_cuda_timer {
@@ -63,6 +65,9 @@ void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
 /* A call on the device's context failed; fills *error, and says so where the device is lost. */
 filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
                                filch_error *error);
+
+/* A module of the device's is about to be unloaded; its context is current. Any thread. */
+void fl_cuda_lanes_forget(const fl_device *device);
 
 /* Members of the table of operations; see backend.h. */
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brief kernels that a lane holds back and puts on its stream together: order, failures, what makes
+ * them go out, and graphs that outlive no module. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "backend/cuda/pack.h"
+#include "base/thread.h"
+#include "device/pool.h"
+#include "fakecuda.h"
+
+#define MOST 4096
+#define WIDE 4000 /* bytes of parameters: four of them fill what a lane has room for */
+#define IMAGE "FAKECUBIN arch=90 entry=note(8,8),other(8,8),wide(8,8,4000)"
+/* Single launches after which graphs are worth making, and some. */
+#define MANY 300u
+
+static fl_memory memory;
+static fl_settings settings;
+static fl_pool pool;
+static fl_device *device;
+static fl_stay stay;
+static void *module;
+static fl_function note, other, wide;
+static uint64_t noted[MOST]; /* by the kernels, in the order in which they ran */
+static _Atomic uint32_t notes;
+static uint64_t next_tag;
+
+static int note_twin(void **params, const fakecuda_geometry *geometry)
+{
+    (void)geometry;
+    noted[atomic_fetch_add(&notes, 1)] = *(uint64_t *)params[1];
+    return 0;
+}
+
+static void must(filch_status status, const filch_error *error)
+{
+    if (status != FILCH_OK)
+        fail_msg("%s", error->text);
+}
+
+static void load(void)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    const fl_backend *backend = device->backend;
+    must(backend->module_load(device, IMAGE, sizeof IMAGE, "test", &module, &error), &error);
+    must(backend->function_get(device, module, "note", "test", &note, &error), &error);
+    must(backend->function_get(device, module, "other", "test", &other, &error), &error);
+    must(backend->function_get(device, module, "wide", "test", &wide, &error), &error);
+}
+
+static void open_device(const char *spec)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    const fl_discovery how = {.memory = &memory, .error = &error, .settings = &settings};
+    memory = fl_memory_default();
+    fl_settings_defaults(&settings);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(NULL));
+    fakecuda_register("note", note_twin, 0, NULL);
+    fakecuda_register("other", note_twin, 0, NULL);
+    fakecuda_register("wide", note_twin, 0, NULL);
+    must(fl_pool_open(&pool, spec, &how), &error);
+    device = &pool.devices[0];
+    must(device->backend->enter(device, &stay, &error), &error);
+    load();
+    atomic_store(&notes, 0);
+    next_tag = 0;
+}
+
+static void close_device(void)
+{
+    static const char *const kinds[] = {"module", "graph", "exec"};
+    device->backend->module_unload(device, module);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        assert_int_equal(fakecuda_live(kinds[i]), 0);
+    device->backend->leave(&stay);
+    fl_pool_close(&pool, &memory);
+    if (fakecuda_violations() != 0)
+        fail_msg("%s", fakecuda_last_violation());
+}
+
+/* Launches a kernel that notes the tag. */
+static fl_marker put(const fl_function *function, uint32_t lane, bool is_brief,
+                     const fl_marker *behind, uint32_t behind_count)
+{
+    static char bytes[WIDE];
+    uint64_t nothing = 0, tag = next_tag++;
+    void *params[] = {&nothing, &tag, bytes};
+    const uint32_t param_bytes[] = {8, 8, WIDE};
+    filch_error error = FILCH_ERROR_INIT;
+    fl_launch launch = {.tag = tag,
+                        .lane = lane,
+                        .function = function,
+                        .params = params,
+                        .param_bytes = param_bytes,
+                        .param_count = function == &wide ? 3 : 2,
+                        .shape = {{1, 1, 1}, {32, 1, 1}, {0, 0, 0}, 0},
+                        .behind = behind,
+                        .behind_count = behind_count,
+                        .brief = is_brief};
+    must(device->backend->launch(device, &launch, 1, &error), &error);
+    return launch.marker;
+}
+
+static void mark(void)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    must(device->backend->mark(device, &error), &error);
+}
+
+/* Takes `count` tiles that are over; returns the tag of one that was refused, or UINT64_MAX. */
+static uint64_t take(uint32_t count)
+{
+    uint64_t refused = UINT64_MAX;
+    mark();
+    while (count != 0) {
+        filch_error error = FILCH_ERROR_INIT;
+        uint64_t tag, busy, next;
+        filch_status status = device->backend->poll(device, 1, &tag, &busy, &next, &error);
+        if (status == FILCH_NOT_READY) {
+            fl_relax();
+            continue;
+        }
+        if (status == FILCH_TASK_FAILED) {
+            assert_int_equal(refused, UINT64_MAX);
+            assert_string_equal(error.call, "cuLaunchKernel");
+            refused = tag;
+        } else {
+            must(status, &error);
+        }
+        count--;
+    }
+    return refused;
+}
+
+static void put_many(uint32_t count)
+{
+    for (uint32_t done = 0; done < count; done += 100) {
+        for (uint32_t i = 0; i < 100; i++)
+            (void)put(i % 3 == 0 ? &other : &note, 0, true, NULL, 0);
+        assert_int_equal(take(100), UINT64_MAX);
+    }
+}
+
+static void expect_order(uint32_t count)
+{
+    assert_int_equal(atomic_load(&notes), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(noted[i], i);
+}
+
+static void kernels_go_out_together_and_in_order(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    assert_int_equal(fakecuda_count("cuLaunchKernel") + fakecuda_count("cuGraphLaunch") < MANY,
+                     true);
+    uint64_t single = fakecuda_count("cuLaunchKernel");
+    uint64_t packs = fakecuda_count("cuGraphLaunch");
+    put_many(1000);
+    expect_order(MANY + 1000);
+    /* Of 100 at a time: two marks, and so few kernels that are left over. */
+    assert_true(fakecuda_count("cuLaunchKernel") - single <= 10 * 2 * 7);
+    assert_true(fakecuda_count("cuGraphLaunch") > packs);
+    close_device();
+}
+
+static void what_is_held_waits_for_a_mark(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    for (int i = 0; i < 5; i++)
+        (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 0);
+    assert_int_equal(take(5), UINT64_MAX);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 5);
+    /* One that is not brief goes out at once, behind those before it. */
+    (void)put(&note, 0, true, NULL, 0);
+    (void)put(&note, 0, false, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 7);
+    assert_int_equal(take(2), UINT64_MAX);
+    expect_order(7);
+    close_device();
+}
+
+static void others_wait_for_what_is_held(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    fl_marker marker = 0;
+    for (int i = 0; i < 200; i++) {
+        /* Each on another lane than the one before, and behind it. */
+        marker = put(&note, (uint32_t)i % device->lanes, i % 5 != 0, &marker, marker != 0);
+        if (i % 50 == 49)
+            assert_int_equal(take(50), UINT64_MAX);
+    }
+    expect_order(200);
+    close_device();
+}
+
+static void a_lane_has_room_for_so_many_parameters(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    for (int i = 0; i < 20; i++)
+        (void)put(&wide, 0, true, NULL, 0);
+    assert_int_equal(take(20), UINT64_MAX);
+    expect_order(MANY + 20);
+    close_device();
+}
+
+/* A stream of a slice does not keep a graph's kernels on the slice. */
+static void slices_hold_nothing(void **state)
+{
+    (void)state;
+    open_device("cuda:0/88+24");
+    for (uint32_t i = 0; i < 100; i++)
+        (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 100);
+    assert_int_equal(take(100), UINT64_MAX);
+    expect_order(100);
+    close_device();
+}
+
+/* Whatever a graph's calls answer, the kernels run, in order and once. */
+static void kernels_run_where_graphs_fail(void **state)
+{
+    static const char *const calls[] = {"cuGraphCreate", "cuGraphAddKernelNode",
+                                        "cuGraphInstantiateWithFlags",
+                                        "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"};
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        for (uint64_t nth = 1; nth < 40; nth += 19) {
+            open_device("cuda:0");
+            fakecuda_fail(calls[i], nth, 1, 2 /* out of memory */, -1, false);
+            put_many(MANY + 200);
+            expect_order(MANY + 200);
+            close_device();
+        }
+    }
+}
+
+static void the_kernel_that_is_refused_is_named(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    for (int i = 0; i < 6; i++)
+        (void)put(&note, 0, true, NULL, 0);
+    fakecuda_fail("cuLaunchKernel", 3, 1, 701 /* too many resources */, -1, false);
+    assert_int_equal(take(6), 2);
+    assert_int_equal(atomic_load(&notes), 5);
+    (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(take(1), UINT64_MAX);
+    close_device();
+}
+
+static void graphs_go_with_the_modules_that_they_name(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY + 100);
+    assert_true(fakecuda_live("exec") > 0);
+    device->backend->module_unload(device, module);
+    assert_int_equal(fakecuda_live("exec"), 0);
+    assert_int_equal(fakecuda_live("graph"), 0);
+    load();
+    put_many(MANY + 100);
+    assert_true(fakecuda_live("exec") > 0);
+    expect_order(2 * (MANY + 100));
+    close_device();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_go_out_together_and_in_order),
+        cmocka_unit_test(what_is_held_waits_for_a_mark),
+        cmocka_unit_test(others_wait_for_what_is_held),
+        cmocka_unit_test(a_lane_has_room_for_so_many_parameters),
+        cmocka_unit_test(slices_hold_nothing),
+        cmocka_unit_test(kernels_run_where_graphs_fail),
+        cmocka_unit_test(the_kernel_that_is_refused_is_named),
+        cmocka_unit_test(graphs_go_with_the_modules_that_they_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
