@@ -87,6 +87,7 @@ static CUresult copy_submit(fake_stream *stream, const side *to, const side *fro
     }
     if (to->is_pageable || from->is_pageable)
         fake_count("pageable");
+    fake_count_bytes(from->block, to->block, width * height);
     fake_submit(stream, &c->work);
     /* As the driver, which returns from a copy to pageable memory when it has arrived. */
     if (to->is_pageable)

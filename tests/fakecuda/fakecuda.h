@@ -103,6 +103,9 @@ FAKECUDA_API void fakecuda_report(const char *text);
 /* Calls of an entry point so far ("cuMemAlloc", without version), in this process; "kernel" and
  * "copy" count executions, "pageable" copies whose host memory is pageable. */
 FAKECUDA_API uint64_t fakecuda_count(const char *call);
+/* Bytes that copies were to take so far from one device's memory (its ordinal; -1: the host's) to
+ * another's. */
+FAKECUDA_API uint64_t fakecuda_bytes(int from, int to);
 /* Sets all counts to zero, those of failures too, and forgets the failures. */
 FAKECUDA_API void fakecuda_reset(void);
 /* A further failure; nth counts from now. device -1: any. count 0: for ever. */

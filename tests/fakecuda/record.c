@@ -15,6 +15,7 @@ typedef struct counter {
 } counter;
 
 static counter counters[256];
+static uint64_t copied[FAKE_DEVICES + 1][FAKE_DEVICES + 1]; /* from, to: ordinals + 1, 0 the host */
 static uint64_t violations;
 static char last[512];
 static bool is_quiet;
@@ -64,6 +65,16 @@ void fake_count(const char *call)
             return;
         }
     }
+}
+
+static size_t row_of(const fake_allocation *block)
+{
+    return block != NULL ? (size_t)block->context->device + 1 : 0;
+}
+
+void fake_count_bytes(const fake_allocation *from, const fake_allocation *to, uint64_t bytes)
+{
+    copied[row_of(from)][row_of(to)] += bytes;
 }
 
 CUresult fake_failure_check(const char *call, int device, bool *sticky)
@@ -244,10 +255,19 @@ uint64_t fakecuda_count(const char *call)
     return count;
 }
 
+uint64_t fakecuda_bytes(int from, int to)
+{
+    lock();
+    uint64_t bytes = copied[from + 1][to + 1];
+    unlock();
+    return bytes;
+}
+
 void fakecuda_reset(void)
 {
     lock();
     memset(counters, 0, sizeof counters);
+    memset(copied, 0, sizeof copied);
     while (fake.config.failures != NULL) {
         fake_failure *gone = fake.config.failures;
         fake.config.failures = gone->next;
