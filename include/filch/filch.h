@@ -7,6 +7,7 @@
 #define FILCH_FILCH_H
 
 #include "filch/batch.h"
+#include "filch/broadcast.h"
 #include "filch/codelet.h"
 #include "filch/config.h"
 #include "filch/cuda.h"

@@ -118,8 +118,11 @@ filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, cons
     return status == FILCH_OK ? FILCH_OK : fail(core, call, &error);
 }
 
-bool fl_job_events_past(filch_job *job)
+bool fl_job_events_past(filch_job *job, bool *moved)
 {
+    if (job->is_spreading) {
+        return fl_job_spread_on(job, moved);
+    }
     const fl_device *device = find_device(job->object.core);
     filch_error error = FILCH_ERROR_INIT;
     while (job->event_count != 0) {

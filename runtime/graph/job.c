@@ -64,6 +64,8 @@ void fl_job_discard(filch_job *job)
     fl_core *core = job->object.core;
     fl_batch_free(core, job->batch);
     job->batch = NULL;
+    fl_broadcast_free(job->broadcast);
+    job->broadcast = NULL;
     job->graph = NULL;
     fl_job_drop_events(job);
     pool_give(core, job);
@@ -125,6 +127,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->graph = NULL;
     fl_batch_free(core, job->batch); /* of its former life: the pool says that nobody reads it */
     job->batch = NULL;
+    job->broadcast = NULL;
+    job->is_spreading = false;
     job->is_open = false;
     fl_store_relaxed(&job->is_offered, 0);
     job->on_failure = submit->on_failure;
@@ -182,6 +186,9 @@ static fl_use *use_of(filch_job *job, size_t i)
         size_t count;
         return fl_batch_uses(job->batch, &count) + i;
     }
+    if (job->broadcast != NULL) {
+        return fl_broadcast_use(job->broadcast);
+    }
     return &job->graph->slots[i]->use;
 }
 
@@ -190,6 +197,8 @@ static size_t use_count(const filch_job *job)
     size_t count = 0;
     if (job->batch != NULL) {
         fl_batch_uses(job->batch, &count);
+    } else if (job->broadcast != NULL) {
+        count = 1;
     } else {
         count = job->graph->slot_count;
     }
@@ -209,7 +218,11 @@ static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
-    core->scheduler->job_start(core->scheduler, job);
+    if (job->broadcast != NULL) {
+        fl_job_spread(job);
+    } else {
+        core->scheduler->job_start(core->scheduler, job);
+    }
 }
 
 bool fl_job_enqueue(filch_job *job, const filch_data **held)
@@ -267,7 +280,10 @@ void fl_job_submit(filch_job *job)
 
 bool fl_job_awaited(filch_job *job)
 {
-    bool is_empty = fl_load_relaxed(&job->total) == 0;
+    bool is_empty = fl_load_relaxed(&job->total) == 0 && job->broadcast == NULL;
+    if (job->is_spreading) {
+        return true; /* and now it is over */
+    }
     fl_job_drop_events(job);
     unblock(job);
     return is_empty;
@@ -362,7 +378,10 @@ static void complete(filch_job *job)
                           : fl_load_relaxed(&job->left_out) != 0 ? FILCH_CANCELLED
                                                                  : FILCH_OK;
     job->finished = fl_clock_now(&core->clock);
-    scheduler->job_retire(scheduler, job);
+    fl_broadcast *broadcast = job->broadcast;
+    if (broadcast == NULL) {
+        scheduler->job_retire(scheduler, job);
+    }
 
     filch_job *ready = NULL;
     fl_mutex_lock(&core->lock);
@@ -383,7 +402,9 @@ static void complete(filch_job *job)
         job->graph->job = NULL; /* from here on the graph may be submitted again, or destroyed */
         job->graph = NULL;
     }
+    job->broadcast = NULL;
     fl_mutex_unlock(&core->lock);
+    fl_broadcast_free(broadcast);
     while (ready != NULL) {
         filch_job *next = ready->next;
         ready->next = NULL;

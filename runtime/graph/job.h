@@ -6,6 +6,7 @@
 #include "filch/batch.h"
 #include "graph/graph.h"
 #include "graph/scheduler.h"
+#include "memory/broadcast.h"
 #include "memory/replica.h"
 
 typedef struct fl_batch fl_batch;
@@ -25,10 +26,12 @@ typedef struct fl_jobs {
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;  /* the user's, and the run's */
-    _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
-    filch_graph *graph;     /* null for a batch, and once complete */
-    fl_batch *batch;        /* owned */
+    _Atomic uint32_t refs;   /* the user's, and the run's */
+    _Atomic int32_t result;  /* filch_status; FILCH_NOT_READY until everything is over */
+    filch_graph *graph;      /* null for a batch or a broadcast, and once complete */
+    fl_batch *batch;         /* owned */
+    fl_broadcast *broadcast; /* owned; null for others, and once complete */
+    bool is_spreading;       /* a broadcast that has begun: asked for as what awaits events is */
     bool is_open;
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
@@ -135,8 +138,8 @@ filch_status fl_submit_check(fl_core *core, const filch_submit *given, const cha
 /* Notes what a job that nobody has seen waits for and signals; records a failure. */
 filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, const char *call);
 /* Whether it waits no more: for anything, since it is cancelled, or since an event failed, which
- * the job then has, too. */
-bool fl_job_events_past(filch_job *job);
+ * the job then has, too. A broadcast that has begun: whether it is over; *moved: it went on. */
+bool fl_job_events_past(filch_job *job, bool *moved);
 /* Forgets those that are left. */
 void fl_job_drop_events(filch_job *job);
 /* Records what the job signals. */
@@ -155,6 +158,13 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* A zeroed task of the graph; null: no memory. Under graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
+
+/* --- Broadcasts (broadcast.c). --- */
+
+/* The job has all its uses: starts the first copies. */
+void fl_job_spread(filch_job *job);
+/* Goes on with it; true once it is over. */
+bool fl_job_spread_on(filch_job *job, bool *moved);
 
 /* --- Batches. --- */
 

@@ -40,9 +40,12 @@ typedef struct fl_scheduler {
     void (*job_reset)(struct fl_scheduler *self, filch_job *job);
     /* The job may run now: hands its roots or its spans to the devices. Any thread. */
     void (*job_start)(struct fl_scheduler *self, filch_job *job);
-    /* The job waits for events: has fl_job_awaited called once they are past. Any thread. */
+    /* The job waits for events, or is a broadcast that has begun: has fl_job_awaited called once
+     * they are past, or it is over. Any thread. */
     void (*job_await)(struct fl_scheduler *self, filch_job *job);
-    /* The job is complete: no device may look at it any more. */
+    /* Where the job's copies are counted, one a device. */
+    struct fl_traffic *(*job_traffic)(struct fl_scheduler *self, const filch_job *job);
+    /* The job is complete: no device may look at it any more. Not called for broadcasts. */
     void (*job_retire)(struct fl_scheduler *self, filch_job *job);
     /* Whether no worker can still read the job's memory. */
     bool (*job_is_quiet)(struct fl_scheduler *self, const filch_job *job);

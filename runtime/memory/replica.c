@@ -18,6 +18,7 @@ typedef struct fl_replicas {
     fl_mutex lock; /* all below but at's and blocks' addresses */
     size_t bytes;  /* of this allocation */
     uint32_t places, tiles;
+    uint32_t pins;  /* who moves tiles by himself: nothing is given back meanwhile */
     bool is_flat;   /* one block a place, laid out as the host's */
     char **blocks;  /* of flat storage, one a place */
     fl_replica *at; /* place by place, tile by tile */
@@ -487,14 +488,19 @@ void fl_operand_resolve(fl_operand *operand)
                           &operand->tile_end);
 }
 
+static filch_status fail_untracked(const filch_data *data, filch_error *error)
+{
+    return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                         "no memory to keep track of the handle's tiles");
+}
+
 filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
                               fl_waits *waits, filch_error *error)
 {
     filch_data *data = operand->data;
     fl_replicas *replicas = get_replicas(places, data);
     if (replicas == NULL) {
-        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
-                             "no memory to keep track of the handle's tiles");
+        return fail_untracked(data, error);
     }
     if (operand->is_chunk) {
         if (!replicas->is_flat && place_of(device) != 0) {
@@ -583,6 +589,78 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
     }
     fl_mutex_unlock(&replicas->lock);
     return status;
+}
+
+/* --- Several places at once --- */
+
+filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *error)
+{
+    fl_replicas *replicas = get_replicas(places, data);
+    if (replicas == NULL) {
+        return fail_untracked(data, error);
+    }
+    fl_mutex_lock(&replicas->lock);
+    ++replicas->pins;
+    fl_mutex_unlock(&replicas->lock);
+    return FILCH_OK;
+}
+
+void fl_replica_unpin(filch_data *data)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
+    fl_mutex_lock(&replicas->lock);
+    --replicas->pins;
+    fl_mutex_unlock(&replicas->lock);
+}
+
+filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile, const bool *wanted,
+                             fl_replica_spot *spots, filch_error *error)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
+    filch_view host = fl_data_tile_view(data, tile);
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&replicas->lock);
+    bool any = find_source(places, data, replicas, tile) != replicas->places;
+    if (!any) {
+        status = tell_lost(places, data, replicas, tile, error);
+    }
+    for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
+        fl_replica *replica = replica_at(replicas, tile, place);
+        bool is_known = replica->version == data->version;
+        spots[place] = (fl_replica_spot){.is_good = is_good(places, data, replica, place)};
+        if (!wanted[place] && !spots[place].is_good) {
+            continue;
+        }
+        status = place == 0 ? fl_data_need_host(data, error)
+                            : give_memory(places, data, replicas, &host, replica, place, error);
+        if (status == FILCH_OK) {
+            fl_spot spot = spot_of(data, replicas, &host, replica, place);
+            spots[place].ptr = spot.ptr;
+            spots[place].pitch = spot.pitch;
+            spots[place].behind[0] = is_known ? replica->ready : 0;
+            spots[place].behind[1] = is_known ? replica->source : 0;
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        fl_replica *replica = replica_at(replicas, tile, place);
+        if (arrived[place]) {
+            set_state(data, replica, FL_SHARED, 0);
+        } else if (is_valid(data, replica, place)) {
+            bool is_known = replica->version == data->version;
+            fl_marker source = is_known ? replica->source : 0;
+            set_state(data, replica, FL_SHARED, is_known ? replica->ready : 0);
+            replica->source = source;
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
 }
 
 /* --- The host --- */

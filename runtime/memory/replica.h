@@ -69,6 +69,28 @@ filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *
 filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_operand *operand,
                                fl_marker marker, fl_marker *home, filch_error *error);
 
+/* --- For who brings a tile to several places at once (broadcast.c), while no other job uses the
+ * handle --- */
+
+/* Where a tile is, or is to be. */
+typedef struct fl_replica_spot {
+    char *ptr;           /* its first element */
+    size_t pitch;        /* bytes from one column to the next */
+    bool is_good;        /* it is valid here … */
+    fl_marker behind[2]; /* … once these are past; 0: none */
+} fl_replica_spot;
+
+/* Makes every place that is wanted (one flag a place) ready to receive the tile, and tells of all
+ * places what there is; ptr is null where there is no memory. Fails, and has perhaps taken memory,
+ * where some cannot be had or no place has the tile. */
+filch_status fl_replica_open(fl_places *places, struct filch_data *data, uint32_t tile,
+                             const bool *wanted, fl_replica_spot *spots, filch_error *error);
+/* The tile has arrived in those places: it is shared there, and where it was. */
+void fl_replica_settle(struct filch_data *data, uint32_t tile, const bool *arrived);
+/* From the first of several such calls to the last: what places hold of the handle stays there. */
+filch_status fl_replica_pin(fl_places *places, struct filch_data *data, filch_error *error);
+void fl_replica_unpin(struct filch_data *data);
+
 /* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
 void fl_data_begin_version(struct filch_data *data);
 /* Makes those tiles the host's to use, with their contents where it reads them; blocks. On failure

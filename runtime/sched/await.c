@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that wait for events of the host's (graph/await.c says why they are asked for): one worker,
- * of a device that never runs a task on its thread, keeps the vigil. */
+/* Jobs that wait for events of the host's (graph/await.c says why they are asked for), and
+ * broadcasts on their way: one worker, of a device that never runs a task on its thread, keeps the
+ * vigil. */
 #include "sched/sched.h"
 
 /* Asked again after an eighth of the time waited, between these. */
@@ -38,13 +39,16 @@ static bool take_arrived(fl_vigil *vigil)
     return any;
 }
 
-/* Starts the jobs whose events are past; true when there was one. */
-static bool look(fl_worker *w, fl_vigil *vigil)
+/* Starts the jobs whose events are past; true when there was one. *moved: something went on. */
+static bool look(fl_worker *w, fl_vigil *vigil, bool *moved)
 {
     bool any = false;
     for (filch_job **at = &vigil->waiting; *at != NULL;) {
         filch_job *job = *at;
-        if (!fl_job_events_past(job)) {
+        bool has_moved = false;
+        bool is_past = fl_job_events_past(job, &has_moved);
+        *moved = *moved || has_moved;
+        if (!is_past) {
             at = &job->next;
             continue;
         }
@@ -66,10 +70,11 @@ fl_act fl_await_step(fl_worker *w, fl_act act)
         return act;
     }
     uint64_t t = fl_clock_now(&w->sched->core->clock);
-    bool is_new = take_arrived(vigil), any = false;
+    bool is_new = take_arrived(vigil), any = false, moved = false;
     vigil->since = is_new ? t : vigil->since;
     if (is_new || t >= vigil->look_at) {
-        any = look(w, vigil);
+        any = look(w, vigil, &moved);
+        vigil->since = moved ? t : vigil->since;
         uint64_t nap = (t - vigil->since) / 8;
         nap = nap < LEAST_NS ? LEAST_NS : nap < MOST_NS ? nap : MOST_NS;
         vigil->look_at = t + nap;

@@ -256,6 +256,11 @@ static void job_retire(fl_scheduler *self, filch_job *job)
     }
 }
 
+static fl_traffic *job_traffic(fl_scheduler *self, const filch_job *job)
+{
+    return fl_job_traffic(job, sched_of(self)->count);
+}
+
 static void job_await(fl_scheduler *self, filch_job *job)
 {
     fl_await_add(sched_of(self), job);
@@ -569,6 +574,7 @@ static void fill_interface(fl_sched *sched)
         .job_reset = job_reset,
         .job_start = job_start,
         .job_await = job_await,
+        .job_traffic = job_traffic,
         .job_retire = job_retire,
         .job_is_quiet = job_is_quiet,
         .task_ready = task_ready,
