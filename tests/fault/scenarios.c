@@ -295,6 +295,47 @@ static void run_managed(sweep_world *world)
     ok(filch_data_destroy(c.data));
 }
 
+/* --- Broadcasts --- */
+
+/* What tasks made goes to both devices, and tasks there use it. */
+static void run_broadcast(sweep_world *world)
+{
+    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_graph *graph = NULL;
+    filch_job *job = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    cells c;
+
+    make_cells(world, &c, FILCH_DATA_MANAGED);
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k + 1 < TILES; k++)
+        add(world, graph, &c, k, k + 1, k);
+    bool is_known = run_graph(world, graph);
+    if (is_known) {
+        ok(filch_data_broadcast(c.data, &how, NULL, &job));
+        (void)wait_for(world, job); /* the data is as it was, whatever became of it */
+        if (world->report->is_wrong)
+            return;
+        ok(filch_job_release(job));
+        for (uint32_t k = 0; k + 1 < TILES; k++)
+            mix(&c.wanted[k * TILE], &c.wanted[(k + 1) * TILE], TILE, k);
+        is_known = run_graph(world, graph);
+    }
+    if (is_known && !world->report->is_wrong) {
+        if (filch_data_acquire(c.data, FILCH_READ) == FILCH_OK) {
+            compare(world, &c);
+            ok(filch_data_release(c.data));
+        } else {
+            (void)filch_runtime_error(world->runtime, &error);
+            check_error(world, "filch_data_acquire", &error);
+        }
+    }
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
 /* --- Batches --- */
 
 /* What is said to be finished is right, and the ranges cover everything. */
@@ -464,6 +505,17 @@ const sweep_scenario sweep_scenarios[] = {
      .has_codelets = true,
      .is_apart = true,
      .run = run_managed,
+     .rounds = 2},
+    {.name = "broadcast",
+     .devices = "cuda",
+     .has_codelets = true,
+     .run = run_broadcast,
+     .rounds = 2},
+    {.name = "staged broadcast",
+     .devices = "cuda",
+     .has_codelets = true,
+     .is_apart = true,
+     .run = run_broadcast,
      .rounds = 2},
     {.name = "again",
      .devices = "cuda:0",
