@@ -4,6 +4,7 @@
 #include "fail.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 filch_status bench_gpu_check(const bench_gpu *gpu, CUresult result, const char *call,
@@ -53,6 +54,20 @@ void bench_gpu_close(bench_gpu *gpu)
     (void)bench_gpu_api(gpu)->cuDevicePrimaryCtxRelease(gpu->device);
     fl_cuda_unload(&gpu->library);
     *gpu = (bench_gpu){0};
+}
+
+uint32_t bench_gpu_first(const char *devices)
+{
+    const char *spec = devices ? devices : getenv("FILCH_DEVICES"); /* NOLINT: no other thread */
+    spec = spec && *spec ? spec : "cuda";
+    for (const char *at = spec; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        uint32_t ordinal = 0;
+        if (strncmp(at, "cuda", 4) == 0) {
+            (void)sscanf(at, "cuda:%u", &ordinal);
+            return ordinal;
+        }
+    }
+    return UINT32_MAX;
 }
 
 uint32_t bench_gpu_count(filch_error *error)

@@ -22,6 +22,9 @@ typedef struct bench_gpu {
 filch_status bench_gpu_open(bench_gpu *gpu, uint32_t ordinal, filch_error *error);
 /* What is not open is left alone. */
 void bench_gpu_close(bench_gpu *gpu);
+/* Ordinal of the first GPU of a specification (null: FILCH_DEVICES, else every GPU); UINT32_MAX
+ * where it names none. */
+uint32_t bench_gpu_first(const char *devices);
 /* GPUs that the driver shows; 0 with the reason in error. */
 uint32_t bench_gpu_count(filch_error *error);
 

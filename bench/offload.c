@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "offload.h"
 
+#include "fail.h"
+#include "workload.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A GPU is busy with tiles of 512 and more and at its best from 2048 on; more than 64 tiles along a
@@ -13,10 +17,10 @@ static void open_gpu(bench_offload *o, const filch_device_info *info)
 {
     uint32_t ordinal;
     /* Of a slice too: cuda:0/1. */
-    if (o->gpu.context || sscanf(info->name, "cuda:%u", &ordinal) != 1 ||
-        bench_gpu_open(&o->gpu, ordinal, NULL) != FILCH_OK)
+    if (!o->gpu.context && (sscanf(info->name, "cuda:%u", &ordinal) != 1 ||
+                            bench_gpu_open(&o->gpu, ordinal, NULL) != FILCH_OK))
         return;
-    if (!o->has_no_vendor)
+    if (!o->has_no_vendor && !o->vendor)
         (void)bench_vendor_open(&o->gpu, NULL, &o->vendor);
 }
 
@@ -36,11 +40,57 @@ void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
     }
 }
 
+filch_status bench_offload_choose(bench_offload *o, const bench_options *options,
+                                  filch_error *error)
+{
+    bool is_beside = options->versus && strcmp(options->versus, bench_peer_cublasxt.name) == 0;
+    o->memory = options->pageable              ? BENCH_MEMORY_PAGEABLE
+                : options->pinned || is_beside ? BENCH_MEMORY_PINNED
+                                               : BENCH_MEMORY_LOCKED;
+    uint32_t ordinal = bench_gpu_first(options->devices);
+    if (o->memory != BENCH_MEMORY_PINNED)
+        return FILCH_OK;
+    return ordinal == UINT32_MAX
+               ? bench_fail(error, FILCH_UNSUPPORTED, is_beside ? "--versus" : "--pinned", 0,
+                            "there is no GPU among the devices to lock pages for")
+               : bench_gpu_open(&o->gpu, ordinal, error);
+}
+
+filch_status bench_offload_alloc(bench_offload *o, size_t bytes, const char *option,
+                                 filch_error *error, void **memory)
+{
+    size_t k = 0;
+    while (k < BENCH_OFFLOAD_BLOCKS && o->blocks[k])
+        k++;
+    if (k < BENCH_OFFLOAD_BLOCKS)
+        o->blocks[k] = o->memory == BENCH_MEMORY_PINNED ? bench_gpu_shared_alloc(&o->gpu, bytes)
+                                                        : calloc(bytes, 1);
+    if (k == BENCH_OFFLOAD_BLOCKS || !o->blocks[k])
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, option, 0, "no memory for %zu bytes%s", bytes,
+                          o->memory == BENCH_MEMORY_PINNED ? ", page-locked" : "");
+    *memory = o->blocks[k];
+    return FILCH_OK;
+}
+
+filch_status bench_offload_squares(bench_offload *o, size_t n, size_t count, size_t element,
+                                   const char *option, filch_error *error, void **memory)
+{
+    size_t bytes = 0;
+    filch_status status = bench_squares_bytes(n, count, element, option, error, &bytes);
+    return status == FILCH_OK ? bench_offload_alloc(o, bytes, option, error, memory) : status;
+}
+
 void bench_offload_close(bench_offload *o)
 {
     for (size_t k = 0; k < BENCH_OFFLOAD_PINS; k++)
         if (o->pinned[k])
             bench_gpu_unpin(&o->gpu, o->pinned[k]);
+    for (size_t k = 0; k < BENCH_OFFLOAD_BLOCKS; k++) {
+        if (o->memory == BENCH_MEMORY_PINNED)
+            bench_gpu_shared_free(&o->gpu, o->blocks[k]);
+        else
+            free(o->blocks[k]);
+    }
     bench_vendor_close(o->vendor);
     bench_gpu_close(&o->gpu);
     *o = (bench_offload){0};
@@ -49,7 +99,7 @@ void bench_offload_close(bench_offload *o)
 void bench_offload_pin(bench_offload *o, void *memory, size_t bytes)
 {
     size_t k = 0;
-    if (!o->has_gpus || !o->gpu.context)
+    if (!o->has_gpus || !o->gpu.context || o->memory != BENCH_MEMORY_LOCKED)
         return;
     while (k < BENCH_OFFLOAD_PINS && o->pinned[k] && o->pinned[k] != memory)
         k++;

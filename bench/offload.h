@@ -5,9 +5,18 @@
 #ifndef BENCH_OFFLOAD_H
 #define BENCH_OFFLOAD_H
 
+#include "options.h"
 #include "vendor.h"
 
 #define BENCH_OFFLOAD_PINS 4
+#define BENCH_OFFLOAD_BLOCKS 4
+
+/* What a workload's memory on the host is like where there are GPUs. */
+typedef enum bench_memory {
+    BENCH_MEMORY_LOCKED,  /* from malloc, page-locked in place */
+    BENCH_MEMORY_PINNED,  /* page-locked, from the driver */
+    BENCH_MEMORY_PAGEABLE /* from malloc */
+} bench_memory;
 
 typedef struct bench_offload {
     bool has_gpus; /* among the devices of the runtime met last */
@@ -16,15 +25,27 @@ typedef struct bench_offload {
     bench_gpu gpu;      /* the first GPU met; not open: none was */
     bench_vendor *vendor;
     void *pinned[BENCH_OFFLOAD_PINS];
+    bench_memory memory;
+    void *blocks[BENCH_OFFLOAD_BLOCKS]; /* of bench_offload_alloc() */
 } bench_offload;
 
 /* Looks at a runtime's devices; where one is a GPU, opens what is not open yet. */
 void bench_offload_meet(bench_offload *offload, filch_runtime *runtime);
+/* What the options say of memory, before anything is allocated. FILCH_UNSUPPORTED where pages are
+ * to be locked for GPUs and there is none, or what bench_gpu_open() gives. */
+filch_status bench_offload_choose(bench_offload *offload, const bench_options *options,
+                                  filch_error *error);
+/* Zeroed memory of that kind, until the close. FILCH_OUT_OF_MEMORY. */
+filch_status bench_offload_alloc(bench_offload *offload, size_t bytes, const char *option,
+                                 filch_error *error, void **memory);
+/* The same for matrices, with the errors of bench_squares_bytes(). */
+filch_status bench_offload_squares(bench_offload *offload, size_t n, size_t count, size_t element,
+                                   const char *option, filch_error *error, void **memory);
 /* After the runtimes and before what was pinned is freed. */
 void bench_offload_close(bench_offload *offload);
 
-/* Locks the pages of a workload's memory where there are GPUs, once each. Where the system refuses,
- * copies are slower and nothing else changes. */
+/* Locks the pages of a workload's memory where there are GPUs and the options do not say otherwise,
+ * once each. Where the system refuses, copies are slower and nothing else changes. */
 void bench_offload_pin(bench_offload *offload, void *memory, size_t bytes);
 
 /* An enqueue function over the vendor's libraries, to which the lane's bench_vendor_lane is

@@ -4,6 +4,8 @@
 
 #include "fail.h"
 
+#include "base/config.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -25,6 +27,9 @@ enum option_id {
     OPTION_COLD,
     OPTION_RESIDENT,
     OPTION_OWN_KERNELS,
+    OPTION_PINNED,
+    OPTION_PAGEABLE,
+    OPTION_MEMORY_LIMIT,
     OPTION_JSON,
     OPTION_TRACE,
     OPTION_REPORT,
@@ -47,6 +52,9 @@ static const struct option long_options[] = {
     {"cold", no_argument, NULL, OPTION_COLD},
     {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
+    {"pinned", no_argument, NULL, OPTION_PINNED},
+    {"pageable", no_argument, NULL, OPTION_PAGEABLE},
+    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -79,6 +87,12 @@ const char *bench_options_usage(void)
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
+           "  --pinned            gemm, stream: the host's memory page-locked by the driver from\n"
+           "                      the start (the default beside cublasxt)\n"
+           "  --pageable          gemm, stream: the host's memory as malloc gives it (default:\n"
+           "                      page-locked where it is, if there are GPUs)\n"
+           "  --memory-limit B    bytes that filch may take of each GPU's memory, e.g. 8G; fit,\n"
+           "                      half: see FILCH_MEMORY_LIMIT\n"
            "  --json FILE         write the result document (- is standard output)\n"
            "  --trace FILE        write a trace of one more run\n"
            "  --report FILE.html  write a report\n"
@@ -197,6 +211,21 @@ static filch_status parse_text(const char *option, const char *text, const char 
     return FILCH_OK;
 }
 
+/* As the setting of the same meaning. */
+static filch_status parse_limit(const char *text, uint64_t *limit, filch_error *error)
+{
+    fl_settings settings;
+    filch_error inner = FILCH_ERROR_INIT;
+    fl_settings_defaults(&settings);
+    if (text[0] == '\0')
+        return bench_fail(error, FILCH_PARSE, "--memory-limit", 0, "the value is empty");
+    if (fl_setting_parse(&settings, "FILCH_MEMORY_LIMIT", text, &inner) != FILCH_OK)
+        return bench_fail(error, FILCH_PARSE, "--memory-limit", 0, "'%s': %s", text,
+                          strchr(inner.text, ';') + 2);
+    *limit = (uint64_t)settings.memory_limit;
+    return FILCH_OK;
+}
+
 static filch_status parse_option(int id, const char *value, bench_options *o, filch_error *error)
 {
     switch (id) {
@@ -240,6 +269,14 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
     case OPTION_OWN_KERNELS:
         o->own_kernels = true;
         return FILCH_OK;
+    case OPTION_PINNED:
+        o->pinned = true;
+        return FILCH_OK;
+    case OPTION_PAGEABLE:
+        o->pageable = true;
+        return FILCH_OK;
+    case OPTION_MEMORY_LIMIT:
+        return parse_limit(value, &o->memory_limit, error);
     default:
         o->help = true;
         return FILCH_OK;
@@ -273,6 +310,8 @@ static filch_status parse_all(int argc, char **argv, bench_options *o, filch_err
         o->score = FILCH_SCORE_PEAK;
     if (o->score == FILCH_SCORE_PEAK && o->precision == BENCH_DOUBLE)
         o->score = FILCH_SCORE_PEAK_DOUBLE;
+    if (o->pinned && o->pageable)
+        return bench_fail(error, FILCH_PARSE, "--pageable", 0, "contradicts --pinned");
     if (o->n && o->matrix)
         return bench_fail(error, FILCH_PARSE, "--n", 0, "the size comes from --matrix");
     return FILCH_OK;

@@ -28,6 +28,9 @@ typedef struct bench_options {
     bool cold;
     bool resident;
     bool own_kernels;
+    bool pinned;
+    bool pageable;
+    uint64_t memory_limit; /* as filch_config's */
     bool help;
     const char *json;
     const char *trace;

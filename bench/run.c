@@ -333,6 +333,9 @@ static filch_status open_run(run *r, filch_error *error)
     if (o->image && !r->workload->image)
         return bench_fail(error, FILCH_UNSUPPORTED, "--image", 0, "%s has no picture",
                           r->workload->name);
+    if ((o->pinned || o->pageable) && !r->workload->takes_memory)
+        return bench_fail(error, FILCH_UNSUPPORTED, o->pinned ? "--pinned" : "--pageable", 0,
+                          "%s has the memory that it has", r->workload->name);
     filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
     if (status == FILCH_OK)
         status = r->workload->setup(o, error, &r->state);
@@ -342,7 +345,8 @@ static filch_status open_run(run *r, filch_error *error)
                                        .score = o->score,
                                        .scores = o->scores,
                                        .score_count = o->score_count,
-                                       .policy = o->policy};
+                                       .policy = o->policy,
+                                       .memory_limit = o->memory_limit};
     status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
     if (status != FILCH_OK)
         return status;

@@ -110,6 +110,7 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.scores = config->scores;
     c.score_count = config->score_count;
     c.policy = config->policy;
+    c.memory_limit = config->memory_limit;
     c.log = print_message;
     c.log_user = stderr;
     *s = (bench_session){.workload = workload, .state = state};

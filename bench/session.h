@@ -25,7 +25,8 @@ typedef struct bench_session_config {
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
     filch_policy policy;
-    bool spins; /* workers never sleep */
+    bool spins;            /* workers never sleep */
+    uint64_t memory_limit; /* as filch_config's */
 } bench_session_config;
 
 /* Makes the runtime and the problem in it. On failure nothing is left behind. */

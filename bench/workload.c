@@ -45,19 +45,28 @@ filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, c
     return bench_fail(error, status, what, 0, "%s", inner.text);
 }
 
+filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,
+                                 filch_error *error, size_t *bytes)
+{
+    if (__builtin_mul_overflow(n, n, bytes) || __builtin_mul_overflow(*bytes, count, bytes) ||
+        __builtin_mul_overflow(*bytes, element, bytes))
+        return bench_fail(error, FILCH_OVERFLOW, option, 0,
+                          "the bytes of a dense matrix of order %zu do not fit a number", n);
+    double physical = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if ((double)*bytes > physical)
+        return bench_fail(error, FILCH_TOO_LARGE, option, 0,
+                          "%zu dense matrices of order %zu take %.1f GB; this machine has %.1f",
+                          count, n, (double)*bytes * 1e-9, physical * 1e-9);
+    return FILCH_OK;
+}
+
 filch_status bench_squares_alloc(size_t n, size_t count, size_t element, const char *option,
                                  filch_error *error, void **memory)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, n, &bytes) || __builtin_mul_overflow(bytes, count, &bytes) ||
-        __builtin_mul_overflow(bytes, element, &bytes))
-        return bench_fail(error, FILCH_OVERFLOW, option, 0,
-                          "the bytes of a dense matrix of order %zu do not fit a number", n);
-    double physical = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if ((double)bytes > physical)
-        return bench_fail(error, FILCH_TOO_LARGE, option, 0,
-                          "%zu dense matrices of order %zu take %.1f GB; this machine has %.1f",
-                          count, n, (double)bytes * 1e-9, physical * 1e-9);
+    filch_status status = bench_squares_bytes(n, count, element, option, error, &bytes);
+    if (status != FILCH_OK)
+        return status;
     void *zeroed = calloc(bytes, 1);
     if (!zeroed)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, option, 0,

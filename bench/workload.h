@@ -38,7 +38,8 @@ typedef struct bench_problem {
 typedef struct bench_workload {
     const char *name;
     const char *help;
-    const char *unit; /* of work */
+    const char *unit;  /* of work */
+    bool takes_memory; /* heeds --pinned and --pageable */
     /* Under a virtual clock bodies that a checked result does not need are left out. */
     filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
     void (*teardown)(void *state);
@@ -104,8 +105,11 @@ int bench_run_nothing(const filch_call *call);
 filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
                                   filch_error *error);
 
-/* count zeroed n x n matrices of such elements side by side, for free(). FILCH_TOO_LARGE where they
- * exceed the machine's memory, FILCH_OVERFLOW, FILCH_OUT_OF_MEMORY. */
+/* Bytes of count n x n matrices of such elements. FILCH_TOO_LARGE where they exceed the machine's
+ * memory, FILCH_OVERFLOW. */
+filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,
+                                 filch_error *error, size_t *bytes);
+/* That much zeroed memory, for free(); also FILCH_OUT_OF_MEMORY. */
 filch_status bench_squares_alloc(size_t n, size_t count, size_t element, const char *option,
                                  filch_error *error, void **memory);
 

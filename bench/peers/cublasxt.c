@@ -73,7 +73,7 @@ static void pin(state *s, size_t which, const void *memory)
     /* Locking pages changes nothing of what is const. */
     void *block = (void *)(uintptr_t)memory;
     size_t bytes = s->work->n * s->work->n * s->work->kernels->element;
-    if (bench_gpu_pin(&s->gpu, block, bytes))
+    if (!s->work->keeps_memory && bench_gpu_pin(&s->gpu, block, bytes))
         s->pinned[which] = block;
 }
 

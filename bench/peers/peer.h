@@ -38,6 +38,7 @@ typedef struct bench_peer_work {
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */
     unsigned *marks;
+    bool keeps_memory;              /* the matrices' pages are locked, or are not to be */
     bool is_resident;               /* peers on GPUs: copies of matrices are not timed */
     unsigned gpu_count;             /* peers on GPUs run on these */
     unsigned gpus[BENCH_PEER_GPUS]; /* ordinals */

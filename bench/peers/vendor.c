@@ -80,7 +80,7 @@ static void pin(state *s, enum matrix which, const void *memory)
 {
     /* Locking pages changes nothing of what is const. */
     void *block = (void *)(uintptr_t)memory;
-    if (block && bench_gpu_pin(&s->gpu, block, bytes_of(s->work)))
+    if (block && !s->work->keeps_memory && bench_gpu_pin(&s->gpu, block, bytes_of(s->work)))
         s->pinned[which] = block;
 }
 

@@ -86,9 +86,6 @@ static void teardown(void *state)
 {
     gemm *g = state;
     bench_offload_close(&g->offload);
-    free(g->a);
-    free(g->c);
-    free(g->theirs);
     free(g);
 }
 
@@ -97,10 +94,11 @@ static filch_status make_matrices(gemm *g, uint64_t seed, filch_error *error)
     bool is_rounded = g->kernels != &bench_kernels_double;
     size_t elements = g->n * g->n;
     void *problem = NULL;
-    filch_status status = bench_squares_alloc(g->n, 2, sizeof *g->a, "--n", error, &problem);
+    filch_status status =
+        bench_offload_squares(&g->offload, g->n, 2, sizeof *g->a, "--n", error, &problem);
     if (status == FILCH_OK)
-        status =
-            bench_squares_alloc(g->n, is_rounded ? 3 : 1, g->kernels->element, "--n", error, &g->c);
+        status = bench_offload_squares(&g->offload, g->n, is_rounded ? 3 : 1, g->kernels->element,
+                                       "--n", error, &g->c);
     g->a = problem;
     if (status != FILCH_OK)
         return status;
@@ -136,7 +134,9 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     g->is_resident = options->resident;
     g->offload.has_no_vendor = options->own_kernels;
     g->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
-    status = make_matrices(g, options->seed ? options->seed : 1, error);
+    status = bench_offload_choose(&g->offload, options, error);
+    if (status == FILCH_OK)
+        status = make_matrices(g, options->seed ? options->seed : 1, error);
     if (status != FILCH_OK) {
         teardown(g);
         return status;
@@ -310,9 +310,10 @@ static filch_status check(void *state, double *residual, filch_error *error)
 static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
 {
     gemm *g = state;
-    filch_status status = g->theirs ? FILCH_OK
-                                    : bench_squares_alloc(g->n, 1, g->kernels->element, "--versus",
-                                                          error, &g->theirs);
+    filch_status status = g->theirs
+                              ? FILCH_OK
+                              : bench_offload_squares(&g->offload, g->n, 1, g->kernels->element,
+                                                      "--versus", error, &g->theirs);
     g->work = (bench_peer_work){.kind = BENCH_PEER_GEMM,
                                 .workers = workers,
                                 .n = g->n,
@@ -321,6 +322,7 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
                                 .a = g->inputs[A],
                                 .b = g->inputs[B],
                                 .c = g->theirs,
+                                .keeps_memory = g->offload.memory != BENCH_MEMORY_LOCKED,
                                 .is_resident = g->is_resident};
     *work = &g->work;
     return status;
@@ -343,6 +345,7 @@ const bench_workload bench_gemm = {
     .name = "gemm",
     .help = "multiplies two dense matrices by tiles",
     .unit = "flop",
+    .takes_memory = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -100,6 +100,12 @@ static void test_all(void **state)
     assert_int_equal(o.score_count, 1);
     assert_int_equal(o.policy, FILCH_POLICY_STEAL);
     bench_options_free(&o);
+    parse_good(&w, "run gemm --pinned --memory-limit 8G", &o);
+    assert_true(o.pinned && !o.pageable);
+    assert_true(o.memory_limit == UINT64_C(8) << 30);
+    parse_good(&w, "run gemm --pageable --memory-limit half", &o);
+    assert_true(o.pageable && !o.pinned);
+    assert_true(o.memory_limit == FILCH_MEMORY_HALF);
     parse_good(&w, "run --help", &o);
     assert_true(o.help);
 }
@@ -174,6 +180,11 @@ static void test_failures(void **state)
     expect_failure("run gemm --check=1", "--check=1", "takes no value");
     expect_failure("run gemm -x", "-x", "is not an option");
     expect_failure("run gemm --matrix a.mtx --n 5", "--n", "--matrix");
+    expect_failure("run gemm --pinned --pageable", "--pageable", "--pinned");
+    expect_failure("run gemm --memory-limit 0", "--memory-limit", "'0': allowed is one of");
+    expect_failure("run gemm --memory-limit lots", "--memory-limit", "bytes from 1 to");
+    expect_failure("run gemm --memory-limit 99999999T", "--memory-limit", "'99999999T'");
+    expect_failure("run gemm --memory-limit=", "--memory-limit", "empty");
 }
 
 int main(void)
