@@ -151,6 +151,27 @@ static json_t *versus_json(const bench_result *result)
     return object;
 }
 
+double bench_bound_s(const bench_bound_result *bound)
+{
+    return fmax(bound->compute_s, bound->transfer_s);
+}
+
+static json_t *bound_json(const bench_result *result)
+{
+    const bench_bound_result *bound = &result->bound;
+    json_t *object = json_object();
+    put(&object, "speed", number(bound->speed));
+    put(&object, "rate_in", number(bound->rate_in));
+    put(&object, "rate_out", number(bound->rate_out));
+    put(&object, "compute_s", number(bound->compute_s));
+    put(&object, "transfer_s", number(bound->transfer_s));
+    put(&object, "time_over_bound", number(result->median_s / bench_bound_s(bound)));
+    put(&object, "bytes", number(bound->bytes));
+    put(&object, "least_bytes", number(bound->least_bytes));
+    put(&object, "bytes_over_least", number(bound->bytes / bound->least_bytes));
+    return object;
+}
+
 static json_t *startup_json(const bench_startup_result *startup)
 {
     json_t *object = json_object();
@@ -179,6 +200,8 @@ static json_t *result_json(const bench_result *result)
     put(&object, "residual", number(result->residual));
     put(&object, "cpu_s", number(result->cpu_s));
     put(&object, "checked", json_boolean(result->checked));
+    if (result->bound.is_known)
+        put(&object, "bound", bound_json(result));
     if (result->startup.is_known)
         put(&object, "startup", startup_json(&result->startup));
     if (result->versus.seconds)

@@ -35,6 +35,21 @@ typedef struct bench_versus_result {
     double cpu_s; /* processor time of the process, summed over the repeats */
 } bench_versus_result;
 
+/* What no run could be faster than; see bound.h. */
+typedef struct bench_bound_result {
+    bool is_known;
+    double speed;       /* work a second of all devices' kernels */
+    double rate_in;     /* bytes a second of all links to the host … */
+    double rate_out;    /* … and back */
+    double compute_s;   /* the work at that speed */
+    double transfer_s;  /* the bytes at those rates */
+    double bytes;       /* that a run moved … */
+    double least_bytes; /* … and had to */
+} bench_bound_result;
+
+/* The longer of the two. */
+double bench_bound_s(const bench_bound_result *bound);
+
 /* Before the first tile of a run on GPUs, in seconds. */
 typedef struct bench_startup_result {
     bool is_known;
@@ -63,6 +78,7 @@ typedef struct bench_result {
     double residual;
     double cpu_s; /* processor time of the process, summed over the repeats */
     bool checked; /* a check was made and passed */
+    bench_bound_result bound;
     bench_startup_result startup;
     bench_versus_result versus;
 } bench_result;

@@ -2,6 +2,7 @@
 /* `filch-bench run` and `filch-bench sim`: one workload on filch, measured, checked, compared. */
 #define _GNU_SOURCE
 #include "run.h"
+#include "bound.h"
 #include "cli.h"
 #include "fail.h"
 #include "json_out.h"
@@ -313,6 +314,8 @@ static filch_status finish(run *r, filch_error *error)
     if (status == FILCH_OK && r->has_versus && (o->check || r->versus.peer))
         agrees = bench_versus_agrees(&r->versus, error);
     describe_result(r);
+    if (status == FILCH_OK)
+        status = bench_bound_measure(&r->session, &r->config, &r->result, error);
     bench_result_derive(&r->result);
     if (status == FILCH_OK || status == FILCH_DATA)
         (void)bench_show(r->out, &r->result);

@@ -75,6 +75,22 @@ static filch_status describe_devices(bench_session *s, filch_error *error)
     return FILCH_OK;
 }
 
+unsigned bench_session_gpus(const bench_session *s, unsigned *ordinals)
+{
+    unsigned count = 0;
+    for (uint32_t d = 0; d < s->devices; d++) {
+        const filch_device_info *info = &s->device_info[d];
+        unsigned at = 0;
+        if (info->backend != FILCH_BACKEND_CUDA)
+            continue;
+        while (at < count && ordinals[at] != info->ordinal)
+            at++;
+        if (at == count && count < BENCH_PEER_GPUS)
+            ordinals[count++] = info->ordinal;
+    }
+    return count;
+}
+
 static void print_message(filch_log_level level, const char *text, void *user)
 {
     (void)level;
@@ -264,8 +280,8 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     return status == FILCH_OK ? bring_home(s, error) : status;
 }
 
-filch_status bench_session_speed_alone(const bench_session *s, const bench_session_config *config,
-                                       uint32_t index, double *speed, filch_error *error)
+filch_status bench_session_open_alone(const bench_session *s, const bench_session_config *config,
+                                      uint32_t index, bench_session *alone, filch_error *error)
 {
     double *scores = calloc(s->devices, sizeof *scores);
     if (!scores)
@@ -275,9 +291,16 @@ filch_status bench_session_speed_alone(const bench_session *s, const bench_sessi
     alone_config.scores = scores;
     alone_config.score_count = s->devices;
     alone_config.policy = FILCH_POLICY_STATIC;
-    bench_session alone;
-    filch_status status = bench_session_open(&alone, s->workload, s->state, &alone_config, error);
+    filch_status status = bench_session_open(alone, s->workload, s->state, &alone_config, error);
     free(scores);
+    return status;
+}
+
+filch_status bench_session_speed_alone(const bench_session *s, const bench_session_config *config,
+                                       uint32_t index, double *speed, filch_error *error)
+{
+    bench_session alone;
+    filch_status status = bench_session_open_alone(s, config, index, &alone, error);
     if (status != FILCH_OK)
         return status;
     double best = 0;

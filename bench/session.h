@@ -41,6 +41,14 @@ filch_status bench_session_reopen(bench_session *session, const bench_session_co
                                   filch_error *error);
 void bench_session_close(bench_session *session);
 
+/* The GPUs that the devices are or are slices of, each once, into BENCH_PEER_GPUS ordinals. */
+unsigned bench_session_gpus(const bench_session *session, unsigned *ordinals);
+
+/* The problem in a new runtime, where the other devices get no work. */
+filch_status bench_session_open_alone(const bench_session *session,
+                                      const bench_session_config *config, uint32_t index,
+                                      bench_session *alone, filch_error *error);
+
 /* Work a second of device index, alone: the others of the same runtime get no work. The problem is
  * run in a new runtime twice, once where that takes long, and the faster run counts. */
 filch_status bench_session_speed_alone(const bench_session *session,

@@ -52,6 +52,27 @@ static void startup_row(bench_table *table, const bench_startup_result *startup)
     row(table, "start-up", text);
 }
 
+static void bound_rows(bench_table *table, const bench_result *r)
+{
+    const bench_bound_result *b = &r->bound;
+    char compute[32], transfer[32], moved[32], least[32], text[128];
+    if (!b->is_known)
+        return;
+    bench_format_seconds(b->compute_s, compute, sizeof compute);
+    bench_format_seconds(b->transfer_s, transfer, sizeof transfer);
+    snprintf(text, sizeof text,
+             "%.3f  (time over the longer of kernels %s and links %s, each alone)",
+             r->median_s / bench_bound_s(b), compute, transfer);
+    row(table, "time over bound", text);
+    snprintf(text, sizeof text, "%.1f %%", 100 * bench_bound_s(b) / r->median_s);
+    row(table, "of the bound", text);
+    bench_format_si(b->bytes, moved, sizeof moved);
+    bench_format_si(b->least_bytes, least, sizeof least);
+    snprintf(text, sizeof text, "%sB, %.3f of the least possible, %sB", moved,
+             b->bytes / b->least_bytes, least);
+    row(table, "bytes moved", text);
+}
+
 static void versus_rows(bench_table *table, const bench_result *r)
 {
     const bench_versus_result *v = &r->versus;
@@ -99,6 +120,7 @@ static bool show_totals(FILE *out, const bench_result *r)
     }
     row(&table, "checked", r->checked ? "yes" : "no");
     cores_row(&table, "host cores in use", r->cpu_s, r->seconds, r->repeat);
+    bound_rows(&table, r);
     startup_row(&table, &r->startup);
     if (r->versus.name[0])
         versus_rows(&table, r);

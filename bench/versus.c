@@ -44,30 +44,12 @@ static unsigned cores(const bench_session *session)
     return count;
 }
 
-/* The GPUs that filch's devices are or are slices of, each once. */
-static unsigned gpus(const bench_session *session, unsigned *ordinals)
-{
-    unsigned count = 0;
-    for (uint32_t d = 0; d < session->devices; d++) {
-        const filch_device_info *info = &session->device_info[d];
-        unsigned ordinal;
-        unsigned at = 0;
-        if (info->backend != FILCH_BACKEND_CUDA || sscanf(info->name, "cuda:%u", &ordinal) != 1)
-            continue;
-        while (at < count && ordinals[at] != ordinal)
-            at++;
-        if (at == count && count < BENCH_PEER_GPUS)
-            ordinals[count++] = ordinal;
-    }
-    return count;
-}
-
 static filch_status open_peer(bench_versus *v, const bench_session *beside, filch_error *error)
 {
     const bench_workload *w = beside->workload;
     v->peer = bench_peer_find(v->name);
     unsigned ordinals[BENCH_PEER_GPUS];
-    unsigned gpu_count = gpus(beside, ordinals);
+    unsigned gpu_count = bench_session_gpus(beside, ordinals);
     if (v->peer->needs_gpu ? gpu_count == 0 : cores(beside) == 0)
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s runs on %s, and there %s",
                           v->name, v->peer->needs_gpu ? "GPUs" : "host devices",

@@ -35,6 +35,21 @@ typedef struct bench_problem {
     char text[160];
 } bench_problem;
 
+/* A memory that tasks ran in, and how much of the work they did there. */
+typedef struct bench_memory_share {
+    uint32_t place;
+    bool is_host;
+    double room;  /* bytes; 0: the host's, which holds everything */
+    double tiles; /* of one run */
+} bench_memory_share;
+
+/* Bytes that a run must move at least. */
+typedef struct bench_traffic {
+    double in;  /* from the host's memory, over all links */
+    double out; /* to it */
+    double all; /* into and out of every memory but the host's, also from one to another */
+} bench_traffic;
+
 typedef struct bench_workload {
     const char *name;
     const char *help;
@@ -76,6 +91,15 @@ typedef struct bench_workload {
     /* Writes the picture; null: there is none. */
     filch_status (*image)(const void *state, const char *path, uint32_t devices,
                           filch_error *error);
+    /* What a run must move at least, given who did how much of it, one memory after another in this
+     * order; joined: GPUs copy from each other. False where that is not known. Null: it never is,
+     * and there is no probe. */
+    bool (*traffic)(const void *state, const bench_memory_share *shares, size_t count, bool joined,
+                    bench_traffic *traffic);
+    /* Between on and off the problem is a small part of itself whose data stay on the devices: its
+     * kernels alone. */
+    void (*probe)(void *state, bool on);
+    bool is_duplex; /* copies go both ways at once all the time */
     /* Extends a hash by who did what; null: nothing is known beyond the devices' counts. */
     uint64_t (*schedule)(const void *state, uint64_t hash);
 } bench_workload;

@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "offload.h"
 #include "tiles.h"
+#include "traffic.h"
 #include "workload.h"
 
 #include "filch/kernels.h"
@@ -18,6 +19,7 @@
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
 #define CHECKED_ROWS 16
+#define PROBE_TILES 3
 /* Sums of n products in another order, or of products of rounded elements, differ by about sqrt(n)
  * roundings of the largest sum, be it in double or in single precision: the errors are as good as
  * random (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.8). Several
@@ -37,6 +39,7 @@ typedef struct gemm {
     void *theirs;    /* the peer's c; null: there is none */
     bool is_idle;
     bool is_resident;
+    bool is_probe;
     bool has_tile; /* given or chosen */
     bench_peer_work work;
     bench_offload offload;
@@ -63,6 +66,12 @@ static double work_gemm(const filch_call *call)
 {
     const filch_view *c = &call->views[C];
     return bench_flops_gemm((double)c->rows, (double)c->cols, (double)call->views[A].cols);
+}
+
+/* Rows and columns of C: all, or those of a probe, enough to occupy a device's lanes. */
+static size_t width(const gemm *g)
+{
+    return g->is_probe && PROBE_TILES * g->tile < g->n ? PROBE_TILES * g->tile : g->n;
 }
 
 static filch_status check_size(size_t n, size_t tile, filch_error *error)
@@ -153,7 +162,7 @@ static void describe(const void *state, bench_problem *problem)
     problem->n = g->n;
     problem->tile = g->tile;
     problem->vendor_s = bench_offload_vendor_s(&g->offload);
-    problem->work = bench_flops_gemm(n, n, n);
+    problem->work = bench_flops_gemm((double)width(g), (double)width(g), n);
     snprintf(problem->text, sizeof problem->text,
              "Product of two random matrices of order %zu%s, %zu x %zu tiles%s", g->n,
              g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, g->tile,
@@ -187,11 +196,13 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = values;
     desc.element = g->kernels->element;
-    desc.rows = desc.cols = desc.ld = g->n;
+    desc.rows = which == B ? g->n : width(g);
+    desc.cols = which == A ? g->n : width(g);
+    desc.ld = g->n;
     desc.tile_rows = tile_rows;
     desc.tile_cols = tile_cols;
     desc.label = labels[which];
-    desc.flags = g->is_resident ? FILCH_DATA_MANAGED : 0;
+    desc.flags = g->is_resident || g->is_probe ? FILCH_DATA_MANAGED : 0;
     return filch_data_create(built->runtime, &desc, &built->data[which]);
 }
 
@@ -254,14 +265,57 @@ static filch_status build(void *state, bench_built *built)
         status = make_data(g, built, B, g->inputs[B], 0, g->tile);
     if (status == FILCH_OK)
         status = make_data(g, built, C, g->c, g->tile, g->tile);
-    built->result = g->is_resident ? built->data[C] : NULL;
+    built->result = g->is_resident && !g->is_probe ? built->data[C] : NULL;
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
-    size_t count = (g->n + g->tile - 1) / g->tile;
+    size_t count = (width(g) + g->tile - 1) / g->tile;
     for (size_t j = 0; j < count && status == FILCH_OK; j++)
         for (size_t i = 0; i < count && status == FILCH_OK; i++)
             status = add(g, built, i, j);
     return status;
+}
+
+static void probe(void *state, bool on)
+{
+    ((gemm *)state)->is_probe = on;
+}
+
+/* Each memory is taken to have a stretch of the tiles' order, as long as the number of tiles that
+ * its devices did. From the host, a panel that several memories need must come once where they can
+ * pass it on. */
+static bool traffic(const void *state, const bench_memory_share *shares, size_t count, bool joined,
+                    bench_traffic *t)
+{
+    const gemm *g = state;
+    double element = (double)g->kernels->element, n = (double)g->n, tile = (double)g->tile;
+    size_t side = (g->n + g->tile - 1) / g->tile;
+    const bench_panels panels = {.side = side,
+                                 .panel = tile * n * element,
+                                 .last = (n - (double)(side - 1) * tile) * n * element};
+    double all = 0, done = 0, room = 0;
+    size_t first = side * side, last = 0;
+    if (g->is_resident)
+        return false;
+    for (size_t k = 0; k < count; k++)
+        all += shares[k].tiles;
+    for (size_t k = 0; k < count; k++) {
+        size_t begin = (size_t)lround(done / all * (double)(side * side));
+        done += shares[k].tiles;
+        size_t end = (size_t)lround(done / all * (double)(side * side));
+        if (shares[k].is_host || begin == end)
+            continue;
+        /* A tile of the result is there, too, until it has gone home. */
+        double here = shares[k].room - tile * tile * element;
+        t->in += bench_traffic_least(&panels, begin, end, here);
+        t->out += (double)(end - begin) / (double)(side * side) * n * n * element;
+        room += here;
+        first = begin < first ? begin : first;
+        last = end;
+    }
+    t->all = t->in + t->out;
+    if (joined && last > first)
+        t->in = fmin(t->in, bench_traffic_least(&panels, first, last, room));
+    return last > first && isfinite(t->all) && isfinite(t->in);
 }
 
 /* What elements differ by at most, and what they are at most. */
@@ -356,4 +410,6 @@ const bench_workload bench_gemm = {
     .check = check,
     .peer = peer,
     .agree = agree,
+    .traffic = traffic,
+    .probe = probe,
 };

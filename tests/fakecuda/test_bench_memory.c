@@ -80,11 +80,55 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(run(ONE, "gemm --devices cuda:0 --memory-limit 0", NULL), BENCH_EXIT_ERROR);
 }
 
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* 12 tiles of 8 rows and columns: panels of 6,144 bytes. */
+#define PANEL 6144.0
+#define RESULT 73728.0
+
+static void the_bound_is_reckoned_and_compared(void **state)
+{
+    (void)state;
+    json_t *document;
+    assert_int_equal(run(ONE, "gemm --n 96 --tile 8 --devices cuda:0 --repeat 2", &document),
+                     BENCH_EXIT_OK);
+    const json_t *bound = json_object_get(document, "bound");
+    assert_true(number(bound, "speed") > 0 && number(bound, "rate_in") > 0);
+    assert_true(number(bound, "compute_s") > 0 && number(bound, "transfer_s") > 0);
+    assert_true(number(bound, "time_over_bound") > 0);
+    assert_true(number(bound, "least_bytes") == 24 * PANEL + RESULT);
+    assert_true(number(bound, "bytes") == 24 * PANEL + RESULT);
+    json_decref(document);
+    /* Two GPUs: half of the order each, so all of A twice. */
+    assert_int_equal(
+        run("{\"devices\": [{\"count\": 2}]}",
+            "gemm --n 96 --tile 8 --devices cuda --repeat 1 --scores 1,1 --policy static",
+            &document),
+        BENCH_EXIT_OK);
+    bound = json_object_get(document, "bound");
+    assert_true(number(bound, "least_bytes") == 36 * PANEL + RESULT);
+    json_decref(document);
+    /* On the devices all the time, or none at all: nothing to compare. */
+    assert_int_equal(run(ONE, "gemm --n 96 --devices cuda:0 --repeat 1 --resident", &document),
+                     BENCH_EXIT_OK);
+    assert_null(json_object_get(document, "bound"));
+    json_decref(document);
+    assert_int_equal(run(ONE, "gemm --n 96 --devices host:1 --repeat 1", &document), BENCH_EXIT_OK);
+    assert_null(json_object_get(document, "bound"));
+    json_decref(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_pinned_as_asked),
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(the_bound_is_reckoned_and_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
