@@ -217,7 +217,8 @@ static bool reach_each_other(const bench_session *session)
     return true;
 }
 
-/* Memories in the order of the devices, and the tiles that each of them had in the mean run. */
+/* Memories in the order of the devices, and the tiles that each of them had in the mean run; items
+ * are the last run's. */
 static size_t gather(const bench_session *session, const bench_result *result,
                      bench_memory_share *shares)
 {
@@ -234,6 +235,7 @@ static size_t gather(const bench_session *session, const bench_result *result,
                 .room = (double)info->budget,
             };
         shares[k].tiles += (double)result->devices[d].tiles / (double)result->repeat;
+        shares[k].items += (double)session->stats[d].items;
     }
     return count;
 }

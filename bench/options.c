@@ -27,6 +27,7 @@ enum option_id {
     OPTION_COLD,
     OPTION_RESIDENT,
     OPTION_OWN_KERNELS,
+    OPTION_COST,
     OPTION_PINNED,
     OPTION_PAGEABLE,
     OPTION_MEMORY_LIMIT,
@@ -52,6 +53,7 @@ static const struct option long_options[] = {
     {"cold", no_argument, NULL, OPTION_COLD},
     {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
+    {"cost", required_argument, NULL, OPTION_COST},
     {"pinned", no_argument, NULL, OPTION_PINNED},
     {"pageable", no_argument, NULL, OPTION_PAGEABLE},
     {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
@@ -87,6 +89,7 @@ const char *bench_options_usage(void)
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
+           "  --cost C            stream: multiply-adds an element of 8 bytes (default 1000)\n"
            "  --pinned            gemm, stream: the host's memory page-locked by the driver from\n"
            "                      the start (the default beside cublasxt)\n"
            "  --pageable          gemm, stream: the host's memory as malloc gives it (default:\n"
@@ -269,6 +272,8 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
     case OPTION_OWN_KERNELS:
         o->own_kernels = true;
         return FILCH_OK;
+    case OPTION_COST:
+        return parse_size("--cost", value, SIZE_MAX >> 1, &o->cost, error);
     case OPTION_PINNED:
         o->pinned = true;
         return FILCH_OK;

@@ -28,6 +28,7 @@ typedef struct bench_options {
     bool cold;
     bool resident;
     bool own_kernels;
+    size_t cost;
     bool pinned;
     bool pageable;
     uint64_t memory_limit; /* as filch_config's */

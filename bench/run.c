@@ -339,6 +339,9 @@ static filch_status open_run(run *r, filch_error *error)
     if ((o->pinned || o->pageable) && !r->workload->takes_memory)
         return bench_fail(error, FILCH_UNSUPPORTED, o->pinned ? "--pinned" : "--pageable", 0,
                           "%s has the memory that it has", r->workload->name);
+    if (o->cost && !r->workload->takes_cost)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--cost", 0, "%s costs what it costs",
+                          r->workload->name);
     filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
     if (status == FILCH_OK)
         status = r->workload->setup(o, error, &r->state);

@@ -40,7 +40,8 @@ typedef struct bench_memory_share {
     uint32_t place;
     bool is_host;
     double room;  /* bytes; 0: the host's, which holds everything */
-    double tiles; /* of one run */
+    double tiles; /* of one run … */
+    double items; /* … or items of a batch */
 } bench_memory_share;
 
 /* Bytes that a run must move at least. */
@@ -55,6 +56,7 @@ typedef struct bench_workload {
     const char *help;
     const char *unit;  /* of work */
     bool takes_memory; /* heeds --pinned and --pageable */
+    bool takes_cost;   /* heeds --cost */
     /* Under a virtual clock bodies that a checked result does not need are left out. */
     filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
     void (*teardown)(void *state);
@@ -115,6 +117,7 @@ extern const bench_workload bench_empty;
 extern const bench_workload bench_create;
 extern const bench_workload bench_open;
 extern const bench_workload bench_busy;
+extern const bench_workload bench_stream;
 
 /* In a fixed order; null past the last. */
 const bench_workload *bench_workload_at(size_t index);

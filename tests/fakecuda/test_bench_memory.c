@@ -123,12 +123,55 @@ static void the_bound_is_reckoned_and_compared(void **state)
     json_decref(document);
 }
 
+/* The host's version of the workload's kernel. */
+static int stream(const filch_call *call)
+{
+    uint64_t cost = *(const uint64_t *)call->args;
+    const filch_view *from = &call->views[0], *to = &call->views[1];
+    for (uint64_t j = 0; j < call->hi - call->lo; j++)
+        for (uint64_t i = 0; i < from->rows; i++) {
+            double x = ((const double *)from->ptr)[j * from->ld + i], v = x;
+            for (uint64_t k = 0; k < cost; k++)
+                v = v * 0.5 + x;
+            ((double *)to->ptr)[j * to->ld + i] = v;
+        }
+    return 0;
+}
+
+static void a_stream_goes_in_and_out(void **state)
+{
+    (void)state;
+    const double bytes = 24 * 8 * 1024;
+    json_t *document;
+    (void)setenv("FILCH_NVRTC", FL_NVRTC_KERNELS, 1);
+    (void)setenv("FILCH_CACHE_DIR", "off", 1);
+    fakecuda_register_filch("stream", stream, 2, true, sizeof(uint64_t));
+    for (int all = 0; all < 2; all++) {
+        assert_int_equal(run("{\"devices\": [{\"count\": 2}]}",
+                             all ? "stream --n 24 --tile 8 --cost 5 --devices cuda --check --pinned"
+                                 : "stream --n 24 --tile 8 --cost 5 --devices cuda:1 --check",
+                             &document),
+                         BENCH_EXIT_OK);
+        assert_true(number(document, "work") == bytes);
+        assert_true(json_is_true(json_object_get(document, "checked")));
+        const json_t *bound = json_object_get(document, "bound");
+        assert_true(number(bound, "speed") > 0 && number(bound, "rate_in") > 0);
+        assert_true(number(bound, "least_bytes") == 2 * bytes);
+        assert_true(number(bound, "bytes") == 2 * bytes);
+        json_decref(document);
+    }
+    assert_int_equal(run(ONE, "stream --n 24 --precision single", NULL), BENCH_EXIT_ERROR);
+    assert_int_equal(run(ONE, "gemm --n 24 --cost 4", NULL), BENCH_EXIT_ERROR);
+    (void)unsetenv("FILCH_NVRTC");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_pinned_as_asked),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(the_bound_is_reckoned_and_compared),
+        cmocka_unit_test(a_stream_goes_in_and_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

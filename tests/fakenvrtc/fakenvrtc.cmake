@@ -15,6 +15,7 @@ filch_fake(fake12 FAKE_MAJOR=12 FAKE_ARCHS=90,50)
 filch_fake(fake14 FAKE_MAJOR=14)
 filch_fake(lacking FAKE_MAJOR=13 FAKE_NO_CUBIN=1)
 filch_fake(mute FAKE_MAJOR=13 FAKE_MUTE=1)
+filch_fake(kernels FAKE_MAJOR=13 FAKE_KERNELS=1)
 set_target_properties(fakenvrtc_fake13 PROPERTIES SOVERSION 13)
 set_target_properties(fakenvrtc_fake12 PROPERTIES SOVERSION 12)
 
@@ -22,7 +23,7 @@ function(filch_fake_nvrtc target)
     if(NOT TARGET ${target})
         return()
     endif()
-    foreach(name IN ITEMS fake13 fake12 fake14 lacking mute)
+    foreach(name IN ITEMS fake13 fake12 fake14 lacking mute kernels)
         string(TOUPPER ${name} upper)
         target_compile_definitions(${target} PRIVATE
             FL_NVRTC_${upper}="$<TARGET_FILE:fakenvrtc_${name}>")
@@ -31,7 +32,8 @@ function(filch_fake_nvrtc target)
     target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
 endfunction()
 
-foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images test_fake_mistakes)
+foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images test_fake_mistakes
+        test_fake_bench_memory)
     filch_fake_nvrtc(${target})
 endforeach()
 
