@@ -22,6 +22,8 @@ extern "C" {
 /** A data handle; made by filch_data_create(). */
 typedef struct filch_data filch_data;
 
+struct filch_codelet; /* filch/codelet.h */
+
 /** Properties of a handle; combine with |. */
 typedef enum filch_data_flags {
     /**
@@ -41,7 +43,25 @@ typedef enum filch_access_mode {
     FILCH_READ = 1,      /**< Reads; concurrent with other readers. */
     FILCH_WRITE = 2,     /**< Overwrites every element; the old contents need not be there. */
     FILCH_READWRITE = 3, /**< Reads and writes. */
-    FILCH_SCRATCH = 4    /**< Private memory for the duration of the call; orders nothing. */
+    FILCH_SCRATCH = 4,   /**< Private memory for the duration of the call; orders nothing. */
+    /**
+     * Reads and writes, and the order of the tasks that do so does not matter: those that commute
+     * on a tile between two other accesses to it run in any order, one at a time. A task that is
+     * ready waits for its turn off the devices, which run others meanwhile. One that commutes on
+     * several tiles takes them one after the other, in an order that is the same for all tasks, and
+     * keeps those it has while it waits for the next. Tasks of graphs only.
+     */
+    FILCH_COMMUTE = 7,
+    /**
+     * Adds to the tile, whatever adding means there: filch_data_reduction() says. The tasks that
+     * reduce to a tile between two other accesses to it run in any order and at the same time on
+     * different devices, each device adding to a partial result of its own, which begins as the
+     * neutral element; on one device they run one at a time. Before the next other access to the
+     * tile, or the end of the job, the partial results are combined into it. Which tasks share a
+     * partial result, and the order in which these are combined, differ from run to run: where
+     * adding rounds, so does the result. Tasks of graphs only.
+     */
+    FILCH_REDUCE = 11
 } filch_access_mode;
 
 /** How a handle is made; see ::FILCH_DATA_DESC_INIT. */
@@ -118,6 +138,32 @@ FILCH_API filch_status filch_data_acquire(filch_data *data, filch_access_mode mo
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_data_release(filch_data *data);
+
+/**
+ * Says how tiles of a handle are reduced to (FILCH_REDUCE).
+ *
+ * Both codelets have no arguments. @p init makes the neutral element: it overwrites all of view 0.
+ * It runs on each device that reduces, so it needs an implementation for every device on which
+ * tasks that reduce may run. @p combine adds view 1, which it only reads, to view 0; it may run on
+ * any device. The views are of one tile's shape, but may have different leading dimensions. filch
+ * runs them as tasks of the graph: they fail, and are timed and traced, as such, but no count of
+ * the job's includes them.
+ *
+ * Each device that reduces to a tile keeps a partial result, in its own memory and room for one in
+ * the host's, until the graph is destroyed.
+ *
+ * @param data    the handle.
+ * @param init    the neutral element; null with a null @p combine: tiles can no longer be reduced
+ *                to.
+ * @param combine the addition.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (one of the codelets is null, or has arguments);
+ *         FILCH_WRONG_RUNTIME (a codelet); FILCH_BUSY while an existing graph or a running job uses
+ *         the handle (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ */
+FILCH_API filch_status filch_data_reduction(filch_data *data, struct filch_codelet *init,
+                                            struct filch_codelet *combine);
 
 /** Shape of a handle in tiles; see filch_data_tiles(). */
 typedef struct filch_tiling {

@@ -118,15 +118,19 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  * Adds a task.
  *
  * It waits for the earlier tasks whose accesses conflict with its own: a reader of a tile for the
- * last writer, a writer for the last writer and the readers since. In a running open graph the task
- * may start, and end, before the call returns.
+ * last writer, a writer for the last writer and the readers since. Tasks that commute on a tile, or
+ * reduce to it, wait for what was before the first of them as writers do, but not for each other;
+ * what comes after waits for all of them. In a running open graph the task may start, and end,
+ * before the call returns.
  *
  * @param graph a closed graph that is not sealed, or an open one that runs.
  * @param desc  the task; copied, but for its label.
  * @param task  receives the task's name, for edges; may be null.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
- *         twice with a write, a bad mode or affinity); FILCH_WRONG_RUNTIME (codelet or handle);
- *         FILCH_NO_DEVICE (no device can run the codelet); FILCH_WRONG_STATE (a closed graph that
+ *         twice unless both read, a bad mode or affinity); FILCH_WRONG_RUNTIME (codelet or handle);
+ *         FILCH_NO_DEVICE (no device can run the codelet; or it reduces, and one can that has no
+ *         implementation of the handle's neutral element); FILCH_WRONG_STATE (the task reduces to a
+ *         handle without filch_data_reduction(); a closed graph that
  *         was sealed or submitted; an open one that was not yet submitted, or is closed or
  *         cancelled); FILCH_BUSY (an open graph, and the host has acquired a handle that the graph
  *         did not use before); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its
@@ -197,7 +201,8 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
  *
  * @param graph an open graph that was submitted.
  * @return FILCH_OK; FILCH_WRONG_STATE (a closed graph, not submitted, or closed already);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_OUT_OF_MEMORY (for the tasks that combine what was reduced: nothing changed, and it
+ *         may be tried again); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Since 0.1.
  */

@@ -300,7 +300,10 @@ static filch_status check_handle(fl_core *core, const filch_batch_access *access
         return fail(core, FILCH_WRONG_RUNTIME, i, label, "the handle is another runtime's");
     }
     if (access->mode < FILCH_READ || access->mode > FILCH_READWRITE) {
-        return fail(core, FILCH_INVALID_ARGUMENT, i, label, "unknown mode");
+        return fail(core, FILCH_INVALID_ARGUMENT, i, label,
+                    access->mode == FILCH_COMMUTE || access->mode == FILCH_REDUCE
+                        ? "only tasks of graphs commute or reduce"
+                        : "unknown mode");
     }
     if ((unsigned)access->map > FILCH_MAP_CALLBACK) {
         return fail(core, FILCH_INVALID_ARGUMENT, i, label, "unknown map");

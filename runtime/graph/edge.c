@@ -9,6 +9,23 @@ bool fl_edge_needs_block(const fl_task *pred)
     return n >= FL_TASK_SUCCESSORS && (n - FL_TASK_SUCCESSORS) % FL_MORE_SUCCESSORS == 0;
 }
 
+bool fl_edge_take_blocks(filch_graph *graph, fl_more **blocks)
+{
+    for (size_t i = 0; i < graph->pred_count; ++i) {
+        /* In an open graph only adders change the count, and we hold the lock; of a retired task we
+         * may read an old count and take a block that then goes back unused. */
+        if (fl_edge_needs_block(graph->preds[i].task)) {
+            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
+            if (block == NULL) {
+                return false;
+            }
+            block->next = *blocks;
+            *blocks = block;
+        }
+    }
+    return true;
+}
+
 static fl_task *last_successor(const fl_task *pred)
 {
     uint32_t n = pred->successor_count;

@@ -8,6 +8,18 @@
 
 #define MOST_ACCESSES 255
 
+static bool init_locks(filch_graph *graph)
+{
+    if (fl_mutex_init(&graph->lock) != FILCH_OK) {
+        return false;
+    }
+    if (fl_mutex_init(&graph->turn_lock) != FILCH_OK) {
+        fl_mutex_fini(&graph->lock);
+        return false;
+    }
+    return true;
+}
+
 filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *desc,
                                 filch_graph **graph)
 {
@@ -31,7 +43,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
                             "graph: %s", wrong);
     }
     filch_graph *made = fl_object_new(core, FL_MAGIC_GRAPH, sizeof *made, _Alignof(filch_graph));
-    if (made == NULL || fl_mutex_init(&made->lock) != FILCH_OK) {
+    if (made == NULL || !init_locks(made)) {
         if (made != NULL) {
             fl_object_delete(made);
         }
@@ -57,10 +69,11 @@ static void reclaim(filch_graph *graph)
     for (fl_link *link = fl_inbox_drain(&graph->retired); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
-        if (task->codelet != NULL) {
+        if (task->args != NULL) {
             fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
         }
-        fl_arena_free(&graph->arena, task->accesses, task->access_count * sizeof *task->accesses);
+        fl_arena_free(&graph->arena, task->accesses,
+                      fl_access_bytes(task->access_count, fl_task_has_extras(task)));
         for (fl_more *more = task->more; more != NULL;) {
             fl_more *after = more->next;
             fl_arena_free(&graph->arena, more, sizeof *more);
@@ -123,7 +136,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->successor_count = 0;
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
-    task->is_gate = 0;
+    task->is_gate = task->commutes = task->reduces = task->combines = task->begins = 0;
     fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
     task->more = NULL;
     task->args = NULL;
@@ -148,6 +161,33 @@ static void task_unmake(filch_graph *graph, fl_task *task)
     }
 }
 
+/* A partial result is made neutral where it is added to. */
+static filch_status check_reduction(fl_core *core, const filch_task_desc *desc, uint32_t i)
+{
+    const filch_data *data = desc->accesses[i].data;
+    const filch_codelet *init = data->reduction_init;
+    if (init == NULL) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
+                            "access %u: nobody said how to reduce to '%s' (filch_data_reduction)",
+                            i, data->label);
+    }
+    const filch_codelet *combine = data->reduction_combine;
+    if (combine->device_count == 0) {
+        return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
+                            "access %u: no device can run '%s', which combines '%s'", i,
+                            combine->name, data->label);
+    }
+    for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
+        if (fl_codelet_runs_on(desc->codelet, d) && !fl_codelet_runs_on(init, d)) {
+            return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
+                                "access %u: device %u can run codelet '%s', but not '%s', the "
+                                "neutral element of '%s'",
+                                i, d, desc->codelet->name, init->name, data->label);
+        }
+    }
+    return FILCH_OK;
+}
+
 static filch_status check_access(filch_graph *graph, const filch_task_desc *desc, uint32_t i)
 {
     fl_core *core = graph->object.core;
@@ -160,8 +200,9 @@ static filch_status check_access(filch_graph *graph, const filch_task_desc *desc
                     : fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
                                    "access %u: scratch needs bytes (below 2^38) and no handle", i);
     }
-    if (mode < FILCH_READ || mode > FILCH_READWRITE || access->bytes != 0 ||
-        access->reserved != 0) {
+    bool is_known = (mode >= FILCH_READ && mode <= FILCH_READWRITE) || mode == FILCH_COMMUTE ||
+                    mode == FILCH_REDUCE;
+    if (!is_known || access->bytes != 0 || access->reserved != 0) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
                             "access %u: %s (mode %d)", i,
                             access->reserved != 0 ? "reserved is not 0"
@@ -193,7 +234,7 @@ static filch_status check_access(filch_graph *graph, const filch_task_desc *desc
                                 i, access->row, access->col, data->label);
         }
     }
-    return FILCH_OK;
+    return mode == FILCH_REDUCE ? check_reduction(core, desc, i) : FILCH_OK;
 }
 
 static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
@@ -249,6 +290,7 @@ typedef struct fl_parts {
     fl_task *task;
     void *args;
     fl_task_access *accesses;
+    bool commutes, reduces; /* some access does */
     fl_reader *readers;
     fl_more *blocks;
 } fl_parts;
@@ -266,7 +308,8 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
         fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
         parts->blocks = next;
     }
-    fl_arena_free(arena, parts->accesses, desc->access_count * sizeof *parts->accesses);
+    fl_arena_free(arena, parts->accesses,
+                  fl_access_bytes(desc->access_count, parts->commutes || parts->reduces));
     fl_arena_free(arena, parts->args, desc->codelet->arg_size);
     if (parts->task != NULL) {
         task_unmake(graph, parts->task);
@@ -282,23 +325,6 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
         }
         reader->next = *readers;
         *readers = reader;
-    }
-    return true;
-}
-
-static bool take_blocks(filch_graph *graph, fl_more **blocks)
-{
-    for (size_t i = 0; i < graph->pred_count; ++i) {
-        /* In an open graph only adders change the count, and we hold the lock; of a retired task we
-         * may read an old count and take a block that then goes back unused. */
-        if (fl_edge_needs_block(graph->preds[i].task)) {
-            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
-            if (block == NULL) {
-                return false;
-            }
-            block->next = *blocks;
-            *blocks = block;
-        }
     }
     return true;
 }
@@ -331,17 +357,27 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
     fl_arena *arena = &graph->arena;
     uint32_t arg_size = desc->codelet->arg_size;
     if (desc->access_count != 0) {
-        parts->accesses = fl_arena_alloc(arena, desc->access_count * sizeof *parts->accesses);
+        for (uint32_t i = 0; i < desc->access_count; ++i) {
+            parts->commutes = parts->commutes || desc->accesses[i].mode == FILCH_COMMUTE;
+            parts->reduces = parts->reduces || desc->accesses[i].mode == FILCH_REDUCE;
+        }
+        bool has_extras = parts->commutes || parts->reduces;
+        parts->accesses = fl_arena_alloc(arena, fl_access_bytes(desc->access_count, has_extras));
         filch_status status = parts->accesses != NULL
                                   ? resolve_accesses(graph, desc, parts->accesses)
                                   : FILCH_OUT_OF_MEMORY;
+        if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
+            fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
+            status = fl_groups_enter(graph, parts->accesses, desc->access_count, desc->priority,
+                                     has_extras ? extras : NULL);
+        }
         if (status != FILCH_OK) {
             return status;
         }
         if (fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
                 FILCH_OK ||
             !take_readers(graph, reader_count, &parts->readers) ||
-            !take_blocks(graph, &parts->blocks)) {
+            !fl_edge_take_blocks(graph, &parts->blocks)) {
             return FILCH_OUT_OF_MEMORY;
         }
     }
@@ -366,7 +402,7 @@ static double declared_work(const fl_task *task, filch_work_fn work)
     return units >= 0 ? units : 0; /* NaN fails the comparison too */
 }
 
-static uint8_t clamp_level(const filch_graph *graph, int32_t priority)
+uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
 {
     int64_t low = graph->priority_min, high = graph->priority_max;
     int64_t p = priority < low ? low : priority > high ? high : priority;
@@ -383,6 +419,8 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->args = parts->args;
     task->accesses = parts->accesses;
     task->access_count = (uint8_t)desc->access_count;
+    task->commutes = parts->commutes ? 1 : 0;
+    task->reduces = parts->reduces ? 1 : 0;
     task->label = desc->label;
     task->home = desc->affinity != 0 && fl_codelet_runs_on(desc->codelet, desc->affinity - 1)
                      ? desc->affinity
@@ -390,7 +428,7 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->order = graph->task_count;
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;
-        task->level = clamp_level(graph, desc->priority);
+        task->level = fl_graph_level(graph, desc->priority);
     }
     if (desc->codelet->work != NULL) {
         task->work = (float)declared_work(task, desc->codelet->work);
@@ -431,6 +469,10 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
     }
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);
+    if (parts.commutes && graph->kind == FILCH_GRAPH_OPEN) {
+        /* Its turns, before a predecessor can see it. A closed graph's are added by sealing. */
+        fl_add_relaxed(&task->pending, 1);
+    }
     if (desc->access_count != 0) {
         for (size_t i = 0; i < graph->pred_count; ++i) {
             fl_edge_add(graph, graph->preds[i], task, &parts.blocks);

@@ -2,13 +2,16 @@
 /* Graphs: building, inference of dependencies, sealing, retiring.
  *
  * Locks: graph->lock guards building; core->lock guards the order of jobs. Taken in the order
- * graph->lock, then core->lock. Workers take neither while tasks succeed. */
+ * graph->lock, then core->lock. Workers take neither while tasks succeed, but core->lock to make a
+ * partial result. graph->turn_lock is taken by itself, or under graph->lock. */
 #ifndef FL_GRAPH_GRAPH_H
 #define FL_GRAPH_GRAPH_H
 
 #include "base/arena.h"
 #include "filch/graph.h"
+#include "graph/reduction.h"
 #include "graph/store.h"
+#include "graph/turn.h"
 
 typedef enum fl_graph_state {
     FL_GRAPH_BUILDING, /* closed: tasks are added; open: not submitted yet */
@@ -31,12 +34,19 @@ typedef struct fl_pred {
     uint32_t epoch;
 } fl_pred;
 
+/* What the last tasks that used a tile did: those in its list of readers, which need not wait for
+ * each other. */
+typedef enum fl_group { FL_GROUP_READS, FL_GROUP_COMMUTES, FL_GROUP_REDUCES } fl_group;
+
 /* What inference knows of one tile. */
 typedef struct fl_tile_state {
-    fl_task *writer;
-    fl_reader *readers;
+    fl_task *writer;    /* or what else all in the list wait for */
+    fl_reader *readers; /* those of the group */
     uint32_t writer_epoch;
     uint32_t reader_count;
+    fl_group group;
+    fl_turn *turn; /* of the tasks that commute. Closed graphs: null once another task wrote */
+    fl_reduction *reduction; /* made when first reduced to */
 } fl_tile_state;
 
 /* A handle as one graph uses it. Does not move: the use may stand in the data's queue. */
@@ -87,6 +97,11 @@ struct filch_graph {
     size_t table_capacity;
     fl_pred *preds; /* of the task being added, without repetition */
     size_t pred_count, pred_capacity;
+    bool has_groups;          /* some task commutes or reduces */
+    uint32_t own_count;       /* tasks that filch added by itself, of task_count */
+    fl_task *start;           /* closed graphs: what a task that commutes waits for if nothing else */
+    fl_reduction *reductions; /* all */
+    fl_mutex turn_lock;       /* of all turns; a leaf */
 
     /* Closed graphs, after sealing. */
     /* By device; then those first that few devices can run (seal.c); then by level, from above. */
@@ -145,10 +160,28 @@ filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);
-/* Makes the task the last writer or a reader of its tiles; readers: nodes, linked by next. */
+/* Adds to graph->preds what is not there yet; false: no memory. */
+bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
+/* Returns the list of a tile's group. */
+void fl_infer_forget(struct filch_graph *graph, fl_tile_state *state);
+/* Makes the task the last writer or a member of the groups of its tiles; readers: nodes, linked by
+ * next. */
 void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
+/* Before the task's predecessors are looked for: ends the groups (graph/group.c) that it is no
+ * member of, where many would wait for many, and fills extras (null: none of its accesses needs
+ * any). FILCH_OUT_OF_MEMORY: some may be ended, which changes nothing else. */
+filch_status fl_groups_enter(struct filch_graph *graph, const fl_task_access *accesses,
+                             uint32_t count, int32_t priority, fl_extra *extras);
+/* Has everything combined that tasks reduced to: no more will be added. FILCH_OUT_OF_MEMORY: may be
+ * called again. */
+filch_status fl_groups_end(struct filch_graph *graph);
+/* Sealing: notes which turns are the last to write their tiles, and counts turns as predecessors.
+ */
+void fl_groups_seal(struct filch_graph *graph);
 /* Whether one more successor of pred needs a new block. */
 bool fl_edge_needs_block(const fl_task *pred);
+/* Blocks, linked by next, for one more successor of each of graph->preds; false: too few. */
+bool fl_edge_take_blocks(struct filch_graph *graph, fl_more **blocks);
 /* Adds task to the successors of pred, with *blocks (linked by next) serving where a block is full.
  * Does nothing when pred has retired, but for poisoning the task where pred failed. */
 void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks);
@@ -168,6 +201,9 @@ void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor,
 /* Sealing, where workers look ahead: lists of predecessors, and one epoch for all tasks. False: no
  * memory. */
 bool fl_graph_list_predecessors(struct filch_graph *graph);
+
+/* The level of a caller's priority in an open graph. */
+uint8_t fl_graph_level(const struct filch_graph *graph, int32_t priority);
 
 /* Destroys a graph that no job uses. */
 void fl_graph_free(struct filch_graph *graph);

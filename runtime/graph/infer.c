@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dependencies from accesses: a reader waits for the last writer of its tile, a writer for the
- * readers since, or for the last writer where nobody read. */
+ * readers since, or for the last writer where nobody read. Tasks that commute on a tile, or reduce
+ * to it, are like readers among themselves (group.c). */
 #include <string.h>
 
 #include "base/hash.h"
@@ -91,7 +92,7 @@ filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index
 /* Few predecessors are compared in pairs; fl_edge_add drops what slips through beyond that. */
 #define COMPARED 16
 
-static bool pred_add(filch_graph *graph, fl_task *task, uint32_t epoch)
+bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
 {
     size_t from = graph->pred_count > COMPARED ? graph->pred_count - COMPARED : 0;
     for (size_t i = from; i < graph->pred_count; ++i) {
@@ -133,6 +134,13 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
     state->reader_count = kept;
 }
 
+/* Of the two that may still find the group of others, one that writes waits for each of them, which
+ * fl_groups_enter left only where it is one that does. */
+static bool waits_for_group(uint32_t mode)
+{
+    return mode == FILCH_WRITE || mode == FILCH_READWRITE;
+}
+
 filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
                              uint32_t *reader_count)
 {
@@ -144,16 +152,18 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses,
         }
         const fl_slot *slot = graph->slots[accesses[i].slot];
         const fl_tile_state *state = &slot->tiles[accesses[i].tile];
-        bool writes = (accesses[i].mode & FILCH_WRITE) != 0;
+        bool writes = waits_for_group(accesses[i].mode);
         bool fits = true;
         if (writes && state->readers != NULL) {
             for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
-                fits = pred_add(graph, r->task, r->epoch);
+                fits = fl_infer_note(graph, r->task, r->epoch);
             }
         } else if (state->writer != NULL) {
-            fits = pred_add(graph, state->writer, state->writer_epoch);
+            fits = fl_infer_note(graph, state->writer, state->writer_epoch);
         } else if (slot->gate != NULL) {
-            fits = pred_add(graph, slot->gate, slot->gate_epoch);
+            fits = fl_infer_note(graph, slot->gate, slot->gate_epoch);
+        } else if (FL_UNLIKELY(accesses[i].mode == FILCH_COMMUTE) && graph->start != NULL) {
+            fits = fl_infer_note(graph, graph->start, 0);
         }
         if (!fits) {
             return FILCH_OUT_OF_MEMORY;
@@ -161,6 +171,29 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses,
         *reader_count += !writes;
     }
     return FILCH_OK;
+}
+
+void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
+{
+    while (state->readers != NULL) {
+        fl_reader *reader = state->readers;
+        state->readers = reader->next;
+        fl_arena_free(&graph->readers, reader, sizeof *reader);
+    }
+    state->reader_count = 0;
+    state->group = FL_GROUP_READS;
+}
+
+static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t mode)
+{
+    if (mode == FILCH_COMMUTE) {
+        state->group = FL_GROUP_COMMUTES;
+        if (graph->kind == FILCH_GRAPH_CLOSED) { /* in an open one others may have turns by now */
+            ++state->turn->members;
+        }
+    } else if (mode == FILCH_REDUCE) {
+        state->group = FL_GROUP_REDUCES;
+    }
 }
 
 void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
@@ -173,24 +206,21 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         }
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
-        if ((access.mode & FILCH_WRITE) != 0) {
-            if (graph->kind == FILCH_GRAPH_CLOSED) {
-                slot->use.writes = true; /* an open graph's is queued with it set */
-            }
-            while (state->readers != NULL) {
-                fl_reader *reader = state->readers;
-                state->readers = reader->next;
-                fl_arena_free(&graph->readers, reader, sizeof *reader);
-            }
-            state->reader_count = 0;
+        if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {
+            slot->use.writes = true; /* an open graph's is queued with it set */
+        }
+        if (waits_for_group(access.mode)) {
+            fl_infer_forget(graph, state);
             state->writer = task;
             state->writer_epoch = epoch;
+            state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
         } else {
             fl_reader *reader = readers;
             readers = reader->next;
             *reader = (fl_reader){state->readers, task, epoch};
             state->readers = reader;
             ++state->reader_count;
+            enter_group(graph, state, access.mode);
             bool is_doubled = (state->reader_count & (state->reader_count - 1)) == 0;
             if (graph->kind == FILCH_GRAPH_OPEN && state->reader_count >= 64 && is_doubled) {
                 prune_readers(graph, state);

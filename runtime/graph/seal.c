@@ -149,7 +149,7 @@ static fl_scale rank_tasks(fl_order *order)
         if (task->successor_count != 0) {
             fl_graph_each_successor(task, longest_below, &longest);
         }
-        if (task->codelet != codelet) {
+        if (task->codelet != codelet && !task->is_gate) {
             codelet = task->codelet;
             per_unit = (float)scheduler->estimate(scheduler, codelet, 1);
         }
@@ -166,8 +166,10 @@ static fl_scale scan_priorities(fl_order *order)
     fl_scale scale = {.least = INFINITY, .most = -INFINITY};
     for (uint32_t i = 0; i < order->count; ++i) {
         const fl_task *task = task_at(order, i);
-        scale.least = task->rank < scale.least ? task->rank : scale.least;
-        scale.most = task->rank > scale.most ? task->rank : scale.most;
+        if (!task->is_gate) {
+            scale.least = task->rank < scale.least ? task->rank : scale.least;
+            scale.most = task->rank > scale.most ? task->rank : scale.most;
+        }
         order->roots += task->predecessors == 0;
     }
     return scale;
@@ -192,7 +194,8 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
     fl_scheduler *scheduler = graph->object.core->scheduler;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
-        if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE) {
+        if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE ||
+            access.mode == FILCH_COMMUTE) {
             uint32_t tiles = graph->slots[access.slot]->tile_count;
             return tiles > 1 ? scheduler->owner(scheduler, task->codelet, access.tile, tiles) + 1
                              : 0;
@@ -231,7 +234,7 @@ static uint32_t next_owner(fl_scheduler *scheduler, const filch_codelet *codelet
         cut->end = last_owned(scheduler, cut->position, roots) + 1;
     }
     uint32_t position = cut->position++;
-    return fl_codelet_runs_on(codelet, cut->owner)
+    return codelet == NULL || fl_codelet_runs_on(codelet, cut->owner)
                ? cut->owner
                : scheduler->owner(scheduler, codelet, position, roots);
 }
@@ -246,7 +249,8 @@ enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
 static size_t bin_of(const fl_task *task, uint32_t devices)
 {
     const filch_codelet *codelet = task->codelet;
-    size_t group = codelet->device_count == devices               ? FOR_ALL
+    size_t group = codelet == NULL /* a gate */                   ? FOR_ALL
+                   : codelet->device_count == devices             ? FOR_ALL
                    : codelet->device_count == codelet->kind_count ? FOR_KIND
                                                                   : FOR_SOME;
     return (task->home - 1) * ROOT_BINS + group * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
@@ -260,7 +264,9 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
     fl_cut cut = {0};
     for (uint32_t i = 0; i < order->count; ++i) {
         fl_task *task = task_at(order, i);
-        task->level = level_of(scale, task->rank);
+        if (!task->is_gate || scale->is_rank) {
+            task->level = level_of(scale, task->rank);
+        }
         fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
         if (task->home == 0 && task->access_count != 0) {
             task->home = owner_of(order->graph, task);
@@ -338,10 +344,11 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
 filch_status fl_graph_seal_locked(filch_graph *graph)
 {
     fl_core *core = graph->object.core;
-    size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
-    fl_order order = {.graph = graph, .count = graph->task_count};
     filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
     graph->has_reserved = status == FILCH_OK;
+    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* which may add tasks */
+    size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
+    fl_order order = {.graph = graph, .count = graph->task_count};
     if (status == FILCH_OK && graph->has_edges_back) {
         order.tasks = fl_alloc(&core->memory, bytes);
         status = order.tasks != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
@@ -367,6 +374,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
                             "no memory to seal %u tasks", graph->task_count);
     }
     fl_infer_mark_final(graph);
+    fl_groups_seal(graph);
     fl_infer_drop(graph);
     graph->state = FL_GRAPH_SEALED;
     return FILCH_OK;

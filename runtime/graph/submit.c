@@ -10,8 +10,8 @@ static fl_task *find_task(const filch_graph *graph, filch_task name)
     if (name == 0 || name > graph->task_count) {
         return NULL;
     }
-    uint32_t order = (uint32_t)(name - 1); /* closed graphs fill their slabs in order */
-    return &graph->slab_table[order / FL_SLAB_TASKS]->tasks[order % FL_SLAB_TASKS];
+    fl_task *task = fl_graph_task_at(graph, (uint32_t)(name - 1));
+    return fl_task_is_own(task) ? NULL : task; /* which nobody was told the name of */
 }
 
 static filch_status edge_locked(filch_graph *graph, filch_task before, filch_task after)
@@ -109,7 +109,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
         return status;
     }
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
-    fl_store_relaxed(&job->total, tasks);
+    fl_store_relaxed(&job->total, job->is_open ? 0 : tasks - graph->own_count);
     /* An empty closed graph counts one, taken back when the submission is over. An open graph
      * counts down from a bias that closing replaces by the number of tasks, so that adding one
      * touches nothing that the workers write. */
@@ -189,6 +189,14 @@ filch_status filch_graph_close(filch_graph *graph)
                                                             : NULL;
     filch_job *job = NULL;
     int64_t added = 0;
+    if (wrong == NULL && fl_groups_end(graph) != FILCH_OK) {
+        if (fl_load_relaxed(&graph->job->cancelled) == 0) {
+            fl_mutex_unlock(&graph->lock);
+            return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_close", graph->label,
+                                "no memory for the tasks that combine what was reduced");
+        }
+        fl_store_relaxed(&graph->job->left_out, 1); /* before the count that completes the job */
+    }
     if (wrong == NULL) {
         graph->state = FL_GRAPH_ENDED;
         job = graph->job; /* set, and stays while the bias below is held */
@@ -216,9 +224,11 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
         return status;
     }
     fl_task *task = *added;
-    fl_store_relaxed(&job->total, graph->task_count); /* a statistic; adders hold the lock */
+    bool commutes = task->commutes; /* before others may run it */
+    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* a statistic */
     /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
-    if (fl_sub_acq_rel(&task->pending, 1) == 1) {
+    uint32_t left = fl_sub_acq_rel(&task->pending, 1) - 1;
+    if (commutes ? left == 1 && fl_turns_take(task) : left == 0) {
         core->scheduler->task_ready(core->scheduler, task);
     }
     return FILCH_OK;
@@ -283,8 +293,10 @@ void fl_graph_free(filch_graph *graph)
                 ((size_t)graph->task_count + 1) * sizeof *graph->markers);
     }
     fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
+    fl_reductions_fini(graph);
     fl_arena_fini(&graph->arena);
     fl_store_give(core->store, graph->slabs);
+    fl_mutex_fini(&graph->turn_lock);
     fl_mutex_fini(&graph->lock);
     fl_object_delete(graph);
 }

@@ -60,7 +60,11 @@ struct fl_task {
     uint32_t successor_count;
     uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
-    uint8_t is_gate;      /* runs nothing: stands for an earlier job's use of a handle */
+    uint8_t is_gate : 1;  /* runs nothing: stands for others that have to be over */
+    uint8_t commutes : 1; /* needs turns (turn.h) */
+    uint8_t reduces : 1;  /* adds to partial results (reduction.h) */
+    uint8_t combines : 1; /* filch's own: adds those up */
+    uint8_t begins : 1;   /* filch's own: makes one neutral */
     _Atomic uint8_t able; /* its codelet's, for thieves, who look by hints that may be stale */
     /* The rest. */
     fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */
@@ -73,6 +77,41 @@ struct fl_task {
     uint32_t home;  /* preferred device + 1, or 0 */
     uint32_t order; /* position in the graph, from 0 */
 };
+
+/* What commuting and reducing accesses need besides. A task with such accesses has one an access,
+ * behind the accesses themselves. */
+typedef union fl_extra {
+    struct fl_turn *turn;
+    struct fl_reduction *reduction;
+} fl_extra;
+
+static inline size_t fl_access_bytes(uint32_t count, bool has_extras)
+{
+    return count * (sizeof(fl_task_access) + (has_extras ? sizeof(fl_extra) : 0));
+}
+
+static inline bool fl_task_has_extras(const fl_task *task)
+{
+    return task->commutes || task->reduces || task->combines || task->begins;
+}
+
+/* Of a task that has them. */
+static inline fl_extra *fl_task_extras(const fl_task *task)
+{
+    return (fl_extra *)(void *)(task->accesses + task->access_count);
+}
+
+/* Whether filch added the task by itself: no count includes it. */
+static inline bool fl_task_is_own(const fl_task *task)
+{
+    return task->is_gate || task->combines || task->begins;
+}
+
+/* Whether the task must be ready before it is put on a device. */
+static inline bool fl_task_is_patient(const fl_task *task)
+{
+    return task->is_gate || task->commutes || task->reduces || task->combines;
+}
 
 _Static_assert(sizeof(fl_task) == 128, "two cache lines a task");
 _Static_assert(offsetof(fl_task, more) == 64, "the hot half is one cache line");

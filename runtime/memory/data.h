@@ -48,6 +48,8 @@ struct filch_data {
     bool is_held;             /* the host has acquired it; under core->lock */
     bool is_written;          /* and writes to it; likewise */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
+    /* How tiles are reduced to; null: not. Fixed while a graph names the handle. */
+    const struct filch_codelet *reduction_init, *reduction_combine;
     char label[64];
 };
 

@@ -55,8 +55,9 @@ void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     fl_offload *offload = w->offload;
     fl_flight *flight = &w->flights[index];
     fl_task *task = flight->tile.task;
-    if (task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED) {
-        return;
+    if (task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED || task->begins ||
+        task->combines) {
+        return; /* it is over when it retires, if that is all of it */
     }
     /* Release: the replicas that the task makes valid, before others follow it. */
     fl_store_release(marker_of(task), make_marker(marker, epoch_of(task)));
@@ -90,7 +91,8 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
 {
     const filch_graph *graph = task->graph;
     uint64_t word = (uint64_t)run << 32;
-    if (fl_load_relaxed(&task->word) != word || !fl_codelet_runs_on(task->codelet, w->index) ||
+    if (fl_load_relaxed(&task->word) != word || fl_task_is_patient(task) ||
+        !fl_codelet_runs_on(task->codelet, w->index) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {
         return false;

@@ -366,7 +366,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     flight->is_timed = flight->is_ahead = flight->has_failed = false;
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
-        tile->skip = true;
+        fl_tile_pass(tile);
     }
     if (tile->skip) {
         tile->timed = false;

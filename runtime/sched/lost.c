@@ -55,7 +55,9 @@ static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
         fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
     }
     fl_worker_take(w, task, poisoned, &tile);
-    tile.skip = tile.skip || task->is_gate;
+    if (task->is_gate) {
+        fl_tile_pass(&tile);
+    }
     refuse(w, &tile);
 }
 
@@ -160,6 +162,11 @@ static bool settle_spans(fl_worker *w)
 static void settle_own(fl_worker *w)
 {
     uint64_t hint;
+    while (w->kept != NULL) {
+        fl_link *link = w->kept;
+        w->kept = link->next;
+        refuse_task(w, fl_task_of_link(link), false);
+    }
     if (w->adopted != NULL) {
         fl_task *task = w->adopted;
         w->adopted = NULL;

@@ -26,10 +26,37 @@ bool fl_offload_concerns(const fl_tile *tile)
 
 /* --- Operands --- */
 
+/* Where the access is not an ordinary one, of the tile that it names. */
+static void adapt_operand(const fl_worker *w, const fl_task *task, uint32_t access,
+                          fl_operand *operand)
+{
+    filch_data *partial = fl_reduction_stand_in(task, access, w->index);
+    if (partial != NULL) {
+        operand->data = partial;
+        operand->mode = fl_reduction_mode(task);
+        operand->is_final = false;
+        operand->tile = 0;
+        operand->tile_end = 1;
+    } else if (operand->mode == FILCH_COMMUTE) {
+        const fl_turn *turn = fl_task_extras(task)[access].turn;
+        operand->mode = FILCH_READWRITE;
+        if (task->graph->kind == FILCH_GRAPH_CLOSED) {
+            operand->is_final =
+                turn->is_final && fl_turn_is_last(turn) && !operand->data->is_managed;
+        }
+    } else if (task->combines) {
+        operand->is_final = operand->is_final && fl_combines_last(task);
+    }
+}
+
 static void task_operands(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
+    bool has_extras = fl_task_has_extras(task);
     fl_task_views(task, w->views, NULL);
+    if (FL_UNLIKELY(has_extras)) {
+        fl_reduction_views(task, w->index, w->views);
+    }
     offload->operand_count = 0;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
@@ -37,7 +64,8 @@ static void task_operands(fl_worker *w, const fl_task *task)
             continue;
         }
         filch_data *data = task->graph->slots[access.slot]->use.data;
-        offload->operands[offload->operand_count++] = (fl_operand){
+        fl_operand *operand = &offload->operands[offload->operand_count++];
+        *operand = (fl_operand){
             .data = data,
             .view = &w->views[i],
             .mode = access.mode,
@@ -46,6 +74,9 @@ static void task_operands(fl_worker *w, const fl_task *task)
             .tile_end = access.tile + 1,
             .traffic = fl_job_traffic(task->graph->job, w->sched->count),
         };
+        if (FL_UNLIKELY(has_extras)) {
+            adapt_operand(w, task, i, operand);
+        }
     }
 }
 

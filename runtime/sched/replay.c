@@ -37,6 +37,9 @@ static fl_places *places_of(const fl_worker *w)
 
 static bool is_simple(const fl_worker *w, const fl_task *task)
 {
+    if (fl_task_is_patient(task)) {
+        return false; /* whose turn it is, or whose partial result, is found out in each run */
+    }
     const fl_kernel *kernel = task->codelet->kernel;
     if (kernel == NULL || kernel->enqueue != NULL || !fl_codelet_runs_on(task->codelet, w->index)) {
         return false;

@@ -236,9 +236,26 @@ typedef struct fl_release {
     bool poisoned, is_open, is_looked_ahead;
 } fl_release;
 
+/* A task that commutes is ready when it has its turns, too, which count as one predecessor. */
+static void release_commuting(fl_worker *w, fl_task *task, const fl_release *how)
+{
+    if (how->poisoned) {
+        /* Relaxed: as below. It is never claimed ahead, so its word is not another run's. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    /* Acquire-release: as below. */
+    if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_turns_take(task)) {
+        make_ready(w, task);
+    }
+}
+
 static inline void release_one(fl_worker *w, fl_task *task, const fl_release *how)
 {
     bool poisoned = how->poisoned, is_open = how->is_open;
+    if (FL_UNLIKELY(task->commutes)) {
+        release_commuting(w, task, how);
+        return;
+    }
     if (FL_UNLIKELY(how->is_looked_ahead)) {
         if (fl_ahead_release(task, how->run, poisoned)) {
             make_ready(w, task);
@@ -341,21 +358,36 @@ static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_
     }
 }
 
-static void retire_task(fl_worker *w, fl_tile *tile)
+void fl_worker_note(fl_worker *w, const fl_tile *tile)
 {
-    fl_task *task = tile->task;
-    enter_task(w, task);
-    bool is_open = w->job->is_open;
-    /* A gate runs nothing and so cannot fail; those behind it see a cancellation themselves. */
-    bool failed = !task->is_gate && (tile->skip || tile->code != 0);
+    enter_task(w, tile->task);
     if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
         fail_tile(w, tile, 0, 0);
     }
     if (tile->timed && !tile->skip) {
-        learn(w, tile, task->codelet);
-        record(w, tile, task->codelet);
+        learn(w, tile, tile->task->codelet);
+        record(w, tile, tile->task->codelet);
     }
-    if (!task->is_gate) {
+}
+
+/* Hands the turns of a task that is over on. */
+static void give_turns(fl_worker *w, fl_task *task)
+{
+    for (fl_link *link = fl_turns_give(task); link != NULL;) {
+        fl_link *next = link->next; /* before the task is another's */
+        make_ready(w, fl_task_of_link(link));
+        link = next;
+    }
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = tile->task;
+    fl_worker_note(w, tile);
+    bool is_open = w->job->is_open;
+    /* Those behind a gate see a cancellation themselves. */
+    bool failed = tile->code != 0 || (tile->skip && !task->is_gate);
+    if (!fl_task_is_own(task)) {
         count_outcome(w, tile, 1);
         if (task->codelet->work != NULL && !tile->skip) {
             double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
@@ -367,6 +399,9 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     }
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
         fl_ahead_retired(task, failed);
+    }
+    if (FL_UNLIKELY(task->commutes)) {
+        give_turns(w, task);
     }
     if (task->successor_count != 0) {
         release_successors(w, task, failed, is_open);
@@ -423,12 +458,19 @@ static void retire_replay(fl_worker *w, const fl_tile *tile)
     w->retired += count;
 }
 
+static inline bool has_partials(const fl_task *task)
+{
+    return task->reduces || task->combines || task->begins;
+}
+
 void fl_worker_retire(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(tile->is_replay)) {
         retire_replay(w, tile);
     } else if (tile->task != NULL) {
-        retire_task(w, tile);
+        if (FL_LIKELY(!has_partials(tile->task)) || !fl_partials_retire(w, tile)) {
+            retire_task(w, tile);
+        }
     } else {
         retire_chunk(w, tile);
     }
@@ -583,8 +625,14 @@ static bool is_deep(const fl_worker *w)
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
-bool fl_worker_pick(fl_worker *w, fl_tile *tile)
+static bool pick(fl_worker *w, fl_tile *tile)
 {
+    if (FL_UNLIKELY(w->kept != NULL)) {
+        fl_link *link = w->kept;
+        w->kept = link->next;
+        fl_worker_take(w, fl_task_of_link(link), false, tile);
+        return true;
+    }
     if (FL_UNLIKELY(w->adopted != NULL)) {
         fl_task *task = w->adopted;
         w->adopted = NULL;
@@ -608,6 +656,17 @@ bool fl_worker_pick(fl_worker *w, fl_tile *tile)
     }
     take_from_span(w, tile);
     return true;
+}
+
+bool fl_worker_pick(fl_worker *w, fl_tile *tile)
+{
+    while (pick(w, tile)) {
+        if (FL_LIKELY(tile->task == NULL || !has_partials(tile->task)) ||
+            fl_partials_admit(w, tile)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- The step --- */
@@ -715,7 +774,7 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 static void prepare(const fl_worker *w, fl_tile *tile)
 {
     if (is_gate(tile)) {
-        tile->skip = true;
+        fl_tile_pass(tile);
         return;
     }
     const filch_codelet *codelet = fl_tile_codelet(tile);
@@ -861,6 +920,9 @@ static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
                 return false;
             }
             fl_task_views(task, w->views, w->scratch);
+            if (FL_UNLIKELY(has_partials(task))) {
+                fl_reduction_views(task, w->index, w->views);
+            }
             call->view_count = task->access_count;
         }
         return true;

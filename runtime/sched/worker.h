@@ -130,6 +130,7 @@ typedef struct fl_worker {
     fl_task *bypass;  /* ready, known to nobody else, to be run next */
     fl_task *adopted; /* claimed by a theft, to be run next */
     bool adopted_poisoned;
+    fl_link *kept; /* claimed tasks, none poisoned, that could not run when picked: to be run next */
     const filch_graph *graph; /* whose job is current */
     filch_job *job; /* whose retired tiles are counted in retired; current for busy time */
     fl_share *share;
@@ -251,7 +252,17 @@ bool fl_ahead_waits(fl_worker *worker, const fl_task *task);
  * the task is ready, and the caller's to offer. */
 bool fl_ahead_release(fl_task *task, uint32_t run, bool poisoned);
 
+/* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
+ * it may have become another; false: it is seen to. */
+bool fl_partials_admit(fl_worker *worker, fl_tile *tile);
+/* A tile whose task has to do with reductions is over. True: that was not all of the task. */
+bool fl_partials_retire(fl_worker *worker, const fl_tile *tile);
+/* Whether the combining task, which is running, runs for the last time. */
+bool fl_combines_last(const fl_task *task);
+
 /* Shared by the steps (worker.c). */
+/* A task's tile is over: notes a failure, and how long it took. */
+void fl_worker_note(fl_worker *worker, const fl_tile *tile);
 /* Fills *tile with a task that the caller owns. */
 void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_tile *tile);
 bool fl_worker_pick(fl_worker *worker, fl_tile *tile);
@@ -259,6 +270,12 @@ void fl_worker_retire(fl_worker *worker, fl_tile *tile);
 void fl_worker_flush(fl_worker *worker);
 void fl_worker_begin_idle(fl_worker *worker);
 void fl_worker_end_idle(fl_worker *worker);
+/* A gate, which runs nothing: it is over, as one that failed where its predecessors did. */
+static inline void fl_tile_pass(fl_tile *tile)
+{
+    tile->code = tile->skip ? -1 : 0;
+    tile->skip = true;
+}
 /* Null for a gate. */
 const filch_codelet *fl_tile_codelet(const fl_tile *tile);
 /* Has the tile timed; of a chunk the work is known already. */

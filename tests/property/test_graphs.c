@@ -3,6 +3,7 @@
  * failing tasks and cancellations, against a sequential executor in submission order: the tasks
  * that ran are run again on a copy of the data, which must end with the same bytes. Each task runs
  * at most once, and none before its predecessors; what is left out is what a failure explains.
+ * Tasks that commute or reduce add to what they name, so that their order does not matter.
  *
  * Buffers are plain memory, and the marks that bodies check order nothing: under the thread
  * sanitizer a missing edge is a data race. */
@@ -26,7 +27,8 @@ typedef struct buffer {
     filch_data *data;
     uint64_t rows, cols, ld, tile_rows, tile_cols;
     uint32_t down, across;
-    uint64_t *real, *shadow; /* ld * cols elements each */
+    uint64_t *real, *shadow;                            /* ld * cols elements each */
+    _Atomic uint32_t inside[MOST_SIDE * MOST_SIDE]; /* tasks that commute on a tile, now */
 } buffer;
 
 typedef struct plan_access {
@@ -41,6 +43,7 @@ typedef struct plan_task {
     uint32_t access_count;
     plan_access accesses[MOST_ACCESSES];
     bool fails;
+    bool is_lost[MOST_ACCESSES]; /* what it reduced was not combined */
     filch_task name;
     bool waits_for[MOST_TASKS];     /* direct predecessors */
     _Atomic uint32_t ran, finished; /* relaxed: they order nothing */
@@ -50,7 +53,7 @@ typedef struct plan {
     struct trial *trial;
     filch_graph *graph;
     filch_job *job;
-    bool is_open, is_cancelled;
+    bool is_open, is_cancelled, has_failures;
     uint64_t seed;
     uint32_t count; /* tasks */
     filch_on_failure on_failure;
@@ -60,7 +63,8 @@ typedef struct plan {
 
 typedef struct trial {
     property_world *world;
-    filch_codelet *codelet;
+    filch_codelet *codelet, *zero, *add;
+    bool has_groups;
     uint32_t handle_count, plan_count;
     buffer buffers[MOST_HANDLES];
     plan plans[MOST_GRAPHS];
@@ -102,6 +106,20 @@ static void fill(const block *b, uint64_t value)
     }
 }
 
+static bool adds(const plan_access *access)
+{
+    return access->mode == FILCH_COMMUTE || access->mode == FILCH_REDUCE;
+}
+
+static void add(const block *b, uint64_t value)
+{
+    for (uint64_t col = 0; col < b->cols; ++col) {
+        for (uint64_t row = 0; row < b->rows; ++row) {
+            b->at[col * b->ld + row] += property_mix(value, col * b->rows + row);
+        }
+    }
+}
+
 static void compute(const plan_task *task, const block *blocks)
 {
     uint64_t value = property_mix(task->plan->seed, task->number);
@@ -113,8 +131,31 @@ static void compute(const plan_task *task, const block *blocks)
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (task->accesses[i].mode == FILCH_WRITE || task->accesses[i].mode == FILCH_READWRITE) {
             fill(&blocks[i], property_mix(value, i));
+        } else if (adds(&task->accesses[i]) && blocks[i].at != NULL) {
+            add(&blocks[i], property_mix(value, i));
         }
     }
+}
+
+static int zero(const filch_call *call)
+{
+    const filch_view *v = call->views;
+    for (uint64_t col = 0; col < v->cols; ++col) {
+        memset((uint64_t *)v->ptr + col * v->ld, 0, v->rows * sizeof(uint64_t));
+    }
+    return call->view_count == 1 ? 0 : 1;
+}
+
+static int add_up(const filch_call *call)
+{
+    const filch_view *to = &call->views[0], *from = &call->views[1];
+    for (uint64_t col = 0; col < to->cols; ++col) {
+        for (uint64_t row = 0; row < to->rows; ++row) {
+            ((uint64_t *)to->ptr)[col * to->ld + row] +=
+                ((const uint64_t *)from->ptr)[col * from->ld + row];
+        }
+    }
+    return call->view_count == 2 && to->rows == from->rows && to->cols == from->cols ? 0 : 1;
 }
 
 /* --- The body --- */
@@ -134,11 +175,31 @@ static void check_view(const plan_task *task, uint32_t i, const filch_view *view
     }
     const buffer *b = &task->plan->trial->buffers[access->handle];
     block wanted = block_of(b, access, b->real);
-    if (view->ptr != wanted.at || view->rows != wanted.rows || view->cols != wanted.cols ||
-        view->ld != wanted.ld || view->row != access->row * b->tile_rows ||
+    bool is_partial = access->mode == FILCH_REDUCE;
+    if ((view->ptr == wanted.at) == is_partial || view->rows != wanted.rows ||
+        view->cols != wanted.cols || view->ld != (is_partial ? wanted.rows : wanted.ld) ||
+        view->row != access->row * b->tile_rows ||
         view->col != access->col * b->tile_cols || view->element != sizeof(uint64_t)) {
         property_fail("task %u: view %u is not the tile that was asked for", task->number, i);
         *found = wanted;
+    }
+}
+
+/* Relaxed: the counts order nothing, and so hide no race. */
+static void count_inside(const plan_task *task, bool enters)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        const plan_access *access = &task->accesses[i];
+        buffer *b = &task->plan->trial->buffers[access->handle];
+        _Atomic uint32_t *inside = &b->inside[access->col * b->down + access->row];
+        if (access->mode != FILCH_COMMUTE) {
+            continue;
+        }
+        if (!enters) {
+            fl_sub_relaxed(inside, 1);
+        } else if (fl_add_relaxed(inside, 1) != 0) {
+            property_fail("task %u: another one is at its tile, too", task->number);
+        }
     }
 }
 
@@ -170,7 +231,9 @@ static int body(const filch_call *call)
     for (uint32_t i = 0; i < task->access_count; ++i) {
         check_view(task, i, &call->views[i], &blocks[i]);
     }
+    count_inside(task, true);
     compute(task, blocks);
+    count_inside(task, false);
     if (task->fails) {
         return FAIL_CODE;
     }
@@ -221,6 +284,7 @@ static void make_buffer(trial *t, buffer *b, fl_random *random)
     desc.tile_cols = b->tile_cols;
     desc.label = labels[fl_random_below(random, 3)];
     property_ok(filch_data_create(t->world->runtime, &desc, &b->data));
+    property_ok(filch_data_reduction(b->data, t->zero, t->add));
 }
 
 static bool is_same_tile(const plan_access *a, const plan_access *b)
@@ -231,12 +295,14 @@ static bool is_same_tile(const plan_access *a, const plan_access *b)
 
 static void add_access(plan_task *task, fl_random *random)
 {
-    static const filch_access_mode modes[] = {FILCH_READ,      FILCH_READ,      FILCH_WRITE,
-                                              FILCH_READWRITE, FILCH_READWRITE, FILCH_SCRATCH};
+    static const filch_access_mode modes[] = {
+        FILCH_READ,    FILCH_READ,    FILCH_WRITE,   FILCH_READWRITE, FILCH_READWRITE,
+        FILCH_SCRATCH, FILCH_COMMUTE, FILCH_COMMUTE, FILCH_COMMUTE,   FILCH_REDUCE,
+        FILCH_REDUCE,  FILCH_REDUCE};
     const trial *t = task->plan->trial;
     plan_access *made = &task->accesses[task->access_count];
     *made = (plan_access){.handle = fl_random_below(random, t->handle_count),
-                          .mode = modes[fl_random_below(random, 6)]};
+                          .mode = modes[fl_random_below(random, t->has_groups ? 12 : 6)]};
     made->row = fl_random_below(random, t->buffers[made->handle].down);
     made->col = fl_random_below(random, t->buffers[made->handle].across);
     made->bytes = made->mode == FILCH_SCRATCH ? 1 + fl_random_below(random, 300) : 0;
@@ -253,8 +319,9 @@ static bool conflict(const plan_task *a, const plan_task *b)
     for (uint32_t i = 0; i < a->access_count; ++i) {
         for (uint32_t k = 0; k < b->access_count; ++k) {
             if (is_same_tile(&a->accesses[i], &b->accesses[k]) &&
-                ((a->accesses[i].mode | b->accesses[k].mode) & FILCH_WRITE) != 0) {
-                return true;
+                ((a->accesses[i].mode | b->accesses[k].mode) & FILCH_WRITE) != 0 &&
+                !(adds(&a->accesses[i]) && a->accesses[i].mode == b->accesses[k].mode)) {
+                return true; /* of two groups: whoever is between them waits, and is waited for */
             }
         }
     }
@@ -289,6 +356,7 @@ static void add_task(plan *p, uint32_t number, fl_random *random, uint32_t fail_
         add_access(task, random);
     }
     task->fails = property_chance(random, fail_percent);
+    p->has_failures = p->has_failures || task->fails;
     for (uint32_t i = 0; i < number; ++i) {
         task->waits_for[i] = conflict(&p->tasks[i], task);
     }
@@ -409,9 +477,40 @@ static void cancel_some(trial *t, fl_random *random)
     p->is_cancelled = true;
 }
 
+/* Marks what was reduced in a group of which some task did not succeed: none of it is combined. */
+static void find_lost(plan *p)
+{
+    for (uint32_t i = 0; i < p->count; ++i) {
+        for (uint32_t k = 0; k < p->tasks[i].access_count; ++k) {
+            p->tasks[i].is_lost[k] = false;
+        }
+    }
+    for (uint32_t i = 0; i < p->count; ++i) {
+        for (uint32_t k = 0; k < p->tasks[i].access_count; ++k) {
+            plan_access *access = &p->tasks[i].accesses[k];
+            bool is_lost = fl_load_relaxed(&p->tasks[i].finished) == 0;
+            bool is_over = access->mode != FILCH_REDUCE || !is_lost;
+            /* To the left and to the right, up to another use of the tile. */
+            for (int step = -1; step <= 1 && !is_over; step += 2) {
+                bool in_group = true;
+                for (int64_t j = i; j >= 0 && j < p->count && in_group; j += step) {
+                    for (uint32_t m = 0; m < p->tasks[j].access_count; ++m) {
+                        plan_access *other = &p->tasks[j].accesses[m];
+                        if (is_same_tile(access, other)) {
+                            in_group = other->mode == FILCH_REDUCE;
+                            p->tasks[j].is_lost[m] = in_group;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /* The sequential executor, for what ran. */
 static void replay(plan *p)
 {
+    find_lost(p);
     for (uint32_t i = 0; i < p->count; ++i) {
         plan_task *task = &p->tasks[i];
         if (fl_load_relaxed(&task->ran) == 0) {
@@ -419,7 +518,8 @@ static void replay(plan *p)
         }
         block blocks[MOST_ACCESSES];
         for (uint32_t k = 0; k < task->access_count; ++k) {
-            if (task->accesses[k].mode != FILCH_SCRATCH) {
+            blocks[k] = (block){NULL, 0, 0, 0};
+            if (task->accesses[k].mode != FILCH_SCRATCH && !task->is_lost[k]) {
                 const buffer *b = &p->trial->buffers[task->accesses[k].handle];
                 blocks[k] = block_of(b, &task->accesses[k], b->shadow);
             }
@@ -472,10 +572,13 @@ static void check_outcome(plan *p, filch_status status)
                       (unsigned long long)info.done, (unsigned long long)info.failed,
                       (unsigned long long)info.skipped, (unsigned long long)tiles);
     }
+    /* Of all that was to be done, combining may have been left out alone. */
+    bool is_left_out = ran != p->count || (p->is_cancelled && p->trial->has_groups &&
+                                           status == FILCH_CANCELLED);
     property_expect(status,
-                    ran != finished   ? FILCH_TASK_FAILED
-                    : ran != p->count ? FILCH_CANCELLED
-                                      : FILCH_OK,
+                    ran != finished ? FILCH_TASK_FAILED
+                    : is_left_out   ? FILCH_CANCELLED
+                                    : FILCH_OK,
                     "the wait");
     if (fl_load_relaxed(&p->completions) != 1) {
         property_fail("%u calls of the callback", fl_load_relaxed(&p->completions));
@@ -506,10 +609,25 @@ static void finish_plan(plan *p)
     p->job = NULL;
 }
 
+/* Where a job was cut short, whether what was reduced was combined is a matter of time. */
+static bool is_certain(const trial *t)
+{
+    bool is_certain = true;
+    for (uint32_t i = 0; i < t->plan_count; ++i) {
+        const plan *p = &t->plans[i];
+        bool may_stop = p->on_failure != FILCH_FAILURE_SKIP && p->has_failures;
+        is_certain = is_certain && !p->is_cancelled && !may_stop;
+    }
+    return is_certain || !t->has_groups;
+}
+
 static void check_bytes(const trial *t)
 {
     for (uint32_t h = 0; h < t->handle_count; ++h) {
         const buffer *b = &t->buffers[h];
+        if (!is_certain(t)) {
+            memcpy(b->shadow, b->real, b->ld * b->cols * sizeof *b->real);
+        }
         if (memcmp(b->real, b->shadow, b->ld * b->cols * sizeof *b->real) != 0) {
             property_fail("handle %u: other bytes than the sequential executor's", h);
         }
@@ -595,6 +713,15 @@ static void check(property_world *world, fl_random *random)
     desc.work = property_chance(random, 50) ? work : NULL;
     desc.arg_size = sizeof(plan_task *);
     property_ok(filch_codelet_create(world->runtime, &desc, &t.codelet));
+    t.has_groups = property_chance(random, 50);
+    desc.name = "zero";
+    desc.host = zero;
+    desc.work = NULL;
+    desc.arg_size = 0;
+    property_ok(filch_codelet_create(world->runtime, &desc, &t.zero));
+    desc.name = "add";
+    desc.host = add_up;
+    property_ok(filch_codelet_create(world->runtime, &desc, &t.add));
     t.handle_count = 1 + fl_random_below(random, MOST_HANDLES);
     for (uint32_t i = 0; i < t.handle_count; ++i) {
         make_buffer(&t, &t.buffers[i], random);
