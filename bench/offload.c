@@ -150,8 +150,11 @@ void bench_offload_copy(bench_offload *o, filch_cuda_desc *desc)
 
 int bench_offload_copy_on_host(const filch_call *call)
 {
-    const filch_view *from = &call->views[0];
-    const filch_view *to = &call->views[1];
+    return bench_offload_copy_views(&call->views[0], &call->views[1]);
+}
+
+int bench_offload_copy_views(const filch_view *from, const filch_view *to)
+{
     for (uint64_t j = 0; j < to->cols; j++)
         memcpy((char *)to->ptr + j * to->ld * to->element,
                (const char *)from->ptr + j * from->ld * from->element, to->rows * to->element);

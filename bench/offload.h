@@ -54,7 +54,9 @@ bool bench_offload_enqueue(const bench_offload *offload, filch_enqueue_fn enqueu
                            filch_cuda_desc *desc);
 /* An implementation of a codelet that copies its first view to its second. */
 void bench_offload_copy(bench_offload *offload, filch_cuda_desc *desc);
-/* The same on the host. */
+/* to := from, in the host's memory, as many elements as `to` has. */
+int bench_offload_copy_views(const filch_view *from, const filch_view *to);
+/* The codelet's function on the host. */
 int bench_offload_copy_on_host(const filch_call *call);
 /* What computes on the GPUs: "", ", cuBLAS 13.1.0", ", filch's kernels". */
 const char *bench_offload_text(const bench_offload *offload, char *text, size_t size);

@@ -33,6 +33,16 @@ typedef float s_real;
         cblas_##p##trsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
                         (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
     }                                                                                           \
+    static void p##_trsm_left(size_t n, const void *l, size_t ldl, void *b, size_t ldb)         \
+    {                                                                                           \
+        cblas_##p##trsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,       \
+                        (blasint)n, (blasint)n, 1, l, (blasint)ldl, b, (blasint)ldb);           \
+    }                                                                                           \
+    static void p##_trmm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
+    {                                                                                           \
+        cblas_##p##trmm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
+                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
+    }                                                                                           \
     static void p##_syrk(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc)    \
     {                                                                                           \
         cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)k, -1, a, \
@@ -67,6 +77,10 @@ typedef float s_real;
         }                                                                                       \
         return fits;                                                                            \
     }                                                                                           \
+    static void p##_set(void *a, size_t index, double value)                                    \
+    {                                                                                           \
+        ((p##_real *)a)[index] = (p##_real)value;                                               \
+    }                                                                                           \
     static double p##_get(const void *a, size_t index)                                          \
     {                                                                                           \
         return ((const p##_real *)a)[index];                                                    \
@@ -80,11 +94,14 @@ const bench_kernels bench_kernels_double = {
     .unit = 0x1p-53,
     .potrf = d_potrf,
     .trsm = d_trsm,
+    .trsm_left = d_trsm_left,
+    .trmm = d_trmm,
     .syrk = d_syrk,
     .gemm_nt = d_gemm_nt,
     .gemm_nn = d_gemm_nn,
     .solve = d_solve,
     .round = d_round,
+    .set = d_set,
     .get = d_get,
 };
 
@@ -93,11 +110,14 @@ const bench_kernels bench_kernels_single = {
     .unit = 0x1p-24,
     .potrf = s_potrf,
     .trsm = s_trsm,
+    .trsm_left = s_trsm_left,
+    .trmm = s_trmm,
     .syrk = s_syrk,
     .gemm_nt = s_gemm_nt,
     .gemm_nn = s_gemm_nn,
     .solve = s_solve,
     .round = s_round,
+    .set = s_set,
     .get = s_get,
 };
 

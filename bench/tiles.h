@@ -25,6 +25,10 @@ typedef struct bench_kernels {
     int (*potrf)(size_t n, void *a, size_t lda);
     /* A := A L^-T, A being m x n. */
     void (*trsm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
+    /* B := L^-1 B, B being n x n. */
+    void (*trsm_left)(size_t n, const void *l, size_t ldl, void *b, size_t ldb);
+    /* A := A L', A being m x n. */
+    void (*trmm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
     /* C := C - A A', lower triangle; A is n x k. */
     void (*syrk)(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc);
     /* C := C - A B', C being m x n, A m x k, B n x k. */
@@ -37,6 +41,8 @@ typedef struct bench_kernels {
     void (*solve)(size_t n, const void *l, size_t ldl, void *b);
     /* Rounds count numbers to this precision; false where one is beyond its range. */
     bool (*round)(size_t count, const double *from, void *to);
+    /* a[index] := value */
+    void (*set)(void *a, size_t index, double value);
     /* a[index] */
     double (*get)(const void *a, size_t index);
 } bench_kernels;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Values of the libraries' enumerations. */
-enum { OP_N = 0, OP_T = 1, FILL_LOWER = 0, SIDE_RIGHT = 1, NON_UNIT = 0 };
+enum { OP_N = 0, OP_T = 1, FILL_LOWER = 0, SIDE_LEFT = 0, SIDE_RIGHT = 1, NON_UNIT = 0 };
 
 /* What codes are made of; see bench_vendor_explain(). */
 enum { CODE_BLAS = 1000, CODE_SOLVER = 2000, CODE_MEMORY = 3000, CODE_END = 4000 };
@@ -221,6 +221,14 @@ static int take_work(bench_vendor_lane *lane, size_t bytes)
                                           (int)a->rows, (int)a->cols, &one, l->ptr, (int)l->ld,    \
                                           a->ptr, (int)a->ld);                                     \
     }                                                                                              \
+    static int p##_trsm_left(const bench_vendor_lane *lane, const filch_view *l,                   \
+                             const filch_view *b)                                                  \
+    {                                                                                              \
+        const real one = 1;                                                                        \
+        int n = (int)l->rows;                                                                      \
+        return lane->vendor->call.p##trsm(lane->blas, SIDE_LEFT, FILL_LOWER, OP_N, NON_UNIT, n, n, \
+                                          &one, l->ptr, (int)l->ld, b->ptr, (int)b->ld);           \
+    }                                                                                              \
     static int p##_syrk(const bench_vendor_lane *lane, const filch_view *a, const filch_view *c)   \
     {                                                                                              \
         const real minus = -1, one = 1;                                                            \
@@ -329,6 +337,25 @@ int bench_vendor_trsm(bench_vendor_lane *lane, const filch_view *l, const filch_
     return blas_code(is_double(a) ? d_trsm(lane, l, a) : s_trsm(lane, l, a));
 }
 
+int bench_vendor_trsm_left(bench_vendor_lane *lane, const filch_view *l, const filch_view *b)
+{
+    return blas_code(is_double(l) ? d_trsm_left(lane, l, b) : s_trsm_left(lane, l, b));
+}
+
+int bench_vendor_copy(const bench_vendor_lane *lane, const filch_view *from, const filch_view *to)
+{
+    const CUDA_MEMCPY2D copy = {.srcMemoryType = FL_CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = (CUdeviceptr)(uintptr_t)from->ptr,
+                                .srcPitch = from->ld * from->element,
+                                .dstMemoryType = FL_CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = (CUdeviceptr)(uintptr_t)to->ptr,
+                                .dstPitch = to->ld * to->element,
+                                .WidthInBytes = to->rows * to->element,
+                                .Height = to->cols};
+    CUresult result = bench_gpu_api(lane->vendor->gpu)->cuMemcpy2DAsync(&copy, lane->stream);
+    return result == FL_CUDA_SUCCESS ? 0 : -(CODE_MEMORY + result);
+}
+
 int bench_vendor_syrk(bench_vendor_lane *lane, const filch_view *a, const filch_view *c)
 {
     return blas_code(is_double(c) ? d_syrk(lane, a, c) : s_syrk(lane, a, c));
@@ -339,6 +366,17 @@ static int gemm(const bench_vendor_lane *lane, int op_b, double factor, double k
 {
     return blas_code(is_double(c) ? d_gemm(lane, op_b, factor, keep, a, b, c)
                                   : s_gemm(lane, op_b, factor, keep, a, b, c));
+}
+
+int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *b, const filch_view *a,
+                          void *room)
+{
+    filch_view copy = *a, factor = *b;
+    copy.ptr = room;
+    copy.ld = a->rows;
+    factor.rows = factor.cols = a->cols;
+    int code = bench_vendor_copy(lane, a, &copy);
+    return code ? code : gemm(lane, OP_T, 1, 0, &copy, &factor, a);
 }
 
 int bench_vendor_gemm_nt(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,

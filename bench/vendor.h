@@ -46,6 +46,11 @@ void bench_vendor_lane_drop(bench_vendor_lane *lane);
 int bench_vendor_potrf(bench_vendor_lane *lane, const filch_view *a, const filch_view *info);
 /* A := A L^-T. */
 int bench_vendor_trsm(bench_vendor_lane *lane, const filch_view *l, const filch_view *a);
+/* B := L^-1 B, both of the order of L. */
+int bench_vendor_trsm_left(bench_vendor_lane *lane, const filch_view *l, const filch_view *b);
+/* A := A B', with room for A elsewhere. */
+int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *b, const filch_view *a,
+                          void *room);
 /* C := C - A A', lower triangle. */
 int bench_vendor_syrk(bench_vendor_lane *lane, const filch_view *a, const filch_view *c);
 /* C := C - A B'. */
@@ -54,6 +59,9 @@ int bench_vendor_gemm_nt(bench_vendor_lane *lane, const filch_view *a, const fil
 /* C := A B. */
 int bench_vendor_gemm_nn(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
                          const filch_view *c);
+
+/* To := from, both in device memory, as many elements as `to` has. */
+int bench_vendor_copy(const bench_vendor_lane *lane, const filch_view *from, const filch_view *to);
 
 /* Puts a code from above into words; false where it is none. */
 bool bench_vendor_explain(int code, filch_error *error);

@@ -11,8 +11,8 @@
 #include "options.h"
 #include "peers/peer.h"
 
-#define BENCH_BUILT_CODELETS 5
-#define BENCH_BUILT_DATA 4
+#define BENCH_BUILT_CODELETS 6
+#define BENCH_BUILT_DATA 5
 /* Jobs of a run at most. */
 #define BENCH_JOBS 32
 

@@ -5,6 +5,11 @@
  * all its zeros included. The matrix is one handle in full column-major storage, of which the lower
  * triangle of tiles is used.
  *
+ * With the vendor's libraries the factorization of a diagonal tile inverts it as well, so that the
+ * tiles below are multiplied by the inverse in place of being solved for: a GPU multiplies tiles
+ * several times faster (as in J. Dongarra et al., "The design and performance of batched BLAS on
+ * modern high-performance computing systems", Procedia Computer Science 108, 2017, and MAGMA).
+ *
  * A kernel cannot fail its task: on GPUs the diagonal tiles' factorizations leave what they found
  * in a handle of their own, which is looked at after the job. */
 #include "dense.h"
@@ -23,6 +28,10 @@
 
 #define DEFAULT_N 4096
 #define DEFAULT_TILE 256
+/* Smaller tiles are solved for as fast as they are multiplied, launches included; larger ones are
+ * too few. */
+#define INVERTED_LEAST 512
+#define INVERTED_MOST 4096
 /* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
@@ -35,9 +44,9 @@
 #define BACKWARD_ERROR_ROUNDOFFS (1e-15 / 0x1p-53)
 #define BACKWARD_ERROR_ORDER 64.0
 
-enum kernel { POTRF, TRSM, SYRK, GEMM, COPY };
+enum kernel { POTRF, TRSM, SYRK, GEMM, MULTIPLY, COPY };
 
-enum handle { MATRIX, PIVOTS, INPUT };
+enum handle { MATRIX, PIVOTS, INPUT, INVERSES, IDENTITY };
 
 typedef struct cholesky {
     size_t n;
@@ -57,6 +66,8 @@ typedef struct cholesky {
      * tile, whose rows it counts; filch's kernels have one, of the whole matrix. */
     int32_t *pivots;
     size_t pivot_count;
+    /* Inverses of the diagonal tiles, and what they are solved from; null: there are none. */
+    void *inverses, *identity;
 } cholesky;
 
 static const bench_kernels *kernels_of(const filch_call *call)
@@ -71,7 +82,19 @@ static int run_potrf(const filch_call *call)
     int info = kernels_of(call)->potrf(a->rows, a->ptr, a->ld);
     if (call->view_count > 1)
         *(int32_t *)call->views[1].ptr = 0; /* a failure fails the task */
+    if (call->view_count > 2 && info == 0) {
+        (void)bench_offload_copy_views(&call->views[2], &call->views[3]);
+        kernels_of(call)->trsm_left(a->rows, a->ptr, a->ld, call->views[3].ptr, call->views[3].ld);
+    }
     return info > 0 ? info + (int)a->row : info;
+}
+
+static int run_multiply(const filch_call *call)
+{
+    const filch_view *inverse = &call->views[0];
+    const filch_view *a = &call->views[1];
+    kernels_of(call)->trmm(a->rows, a->cols, inverse->ptr, inverse->ld, a->ptr, a->ld);
+    return 0;
 }
 
 static int run_trsm(const filch_call *call)
@@ -103,7 +126,17 @@ static int run_gemm(const filch_call *call)
 static int enqueue_potrf(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_potrf(state, &call->views[0], &call->views[1]);
+    int code = bench_vendor_potrf(state, &call->views[0], &call->views[1]);
+    if (code != 0 || call->view_count == 2)
+        return code;
+    code = bench_vendor_copy(state, &call->views[2], &call->views[3]);
+    return code != 0 ? code : bench_vendor_trsm_left(state, &call->views[0], &call->views[3]);
+}
+
+static int enqueue_multiply(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_multiply(state, &call->views[0], &call->views[1], call->views[2].ptr);
 }
 
 static int enqueue_trsm(const filch_call *call, const filch_lane *lane, void *state)
@@ -180,6 +213,8 @@ static void teardown(void *state)
     cholesky *c = state;
     bench_offload_close(&c->offload);
     free(c->pivots);
+    free(c->inverses);
+    free(c->identity);
     if (c->input != c->a)
         free(c->input);
     free(c->a);
@@ -279,7 +314,13 @@ static void tile_set(void *state, size_t tile)
     c->has_tile = true;
 }
 
-/* One of the four kernels: the vendor's, or filch's own where that is not installed. */
+/* Whether diagonal tiles are inverted. */
+static bool inverts(const cholesky *c)
+{
+    return c->offload.vendor && c->tile >= INVERTED_LEAST && c->tile <= INVERTED_MOST;
+}
+
+/* One of the kernels: the vendor's, or filch's own where that is not installed. */
 static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel which)
 {
     static const struct {
@@ -293,9 +334,10 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
         [TRSM] = {"trsm", {"trsm_f64", "trsm_f32"}, run_trsm, enqueue_trsm, work_trsm},
         [SYRK] = {"syrk", {"syrk_f64", "syrk_f32"}, run_syrk, enqueue_syrk, work_syrk},
         [GEMM] = {"gemm", {"gemm_f64", "gemm_f32"}, run_gemm, enqueue_gemm, work_gemm},
+        [MULTIPLY] = {"multiply", {NULL, NULL}, run_multiply, enqueue_multiply, work_trsm},
     };
-    const filch_kernel *builtin =
-        filch_kernel_find(kernels[which].builtin[c->kernels == &bench_kernels_single]);
+    const char *name = kernels[which].builtin[c->kernels == &bench_kernels_single];
+    const filch_kernel *builtin = name ? filch_kernel_find(name) : NULL;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     desc.name = kernels[which].name;
@@ -303,7 +345,7 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
     desc.work = kernels[which].work;
     if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;
-    } else if (c->offload.has_gpus) {
+    } else if (c->offload.has_gpus && builtin) {
         desc.cuda = builtin->cuda;
         desc.arg_size = builtin->arg_size;
     }
@@ -315,7 +357,7 @@ static filch_status make_codelets(cholesky *c, bench_built *built)
     filch_status status = FILCH_OK;
     if (c->offload.vendor)
         bench_vendor_expect(c->offload.vendor, c->kernels->element, c->tile);
-    for (int k = POTRF; k <= GEMM && status == FILCH_OK; k++)
+    for (int k = POTRF; k <= (inverts(c) ? MULTIPLY : GEMM) && status == FILCH_OK; k++)
         status = make_codelet(c, built, (enum kernel)k);
     if (status == FILCH_OK && c->is_resident) {
         filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
@@ -331,6 +373,41 @@ static filch_status make_codelets(cholesky *c, bench_built *built)
 
 /* --- Tasks --- */
 
+/* What a diagonal tile's factorization writes beside it. */
+static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
+                          filch_access *accesses)
+{
+    bool is_builtin = !c->offload.vendor;
+    uint32_t count = 0;
+    accesses[count++] = (filch_access){.data = built->data[PIVOTS],
+                                       .row = is_builtin ? 0 : (uint32_t)k,
+                                       .mode = is_builtin ? FILCH_READWRITE : FILCH_WRITE};
+    if (inverts(c)) {
+        accesses[count++] = (filch_access){.data = built->data[IDENTITY], .mode = FILCH_READ};
+        accesses[count++] =
+            (filch_access){.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_WRITE};
+    }
+    return count;
+}
+
+/* The tile (i, k) by the inverse of the tile (k, k). */
+static filch_status add_multiply(const cholesky *c, const bench_built *built, size_t i, size_t k)
+{
+    const filch_access accesses[] = {
+        {.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_READ},
+        {.data = built->data[MATRIX],
+         .row = (uint32_t)i,
+         .col = (uint32_t)k,
+         .mode = FILCH_READWRITE},
+        {.mode = FILCH_SCRATCH, .bytes = c->tile * c->tile * c->kernels->element},
+    };
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = built->codelets[MULTIPLY];
+    desc.accesses = accesses;
+    desc.access_count = 3;
+    return filch_graph_add(built->graph, &desc, NULL);
+}
+
 /* One task whose accesses are reads of tiles and, last, the tile that it updates. */
 static filch_status add(const cholesky *c, const bench_built *built, enum kernel kernel,
                         const size_t (*where)[2], uint32_t count)
@@ -338,16 +415,14 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     static const filch_gemm_args gemm_args = {-1, 1, 0, 1};
     static const filch_syrk_args syrk_args = {-1, 1, 0, 0};
     bool is_builtin = c->offload.has_gpus && !c->offload.vendor;
-    filch_access accesses[4];
+    filch_access accesses[6];
     for (uint32_t k = 0; k < count; k++)
         accesses[k] = (filch_access){.data = built->data[MATRIX],
                                      .row = (uint32_t)where[k][0],
                                      .col = (uint32_t)where[k][1],
                                      .mode = k + 1 < count ? FILCH_READ : FILCH_READWRITE};
     if (kernel == POTRF && c->offload.has_gpus)
-        accesses[count++] = (filch_access){.data = built->data[PIVOTS],
-                                           .row = is_builtin ? 0 : (uint32_t)where[0][0],
-                                           .mode = is_builtin ? FILCH_READWRITE : FILCH_WRITE};
+        count += add_pivot(c, built, where[0][0], accesses + count);
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = built->codelets[kernel];
     if (is_builtin && kernel == GEMM)
@@ -363,7 +438,8 @@ static filch_status add_step(const cholesky *c, const bench_built *built, size_t
 {
     filch_status status = add(c, built, POTRF, (const size_t[][2]){{k, k}}, 1);
     for (size_t i = k + 1; i < count && status == FILCH_OK; i++)
-        status = add(c, built, TRSM, (const size_t[][2]){{k, k}, {i, k}}, 2);
+        status = inverts(c) ? add_multiply(c, built, i, k)
+                            : add(c, built, TRSM, (const size_t[][2]){{k, k}, {i, k}}, 2);
     for (size_t j = k + 1; j < count && status == FILCH_OK; j++) {
         status = add(c, built, SYRK, (const size_t[][2]){{j, k}, {j, j}}, 2);
         for (size_t i = j + 1; i < count && status == FILCH_OK; i++)
@@ -426,6 +502,38 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
     return filch_data_create(built->runtime, &desc, &built->data[PIVOTS]);
 }
 
+/* Handles that stay on the devices; the host's memory of the inverses is touched by host tasks
+ * alone. */
+static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
+{
+    size_t element = c->kernels->element;
+    size_t most = c->n < INVERTED_MOST ? c->n : INVERTED_MOST;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    /* Once for every tile size: other runtimes' handles are of the same memory. */
+    if (!c->identity) {
+        c->identity = calloc(most * most, element);
+        c->inverses = calloc(most * (c->n + most), element);
+        if (!c->identity || !c->inverses)
+            return FILCH_OUT_OF_MEMORY;
+        for (size_t k = 0; k < most; k++)
+            c->kernels->set(c->identity, k * most + k, 1);
+    }
+    desc.element = element;
+    desc.rows = desc.tile_cols = c->tile;
+    desc.flags = FILCH_DATA_MANAGED;
+    desc.ptr = c->identity;
+    desc.cols = c->tile;
+    desc.ld = most;
+    desc.label = "identity";
+    filch_status status = filch_data_create(built->runtime, &desc, &built->data[IDENTITY]);
+    desc.ptr = c->inverses;
+    desc.ld = c->tile;
+    desc.cols = count * c->tile;
+    desc.label = "inverses";
+    return status == FILCH_OK ? filch_data_create(built->runtime, &desc, &built->data[INVERSES])
+                              : status;
+}
+
 static filch_status make_data(cholesky *c, bench_built *built, size_t count)
 {
     filch_status status = make_matrix_data(c, built, MATRIX);
@@ -435,6 +543,8 @@ static filch_status make_data(cholesky *c, bench_built *built, size_t count)
     }
     if (status == FILCH_OK && c->offload.has_gpus)
         status = make_pivots(c, built, c->offload.vendor ? count : 1);
+    if (status == FILCH_OK && inverts(c))
+        status = make_inverses(c, built, count);
     return status;
 }
 
