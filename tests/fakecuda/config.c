@@ -324,7 +324,9 @@ bool fakecuda_configure(const char *text_or_file)
         for (uint32_t k = 0; k < fake_object_count(kinds[i]); k++)
             is_free = is_free && !fake_object_any(kinds[i], k)->is_alive;
     }
-    is_free = is_free && fake_memory_live(NULL) == 0 && fake_pinned_live(NULL) == 0;
+    is_free = is_free && fake_memory_live(NULL) == 0 && fake_pinned_live(NULL) == 0 &&
+              fake_virtual_live("handle") == 0 && fake_virtual_live("multicast") == 0 &&
+              fake_virtual_live("mapping") == 0 && fake_virtual_live("reservation") == 0;
     if (is_free) {
         fake.is_initialised = false;
         is_free = configure(text_or_file);

@@ -48,9 +48,8 @@ static uint64_t copy_duration(const side *to, const side *from, size_t bytes)
 {
     double gbps = fake.config.copy_gbps;
 
-    if (to->block != NULL && from->block != NULL &&
-        to->block->context->device != from->block->context->device) {
-        double link = fake_link_get(from->block->context->device, to->block->context->device)->gbps;
+    if (to->block != NULL && from->block != NULL && to->block->device != from->block->device) {
+        double link = fake_link_get(from->block->device, to->block->device)->gbps;
         gbps = link > 0 ? link : gbps;
     }
     return fake.config.copy_ns + (gbps > 0 ? (uint64_t)((double)bytes / gbps) : 0);
@@ -170,6 +169,12 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
     return fake_end(copy_submit(stream, &target, &source, bytes, 1));
 }
 
+/* Mappings have no context of their own: theirs is any of the device's. */
+static bool is_of(const fake_allocation *block, const fake_context *context)
+{
+    return block->memory != NULL ? block->device == context->device : block->context == context;
+}
+
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, size_t bytes, CUstream handle)
 {
@@ -191,7 +196,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     if (!device_side(&target, NULL, to, bytes, bytes) ||
         !device_side(&source, NULL, from, bytes, bytes))
         return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
-    if (target.block->context != there || source.block->context != here) {
+    if (!is_of(target.block, there) || !is_of(source.block, here)) {
         return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE,
                                      "memory of another context than the one named for it"));
     }

@@ -203,6 +203,7 @@ static const struct {
     {FL_CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
     {FL_CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
     {FL_CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0},
+    {FL_CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
 };
 
 int fake_device_attribute(const fake_device *d, int attribute, int *value)
@@ -249,6 +250,11 @@ int fake_device_attribute(const fake_device *d, int attribute, int *value)
         *value = d->minor;
         break;
     case FL_CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+        *value = d->major >= 9;
+        break;
+    case FL_CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+        if (fake.config.driver < 12010)
+            return FL_CUDA_ERROR_INVALID_VALUE;
         *value = d->major >= 9;
         break;
     case FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:

@@ -101,9 +101,25 @@ typedef struct fake_allocation {
     uintptr_t address; /* given out; PROT_NONE */
     char *bytes;       /* where the host reaches it; null once freed */
     size_t size, mapped;
-    fake_context *context;
-    uint32_t pending; /* queued work that uses it */
+    fake_context *context; /* null: a mapping, of the memory of … */
+    int device;
+    struct fake_memory *memory; /* mappings: of what */
+    uint64_t offset;            /* and where in that */
+    uint64_t reach;             /* mappings: bits of the devices that may use it */
+    uint32_t pending;           /* queued work that uses it */
 } fake_allocation;
+
+/* Physical memory, or a multicast object, behind a CUmemGenericAllocationHandle. Never freed, as
+ * handles tell what they were. */
+typedef struct fake_memory {
+    uint64_t handle;
+    bool is_alive;
+    int device;     /* -1: a multicast object */
+    int descriptor; /* of the pages; -1: none any more */
+    size_t size;
+    uint32_t mappings, bindings; /* of it */
+    struct fake_team *team;      /* of a multicast object */
+} fake_memory;
 
 /* Something that a stream or a graph runs, immutable once made. run is called without the lock; its
  * result poisons the context where it is not 0. */
@@ -339,6 +355,30 @@ bool fake_is_pinned(uintptr_t address, size_t bytes);
 size_t fake_memory_live(const fake_context *context);
 size_t fake_pinned_live(const fake_context *context);
 void fake_memory_end(fake_context *context);
+
+void fake_block_insert(fake_allocation *block);
+void fake_block_remove(const fake_allocation *block);
+/* The first block that ends above the address, or null. */
+fake_allocation *fake_block_after(uintptr_t address);
+/* Whether work of the context may use the block. */
+bool fake_block_reached(const fake_context *context, const fake_allocation *block);
+
+/* virtual.c */
+enum { FAKE_VIRTUAL_GRAIN = 2 << 20 };
+fake_memory *fake_memory_make(int device, size_t size);
+/* Null, and a violation, for what is no living memory, or no living multicast object. */
+fake_memory *fake_memory_find(uint64_t handle, bool is_multicast);
+/* Gives back the pages of what was released and is not used any more. */
+void fake_memory_settle(fake_memory *memory);
+bool fake_is_reserved(uintptr_t address);
+/* Of "handle", "multicast", "reservation", "mapping". */
+size_t fake_virtual_live(const char *kind);
+
+/* multicast.c */
+/* Whether the object may be mapped: all devices were added. Else a violation. */
+bool fake_team_is_whole(const fake_memory *multicast);
+/* It is released: what is bound is a violation, and let go. */
+void fake_team_end(fake_memory *multicast);
 
 /* work.c */
 void fake_work_init(fake_work *work, const char *call, fake_context *context);

@@ -18,6 +18,13 @@
  *   - between fakecuda_steady_begin and _end: allocation, registration, module load and unload,
  *     creation and destruction of contexts and streams, and waits that spin
  *   - a green context made current, or slices that overlap
+ *   - physical memory, multicast objects, reservations and mappings left behind by the process;
+ *     sizes, offsets and addresses that are no multiples of the granularity; a mapping over
+ *     another or outside a reservation, and one that is not taken away as it was made; memory
+ *     released while it is bound; a reservation freed with mappings in it
+ *   - a multicast object bound or mapped before all its devices were added (where the driver would
+ *     block), bound twice in one place, unbound otherwise than it was bound, or released with
+ *     bindings or mappings left; a copy or a view at a multicast address
  *   - an entry point called before cuInit
  *
  * FAKECUDA_CONFIG: JSON text, or the name of a file of it. All members are optional:
@@ -130,7 +137,7 @@ FAKECUDA_API void fakecuda_hold(void);
 FAKECUDA_API void fakecuda_release(void);
 
 /* Objects that live: kind is "context", "stream", "event", "module", "graph", "exec", "green",
- * "memory" or "pinned". */
+ * "memory" or "pinned"; of virtual memory "handle", "multicast", "reservation" or "mapping". */
 FAKECUDA_API size_t fakecuda_live(const char *kind);
 
 /* Replaces the configuration before cuInit, or between the end of everything and the next cuInit:

@@ -63,10 +63,10 @@ bool fake_is_device_pointer(uintptr_t address)
 {
     bool was_freed;
 
-    return fake_allocation_find(address, &was_freed) != NULL;
+    return fake_allocation_find(address, &was_freed) != NULL || fake_is_reserved(address);
 }
 
-static void insert(fake_allocation *block)
+void fake_block_insert(fake_allocation *block)
 {
     size_t at = find_index(block->address);
 
@@ -79,6 +79,21 @@ static void insert(fake_allocation *block)
     memmove(&blocks[at + 1], &blocks[at], (block_count - at) * sizeof(fake_allocation *));
     blocks[at] = block;
     block_count++;
+}
+
+void fake_block_remove(const fake_allocation *block)
+{
+    size_t at = find_index(block->address);
+
+    memmove(&blocks[at], &blocks[at + 1], (block_count - at - 1) * sizeof(fake_allocation *));
+    block_count--;
+}
+
+fake_allocation *fake_block_after(uintptr_t address)
+{
+    size_t at = find_index(address);
+
+    return at < block_count ? blocks[at] : NULL;
 }
 
 static void forget_freed(void)
@@ -139,6 +154,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
     block->size = bytes;
     block->mapped = round_up(bytes, PAGE) + PAGE;
     block->context = context;
+    block->device = context->device;
     if (!map_twice(block)) {
         free(block);
         return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
@@ -146,7 +162,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
     if (fake.config.fills && bytes <= FILL_MOST)
         memset(block->bytes, 0xff, bytes);
     device->used += round_up(bytes, GRAIN);
-    insert(block);
+    fake_block_insert(block);
     *out = block->address;
     return fake_end(FL_CUDA_SUCCESS);
 }
@@ -169,7 +185,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     if (result != FL_CUDA_SUCCESS || pointer == 0)
         return fake_end(result);
     fake_allocation *block = fake_allocation_find(pointer, &was_freed);
-    if (block == NULL || block->address != pointer || was_freed) {
+    if (block == NULL || block->address != pointer || was_freed || block->memory != NULL) {
         return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "%#llx %s", pointer,
                                      was_freed ? "is freed twice" : "is no block's start"));
     }
@@ -190,7 +206,8 @@ size_t fake_memory_live(const fake_context *context)
     size_t count = 0;
 
     for (size_t i = 0; i < block_count; i++) {
-        if (blocks[i]->bytes != NULL && (context == NULL || blocks[i]->context == context))
+        if (blocks[i]->bytes != NULL && blocks[i]->memory == NULL &&
+            (context == NULL || blocks[i]->context == context))
             count++;
     }
     return count;
@@ -209,6 +226,29 @@ void fake_memory_end(fake_context *context)
     }
 }
 
+bool fake_block_reached(const fake_context *context, const fake_allocation *block)
+{
+    return block->memory != NULL ? (block->reach >> context->device & 1) != 0
+                                 : fake_context_reaches(context, block->context);
+}
+
+/* Bytes from the offset on that are in the block and, of a mapping, in those that follow it. */
+static size_t bytes_from(const fake_context *context, const fake_allocation *block, size_t offset)
+{
+    size_t bytes = block->size - offset;
+
+    while (block->memory != NULL) {
+        const fake_allocation *next = fake_block_after(block->address + block->size);
+        if (next == NULL || next->memory == NULL || next->address != block->address + block->size ||
+            next->device < 0 || next->bytes != block->bytes + block->size ||
+            (context != NULL && !fake_block_reached(context, next)))
+            break;
+        bytes += next->size;
+        block = next;
+    }
+    return bytes;
+}
+
 char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t bytes,
                         fake_allocation **out)
 {
@@ -223,13 +263,18 @@ char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t
         (void)fake_violate(0, "%#llx is freed device memory", pointer);
         return NULL;
     }
+    if (block->device < 0) {
+        (void)fake_violate(0, "%#llx is a multicast address: it is for multimem instructions only",
+                           pointer);
+        return NULL;
+    }
     size_t offset = (size_t)(pointer - block->address);
-    if (offset > block->size || bytes > block->size - offset) {
+    if (offset > block->size || bytes > bytes_from(context, block, offset)) {
         (void)fake_violate(0, "%zu bytes at offset %zu are outside a block of %zu bytes", bytes,
                            offset, block->size);
         return NULL;
     }
-    if (context != NULL && !fake_context_reaches(context, block->context)) {
+    if (context != NULL && !fake_block_reached(context, block)) {
         (void)fake_violate(0, "device memory of a context that the stream's one cannot reach");
         return NULL;
     }
@@ -296,7 +341,7 @@ static CUresult device_attribute(void *data, CUpointer_attribute attribute,
 
     switch (attribute) {
     case FL_CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)data = fake_handle(context);
+        *(CUcontext *)data = fake_handle(context); /* null for mappings, which have none */
         return FL_CUDA_SUCCESS;
     case FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)data = FL_CU_MEMORYTYPE_DEVICE;
@@ -305,7 +350,7 @@ static CUresult device_attribute(void *data, CUpointer_attribute attribute,
         *(unsigned *)data = 0;
         return FL_CUDA_SUCCESS;
     case FL_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = context->device;
+        *(int *)data = block->device;
         return FL_CUDA_SUCCESS;
     case FL_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)data = block->address;

@@ -69,7 +69,7 @@ void fake_count(const char *call)
 
 static size_t row_of(const fake_allocation *block)
 {
-    return block != NULL ? (size_t)block->context->device + 1 : 0;
+    return block != NULL ? (size_t)block->device + 1 : 0;
 }
 
 void fake_count_bytes(const fake_allocation *from, const fake_allocation *to, uint64_t bytes)
@@ -186,6 +186,7 @@ void fake_context_leaks(const fake_context *context, const char *when)
 void fake_leaks_check(void)
 {
     static const fake_kind kinds[] = {FAKE_CONTEXT, FAKE_GRAPH, FAKE_EXEC};
+    static const char *const parts[] = {"handle", "multicast", "mapping", "reservation"};
     size_t count;
 
     call_name = "";
@@ -196,6 +197,12 @@ void fake_leaks_check(void)
             (void)fake_violate(0, "%zu objects (%s) left behind at the process's end", count,
                                fake_kind_name(kinds[i]));
         }
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        count = fake_virtual_live(parts[i]);
+        if (count > 0)
+            (void)fake_violate(0, "%zu objects (%s) left behind at the process's end", count,
+                               parts[i]);
     }
     count = fake_pinned_live(NULL);
     if (count > 0)
@@ -349,6 +356,9 @@ size_t fakecuda_live(const char *kind)
         count = fake_memory_live(NULL);
     } else if (strcmp(kind, "pinned") == 0) {
         count = fake_pinned_live(NULL);
+    } else if (strcmp(kind, "handle") == 0 || strcmp(kind, "multicast") == 0 ||
+               strcmp(kind, "reservation") == 0 || strcmp(kind, "mapping") == 0) {
+        count = fake_virtual_live(kind);
     } else {
         for (fake_kind k = FAKE_CONTEXT; k < FAKE_KINDS; k++) {
             if (strcmp(kind, fake_kind_name(k)) == 0)

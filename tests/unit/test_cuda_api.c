@@ -37,6 +37,16 @@ int main(void)
 #define CUDA_KERNEL_NODE_PARAMS own_CUDA_KERNEL_NODE_PARAMS
 #define CUdevSmResource own_CUdevSmResource
 #define CUdevResource own_CUdevResource
+#define CUmemAllocationType own_CUmemAllocationType
+#define CUmemAllocationHandleType own_CUmemAllocationHandleType
+#define CUmemLocationType own_CUmemLocationType
+#define CUmemAccess_flags own_CUmemAccess_flags
+#define CUmemAllocationGranularity_flags own_CUmemAllocationGranularity_flags
+#define CUmulticastGranularity_flags own_CUmulticastGranularity_flags
+#define CUmemLocation own_CUmemLocation
+#define CUmemAllocationProp own_CUmemAllocationProp
+#define CUmemAccessDesc own_CUmemAccessDesc
+#define CUmulticastObjectProp own_CUmulticastObjectProp
 #include "backend/cuda/api.h"
 #undef CUresult
 #undef CUdevice_attribute
@@ -56,6 +66,16 @@ int main(void)
 #undef CUDA_KERNEL_NODE_PARAMS
 #undef CUdevSmResource
 #undef CUdevResource
+#undef CUmemAllocationType
+#undef CUmemAllocationHandleType
+#undef CUmemLocationType
+#undef CUmemAccess_flags
+#undef CUmemAllocationGranularity_flags
+#undef CUmulticastGranularity_flags
+#undef CUmemLocation
+#undef CUmemAllocationProp
+#undef CUmemAccessDesc
+#undef CUmulticastObjectProp
 
 #include <string.h>
 
@@ -99,6 +119,12 @@ IS_INT(CUmemorytype);
 IS_INT(CUlaunchAttributeID);
 IS_INT(CUdevResourceType);
 IS_INT(CUdriverProcAddressQueryResult);
+IS_INT(CUmemAllocationType);
+IS_INT(CUmemAllocationHandleType);
+IS_INT(CUmemLocationType);
+IS_INT(CUmemAccess_flags);
+IS_INT(CUmemAllocationGranularity_flags);
+IS_INT(CUmulticastGranularity_flags);
 
 #define SAME_SIZE(type)                                                              \
     _Static_assert(sizeof(type) == sizeof(own_##type), "sizes of " #type " differ"); \
@@ -128,6 +154,30 @@ SAME_FIELD(CUDA_MEMCPY2D, dstArray);
 SAME_FIELD(CUDA_MEMCPY2D, dstPitch);
 SAME_FIELD(CUDA_MEMCPY2D, WidthInBytes);
 SAME_FIELD(CUDA_MEMCPY2D, Height);
+
+SAME_SIZE(CUmemLocation);
+SAME_FIELD(CUmemLocation, type);
+SAME_FIELD(CUmemLocation, id);
+
+SAME_SIZE(CUmemAllocationProp);
+SAME_FIELD(CUmemAllocationProp, type);
+SAME_FIELD(CUmemAllocationProp, requestedHandleTypes);
+SAME_FIELD(CUmemAllocationProp, location);
+SAME_FIELD(CUmemAllocationProp, win32HandleMetaData);
+SAME_FIELD(CUmemAllocationProp, allocFlags);
+SAME_FIELD(CUmemAllocationProp, allocFlags.compressionType);
+SAME_FIELD(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+SAME_FIELD(CUmemAllocationProp, allocFlags.usage);
+
+SAME_SIZE(CUmemAccessDesc);
+SAME_FIELD(CUmemAccessDesc, location);
+SAME_FIELD(CUmemAccessDesc, flags);
+
+SAME_SIZE(CUmulticastObjectProp);
+SAME_FIELD(CUmulticastObjectProp, numDevices);
+SAME_FIELD(CUmulticastObjectProp, size);
+SAME_FIELD(CUmulticastObjectProp, handleTypes);
+SAME_FIELD(CUmulticastObjectProp, flags);
 
 SAME_SIZE(CUlaunchAttributeValue);
 SAME_FIELD(CUlaunchAttributeValue, cooperative);

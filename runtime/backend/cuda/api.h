@@ -17,6 +17,7 @@
 typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
@@ -40,6 +41,12 @@ typedef int CUjit_option;
 typedef int CUmemorytype;
 typedef int CUlaunchAttributeID;
 typedef int CUdevResourceType;
+typedef int CUmemAllocationType;
+typedef int CUmemAllocationHandleType;
+typedef int CUmemLocationType;
+typedef int CUmemAccess_flags;
+typedef int CUmemAllocationGranularity_flags;
+typedef int CUmulticastGranularity_flags;
 typedef int CUdriverProcAddressQueryResult;
 
 typedef struct CUuuid {
@@ -126,6 +133,36 @@ typedef struct CUdevResource {
         unsigned char _oversize[48];
     };
 } CUdevResource;
+
+typedef struct CUmemLocation {
+    CUmemLocationType type;
+    int id;
+} CUmemLocation;
+
+typedef struct CUmemAllocationProp {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType;
+        unsigned char gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+} CUmemAllocationProp;
+
+typedef struct CUmemAccessDesc {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+typedef struct CUmulticastObjectProp {
+    unsigned int numDevices;
+    size_t size;
+    unsigned long long handleTypes;
+    unsigned long long flags;
+} CUmulticastObjectProp;
 
 /* X(driver's name, value); here each is called FL_<driver's name>. */
 #define FL_CUDA_CONSTANTS(X)                                         \
@@ -235,7 +272,9 @@ typedef struct CUdevResource {
     X(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 87) \
     X(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 88)                \
     X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)     \
+    X(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102)  \
     X(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 120)                       \
+    X(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 132)                  \
     X(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 134)                         \
     X(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1)                   \
     X(CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 2)                   \
@@ -283,7 +322,15 @@ typedef struct CUdevResource {
     X(CU_DEV_RESOURCE_TYPE_INVALID, 0)                               \
     X(CU_DEV_RESOURCE_TYPE_SM, 1)                                    \
     X(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, 1)            \
-    X(CU_GREEN_CTX_DEFAULT_STREAM, 1)
+    X(CU_GREEN_CTX_DEFAULT_STREAM, 1)                                \
+    X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                              \
+    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                                \
+    X(CU_MEM_ACCESS_FLAGS_PROT_NONE, 0)                              \
+    X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                         \
+    X(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0)                           \
+    X(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 1)                       \
+    X(CU_MULTICAST_GRANULARITY_MINIMUM, 0)                           \
+    X(CU_MULTICAST_GRANULARITY_RECOMMENDED, 1)
 
 enum {
 #define FL_CUDA_ENUM(name, value) FL_##name = (value),
@@ -334,6 +381,38 @@ enum {
     X(cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *block))                          \
     X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0,                                     \
       (void *data, CUpointer_attribute attribute, CUdeviceptr pointer))                            \
+    X(cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, 0,                    \
+      (size_t * bytes, const CUmemAllocationProp *properties,                                      \
+       CUmemAllocationGranularity_flags which))                                                    \
+    X(cuMemCreate, "cuMemCreate", 10020, 0,                                                        \
+      (CUmemGenericAllocationHandle * memory, size_t bytes, const CUmemAllocationProp *properties, \
+       unsigned long long flags))                                                                  \
+    X(cuMemRelease, "cuMemRelease", 10020, 0, (CUmemGenericAllocationHandle memory))               \
+    X(cuMemAddressReserve, "cuMemAddressReserve", 10020, 0,                                        \
+      (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted,                  \
+       unsigned long long flags))                                                                  \
+    X(cuMemAddressFree, "cuMemAddressFree", 10020, 0, (CUdeviceptr address, size_t bytes))         \
+    X(cuMemMap, "cuMemMap", 10020, 0,                                                              \
+      (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,      \
+       unsigned long long flags))                                                                  \
+    X(cuMemUnmap, "cuMemUnmap", 10020, 0, (CUdeviceptr address, size_t bytes))                     \
+    X(cuMemSetAccess, "cuMemSetAccess", 10020, 0,                                                  \
+      (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *accesses, size_t count))          \
+    X(cuMulticastGetGranularity, "cuMulticastGetGranularity", 12010, 12010,                        \
+      (size_t * bytes, const CUmulticastObjectProp *properties,                                    \
+       CUmulticastGranularity_flags which))                                                        \
+    X(cuMulticastCreate, "cuMulticastCreate", 12010, 12010,                                        \
+      (CUmemGenericAllocationHandle * multicast, const CUmulticastObjectProp *properties))         \
+    X(cuMulticastAddDevice, "cuMulticastAddDevice", 12010, 12010,                                  \
+      (CUmemGenericAllocationHandle multicast, CUdevice device))                                   \
+    X(cuMulticastBindMem, "cuMulticastBindMem", 12010, 12010,                                      \
+      (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle memory, \
+       size_t memory_offset, size_t bytes, unsigned long long flags))                              \
+    X(cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 12010,                                    \
+      (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t bytes,   \
+       unsigned long long flags))                                                                  \
+    X(cuMulticastUnbind, "cuMulticastUnbind", 12010, 12010,                                        \
+      (CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, size_t bytes))      \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync", 3020, 0,                                             \
       (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, 0,                                             \
