@@ -16,7 +16,7 @@ static const command commands[] = {
      bench_devices_main},
     {"run", "WORKLOAD [options]", "one workload, measured, checked, compared", bench_run_main},
     {"sim", "WORKLOAD --devices sim:FILE", "the same scheduler on a virtual clock", bench_sim_main},
-    {"micro", "[deque|span|dispatch]", "single mechanisms, measured alone", bench_micro_main},
+    {"micro", "[NAME...] [--json FILE]", "single mechanisms, measured alone", bench_micro_main},
     {"peers", "[options]", "what other runtimes on this machine cost a task", bench_peers_main},
     {"compare", "OLD.json NEW.json", "exit 1 where a median fell by more than the noise of both",
      bench_compare_main},
