@@ -129,8 +129,13 @@ static filch_status open_memories(filch_runtime *rt, filch_error *error)
     if (status != FILCH_OK) {
         return refuse(error, status, "no memory for the table of memories");
     }
+    if (places > 1 && (rt->places.residents = fl_residents_new(core, places)) == NULL) {
+        fl_places_fini(&rt->places);
+        return refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the table of memories");
+    }
     status = fl_modules_init(&rt->modules, core, pool->devices, pool->count, pool->place_count);
     if (status != FILCH_OK) {
+        fl_residents_free(&rt->places);
         fl_places_fini(&rt->places);
         return refuse(error, status, "no memory for kernels");
     }
@@ -142,6 +147,7 @@ static filch_status open_memories(filch_runtime *rt, filch_error *error)
 static void close_memories(filch_runtime *rt)
 {
     fl_modules_fini(&rt->modules);
+    fl_residents_free(&rt->places);
     fl_places_fini(&rt->places);
 }
 

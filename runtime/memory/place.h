@@ -27,6 +27,7 @@ typedef struct fl_places {
     fl_device *devices; /* of the pool, by index */
     uint32_t count;     /* 1: nothing but the host's memory, or devices that only pretend */
     fl_place *at;
+    struct fl_residents *residents; /* what is in each (evict.h); null: not used for tiles */
 } fl_places;
 
 filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices,

@@ -3,26 +3,7 @@
 
 #include <stdio.h>
 
-typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
-
-/* One tile in one place. */
-typedef struct fl_replica {
-    char *ptr;        /* its first element there; null before it has memory, and for the host */
-    fl_marker ready;  /* what made it valid … */
-    fl_marker source; /* … from what this made, another device's: valid if that did not fail */
-    uint32_t version; /* that state speaks of */
-    uint32_t state;   /* fl_validity */
-} fl_replica;
-
-typedef struct fl_replicas {
-    fl_mutex lock; /* all below but at's and blocks' addresses */
-    size_t bytes;  /* of this allocation */
-    uint32_t places, tiles;
-    uint32_t pins;  /* who moves tiles by himself: nothing is given back meanwhile */
-    bool is_flat;   /* one block a place, laid out as the host's */
-    char **blocks;  /* of flat storage, one a place */
-    fl_replica *at; /* place by place, tile by tile */
-} fl_replicas;
+#include "memory/tiles.h"
 
 /* --- Waits --- */
 
@@ -76,322 +57,6 @@ void fl_waits_abandon(fl_places *places, fl_waits *waits)
     }
 }
 
-/* --- Storage --- */
-
-static fl_replica *replica_at(fl_replicas *replicas, uint32_t tile, uint32_t place)
-{
-    return &replicas->at[(size_t)place * replicas->tiles + tile];
-}
-
-static size_t tile_bytes(const filch_view *view)
-{
-    return (size_t)(view->rows * view->cols * view->element);
-}
-
-static fl_replicas *make_replicas(fl_places *places, const filch_data *data)
-{
-    const fl_memory *memory = &places->core->memory;
-    size_t tiles = fl_data_tile_count(data);
-    size_t head = (sizeof(fl_replicas) + 15) & ~(size_t)15;
-    size_t blocks = (places->count * sizeof(char *) + 15) & ~(size_t)15;
-    size_t count, bytes;
-    if (!fl_size_mul(tiles, places->count, &count) ||
-        !fl_size_mul(count, sizeof(fl_replica), &bytes) || bytes > SIZE_MAX - head - blocks) {
-        return NULL;
-    }
-    bytes += head + blocks;
-    fl_replicas *made = fl_alloc_zeroed(memory, bytes);
-    if (made != NULL && fl_mutex_init(&made->lock) != FILCH_OK) {
-        fl_free(memory, made, bytes);
-        made = NULL;
-    }
-    if (made != NULL) {
-        made->bytes = bytes;
-        made->places = places->count;
-        made->tiles = (uint32_t)tiles;
-        made->is_flat = data->tiles_down == 1 || data->cols == 1;
-        made->blocks = (char **)(void *)((char *)made + head);
-        made->at = (fl_replica *)(void *)((char *)made + head + blocks);
-        if (data->home != 0) {
-            made->blocks[data->home] = data->home_base; /* the caller's, never given back */
-        }
-    }
-    return made;
-}
-
-/* The handle's replicas, made when first asked for; null: no memory. */
-static fl_replicas *get_replicas(fl_places *places, filch_data *data)
-{
-    /* Acquire: with the pointer comes what it points to. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    if (replicas != NULL) {
-        return replicas;
-    }
-    fl_replicas *made = make_replicas(places, data);
-    if (made == NULL) {
-        return NULL;
-    }
-    /* Acquire-release: ours is seen whole; or another's, and ours was never seen. */
-    if (!fl_cas_acq_rel(&data->replicas, &replicas, made)) {
-        fl_mutex_fini(&made->lock);
-        fl_free(&places->core->memory, made, made->bytes);
-        return replicas;
-    }
-    return made;
-}
-
-/* Under the lock: the handle's block in a place, of flat storage. */
-static filch_status flat_block(fl_places *places, filch_data *data, fl_replicas *replicas,
-                               uint32_t place, char **block, filch_error *error)
-{
-    if (replicas->blocks[place] == NULL) {
-        void *taken;
-        filch_status status = fl_place_take(places, place, fl_data_bytes(data), &taken, error);
-        if (status != FILCH_OK) {
-            return status;
-        }
-        replicas->blocks[place] = taken;
-    }
-    *block = replicas->blocks[place];
-    return FILCH_OK;
-}
-
-/* Under the lock: memory for one tile in a place other than the host's. */
-static filch_status give_memory(fl_places *places, filch_data *data, fl_replicas *replicas,
-                                const filch_view *host, fl_replica *replica, uint32_t place,
-                                filch_error *error)
-{
-    filch_status status = FILCH_OK;
-    if (replica->ptr != NULL) {
-        return FILCH_OK;
-    }
-    if (place == data->home) {
-        replica->ptr = replicas->blocks[place] + fl_data_offset(data, host);
-    } else if (replicas->is_flat) {
-        char *block;
-        status = flat_block(places, data, replicas, place, &block, error);
-        if (status == FILCH_OK) {
-            replica->ptr = block + fl_data_offset(data, host);
-        }
-    } else {
-        void *taken;
-        status = fl_place_take(places, place, tile_bytes(host), &taken, error);
-        if (status == FILCH_OK) {
-            replica->ptr = taken;
-        }
-    }
-    return status;
-}
-
-/* --- Copies --- */
-
-/* A block of the handle as it lies in a place. */
-typedef struct fl_spot {
-    char *ptr;
-    size_t pitch; /* bytes from one column to the next */
-    uint32_t place;
-} fl_spot;
-
-static fl_spot spot_of(const filch_data *data, const fl_replicas *replicas, const filch_view *host,
-                       const fl_replica *replica, uint32_t place)
-{
-    size_t ld = (size_t)(data->ld * data->element);
-    if (place == 0) {
-        return (fl_spot){fl_data_host(data) + fl_data_offset(data, host), ld, 0};
-    }
-    bool is_tight = !replicas->is_flat && place != data->home;
-    return (fl_spot){replica->ptr, is_tight ? (size_t)(host->rows * host->element) : ld, place};
-}
-
-/* Counts a copy of the carrier's. Relaxed: several workers may start copies on its lanes, and who
- * wants to know exactly has seen the job complete. */
-static void count_bytes(fl_traffic *traffic, const fl_device *carrier, fl_spot to, fl_spot from,
-                        size_t bytes)
-{
-    if (traffic != NULL) {
-        fl_traffic *own = &traffic[carrier->info.index];
-        fl_add_relaxed(to.place == 0 ? &own->out : from.place == 0 ? &own->in : &own->peer, bytes);
-    }
-}
-
-/* Starts a copy of the block that host describes. carrier: the device on whose lane it goes;
- * traffic: of those who want it, or null. */
-static filch_status start_copy(fl_places *places, fl_device *carrier, const filch_view *host,
-                               fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
-                               fl_marker *marker, filch_error *error)
-{
-    fl_copy copy = {
-        .to = to.ptr,
-        .from = from.ptr,
-        .to_device = to.place != 0 ? carrier : NULL,
-        .from_device = from.place != 0 ? places->at[from.place].device : NULL,
-        .to_pitch = to.pitch,
-        .from_pitch = from.pitch,
-        .width = (size_t)(host->rows * host->element),
-        .height = (size_t)host->cols,
-        .behind = &behind,
-        .behind_count = behind != 0,
-    };
-    filch_status status = carrier->backend->copy(carrier, &copy, error);
-    *marker = copy.marker;
-    if (status == FILCH_OK) {
-        count_bytes(traffic, carrier, to, from, copy.width * copy.height);
-    }
-    return status;
-}
-
-/* Under the lock. A replica of an older version says nothing; the caller's buffer is then good,
- * where there is one. */
-static bool is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
-{
-    return replica->version == fl_data_version(data) ? replica->state != FL_INVALID
-                                                     : data->has_home && place == data->home;
-}
-
-static void set_state(const filch_data *data, fl_replica *replica, fl_validity state,
-                      fl_marker ready)
-{
-    replica->version = fl_data_version(data);
-    replica->state = state;
-    replica->ready = ready;
-    replica->source = 0;
-}
-
-/* The device that was lost before the marker was reached, or null. */
-static fl_device *lost_before(const fl_places *places, fl_marker marker)
-{
-    fl_device *device = &places->devices[fl_marker_device(marker)];
-    return marker != 0 && device->backend->lost(device, NULL) &&
-                   device->backend->reached(device, marker, NULL) != FILCH_OK
-               ? device
-               : NULL;
-}
-
-/* Under the lock: the device with which a valid replica was lost, or null: it is good. */
-static fl_device *lost_with(const fl_places *places, const filch_data *data,
-                            const fl_replica *replica, uint32_t place)
-{
-    fl_device *device = place != 0 ? places->at[place].device : NULL;
-    if (device != NULL && device->backend->lost(device, NULL)) {
-        return device;
-    }
-    if (replica->version != fl_data_version(data)) {
-        return NULL;
-    }
-    device = lost_before(places, replica->ready);
-    return device != NULL ? device : lost_before(places, replica->source);
-}
-
-static bool is_good(const fl_places *places, const filch_data *data, const fl_replica *replica,
-                    uint32_t place)
-{
-    return is_valid(data, replica, place) && lost_with(places, data, replica, place) == NULL;
-}
-
-/* The place to copy a tile from: the host's where it is good, else any. */
-static uint32_t find_source(const fl_places *places, const filch_data *data, fl_replicas *replicas,
-                            uint32_t tile)
-{
-    for (uint32_t place = 0; place < replicas->places; ++place) {
-        if (is_good(places, data, replica_at(replicas, tile, place), place)) {
-            return place;
-        }
-    }
-    return replicas->places;
-}
-
-/* Under the lock: there is no source; error, because of which device. */
-static filch_status tell_lost(const fl_places *places, const filch_data *data,
-                              fl_replicas *replicas, uint32_t tile, filch_error *error)
-{
-    filch_error cause = FILCH_ERROR_INIT;
-    for (uint32_t place = 0; place < replicas->places; ++place) {
-        const fl_replica *replica = replica_at(replicas, tile, place);
-        const fl_device *device =
-            is_valid(data, replica, place) ? lost_with(places, data, replica, place) : NULL;
-        if (device != NULL) {
-            device->backend->lost(device, &cause);
-        }
-    }
-    fl_fault fault = {
-        .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
-        .native_code = cause.native_code,
-        .native_name = cause.native_name,
-        .call = cause.call,
-        .device = cause.device,
-        .label = data->label,
-    };
-    if (cause.status == FILCH_OK && !data->has_home) {
-        fault.status = FILCH_WRONG_STATE;
-        return fl_error_fill(error, fault, "tile (%u, %u) of '%s' is read, but nothing wrote it",
-                             tile % data->tiles_down, tile / data->tiles_down, data->label);
-    }
-    return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
-                         data->label, cause.text);
-}
-
-/* Blocks until the marker is past; what it stands for is in flight. */
-static filch_status wait_for(const fl_places *places, fl_marker marker, filch_error *error)
-{
-    fl_device *device = &places->devices[fl_marker_device(marker)];
-    filch_status status = FILCH_OK;
-    while (marker != 0 &&
-           (status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
-        fl_relax();
-    }
-    return status;
-}
-
-/* Under the lock: copies a valid tile from one place to another. */
-static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
-                              uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
-                              fl_traffic *traffic, filch_error *error)
-{
-    fl_replica *to = replica_at(replicas, tile, place);
-    fl_replica *from = replica_at(replicas, tile, source);
-    filch_view host = fl_data_tile_view(data, tile);
-    fl_marker behind = from->version == fl_data_version(data) ? from->ready : 0;
-    fl_marker marker;
-    /* One replica remembers one other device whose copy it depends on. */
-    filch_status status = behind != 0 ? wait_for(places, from->source, error) : FILCH_OK;
-    if (status != FILCH_OK) {
-        return status;
-    }
-    status =
-        start_copy(places, place != 0 ? device : places->at[source].device, &host,
-                   spot_of(data, replicas, &host, to, place),
-                   spot_of(data, replicas, &host, from, source), behind, traffic, &marker, error);
-    if (status == FILCH_OK) {
-        set_state(data, from, FL_SHARED, behind);
-        set_state(data, to, FL_SHARED, marker);
-        to->source = fl_marker_device(behind) != fl_marker_device(marker) ? behind : 0;
-    }
-    return status;
-}
-
-/* Under the lock: makes a tile valid in a place; through the host's memory where the device cannot
- * reach the one that has it. */
-static filch_status fill_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
-                              uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
-                              filch_error *error)
-{
-    uint32_t source = find_source(places, data, replicas, tile);
-    filch_status status = FILCH_OK;
-    if (source == replicas->places) {
-        return tell_lost(places, data, replicas, tile, error);
-    }
-    if (place != 0 && source != 0 && (source >= 64 || (device->peers >> source & 1) == 0)) {
-        status = fl_data_need_host(data, error);
-        if (status == FILCH_OK) {
-            status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
-        }
-        source = 0;
-    }
-    return status == FILCH_OK
-               ? move_tile(places, data, replicas, tile, place, source, device, traffic, error)
-               : status;
-}
-
 /* --- Operands --- */
 
 static uint32_t place_of(const fl_device *device)
@@ -399,86 +64,50 @@ static uint32_t place_of(const fl_device *device)
     return device != NULL ? device->place : 0;
 }
 
-/* Under the lock: one tile, with its contents where wanted. */
+/* What fetching one tile of work needs to know. */
+typedef struct fl_fetch {
+    fl_places *places;
+    fl_device *device; /* null: the host's */
+    uint32_t place;
+    const fl_admission *admission;
+    fl_waits *waits;
+    filch_error *error;
+} fl_fetch;
+
+/* Acquire: fetch has made them, perhaps another thread's. */
+static fl_replicas *replicas_of(const fl_operand *operand)
+{
+    return fl_load_acquire(&operand->data->replicas);
+}
+
+static bool is_empty(const fl_operand *operand)
+{
+    return operand->is_chunk && operand->first == operand->last;
+}
+
+static bool is_all(const fl_operand *operand)
+{
+    return operand->tile == 0 && operand->tile_end == fl_data_tile_count(operand->data);
+}
+
+/* Under the lock: one tile, with its contents where wanted; it has memory. */
 static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
                                uint32_t tile, fl_device *device, bool wants_contents,
                                fl_traffic *traffic, fl_waits *waits, filch_error *error)
 {
     uint32_t place = place_of(device);
-    fl_replica *replica = replica_at(replicas, tile, place);
-    filch_status status = FILCH_OK;
-    if (place == 0) {
-        status = fl_data_need_host(data, error);
-    } else {
-        filch_view host = fl_data_tile_view(data, tile);
-        status = give_memory(places, data, replicas, &host, replica, place, error);
-    }
-    if (status == FILCH_OK && wants_contents && !is_good(places, data, replica, place)) {
-        status = fill_tile(places, data, replicas, tile, place, device, traffic, error);
+    fl_replica *replica = fl_replica_at(replicas, tile, place);
+    filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
+    if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
+        status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
     }
     /* Who overwrites it need not mind what was lost. */
-    if (status == FILCH_OK && replica->version == fl_data_version(data) &&
-        (wants_contents || lost_with(places, data, replica, place) == NULL)) {
+    if (status == FILCH_OK && fl_load_relaxed(&replica->version) == fl_data_version(data) &&
+        (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
         status = fl_waits_add(waits, replica->ready, error);
         status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
     }
     return status;
-}
-
-/* Under the lock: a chunk that is copied by itself, from the host. */
-static filch_status stream_in(fl_places *places, fl_device *device, const fl_operand *operand,
-                              char *block, fl_waits *waits, filch_error *error)
-{
-    filch_data *data = operand->data;
-    const filch_view *host = operand->view;
-    size_t pitch = (size_t)(data->ld * data->element);
-    if ((operand->mode & FILCH_READ) == 0 || operand->first == operand->last) {
-        return FILCH_OK;
-    }
-    fl_marker marker;
-    filch_status status = start_copy(
-        places, device, host, (fl_spot){block + fl_data_offset(data, host), pitch, device->place},
-        (fl_spot){host->ptr, pitch, 0}, 0, operand->traffic, &marker, error);
-    return status == FILCH_OK ? fl_waits_add(waits, marker, error) : status;
-}
-
-/* Under the lock: memory, copies, waits. */
-static filch_status fetch_locked(fl_places *places, fl_replicas *replicas, fl_device *device,
-                                 fl_operand *operand, fl_waits *waits, filch_error *error)
-{
-    filch_data *data = operand->data;
-    uint32_t place = place_of(device);
-    filch_status status = FILCH_OK;
-    char *block = NULL;
-    if (operand->is_streamed) {
-        if (place == 0) {
-            return FILCH_OK;
-        }
-        status = flat_block(places, data, replicas, place, &block, error);
-        status =
-            status == FILCH_OK ? stream_in(places, device, operand, block, waits, error) : status;
-        if (status == FILCH_OK) {
-            operand->view->ptr = block + fl_data_offset(data, operand->view);
-        }
-        return status;
-    }
-    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
-        status = fetch_tile(places, data, replicas, tile, device, (operand->mode & FILCH_READ) != 0,
-                            operand->traffic, waits, error);
-    }
-    if (status != FILCH_OK || operand->tile == operand->tile_end) {
-        return status;
-    }
-    if (place == 0) {
-        /* Which may have been made just now. */
-        operand->view->ptr = fl_data_host(data) + fl_data_offset(data, operand->view);
-    } else if (replicas->is_flat || place == data->home) {
-        operand->view->ptr = replicas->blocks[place] + fl_data_offset(data, operand->view);
-    } else {
-        operand->view->ptr = replica_at(replicas, operand->tile, place)->ptr;
-        operand->view->ld = operand->view->rows;
-    }
-    return FILCH_OK;
 }
 
 void fl_operand_resolve(fl_operand *operand)
@@ -488,31 +117,428 @@ void fl_operand_resolve(fl_operand *operand)
                           &operand->tile_end);
 }
 
+/* --- Memory for operands --- */
+
+/* Under the lock: the block that holds all the tiles; null: none does. */
+static fl_block *find_block(const fl_replicas *replicas, const fl_operand *operand, uint32_t place)
+{
+    fl_block *block = fl_replica_at(replicas, operand->tile, place)->block;
+    for (uint32_t tile = operand->tile + 1; block != NULL && tile < operand->tile_end; ++tile) {
+        block = fl_replica_at(replicas, tile, place)->block == block ? block : NULL;
+    }
+    return block;
+}
+
+/* Under the lock. */
+static void pin(const fl_fetch *fetch, fl_block *block)
+{
+    /* Relaxed: who evicts it looks under the lock, and the time is a guess. */
+    fl_add_relaxed(&block->uses, 1);
+    fl_store_relaxed(&block->used, fl_load_relaxed(&fetch->places->residents[fetch->place].now));
+}
+
+static void unpin(const fl_operand *operand, uint32_t place)
+{
+    if (!is_empty(operand)) {
+        /* Pinned, so it stays where it is. Release: what was done with it, before it is evicted. */
+        fl_block *block = fl_replica_at(replicas_of(operand), operand->tile, place)->block;
+        fl_sub_acq_rel(&block->uses, 1);
+    }
+}
+
+/* Lets go of what was reserved of the first `count` operands. */
+static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_operand *operand = &operands[i];
+        if (!operand->is_reserved) {
+            continue;
+        }
+        operand->is_reserved = false;
+        if (operand->staging != NULL) {
+            fl_block_give(fetch->places, operand->staging, 0);
+            operand->staging = NULL;
+        } else if (!operand->is_streamed) {
+            unpin(operand, fetch->place);
+        }
+    }
+}
+
+/* Pins what the operand uses if it is there. */
+static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand)
+{
+    if (is_empty(operand)) {
+        operand->is_reserved = true;
+    } else if (!operand->is_streamed) {
+        fl_replicas *replicas = replicas_of(operand);
+        fl_mutex_lock(&replicas->lock);
+        fl_block *block = find_block(replicas, operand, fetch->place);
+        if (block != NULL) {
+            pin(fetch, block);
+            operand->is_reserved = true;
+        }
+        fl_mutex_unlock(&replicas->lock);
+    }
+    return operand->is_reserved;
+}
+
+/* Whether somebody uses a block, of those of tiles [first, end). */
+static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, uint32_t place)
+{
+    for (uint32_t tile = first; tile < end; ++tile) {
+        const fl_block *block = fl_replica_at(replicas, tile, place)->block;
+        /* Acquire: what they did with it, who have let go of it. */
+        if (block != NULL && fl_load_acquire(&block->uses) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes a new block that of tiles [first, end), and pins it; it is given back where somebody was
+ * faster. FILCH_NOT_READY: the tiles are in use in another block. */
+static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block *block,
+                           uint32_t first, uint32_t end)
+{
+    filch_data *data = operand->data;
+    fl_replicas *replicas = replicas_of(operand);
+    filch_view view = fl_data_tile_view(data, first);
+    filch_status status = FILCH_OK;
+    block->data = data;
+    block->first = first;
+    block->end = end;
+    block->pitch = (size_t)(view.rows * view.element); /* a run of columns, or one column */
+    fl_mutex_lock(&replicas->lock);
+    fl_block *found = find_block(replicas, operand, fetch->place);
+    if (found != NULL || is_used(replicas, first, end, fetch->place)) {
+        if (found != NULL) {
+            pin(fetch, found);
+        }
+        fl_mutex_unlock(&replicas->lock);
+        fl_block_give(fetch->places, block, 0);
+        operand->is_reserved = found != NULL;
+        return found != NULL ? FILCH_OK : FILCH_NOT_READY;
+    }
+    status = fl_block_adopt(fetch->places, data, replicas, block, fetch->device, fetch->error);
+    bool is_held = block->held != 0; /* by some at least, if it failed */
+    if (is_held) {
+        fl_block_enter(fetch->places, block);
+    }
+    if (status == FILCH_OK) {
+        pin(fetch, block);
+        operand->is_reserved = true;
+    }
+    fl_mutex_unlock(&replicas->lock);
+    if (!is_held) {
+        fl_block_give(fetch->places, block, 0);
+    }
+    return status;
+}
+
+static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_t bytes,
+                         fl_block **block)
+{
+    return fl_block_new_evict(fetch->places, fetch->device, bytes, fetch->admission->foresight,
+                              operand->traffic, block, fetch->error);
+}
+
+/* Memory for elements [first, last) by themselves. */
+static filch_status stage(const fl_fetch *fetch, fl_operand *operand)
+{
+    filch_view view = fl_data_range_view(operand->data, operand->first, operand->last);
+    filch_status status =
+        take(fetch, operand, (size_t)(view.rows * view.cols * view.element), &operand->staging);
+    operand->is_reserved = status == FILCH_OK;
+    return status;
+}
+
+/* The whole handle, where that needs no more than taking it. */
+static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    uint32_t tiles = fl_data_tile_count(operand->data);
+    fl_block *block;
+    if (fetch->admission->is_tight ||
+        fl_block_new(fetch->places, fetch->place, fl_run_bytes(operand->data, 0, tiles), &block,
+                     &error) != FILCH_OK) {
+        return false;
+    }
+    return settle(fetch, operand, block, 0, tiles) == FILCH_OK;
+}
+
+/* Under residents->admit. */
+static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint32_t index)
+{
+    bool writes = (operand->mode & FILCH_WRITE) != 0;
+    fl_block *block;
+    if (operand->is_chunk) {
+        bool may_stage = index < FL_MOST_STAGED;
+        if (operand->is_streamed && may_stage) {
+            return stage(fetch, operand);
+        }
+        if (!operand->is_streamed && !is_all(operand) && reserve_whole(fetch, operand)) {
+            return FILCH_OK;
+        }
+        if (!writes && !is_all(operand) && may_stage) {
+            return stage(fetch, operand);
+        }
+    }
+    filch_status status =
+        take(fetch, operand, fl_run_bytes(operand->data, operand->tile, operand->tile_end), &block);
+    return status == FILCH_OK ? settle(fetch, operand, block, operand->tile, operand->tile_end)
+                              : status;
+}
+
+/* All of them or none, while nobody else does so. */
+static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    fl_residents *residents = &fetch->places->residents[fetch->place];
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&residents->admit);
+    /* First what is there, lest it should be evicted for the rest. */
+    for (uint32_t i = 0; i < count; ++i) {
+        reserve_resident(fetch, &operands[i]);
+    }
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        if (!operands[i].is_reserved) {
+            status = reserve_new(fetch, &operands[i], i);
+        }
+    }
+    if (status != FILCH_OK) {
+        unreserve(fetch, operands, count);
+    }
+    fl_mutex_unlock(&residents->admit);
+    return status;
+}
+
+/* --- Contents of operands --- */
+
+/* A chunk that is copied by itself, from the host. */
+static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
+{
+    filch_data *data = operand->data;
+    filch_view view = fl_data_range_view(data, operand->first, operand->last);
+    fl_marker marker;
+    if ((operand->mode & FILCH_READ) == 0) {
+        return FILCH_OK;
+    }
+    fl_spot to = {operand->staging->ptr, (size_t)(view.rows * view.element), fetch->place};
+    filch_status status =
+        fl_copy_start(fetch->places, fetch->device, &view, to, fl_spot_of(data, &view, NULL, 0), 0,
+                      operand->traffic, &marker, fetch->error);
+    return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
+}
+
+/* Under the lock: the part of a staged chunk that lies in a tile, from the best place it is in. */
+static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
+                                fl_replicas *replicas, uint32_t tile)
+{
+    filch_data *data = operand->data;
+    uint64_t first = fl_data_axis_start(data, tile), last = fl_data_axis_start(data, tile + 1);
+    first = first > operand->first ? first : operand->first;
+    last = last < operand->last ? last : operand->last;
+    filch_view all = fl_data_range_view(data, operand->first, operand->last);
+    filch_view view = fl_data_range_view(data, first, last);
+    uint32_t source = fl_tile_source(fetch->places, data, replicas, tile, fetch->device);
+    fl_marker marker;
+    if (source == replicas->places) {
+        return fl_tile_tell_lost(fetch->places, data, replicas, tile, fetch->error);
+    }
+    fl_replica *from = fl_replica_at(replicas, tile, source);
+    if (source != fetch->place && !fl_device_reaches(fetch->device, source)) {
+        filch_status brought = fl_data_need_host(data, fetch->error);
+        if (brought == FILCH_OK) {
+            brought = fl_tile_fill(fetch->places, data, replicas, tile, 0, NULL, operand->traffic,
+                                   fetch->error);
+        }
+        if (brought != FILCH_OK) {
+            return brought;
+        }
+        source = 0;
+        from = fl_replica_at(replicas, tile, 0);
+    }
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    fl_marker behind = is_current ? from->ready : 0;
+    size_t pitch = (size_t)(all.rows * all.element);
+    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
+                      (size_t)((view.row - all.row) * view.element),
+                  pitch, fetch->place};
+    filch_status status =
+        is_current ? fl_marker_await(fetch->places, from->source, fetch->error) : FILCH_OK;
+    if (status == FILCH_OK) {
+        status = fl_copy_start(fetch->places, fetch->device, &view, to,
+                               fl_spot_of(data, &view, from->block, source), behind,
+                               operand->traffic, &marker, fetch->error);
+    }
+    if (status == FILCH_OK && source != 0) {
+        status = fl_block_read(fetch->places, from->block, marker, fetch->error);
+    }
+    return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
+}
+
+/* Under the lock: where the operand is, as its view says it. */
+static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_replicas *replicas)
+{
+    filch_data *data = operand->data;
+    filch_view *view = operand->view;
+    if (fetch->place == 0) {
+        /* Which may have been made just now. */
+        view->ptr = fl_data_host(data) + fl_data_offset(data, view);
+    } else if (operand->staging != NULL) {
+        view->ptr = operand->staging->ptr;
+        view->ld = view->rows;
+    } else {
+        const fl_block *block = fl_replica_at(replicas, operand->tile, fetch->place)->block;
+        view->ptr = fl_block_at(data, block, view);
+        view->ld = block->pitch / view->element;
+    }
+}
+
+/* Copies are started, and what they are behind is waited for. */
+static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    filch_status status = FILCH_OK;
+    if (is_empty(operand) || (operand->is_streamed && fetch->place == 0)) {
+        return FILCH_OK;
+    }
+    if (operand->is_streamed && operand->staging != NULL) {
+        status = stream_in(fetch, operand);
+        set_view(fetch, operand, replicas);
+        return status;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        status = operand->staging != NULL
+                     ? gather_tile(fetch, operand, replicas, tile)
+                     : fetch_tile(fetch->places, operand->data, replicas, tile, fetch->device,
+                                  (operand->mode & FILCH_READ) != 0, operand->traffic, fetch->waits,
+                                  fetch->error);
+    }
+    if (status == FILCH_OK) {
+        set_view(fetch, operand, replicas);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* --- Fetching and committing --- */
+
 static filch_status fail_untracked(const filch_data *data, filch_error *error)
 {
     return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
                          "no memory to keep track of the handle's tiles");
 }
 
-filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
-                              fl_waits *waits, filch_error *error)
+/* What the operand names can be brought there at all; and it has replicas. */
+static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
 {
-    filch_data *data = operand->data;
-    fl_replicas *replicas = get_replicas(places, data);
+    const filch_data *data = operand->data;
+    fl_replicas *replicas = fl_replicas_get(fetch->places, operand->data);
     if (replicas == NULL) {
-        return fail_untracked(data, error);
+        return fail_untracked(data, fetch->error);
     }
-    if (operand->is_chunk) {
-        if (!replicas->is_flat && place_of(device) != 0) {
-            return fl_error_fill(
-                error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = data->label},
-                "a batch on a device needs a handle that is cut along one axis only");
+    if (operand->is_chunk && !replicas->is_cut_once && fetch->place != 0) {
+        return fl_error_fill(fetch->error,
+                             (fl_fault){.status = FILCH_UNSUPPORTED, .label = data->label},
+                             "a batch on a device needs a handle that is cut along one axis only");
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand *operands,
+                               uint32_t count, const fl_admission *admission, fl_waits *waits,
+                               filch_error *error)
+{
+    const fl_fetch fetch = {places, device, place_of(device), admission, waits, error};
+    filch_status status = FILCH_OK;
+    uint32_t here = 0;
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        status = check(&fetch, &operands[i]);
+        operands[i].is_reserved = false;
+        operands[i].staging = NULL;
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (fetch.place != 0) {
+        fl_residents_come(places, fetch.place);
+        while (here < count && reserve_resident(&fetch, &operands[here])) {
+            ++here;
+        }
+        if (here < count) {
+            /* Who waits for its turn holds nothing. */
+            unreserve(&fetch, operands, here);
+            status = reserve_all(&fetch, operands, count);
         }
     }
-    fl_mutex_lock(&replicas->lock);
-    filch_status status = fetch_locked(places, replicas, device, operand, waits, error);
-    fl_mutex_unlock(&replicas->lock);
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        status = fill(&fetch, &operands[i]);
+        here = status == FILCH_OK ? here : UINT32_MAX; /* some may be under way */
+    }
+    if (status != FILCH_OK && fetch.place != 0) {
+        if (here == UINT32_MAX) {
+            fl_waits_abandon(places, waits); /* they use what was reserved */
+        }
+        unreserve(&fetch, operands, count);
+        fl_residents_go(places, fetch.place);
+    }
     return status;
+}
+
+void fl_operands_release(fl_places *places, fl_device *device, fl_operand *operands, uint32_t count,
+                         uint64_t staged)
+{
+    uint32_t place = place_of(device);
+    for (uint32_t i = 0; i < count && place != 0; ++i) {
+        fl_operand *operand = &operands[i];
+        bool is_staged = i < FL_MOST_STAGED && (staged >> i & 1) != 0;
+        if (operand->staging != NULL) {
+            fl_block_give(places, operand->staging, 0);
+            operand->staging = NULL;
+        } else if (!is_staged) {
+            unpin(operand, place);
+        }
+    }
+    if (place != 0) {
+        fl_residents_go(places, place);
+    }
+}
+
+uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count)
+{
+    uint64_t staged = 0;
+    for (uint32_t i = 0; i < count && i < FL_MOST_STAGED; ++i) {
+        staged |= (uint64_t)(operands[i].staging != NULL) << i;
+    }
+    return staged;
+}
+
+const void *fl_operand_at(const fl_device *device, const fl_operand *operand)
+{
+    const fl_replicas *replicas = replicas_of(operand);
+    const fl_block *block =
+        replicas != NULL ? fl_replica_at(replicas, operand->tile, device->place)->block : NULL;
+    return block != NULL ? fl_block_at(operand->data, block, operand->view) : NULL;
+}
+
+uint64_t fl_operands_missing(const fl_device *device, const fl_operand *operands, uint32_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const fl_operand *operand = &operands[i];
+        const fl_replicas *replicas = replicas_of(operand);
+        for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+            if ((operand->mode & FILCH_READ) != 0 &&
+                (replicas == NULL ||
+                 !fl_replica_is_valid(operand->data,
+                                      fl_replica_at(replicas, tile, place_of(device)),
+                                      place_of(device)))) {
+                bytes += fl_run_bytes(operand->data, tile, tile + 1);
+            }
+        }
+    }
+    return bytes;
 }
 
 /* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */
@@ -523,14 +549,10 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     fl_device *device = places->at[data->home].device;
     filch_status status = FILCH_OK;
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
-        filch_view host = fl_data_tile_view(data, tile);
-        fl_replica *replica = replica_at(replicas, tile, data->home);
-        status = give_memory(places, data, replicas, &host, replica, data->home, error);
-        if (status == FILCH_OK) {
-            status = fill_tile(places, data, replicas, tile, data->home, device, operand->traffic,
-                               error);
-            *home = replica->ready; /* of one lane, which is in order */
-        }
+        status =
+            fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
+        /* Of one lane, which is in order. */
+        *home = fl_replica_at(replicas, tile, data->home)->ready;
     }
     return status;
 }
@@ -542,48 +564,60 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
 {
     filch_data *data = operand->data;
     filch_status status = FILCH_OK;
-    if (operand->is_streamed) {
-        filch_view host = *operand->view;
-        size_t pitch = (size_t)(data->ld * data->element);
-        size_t offset = (size_t)((char *)host.ptr - replicas->blocks[device->place]);
-        return start_copy(places, device, &host, (fl_spot){fl_data_host(data) + offset, pitch, 0},
-                          (fl_spot){host.ptr, pitch, device->place}, marker, operand->traffic, home,
-                          error);
-    }
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
-        fl_replica *replica = replica_at(replicas, tile, device->place);
-        filch_view host = fl_data_tile_view(data, tile);
-        status = start_copy(places, device, &host, spot_of(data, replicas, &host, NULL, 0),
-                            spot_of(data, replicas, &host, replica, device->place), marker,
-                            operand->traffic, home, error);
+        fl_replica *replica = fl_replica_at(replicas, tile, device->place);
+        filch_view view = fl_data_tile_view(data, tile);
+        status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0),
+                               fl_spot_of(data, &view, replica->block, device->place), marker,
+                               operand->traffic, home, error);
         if (status == FILCH_OK) {
-            set_state(data, replica_at(replicas, tile, 0), FL_SHARED, *home);
-            set_state(data, replica, FL_SHARED, marker);
+            fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, *home);
+            fl_replica_set(data, replica, FL_SHARED, marker);
         }
     }
     return status;
 }
 
-filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_operand *operand,
+/* A chunk with memory of its own: what it wrote goes to the host's buffer, and the memory goes back
+ * behind whatever uses it last. */
+static filch_status commit_staged(fl_places *places, fl_device *device, fl_operand *operand,
+                                  fl_marker marker, fl_marker *home, filch_error *error)
+{
+    filch_data *data = operand->data;
+    filch_status status = FILCH_OK;
+    if ((operand->mode & FILCH_WRITE) != 0) {
+        filch_view view = fl_data_range_view(data, operand->first, operand->last);
+        fl_spot from = {operand->staging->ptr, (size_t)(view.rows * view.element), device->place};
+        status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0), from,
+                               marker, operand->traffic, home, error);
+    }
+    fl_block_give(places, operand->staging, *home != 0 ? *home : marker);
+    operand->staging = NULL;
+    return status;
+}
+
+filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand *operand,
                                fl_marker marker, fl_marker *home, filch_error *error)
 {
     *home = 0;
-    if ((operand->mode & FILCH_WRITE) == 0) {
+    if (operand->staging != NULL) {
+        return commit_staged(places, device, operand, marker, home, error);
+    }
+    if ((operand->mode & FILCH_WRITE) == 0 || operand->is_streamed || is_empty(operand)) {
         return FILCH_OK;
     }
     filch_data *data = operand->data;
-    /* Acquire: fetch made them, perhaps another thread's. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    fl_replicas *replicas = replicas_of(operand);
     uint32_t place = place_of(device);
     filch_status status = FILCH_OK;
     fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = operand->tile; !operand->is_streamed && tile < operand->tile_end; ++tile) {
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
         for (uint32_t other = 0; other < replicas->places; ++other) {
-            set_state(data, replica_at(replicas, tile, other), FL_INVALID, 0);
+            fl_replica_set(data, fl_replica_at(replicas, tile, other), FL_INVALID, 0);
         }
-        set_state(data, replica_at(replicas, tile, place), FL_MODIFIED, marker);
+        fl_replica_set(data, fl_replica_at(replicas, tile, place), FL_MODIFIED, marker);
     }
-    if (data->has_home && place != data->home && (operand->is_streamed || operand->is_final)) {
+    if (data->has_home && place != data->home && operand->is_final) {
         status = data->home == 0 ? send_home(places, device, operand, replicas, marker, home, error)
                                  : send_to_device(places, operand, replicas, home, error);
     }
@@ -595,46 +629,64 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_op
 
 filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *error)
 {
-    fl_replicas *replicas = get_replicas(places, data);
+    fl_replicas *replicas = fl_replicas_get(places, data);
     if (replicas == NULL) {
         return fail_untracked(data, error);
     }
     fl_mutex_lock(&replicas->lock);
-    ++replicas->pins;
+    fl_add_relaxed(&replicas->pins, 1); /* under the lock it counts */
     fl_mutex_unlock(&replicas->lock);
     return FILCH_OK;
 }
 
 void fl_replica_unpin(filch_data *data)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
     fl_mutex_lock(&replicas->lock);
-    --replicas->pins;
+    fl_sub_relaxed(&replicas->pins, 1);
     fl_mutex_unlock(&replicas->lock);
+}
+
+/* Memory for a tile in a place, where it stays: the handle is pinned. */
+static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile, uint32_t place,
+                              filch_error *error)
+{
+    const fl_admission admission = {.foresight = NULL};
+    const fl_fetch fetch = {places, places->at[place].device, place, &admission, NULL, error};
+    fl_operand operand = {.data = data, .mode = FILCH_READ, .tile = tile, .tile_end = tile + 1};
+    fl_residents_come(places, place);
+    filch_status status = reserve_all(&fetch, &operand, 1);
+    unreserve(&fetch, &operand, 1);
+    fl_residents_go(places, place);
+    return status;
 }
 
 filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile, const bool *wanted,
                              fl_replica_spot *spots, filch_error *error)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
-    filch_view host = fl_data_tile_view(data, tile);
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    filch_view view = fl_data_tile_view(data, tile);
     filch_status status = FILCH_OK;
+    for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
+        if (wanted[place]) {
+            status = place == 0 ? fl_data_need_host(data, error)
+                                : make_room(places, data, tile, place, error);
+        }
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
     fl_mutex_lock(&replicas->lock);
-    bool any = find_source(places, data, replicas, tile) != replicas->places;
-    if (!any) {
-        status = tell_lost(places, data, replicas, tile, error);
+    if (fl_tile_source(places, data, replicas, tile, NULL) == replicas->places) {
+        status = fl_tile_tell_lost(places, data, replicas, tile, error);
     }
     for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
-        fl_replica *replica = replica_at(replicas, tile, place);
-        bool is_known = replica->version == data->version;
-        spots[place] = (fl_replica_spot){.is_good = is_good(places, data, replica, place)};
-        if (!wanted[place] && !spots[place].is_good) {
-            continue;
-        }
-        status = place == 0 ? fl_data_need_host(data, error)
-                            : give_memory(places, data, replicas, &host, replica, place, error);
-        if (status == FILCH_OK) {
-            fl_spot spot = spot_of(data, replicas, &host, replica, place);
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
+        bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+        bool is_good = fl_replica_is_good(places, data, replica, place);
+        spots[place] = (fl_replica_spot){.is_good = is_good};
+        if (wanted[place] || is_good) {
+            fl_spot spot = fl_spot_of(data, &view, replica->block, place);
             spots[place].ptr = spot.ptr;
             spots[place].pitch = spot.pitch;
             spots[place].behind[0] = is_known ? replica->ready : 0;
@@ -647,16 +699,16 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
 
 void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in get_replicas */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
     fl_mutex_lock(&replicas->lock);
     for (uint32_t place = 0; place < replicas->places; ++place) {
-        fl_replica *replica = replica_at(replicas, tile, place);
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
         if (arrived[place]) {
-            set_state(data, replica, FL_SHARED, 0);
-        } else if (is_valid(data, replica, place)) {
-            bool is_known = replica->version == data->version;
+            fl_replica_set(data, replica, FL_SHARED, 0);
+        } else if (fl_replica_is_valid(data, replica, place)) {
+            bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
             fl_marker source = is_known ? replica->source : 0;
-            set_state(data, replica, FL_SHARED, is_known ? replica->ready : 0);
+            fl_replica_set(data, replica, FL_SHARED, is_known ? replica->ready : 0);
             replica->source = source;
         }
     }
@@ -699,10 +751,9 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
     if (status != FILCH_OK || (replicas == NULL && data->has_home && data->home == 0)) {
         return status; /* no device has ever used it */
     }
-    replicas = get_replicas(places, data);
+    replicas = fl_replicas_get(places, data);
     if (replicas == NULL) {
-        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
-                             "no memory to keep track of the handle's tiles");
+        return fail_untracked(data, error);
     }
     fl_waits waits = {.count = 0};
     fl_mutex_lock(&replicas->lock);
@@ -732,8 +783,8 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
         for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
             uint32_t tile = fl_data_tile(data, row, col);
             for (uint32_t place = 0; place < replicas->places; ++place) {
-                set_state(data, replica_at(replicas, tile, place),
-                          place == 0 ? FL_MODIFIED : FL_INVALID, 0);
+                fl_replica_set(data, fl_replica_at(replicas, tile, place),
+                               place == 0 ? FL_MODIFIED : FL_INVALID, 0);
             }
             if (sends && status == FILCH_OK) {
                 status = fetch_tile(places, data, replicas, tile, places->at[data->home].device,
@@ -745,30 +796,46 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
     return await(places, data, status, &waits, error);
 }
 
-void fl_data_drop_replicas(fl_places *places, filch_data *data)
+/* Takes the handle's tiles out of a place. False: somebody is evicting some of them. */
+static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *replicas,
+                       uint32_t place)
 {
-    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
-    if (replicas == NULL) {
-        fl_data_free_parts(data);
-        return;
-    }
-    for (uint32_t place = 1; place < replicas->places; ++place) {
-        if (place == data->home) {
+    bool all = true;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
+        fl_block *block = fl_replica_at(replicas, tile, place)->block;
+        if (block == NULL || block == &replicas->home) {
             continue;
         }
-        if (replicas->blocks[place] != NULL) {
-            fl_place_give(places, place, replicas->blocks[place], fl_data_bytes(data));
+        if (!fl_block_leave(places, block)) {
+            all = false;
+            continue;
         }
-        for (uint32_t tile = 0; !replicas->is_flat && tile < replicas->tiles; ++tile) {
-            const fl_replica *replica = replica_at(replicas, tile, place);
-            if (replica->ptr != NULL) {
-                filch_view host = fl_data_tile_view(data, tile);
-                fl_place_give(places, place, replica->ptr, tile_bytes(&host));
+        for (uint32_t t = tile; t < block->end; ++t) {
+            if (fl_replica_at(replicas, t, place)->block == block) {
+                fl_replica_detach(places, data, fl_replica_at(replicas, t, place));
             }
         }
+        fl_block_give(places, block, 0);
     }
-    fl_mutex_fini(&replicas->lock);
-    fl_free(&places->core->memory, replicas, replicas->bytes);
-    fl_store_relaxed(&data->replicas, NULL);
+    fl_mutex_unlock(&replicas->lock);
+    return all;
+}
+
+void fl_data_drop_replicas(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no job uses the handle */
+    for (uint32_t place = 1; replicas != NULL && place < replicas->places; ++place) {
+        while (!drop_place(places, data, replicas, place)) {
+            fl_relax(); /* another job needs the room: it is a copy home away at most */
+        }
+    }
+    if (replicas != NULL) {
+        /* Acquire: who evicted the last of them is done with the handle. */
+        while (fl_load_acquire(&replicas->leaving) != 0) {
+            fl_relax();
+        }
+        fl_replicas_free(places, data);
+    }
     fl_data_free_parts(data);
 }

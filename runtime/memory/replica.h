@@ -4,11 +4,23 @@
  * A tile is invalid, shared (valid here, perhaps elsewhere too) or modified (valid here alone) in
  * each place. The order of a graph's tasks keeps conflicting uses of a tile apart; what is kept
  * here is which copies are good, and the markers behind which they are. Places other than the
- * host's get memory when a tile is first needed there and keep it until the handle goes.
+ * host's get memory when a tile is first needed there, and keep it until the handle goes or the
+ * memory is needed for others (evict.h).
  *
- * Storage. Of a handle that is cut along one axis only, a place holds one block laid out as the
- * host's, so that a batch's chunk of several tiles is one view. Of one cut along both, each tile
- * has a block of its own. The first use decides.
+ * Storage. Tiles lie in blocks: each block holds a run of tiles of one handle, and each tile is in
+ * at most one block of a place. A task makes blocks of one tile. A chunk of a batch wants all its
+ * tiles in one view, so it takes, in this order,
+ *  1. a block that holds them all, whoever made it;
+ *  2. a new block for the whole handle, where nothing has to be evicted for that;
+ *  3. if it writes them, or they are the whole handle: a new block for them, into which moves what
+ *     is there;
+ *  4. if it only reads them: a block of its own, filled from wherever its elements are, and given
+ *     back when it is over. Chunks of a buffer that is the host's between jobs are always copied so
+ *     (`is_streamed`), and copied out again where they are written.
+ * Thus handles that fit are in one block, which no chunk has to copy from, and those that do not
+ * are there by tiles or chunks. A tile in a larger block is used where it is; the block is evicted
+ * as one, after which its tiles come back as they are needed. Columns lie one behind the other in
+ * all blocks but the caller's own (a handle whose home is a device).
  *
  * Versions. Between jobs the host may write to its buffer, unless the handle is managed. A job that
  * starts on an unmanaged handle therefore begins a new version, in which the host's copy alone is
@@ -17,6 +29,7 @@
 #define FL_MEMORY_REPLICA_H
 
 #include "memory/data.h"
+#include "memory/evict.h"
 #include "memory/place.h"
 
 /* Bytes that the copies of one job moved on the lanes of one device. Any worker adds to them. */
@@ -24,6 +37,8 @@ typedef struct fl_traffic {
     _Alignas(64) _Atomic uint64_t in; /* from the host's memory */
     _Atomic uint64_t out;             /* to the host's memory */
     _Atomic uint64_t peer;            /* from another device's memory */
+    _Atomic uint64_t evicted;         /* blocks that had to leave for it … */
+    _Atomic uint64_t written_back;    /* … and bytes, counted in out too, written home for that */
 } fl_traffic;
 
 /* What a tile of work uses of a handle. */
@@ -39,6 +54,9 @@ typedef struct fl_operand {
     /* Set by resolve: the host is the home of an unmanaged handle's chunks, which are copied in and
      * out by themselves, whatever tiles they are part of. */
     bool is_streamed;
+    /* Set by fetch: a chunk's own memory, until commit or release. */
+    fl_block *staging;
+    bool is_reserved;    /* fetch's own */
     fl_traffic *traffic; /* where its copies are counted, one a device; null: nowhere */
 } fl_operand;
 
@@ -53,20 +71,46 @@ typedef struct fl_waits {
 filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error);
 /* FILCH_OK when all are past, FILCH_NOT_READY, or what a lost device says. Forgets past ones. */
 filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error);
+/* Blocks until a marker (0: none) is past, or its device has failed. */
+filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error);
 /* Of what will not be waited for after all: blocks until its copies touch nothing any more. */
 void fl_waits_abandon(fl_places *places, fl_waits *waits);
 
 /* Finds the tiles of a chunk's operand, and whether it is streamed. */
 void fl_operand_resolve(fl_operand *operand);
-/* Makes an operand available to a device (null: a device of the host's memory): memory is taken,
- * copies are started, waits gets what must be past before the operand may be touched, and the view
- * is set. Any worker. */
-filch_status fl_operand_fetch(fl_places *places, fl_device *device, fl_operand *operand,
-                              fl_waits *waits, filch_error *error);
+/* How much memory may be taken for operands, and from whom. */
+typedef struct fl_admission {
+    const fl_foresight *foresight; /* null: nothing is known */
+    bool is_tight; /* nothing is in the place: take no more than the operands need */
+} fl_admission;
+
+/* Operands of one tile of work of which more are staged than one word has bits are refused. */
+#define FL_MOST_STAGED 64
+
+/* Makes all operands of a tile of work available to a device (null: a device of the host's memory),
+ * or none: memory is reserved and pinned, copies are started, waits gets what must be past before
+ * they may be touched, and the views are set. FILCH_NOT_READY, and *error says nothing: there is
+ * no room for them now, but there may be when something has retired. FILCH_NO_DEVICE_MEMORY: there
+ * is none although nothing else is in flight in the place. Any worker. */
+filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand *operands,
+                               uint32_t count, const fl_admission *admission, fl_waits *waits,
+                               filch_error *error);
+/* Once for each success of that: the work has retired, or was not put on a lane and what it waited
+ * for is abandoned. staged: bits of the operands that had memory of their own, which commit gave
+ * back. */
+void fl_operands_release(fl_places *places, fl_device *device, fl_operand *operands, uint32_t count,
+                         uint64_t staged);
+/* Bits of the operands that have. */
+uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count);
+/* Where a tile's operand is in the device's place; null: nowhere. Under the contract of who knows
+ * that nobody moves it. */
+const void *fl_operand_at(const fl_device *device, const fl_operand *operand);
+/* Bytes that a tile of work has to bring to the device for them; a guess, without locks. */
+uint64_t fl_operands_missing(const fl_device *device, const fl_operand *operands, uint32_t count);
 /* The work that uses the operand was put on a lane behind those waits, and marker is its own (0: it
  * ran on the host). What it writes becomes valid here alone. Starts the way home where that is
  * wanted; *home is then that copy's marker, else 0. */
-filch_status fl_operand_commit(fl_places *places, fl_device *device, const fl_operand *operand,
+filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand *operand,
                                fl_marker marker, fl_marker *home, filch_error *error);
 
 /* --- For who brings a tile to several places at once (broadcast.c), while no other job uses the

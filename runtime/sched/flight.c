@@ -31,6 +31,8 @@
 #define MOST_SLEEP_NS 2000000u
 #define MOST_BLIND_NS 50000u
 #define SLEEPS_OF_FLIGHT 8
+/* A tile that found no room is tried again so often. */
+#define STALL_NAP_NS 20000u
 #define MOST_GROWTH 2
 
 static uint64_t now(const fl_worker *w)
@@ -73,12 +75,7 @@ void fl_flights_fini(fl_worker *w)
 {
     const fl_memory *memory = &w->sched->core->memory;
     if (w->offload != NULL) {
-        for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
-            fl_scratch_block *block = &w->offload->scratch[lane];
-            if (block->ptr != NULL) {
-                fl_place_give(w->sched->core->places, w->device->place, block->ptr, block->bytes);
-            }
-        }
+        fl_offload_drop_scratch(w);
         fl_free(memory, w->offload, sizeof *w->offload);
     }
     fl_free(memory, w->flights, w->flight_count * sizeof *w->flights);
@@ -105,6 +102,9 @@ void fl_flight_fail(fl_worker *w, fl_flight *flight, const filch_error *error)
 static void land(fl_worker *w, uint32_t index)
 {
     fl_flight *flight = &w->flights[index];
+    if (flight->is_admitted) {
+        fl_offload_release(w, flight);
+    }
     fl_tile tile = flight->tile;
     if (FL_UNLIKELY(flight->has_failed)) {
         fail(&tile);
@@ -312,6 +312,27 @@ static double predict(const fl_worker *w, const fl_tile *tile)
     return fl_speed_get(fl_codelet_speed(fl_tile_codelet(tile), w->index)) * tile->work;
 }
 
+/* Takes a tile back that found no room, to be tried again when there may be some. */
+static void stall(fl_worker *w, uint32_t index, const fl_tile *picked)
+{
+    fl_flight *flight = &w->flights[index];
+    w->stalled = *picked;
+    w->has_stalled = true;
+    w->stalled_at = now(w);
+    flight->next = w->free_flight;
+    w->free_flight = index;
+    --w->in_flight;
+}
+
+/* Whether memory is all that a tile lacked that was not put on the device. What other tiles use,
+ * here or on other devices of the place, may have been given back when they are over; where there
+ * are none, all that can be evicted is, and the tile tried once more. */
+static bool may_retry(fl_worker *w)
+{
+    return w->error.status == FILCH_NOT_READY ||
+           (w->error.status == FILCH_NO_DEVICE_MEMORY && (w->in_flight > 1 || fl_offload_clear(w)));
+}
+
 /* All of a graph at once. */
 static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
 {
@@ -328,8 +349,7 @@ static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
     (void)is_down(w);
 }
 
-/* The tile could not be put on the device. Where that was for want of memory, and others are in
- * flight, it is tried again when they are over: what they used may have been given back. */
+/* The tile could not be put on the device. */
 static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
 {
     fl_flight *flight = &w->flights[index];
@@ -341,13 +361,12 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     if (computes(w)) {
         fl_offload_abandon(w);
     }
-    if (tile->is_refused && w->error.status == FILCH_NO_DEVICE_MEMORY && w->in_flight > 1) {
-        w->stalled = *picked;
-        w->has_stalled = true;
-        flight->next = w->free_flight;
-        w->free_flight = index;
-        --w->in_flight;
+    if (tile->is_refused && may_retry(w)) {
+        stall(w, index, picked);
         return;
+    }
+    if (w->offload != NULL) {
+        w->offload->is_tight = false;
     }
     land(w, index);
     (void)is_down(w);
@@ -363,7 +382,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     flight->tile = *picked;
     flight->home = 0;
     flight->foreign_count = 0;
-    flight->is_timed = flight->is_ahead = flight->has_failed = false;
+    flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
         fl_tile_pass(tile);
@@ -394,10 +413,14 @@ static void launch(fl_worker *w, const fl_tile *picked)
     fail_launch(w, index, picked);
 }
 
-/* The tile that waits for memory, once something has landed. */
-static void launch_stalled(fl_worker *w)
+/* The tile that waits for memory, once something has landed here, or after a while: elsewhere, or
+ * a copy may be over. */
+static void launch_stalled(fl_worker *w, bool any)
 {
     fl_tile tile = w->stalled;
+    if (!any && now(w) - w->stalled_at < STALL_NAP_NS) {
+        return;
+    }
     w->has_stalled = false;
     launch(w, &tile);
 }
@@ -487,8 +510,8 @@ fl_act fl_flights_step(fl_worker *w)
     }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = window_of(w);
-    if (FL_UNLIKELY(w->has_stalled) && any) {
-        launch_stalled(w);
+    if (FL_UNLIKELY(w->has_stalled)) {
+        launch_stalled(w, any);
     }
     while (w->in_flight < window && !w->has_stalled && !fl_worker_is_lost(w)) {
         fl_tile tile;
@@ -526,9 +549,17 @@ fl_act fl_flights_step(fl_worker *w)
     if (w->completed != NULL) {
         return FL_ACT_MORE;
     }
+    if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
+        w->wake_at = w->stalled_at + STALL_NAP_NS;
+        return FL_ACT_WAIT;
+    }
     if (w->in_flight == 0) {
         fl_worker_begin_idle(w);
         return any ? FL_ACT_MORE : FL_ACT_WAIT;
     }
-    return wait_computing(w);
+    fl_act act = wait_computing(w);
+    if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
+        w->wake_at = w->stalled_at + STALL_NAP_NS;
+    }
+    return act;
 }

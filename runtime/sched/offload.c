@@ -100,27 +100,76 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     return true;
 }
 
+/* Fills worker->views and offload->operands. */
+static bool list_operands(fl_worker *w, const fl_tile *tile)
+{
+    if (tile->task != NULL) {
+        task_operands(w, tile->task);
+        return true;
+    }
+    return chunk_operands(w, tile);
+}
+
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
+    const fl_admission admission = {.is_tight = offload->is_tight};
     offload->waits.count = 0;
-    if (tile->task != NULL) {
-        task_operands(w, tile->task);
-    } else if (!chunk_operands(w, tile)) {
+    if (!list_operands(w, tile)) {
         return false;
     }
-    for (uint32_t i = 0; i < offload->operand_count; ++i) {
-        if (fl_operand_fetch(places_of(w), carrier(w), &offload->operands[i], &offload->waits,
-                             &w->error) != FILCH_OK) {
-            return false;
-        }
+    filch_status status =
+        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                          &admission, &offload->waits, &w->error);
+    offload->is_admitted = status == FILCH_OK;
+    if (status == FILCH_NOT_READY) {
+        w->error.status = status; /* there is nothing to say */
     }
-    return true;
+    return status == FILCH_OK;
 }
 
 void fl_offload_abandon(fl_worker *w)
 {
-    fl_waits_abandon(places_of(w), &w->offload->waits);
+    fl_offload *offload = w->offload;
+    fl_waits_abandon(places_of(w), &offload->waits);
+    if (offload->is_admitted) {
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count, 0);
+        offload->is_admitted = false;
+    }
+}
+
+void fl_offload_release(fl_worker *w, fl_flight *flight)
+{
+    fl_offload *offload = w->offload;
+    flight->is_admitted = false;
+    if (flight->tile.is_replay) {
+        fl_replay_release(w, flight->tile.job->graph);
+    } else if (list_operands(w, &flight->tile)) {
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            flight->staged);
+    }
+}
+
+void fl_offload_drop_scratch(fl_worker *w)
+{
+    for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
+        if (w->offload->scratch[lane] != NULL) {
+            fl_block_give(places_of(w), w->offload->scratch[lane], 0);
+            w->offload->scratch[lane] = NULL;
+        }
+    }
+}
+
+bool fl_offload_clear(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    if (offload->is_tight) {
+        return false;
+    }
+    fl_offload_drop_scratch(w);
+    (void)fl_residents_clear(places_of(w), w->device);
+    offload->is_tight = true;
+    return true;
 }
 
 void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
@@ -128,9 +177,7 @@ void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
     fl_offload *offload = w->offload;
     fl_marker home;
     /* The tile may have waited for others, whose operands are there now. */
-    if (tile->task != NULL) {
-        task_operands(w, tile->task);
-    } else if (!chunk_operands(w, tile)) {
+    if (!list_operands(w, tile)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
@@ -173,25 +220,43 @@ static uint32_t choose_lane(const fl_worker *w)
     return stays ? last : best;
 }
 
-/* Scratch accesses point into one block a lane: tiles of a lane run one after the other. */
+/* Room for a lane's tiles, which run one after the other: no less than before. */
+static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
+{
+    fl_block **scratch = &w->offload->scratch[lane], *taken;
+    fl_residents *residents = &places_of(w)->residents[w->device->place];
+    if (*scratch != NULL && bytes <= (*scratch)->bytes) {
+        return true;
+    }
+    fl_mutex_lock(&residents->admit);
+    filch_status status =
+        fl_block_new_evict(places_of(w), w->device, bytes, NULL, NULL, &taken, &w->error);
+    fl_mutex_unlock(&residents->admit);
+    if (status != FILCH_OK) {
+        w->error.status = status;
+        return false;
+    }
+    if (*scratch != NULL) {
+        /* Tiles that are held back use it, too: marking puts them on their lanes. */
+        w->device->backend->mark(w->device, &w->error);
+        w->device->backend->drain(w->device, &w->error);
+        fl_block_give(places_of(w), *scratch, 0);
+    }
+    *scratch = taken;
+    return true;
+}
+
+/* Scratch accesses point into one block a lane. */
 static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
 {
     size_t bytes = fl_task_scratch(task);
-    fl_scratch_block *block = &w->offload->scratch[lane];
-    if (bytes > block->bytes) {
-        void *taken;
-        if (fl_place_take(places_of(w), w->device->place, bytes, &taken, &w->error) != FILCH_OK) {
-            return false;
-        }
-        if (block->ptr != NULL) {
-            /* Tiles that are held back use it, too: marking puts them on their lanes. */
-            w->device->backend->mark(w->device, &w->error);
-            w->device->backend->drain(w->device, &w->error);
-            fl_place_give(places_of(w), w->device->place, block->ptr, block->bytes);
-        }
-        *block = (fl_scratch_block){taken, bytes};
+    if (bytes == 0) {
+        return true;
     }
-    char *at = block->ptr;
+    if (!reserve_scratch(w, bytes, lane)) {
+        return false;
+    }
+    char *at = w->offload->scratch[lane]->ptr;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (task->accesses[i].mode == FILCH_SCRATCH) {
             w->views[i].ptr = at;
@@ -318,7 +383,7 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
     fl_offload *offload = w->offload;
     bool fits = true;
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
-        const fl_operand *operand = &offload->operands[i];
+        fl_operand *operand = &offload->operands[i];
         if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
             !w->device->backend->is_marked(w->device, marker)) {
             fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
@@ -453,6 +518,10 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     }
     flight->lane = offload->lane_last = lane;
     flight->is_timed = is_timed;
+    flight->staged =
+        tile->task == NULL ? fl_operands_staged(offload->operands, offload->operand_count) : 0;
+    flight->is_admitted = true;
+    offload->is_admitted = offload->is_tight = false;
     offload->timed += is_timed;
     ++offload->lane_load[lane];
     if (!commit(w, flight, launch.marker)) {

@@ -21,11 +21,17 @@ enum {
     TILE_FINAL = 8    /* and it is wanted at home then */
 };
 
+/* A tile of a handle. */
+typedef struct fl_replay_tile {
+    const void *ptr; /* where it was when the replay was made: where its kernels look for it */
+    uint32_t bits;   /* of the above */
+} fl_replay_tile;
+
 typedef struct fl_replay {
-    fl_device *device; /* which outlives its worker: graphs are freed last */
-    void *handle;      /* the backend's */
-    uint8_t **tiles;   /* by slot, then by tile: bits of the above */
-    double work;       /* of all tasks */
+    fl_device *device;      /* which outlives its worker: graphs are freed last */
+    void *handle;           /* the backend's */
+    fl_replay_tile **tiles; /* by slot, then by tile */
+    double work;            /* of all tasks */
 } fl_replay;
 
 static fl_places *places_of(const fl_worker *w)
@@ -71,7 +77,7 @@ static void drop(filch_graph *graph, fl_replay *replay)
 {
     const fl_memory *memory = &graph->object.core->memory;
     for (size_t s = 0; replay->tiles != NULL && s < graph->slot_count; ++s) {
-        fl_free(memory, replay->tiles[s], graph->slots[s]->tile_count);
+        fl_free(memory, replay->tiles[s], graph->slots[s]->tile_count * sizeof **replay->tiles);
     }
     fl_free(memory, replay->tiles, graph->slot_count * sizeof *replay->tiles);
     if (replay->handle != NULL) {
@@ -91,7 +97,8 @@ static fl_replay *replay_new(fl_worker *w, const filch_graph *graph)
     replay->tiles = fl_alloc_zeroed(memory, graph->slot_count * sizeof *replay->tiles);
     bool fits = replay->tiles != NULL;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
-        replay->tiles[s] = fl_alloc_zeroed(memory, graph->slots[s]->tile_count);
+        replay->tiles[s] =
+            fl_alloc_zeroed(memory, graph->slots[s]->tile_count * sizeof **replay->tiles);
         fits = replay->tiles[s] != NULL;
     }
     if (!fits ||
@@ -103,18 +110,20 @@ static fl_replay *replay_new(fl_worker *w, const filch_graph *graph)
     return replay;
 }
 
-static void note_tiles(fl_replay *replay, const fl_task *task)
+/* The task's operands were fetched. */
+static void note_tiles(const fl_worker *w, fl_replay *replay, const fl_task *task)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
-        uint8_t *bits = &replay->tiles[access.slot][access.tile];
-        if (*bits == 0 && (access.mode & FILCH_READ) != 0) {
-            *bits |= TILE_NEEDED;
+        fl_replay_tile *tile = &replay->tiles[access.slot][access.tile];
+        if (tile->bits == 0 && (access.mode & FILCH_READ) != 0) {
+            tile->bits |= TILE_NEEDED;
         }
-        *bits |= TILE_USED;
+        tile->ptr = w->views[i].ptr;
+        tile->bits |= TILE_USED;
         if ((access.mode & FILCH_WRITE) != 0) {
-            *bits |= TILE_WRITTEN;
-            *bits |= access.is_final ? TILE_FINAL : 0;
+            tile->bits |= TILE_WRITTEN;
+            tile->bits |= access.is_final ? TILE_FINAL : 0;
         }
     }
 }
@@ -171,7 +180,7 @@ static bool add_task(fl_worker *w, fl_replay *replay, fl_chains *chains, fl_task
         !list_behind(w, chains, task, &count)) {
         return false;
     }
-    note_tiles(replay, task);
+    note_tiles(w, replay, task);
     replay->work += task->codelet->work != NULL ? (double)task->work : 0;
     return w->device->backend->replay_add(w->device, replay->handle, &launch, chains->behind, count,
                                           &w->error) == FILCH_OK;
@@ -181,13 +190,21 @@ static bool make(fl_worker *w, filch_graph *graph)
 {
     fl_replay *replay = replay_new(w, graph);
     fl_chains chains = {.next = 0};
+    uint32_t fetched = 0;
     bool fits = replay != NULL;
     for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
         fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
+        fetched += w->offload->is_admitted;
+        w->offload->is_admitted = false;
     }
     fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
     fits =
         fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
+    /* They were kept until all were there, lest the last should evict the first. */
+    for (uint32_t i = 0; i < fetched; ++i) {
+        fl_flight flight = {.tile = {.task = fl_graph_task_at(graph, i)}};
+        fl_offload_release(w, &flight);
+    }
     if (!fits && replay != NULL) {
         /* Copies to operands are under way; where the run is cancelled, nobody waits for them. */
         w->device->backend->drain(w->device, NULL);
@@ -206,6 +223,25 @@ void fl_replay_drop(filch_graph *graph)
 
 /* --- Using it --- */
 
+static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
+                             uint32_t tile, filch_view *view);
+
+/* Whether its tiles are still where its kernels look for them; only we move them. */
+static bool is_in_place(const fl_worker *w, const filch_graph *graph)
+{
+    filch_view view;
+    for (size_t s = 0; s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
+            fl_operand operand = operand_of(w, graph, s, t, &view);
+            if (graph->replay->tiles[s][t].bits != 0 &&
+                fl_operand_at(w->device, &operand) != graph->replay->tiles[s][t].ptr) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     filch_graph *graph = job->graph;
@@ -216,6 +252,10 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         return false; /* or some of it has begun */
     }
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
+    if (graph->replay != NULL && !is_in_place(w, graph)) {
+        fl_replay_drop(graph); /* they were evicted meanwhile, and may be again */
+        graph->runs = 0;
+    }
     /* A replay costs about as much to make as launching the tasks once does. */
     int64_t first = w->sched->core->settings.replay;
     if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
@@ -233,9 +273,10 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
 
 /* One tile of a handle as the replay uses it. */
 static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
-                             uint32_t tile, uint8_t bits, filch_view *view)
+                             uint32_t tile, filch_view *view)
 {
     filch_data *data = graph->slots[slot]->use.data;
+    uint32_t bits = graph->replay->tiles[slot][tile].bits;
     *view = fl_data_tile_view(data, tile);
     return (fl_operand){
         .data = data,
@@ -249,21 +290,44 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
     };
 }
 
-static bool fetch_all(fl_worker *w, const filch_graph *graph)
+/* Lets go of the first `count` tiles that it uses. */
+static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count)
 {
     filch_view view;
+    for (size_t s = 0; s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
+            if (graph->replay->tiles[s][t].bits != 0) {
+                fl_operand operand = operand_of(w, graph, s, t, &view);
+                fl_operands_release(places_of(w), w->device, &operand, 1, 0);
+                --count;
+            }
+        }
+    }
+}
+
+void fl_replay_release(fl_worker *w, const filch_graph *graph)
+{
+    release_tiles(w, graph, UINT32_MAX);
+}
+
+static bool fetch_all(fl_worker *w, const filch_graph *graph)
+{
+    const fl_admission admission = {.foresight = NULL};
+    filch_view view;
+    uint32_t count = 0;
     w->offload->waits.count = 0;
     for (size_t s = 0; s < graph->slot_count; ++s) {
         for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
-            uint8_t bits = graph->replay->tiles[s][t];
-            if (bits == 0) {
+            if (graph->replay->tiles[s][t].bits == 0) {
                 continue;
             }
-            fl_operand operand = operand_of(w, graph, s, t, bits, &view);
-            if (fl_operand_fetch(places_of(w), w->device, &operand, &w->offload->waits,
-                                 &w->error) != FILCH_OK) {
+            fl_operand operand = operand_of(w, graph, s, t, &view);
+            if (fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission,
+                                  &w->offload->waits, &w->error) != FILCH_OK) {
+                release_tiles(w, graph, count);
                 return false;
             }
+            ++count;
         }
     }
     return true;
@@ -275,10 +339,9 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
     bool fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
-            uint8_t bits = graph->replay->tiles[s][t];
             fl_marker home = 0;
-            if ((bits & TILE_WRITTEN) != 0) {
-                fl_operand operand = operand_of(w, graph, s, t, bits, &view);
+            if ((graph->replay->tiles[s][t].bits & TILE_WRITTEN) != 0) {
+                fl_operand operand = operand_of(w, graph, s, t, &view);
                 fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
                                          &w->error) == FILCH_OK;
             }
@@ -302,8 +365,11 @@ bool fl_replay_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         .behind_count = w->offload->waits.count,
     };
     if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) != FILCH_OK) {
+        fl_offload_abandon(w);
+        fl_replay_release(w, graph);
         return false;
     }
+    flight->is_admitted = true;
     tile->work = graph->replay->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];

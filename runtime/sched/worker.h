@@ -45,10 +45,12 @@ typedef struct fl_flight {
     uint64_t launched;
     double expected; /* predicted ns; 0: unknown */
     uint32_t lane;
-    bool is_timed;   /* counted in offload->timed */
-    bool is_ahead;   /* in the ring of those whose successors are to be looked at */
-    uint32_t next;   /* in a list of flights */
-    bool has_failed; /* although it runs: worker->late says why */
+    bool is_timed;    /* counted in offload->timed */
+    bool is_ahead;    /* in the ring of those whose successors are to be looked at */
+    uint32_t next;    /* in a list of flights */
+    bool has_failed;  /* although it runs: worker->late says why */
+    bool is_admitted; /* what it uses is pinned … */
+    uint64_t staged;  /* … but for these operands of a chunk, by bits */
     uint32_t foreign_count;
     fl_marker foreign[FL_FOREIGN]; /* it is good if none of these failed */
 } fl_flight;
@@ -56,22 +58,18 @@ typedef struct fl_flight {
 /* Launched tasks whose successors a worker remembers to look at. */
 #define FL_AHEAD 64
 
-/* Device memory for the scratch accesses of one lane's tiles. */
-typedef struct fl_scratch_block {
-    void *ptr;
-    size_t bytes;
-} fl_scratch_block;
-
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
 typedef struct fl_offload {
     fl_waits waits;
     fl_operand operands[FL_MOST_VIEWS];
     uint32_t operand_count;
+    bool is_admitted; /* they are reserved, and no flight's yet */
+    bool is_tight;    /* the place was cleared for the next tile */
     void *params[FL_MOST_VIEWS + 2];
     uint32_t param_bytes[FL_MOST_VIEWS + 2];
     uint64_t range[2];
-    fl_scratch_block scratch[FL_LANE_LIMIT];
+    fl_block *scratch[FL_LANE_LIMIT];  /* for the scratch accesses of a lane's tiles, or null */
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
     uint32_t lane_last;                /* chosen last */
     uint32_t timed;                    /* tiles in flight whose time is taken */
@@ -130,7 +128,8 @@ typedef struct fl_worker {
     fl_task *bypass;  /* ready, known to nobody else, to be run next */
     fl_task *adopted; /* claimed by a theft, to be run next */
     bool adopted_poisoned;
-    fl_link *kept; /* claimed tasks, none poisoned, that could not run when picked: to be run next */
+    fl_link
+        *kept; /* claimed tasks, none poisoned, that could not run when picked: to be run next */
     const filch_graph *graph; /* whose job is current */
     filch_job *job; /* whose retired tiles are counted in retired; current for busy time */
     fl_share *share;
@@ -148,11 +147,12 @@ typedef struct fl_worker {
     uint64_t last_done;           /* when a tile was last seen past */
     fl_offload *offload;          /* null where all devices share the host's memory */
     bool is_fetching;             /* synchronous: the tile waits for its operands */
-    bool has_stalled;             /* a tile waits for those in flight to give memory back */
+    bool has_stalled;             /* a tile waits for others to give memory back */
     fl_tile stalled;
-    filch_error loss;  /* how the device was lost */
-    filch_error late;  /* of the tile that failed last while in flight */
-    filch_error error; /* of the tile that was refused last */
+    uint64_t stalled_at; /* when that was last tried */
+    filch_error loss;    /* how the device was lost */
+    filch_error late;    /* of the tile that failed last while in flight */
+    filch_error error;   /* of the tile that was refused last */
     uint64_t wake_at;
     uint64_t idle_since;  /* 0: not idle */
     uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
@@ -226,14 +226,24 @@ bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
 void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
 bool fl_offload_concerns(const fl_tile *tile);
-/* Of what fl_offload_launch began before it failed: nothing is in flight any more. Blocks. */
+/* Of what fl_offload_launch began before it failed: nothing is in flight or reserved any more.
+ * Blocks. */
 void fl_offload_abandon(fl_worker *worker);
+/* The tile of the flight, which was launched, is about to retire: what it used may be evicted. */
+void fl_offload_release(fl_worker *worker, fl_flight *flight);
+/* Gives the lanes' scratch memory back; nothing is in flight. */
+void fl_offload_drop_scratch(fl_worker *worker);
+/* Nothing of the worker's is in flight: evicts all that can be. False: that was tried before, or
+ * others use the place. */
+bool fl_offload_clear(fl_worker *worker);
 
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
  * enough to be put on the device by one call. */
 bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Puts it there, as fl_offload_launch. */
 bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* It has retired: what it used may be evicted. */
+void fl_replay_release(fl_worker *worker, const filch_graph *graph);
 /* The graph is destroyed. */
 void fl_replay_drop(filch_graph *graph);
 

@@ -211,7 +211,7 @@ static void a_task_over_the_budget_fails_alone(void **state)
     assert_ok(filch_job_error(job, &error));
     assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
     assert_ok(filch_job_release(job));
-    assert_non_null(strstr(error.text, "of its budget, 41943040 bytes, 1536 are taken"));
+    assert_non_null(strstr(error.text, "of its budget, 41943040 bytes, 1024 are taken"));
     z[1] = 0;
     finish(submit(modest), FILCH_OK);
     assert_int_equal(z[1], 5);

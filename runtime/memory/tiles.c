@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/tiles.h"
+
+/* --- The table --- */
+
+static fl_replicas *make_replicas(fl_places *places, filch_data *data)
+{
+    const fl_memory *memory = &places->core->memory;
+    size_t tiles = fl_data_tile_count(data);
+    size_t head = (sizeof(fl_replicas) + 15) & ~(size_t)15;
+    size_t count, bytes;
+    if (!fl_size_mul(tiles, places->count, &count) ||
+        !fl_size_mul(count, sizeof(fl_replica), &bytes) || bytes > SIZE_MAX - head) {
+        return NULL;
+    }
+    bytes += head;
+    fl_replicas *made = fl_alloc_zeroed(memory, bytes);
+    if (made != NULL && fl_mutex_init(&made->lock) != FILCH_OK) {
+        fl_free(memory, made, bytes);
+        made = NULL;
+    }
+    if (made != NULL) {
+        made->bytes = bytes;
+        made->places = places->count;
+        made->tiles = (uint32_t)tiles;
+        made->is_cut_once = data->tiles_down == 1 || data->cols == 1;
+        made->at = (fl_replica *)(void *)((char *)made + head);
+        made->home = (fl_block){.data = data,
+                                .ptr = data->home_base,
+                                .bytes = fl_data_bytes(data),
+                                .pitch = (size_t)(data->ld * data->element),
+                                .place = data->home,
+                                .end = (uint32_t)tiles,
+                                .held = (uint32_t)tiles};
+        for (uint32_t tile = 0; data->home != 0 && tile < tiles; ++tile) {
+            fl_replica_at(made, tile, data->home)->block = &made->home;
+        }
+    }
+    return made;
+}
+
+fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    if (replicas != NULL) {
+        return replicas;
+    }
+    fl_replicas *made = make_replicas(places, data);
+    if (made == NULL) {
+        return NULL;
+    }
+    /* Acquire-release: ours is seen whole; or another's, and ours was never seen. */
+    if (!fl_cas_acq_rel(&data->replicas, &replicas, made)) {
+        fl_mutex_fini(&made->lock);
+        fl_free(&places->core->memory, made, made->bytes);
+        return replicas;
+    }
+    return made;
+}
+
+void fl_replicas_free(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
+    fl_mutex_fini(&replicas->lock);
+    fl_free(&places->core->memory, replicas, replicas->bytes);
+    fl_store_relaxed(&data->replicas, NULL);
+}
+
+/* --- What is valid --- */
+
+bool fl_replica_is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
+{
+    /* Relaxed: the lock orders them, and without it this is a guess. */
+    return fl_load_relaxed(&replica->version) == fl_data_version(data)
+               ? fl_load_relaxed(&replica->state) != FL_INVALID
+               : data->has_home && place == data->home;
+}
+
+void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity state, fl_marker ready)
+{
+    fl_store_relaxed(&replica->version, fl_data_version(data));
+    fl_store_relaxed(&replica->state, (uint32_t)state);
+    replica->ready = ready;
+    replica->source = 0;
+}
+
+/* The device that was lost before the marker was reached, or null. */
+static fl_device *lost_before(const fl_places *places, fl_marker marker)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    return marker != 0 && device->backend->lost(device, NULL) &&
+                   device->backend->reached(device, marker, NULL) != FILCH_OK
+               ? device
+               : NULL;
+}
+
+fl_device *fl_replica_lost_with(const fl_places *places, const filch_data *data,
+                                const fl_replica *replica, uint32_t place)
+{
+    fl_device *device = place != 0 ? places->at[place].device : NULL;
+    if (device != NULL && device->backend->lost(device, NULL)) {
+        return device;
+    }
+    if (fl_load_relaxed(&replica->version) != fl_data_version(data)) {
+        return NULL;
+    }
+    device = lost_before(places, replica->ready);
+    return device != NULL ? device : lost_before(places, replica->source);
+}
+
+bool fl_replica_is_good(const fl_places *places, const filch_data *data, const fl_replica *replica,
+                        uint32_t place)
+{
+    return fl_replica_is_valid(data, replica, place) &&
+           fl_replica_lost_with(places, data, replica, place) == NULL;
+}
+
+uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
+                        const fl_replicas *replicas, uint32_t tile, const fl_device *device)
+{
+    (void)device;
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        if (fl_replica_is_good(places, data, fl_replica_at(replicas, tile, place), place)) {
+            return place;
+        }
+    }
+    return replicas->places;
+}
+
+filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
+                               fl_replicas *replicas, uint32_t tile, filch_error *error)
+{
+    filch_error cause = FILCH_ERROR_INIT;
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        const fl_device *device = fl_replica_is_valid(data, replica, place)
+                                      ? fl_replica_lost_with(places, data, replica, place)
+                                      : NULL;
+        if (device != NULL) {
+            device->backend->lost(device, &cause);
+        }
+    }
+    fl_fault fault = {
+        .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
+        .native_code = cause.native_code,
+        .native_name = cause.native_name,
+        .call = cause.call,
+        .device = cause.device,
+        .label = data->label,
+    };
+    if (cause.status == FILCH_OK && !data->has_home) {
+        fault.status = FILCH_WRONG_STATE;
+        return fl_error_fill(error, fault, "tile (%u, %u) of '%s' is read, but nothing wrote it",
+                             tile % data->tiles_down, tile / data->tiles_down, data->label);
+    }
+    return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
+                         data->label, cause.text);
+}
+
+/* --- Blocks --- */
+
+size_t fl_run_bytes(const filch_data *data, uint32_t first, uint32_t end)
+{
+    filch_view from = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
+    uint64_t rows = to.row + to.rows - from.row, cols = to.col + to.cols - from.col;
+    return (size_t)(rows * cols * data->element);
+}
+
+char *fl_block_at(const filch_data *data, const fl_block *block, const filch_view *view)
+{
+    filch_view first = fl_data_tile_view(data, block->first);
+    return block->ptr + (size_t)(view->col - first.col) * block->pitch +
+           (size_t)((view->row - first.row) * data->element);
+}
+
+bool fl_replica_detach(const fl_places *places, const filch_data *data, fl_replica *replica)
+{
+    fl_block *block = replica->block;
+    /* A device that is lost has none. */
+    (void)fl_block_read(places, block, replica->ready, NULL);
+    (void)fl_block_read(places, block, replica->source, NULL);
+    replica->block = NULL;
+    fl_replica_set(data, replica, FL_INVALID, 0);
+    return --block->held == 0;
+}
+
+fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_block *block,
+                   uint32_t place)
+{
+    if (place == 0) {
+        return (fl_spot){fl_data_host(data) + fl_data_offset(data, view),
+                         (size_t)(data->ld * data->element), 0};
+    }
+    return (fl_spot){fl_block_at(data, block, view), block->pitch, place};
+}
+
+/* --- Copies --- */
+
+/* Counts a copy of the carrier's. Relaxed: several workers may start copies on its lanes, and who
+ * wants to know exactly has seen the job complete. Copies within a place are nobody's traffic. */
+static void count_bytes(fl_traffic *traffic, const fl_device *carrier, fl_spot to, fl_spot from,
+                        size_t bytes)
+{
+    if (traffic != NULL && to.place != from.place) {
+        fl_traffic *own = &traffic[carrier->info.index];
+        fl_add_relaxed(to.place == 0 ? &own->out : from.place == 0 ? &own->in : &own->peer, bytes);
+    }
+}
+
+filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
+                           fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                           fl_marker *marker, filch_error *error)
+{
+    fl_copy copy = {
+        .to = to.ptr,
+        .from = from.ptr,
+        .to_device = to.place != 0 ? carrier : NULL,
+        .from_device = from.place != 0 ? places->at[from.place].device : NULL,
+        .to_pitch = to.pitch,
+        .from_pitch = from.pitch,
+        .width = (size_t)(view->rows * view->element),
+        .height = (size_t)view->cols,
+        .behind = &behind,
+        .behind_count = behind != 0,
+    };
+    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    *marker = copy.marker;
+    if (status == FILCH_OK) {
+        count_bytes(traffic, carrier, to, from, copy.width * copy.height);
+    }
+    return status;
+}
+
+filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    filch_status status = FILCH_OK;
+    while (marker != 0 &&
+           (status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
+        fl_relax();
+    }
+    return status;
+}
+
+/* Under the lock: copies a valid tile from one place to another. */
+static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
+                              fl_traffic *traffic, filch_error *error)
+{
+    fl_replica *to = fl_replica_at(replicas, tile, place);
+    fl_replica *from = fl_replica_at(replicas, tile, source);
+    filch_view view = fl_data_tile_view(data, tile);
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    fl_marker behind = is_current ? from->ready : 0;
+    fl_marker marker;
+    /* One replica remembers one other device whose copy it depends on. */
+    filch_status status = behind != 0 ? fl_marker_await(places, from->source, error) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status = fl_copy_start(places, place != 0 ? device : places->at[source].device, &view,
+                           fl_spot_of(data, &view, to->block, place),
+                           fl_spot_of(data, &view, from->block, source), behind, traffic, &marker,
+                           error);
+    if (status == FILCH_OK) {
+        fl_replica_set(data, from, FL_SHARED, behind);
+        fl_replica_set(data, to, FL_SHARED, marker);
+        to->source = fl_marker_device(behind) != fl_marker_device(marker) ? behind : 0;
+        status = source != 0 ? fl_block_read(places, from->block, marker, error) : FILCH_OK;
+    }
+    return status;
+}
+
+/* Through the host's memory where the device cannot reach the one that has the tile. */
+filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *replicas, uint32_t tile,
+                          uint32_t place, fl_device *device, fl_traffic *traffic,
+                          filch_error *error)
+{
+    uint32_t source = fl_tile_source(places, data, replicas, tile, device);
+    filch_status status = FILCH_OK;
+    if (source == replicas->places) {
+        return fl_tile_tell_lost(places, data, replicas, tile, error);
+    }
+    if (place != 0 && source != 0 && !fl_device_reaches(device, source)) {
+        status = fl_data_need_host(data, error);
+        if (status == FILCH_OK) {
+            status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
+        }
+        source = 0;
+    }
+    return status == FILCH_OK
+               ? move_tile(places, data, replicas, tile, place, source, device, traffic, error)
+               : status;
+}
+
+/* One tile, from a block of the same place that nobody uses. */
+static filch_status adopt_tile(fl_places *places, filch_data *data, fl_replica *replica,
+                               uint32_t tile, fl_block *block, fl_device *device,
+                               filch_error *error)
+{
+    fl_block *old = replica->block;
+    fl_marker marker = 0;
+    filch_status status = FILCH_OK;
+    uint32_t state = FL_INVALID;
+    if (old != NULL && fl_replica_is_good(places, data, replica, block->place)) {
+        filch_view view = fl_data_tile_view(data, tile);
+        state = fl_load_relaxed(&replica->state);
+        status = fl_marker_await(places, replica->source, error);
+        if (status == FILCH_OK) {
+            status = fl_copy_start(
+                places, device, &view, fl_spot_of(data, &view, block, block->place),
+                fl_spot_of(data, &view, old, block->place), replica->ready, NULL, &marker, error);
+        }
+        if (status == FILCH_OK) {
+            status = fl_block_read(places, old, marker, error);
+        }
+        if (status != FILCH_OK) {
+            return status;
+        }
+    }
+    if (old != NULL && fl_replica_detach(places, data, replica) && fl_block_leave(places, old)) {
+        fl_block_give(places, old, 0);
+    }
+    replica->block = block;
+    ++block->held;
+    if (state != FL_INVALID) {
+        fl_replica_set(data, replica, (fl_validity)state, marker);
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_block_adopt(fl_places *places, filch_data *data, fl_replicas *replicas,
+                            fl_block *block, fl_device *device, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (uint32_t tile = block->first; tile < block->end && status == FILCH_OK; ++tile) {
+        status = adopt_tile(places, data, fl_replica_at(replicas, tile, block->place), tile, block,
+                            device, error);
+    }
+    return status;
+}
