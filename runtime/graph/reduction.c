@@ -131,9 +131,20 @@ void fl_reduction_views(const fl_task *task, uint32_t device, filch_view *views)
     for (uint32_t i = 0; i < task->access_count; ++i) {
         const filch_data *data = fl_reduction_stand_in(task, i, device);
         if (data != NULL) {
-            filch_view own = fl_data_tile_view(data, 0);
-            views[i].ptr = own.ptr;
-            views[i].ld = own.ld;
+            views[i] = fl_data_tile_view(data, 0);
+        }
+    }
+}
+
+void fl_reduction_place_views(const fl_task *task, filch_view *views)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_REDUCE) {
+            filch_view tile =
+                fl_data_tile_view(task->graph->slots[access.slot]->use.data, access.tile);
+            views[i].row = tile.row;
+            views[i].col = tile.col;
         }
     }
 }

@@ -68,7 +68,9 @@ void fl_reductions_fini(struct filch_graph *graph);
 filch_data *fl_reduction_stand_in(const fl_task *task, uint32_t access, uint32_t device);
 /* How the task uses that. */
 uint32_t fl_reduction_mode(const fl_task *task);
-/* Makes the views of such accesses those of the partial results. */
+/* Makes the views of such accesses those of the partial results, as handles of their own … */
 void fl_reduction_views(const fl_task *task, uint32_t device, filch_view *views);
+/* … and then, for the task, parts of the handle that it reduces to. */
+void fl_reduction_place_views(const fl_task *task, filch_view *views);
 
 #endif

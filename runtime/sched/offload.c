@@ -125,6 +125,9 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
     if (status == FILCH_NOT_READY) {
         w->error.status = status; /* there is nothing to say */
     }
+    if (FL_UNLIKELY(tile->task != NULL && fl_task_has_extras(tile->task))) {
+        fl_reduction_place_views(tile->task, w->views);
+    }
     return status == FILCH_OK;
 }
 

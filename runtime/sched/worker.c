@@ -922,6 +922,7 @@ static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
             fl_task_views(task, w->views, w->scratch);
             if (FL_UNLIKELY(has_partials(task))) {
                 fl_reduction_views(task, w->index, w->views);
+                fl_reduction_place_views(task, w->views);
             }
             call->view_count = task->access_count;
         }
