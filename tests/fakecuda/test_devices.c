@@ -334,9 +334,9 @@ static void budgets_spare_the_driver(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(fl_cuda_budget(&gpu, (int64_t)cases[i].limit, cases[i].here, 80 * gib,
-                                        &budget, &error),
-                         FILCH_OK);
+        assert_int_equal(
+            fl_cuda_budget(&gpu, (int64_t)cases[i].limit, cases[i].here, 80 * gib, &budget, &error),
+            FILCH_OK);
         assert_int_equal(budget, cases[i].budget);
     }
     assert_int_equal(fl_cuda_budget(&gpu, (int64_t)(80 * gib + 1), gib, 80 * gib, &budget, &error),

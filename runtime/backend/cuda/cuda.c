@@ -297,8 +297,8 @@ static filch_status cuda_open(fl_device *device, const fl_discovery *how)
     state->slice = gpu->slice_count > 0 ? gpu->slices[state->slice_index] : NULL;
     status = fl_cuda_memory(gpu, &here, &all, how->error);
     if (status == FILCH_OK && gpu->opens == 1)
-        status = fl_cuda_budget(gpu, how->settings->memory_limit, here, all, &gpu->budget,
-                                how->error);
+        status =
+            fl_cuda_budget(gpu, how->settings->memory_limit, here, all, &gpu->budget, how->error);
     if (status == FILCH_OK)
         status = fl_cuda_lanes_open(device, how->memory, how->error);
     if (status != FILCH_OK) {
