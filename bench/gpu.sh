@@ -71,6 +71,46 @@ bench_throughput()
     bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
 }
 
+# bench_sets: a name and a specification a line, of one GPU, of two and of all.
+bench_sets()
+{
+    echo one cuda:0
+    [ "$gpus" -lt 2 ] || echo two cuda:0,cuda:1
+    [ "$gpus" -lt 3 ] || echo all cuda
+}
+
+# The vendor's ways to several GPUs: operands in the host's page-locked memory, and on the GPUs.
+bench_several()
+{
+    local name devices
+    while read -r name devices; do
+        bench_item gemm-16384-cublasxt-"$name" gemm --n 16384 --devices "$devices" \
+            --versus cublasxt --repeat 5
+        bench_item cholesky-32768-cusolvermg-"$name" cholesky --n 32768 --devices "$devices" \
+            --resident --versus cusolvermg --repeat 5
+    done < <(bench_sets)
+}
+
+# Copies, beside kernels and in place of memory that is not there: operands of three times the
+# limit, of which the smaller ones are checked.
+bench_memory()
+{
+    local name devices
+    gpu_item micro-copy 300 filch-bench micro copy --json "$gpu_out/micro-copy.json"
+    while read -r name devices; do
+        bench_item stream-link-"$name" stream --cost 100 --devices "$devices" --pinned --check
+        bench_item stream-kernel-"$name" stream --cost 6000 --devices "$devices" --pinned --check
+        bench_item stream-pageable-"$name" stream --cost 100 --devices "$devices" --pageable --check
+        bench_item gemm-overcommit-"$name" gemm --n 32768 --devices "$devices" \
+            --memory-limit 8G --pinned --repeat 3
+        bench_item gemm-overcommit-checked-"$name" gemm --n 8192 --devices "$devices" \
+            --memory-limit 512M --pinned --check
+    done < <(bench_sets)
+    bench_item gemm-pageable gemm --n 16384 --devices cuda:0 --pageable --repeat 3
+    bench_item gemm-overcommit-slices gemm --n 8192 --devices "cuda:0/$slices" \
+        --memory-limit 512M --check
+}
+
 bench_others()
 {
     local workload n
@@ -87,16 +127,17 @@ bench_others()
     done
 }
 
-# One line of each result document: name, median, rate, efficiency, residual, ratio to the peer.
+# One line of each result document: name, median, rate, efficiency, residual, ratio to the peer, time
+# over what the links or the kernels take, bytes over the least possible, host cores.
 bench_table()
 {
     local file
-    printf '\n%-34s %12s %12s %10s %10s %8s %8s\n' item median_s rate efficiency residual ratio \
-        cores
+    printf '\n%-34s %12s %12s %10s %10s %8s %8s %8s %8s\n' item median_s rate efficiency residual \
+        ratio bound bytes cores
     for file in "$gpu_out"/*.json; do
         [ -f "$file" ] || continue
         name=$(basename "$file" .json)
-        [ "$name" != devices ] || continue
+        [[ "$name" != devices && "$name" != micro-* ]] || continue
         awk -v name="$name" '
             function value(line) { sub(/^[^:]*: */, "", line); sub(/,$/, "", line); return line }
             /^  "median_s"/ { median = value($0) }
@@ -104,14 +145,18 @@ bench_table()
             /^  "efficiency"/ { efficiency = value($0) }
             /^  "residual"/ { residual = value($0) }
             /^    "ratio"/ { ratio = value($0) }
+            /^    "time_over_bound"/ { bound = value($0) }
+            /^    "bytes_over_least"/ { bytes = value($0) }
             /^  "cpu_s"/ { used = value($0) }
             /^  "seconds"/ { within = 1 }
             /^  ]/ { within = 0 }
             within && /^    [0-9]/ { sum += value($0) }
             END {
-                printf "%-34s %12.6g %12.4g %10.4g %10s %8s %8s\n", name, median, rate,
+                printf "%-34s %12.6g %12.4g %10.4g %10s %8s %8s %8s %8s\n", name, median, rate,
                     efficiency, residual == "" || residual == "null" ? "-" : sprintf("%.2g", residual),
                     ratio == "" ? "-" : sprintf("%.3f", ratio),
+                    bound == "" ? "-" : sprintf("%.3f", bound),
+                    bytes == "" ? "-" : sprintf("%.3f", bytes),
                     (sum > 0) ? sprintf("%.3f", used / sum) : "-"
             }' "$file"
     done
@@ -137,6 +182,8 @@ bench_gpu()
     bench_rest
     bench_others
     bench_throughput
+    bench_several
+    bench_memory
     bench_table | tee "$gpu_out/table.txt"
     gpu_summary
 }

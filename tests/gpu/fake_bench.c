@@ -62,6 +62,20 @@ static int stay_busy(void **params, const fakecuda_geometry *geometry)
     return add_mark(own, NULL, NULL);
 }
 
+/* As the stream's own on the host. */
+static int stream(const filch_call *call)
+{
+    uint64_t cost = *(const uint64_t *)call->args;
+    const filch_view *from = &call->views[0], *to = &call->views[1];
+    for (uint64_t k = 0; k < (call->hi - call->lo) * from->rows; k++) {
+        double x = ((const double *)from->ptr)[k / from->rows * from->ld + k % from->rows], v = x;
+        for (uint64_t i = 0; i < cost; i++)
+            v = v * 0.5 + x;
+        ((double *)to->ptr)[k / from->rows * to->ld + k % from->rows] = v;
+    }
+    return 0;
+}
+
 static int register_all(void **state)
 {
     static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
@@ -73,6 +87,7 @@ static int register_all(void **state)
     fakecuda_register("leave_mark", mark_on_host, 1, structure);
     fakecuda_register("mark", mark_on_device, 3, three);
     fakecuda_register("busy", stay_busy, 1, pair);
+    fakecuda_register_filch("stream", stream, 2, true, sizeof(uint64_t));
     gpu_twins_register();
     return 0;
 }
@@ -167,6 +182,9 @@ static void test_computations(void **state)
         {"nbody", {.n = 100}},
         {"jacobi", {.n = 60}},
         {"busy", {.n = 50, .tile = 20}},
+        {"stream", {.n = 40, .tile = 4, .cost = 3}},
+        {"stream", {.n = 40, .tile = 4, .cost = 3, .pinned = true}},
+        {"stream", {.n = 40, .tile = 4, .cost = 3, .pageable = true}},
     };
     (void)state;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
@@ -217,6 +235,8 @@ static void test_peers_agree(void **state)
         {"create", "bare", {.n = 80}},
         {"gemm", "cublas", {.n = 90, .tile = 40}},
         {"gemm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"gemm", "cublasxt", {.n = 90, .tile = 40}},
+        {"cholesky", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40, .resident = true, .own_kernels = true}},
     };
