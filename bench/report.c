@@ -101,6 +101,13 @@ static void print_summary(FILE *out, const bench_result *r)
     else
         fputs("&#8211;", out);
     fprintf(out, "\n<tr><th>checked<td>%s\n", r->checked ? "yes" : "no");
+    if (r->bound.is_known) {
+        fputs("<tr><th>time over that of links or kernels alone<td>", out);
+        print_figure(out, r->median_s / bench_bound_s(&r->bound));
+        fputs("\n<tr><th>bytes moved over the least possible<td>", out);
+        print_figure(out, r->bound.bytes / r->bound.least_bytes);
+        putc('\n', out);
+    }
     if (r->versus.seconds) {
         fputs("<tr><th>", out);
         print_escaped(out, r->versus.name);

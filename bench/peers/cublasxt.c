@@ -14,7 +14,7 @@
 
 #define MATRICES 3
 /* A block that takes this much longer than the best so far is not tried again. */
-#define HOPELESS 1.5
+#define HOPELESS 4.0
 
 enum { OP_N = 0 };
 
@@ -116,33 +116,35 @@ static filch_status multiply(state *s, double *seconds, filch_error *error)
     return check(code, "a product", error);
 }
 
-/* The first call of all, which also warms up, does not count. */
+/* Twice with this block, the first of which may still make room for it; infinite where it fails. */
+static double try_block(state *s, size_t block, double least, filch_error *error)
+{
+    double first = INFINITY, second = INFINITY;
+    filch_status status = check(s->call.block_set(s->handle, (int)block), "a block", error);
+    if (status == FILCH_OK)
+        status = multiply(s, &first, error);
+    if (status == FILCH_OK && first < HOPELESS * least)
+        status = multiply(s, &second, error);
+    return status == FILCH_OK ? fmin(first, second) : INFINITY;
+}
+
+/* Blocks for which a GPU has no memory are none of the choices; error keeps why no block works. */
 static filch_status tune(state *s, filch_error *error)
 {
-    static const size_t blocks[] = {16384, 8192, 4096, 2048, 1024};
-    double least = INFINITY;
-    double ignored;
-    int best = (int)s->work->n;
-    filch_status status = check(s->call.block_set(s->handle, best), "a block", error);
-    if (status == FILCH_OK)
-        status = multiply(s, &ignored, error);
-    for (size_t k = 0; k < sizeof blocks / sizeof *blocks && status == FILCH_OK; k++) {
-        double first = INFINITY, second = INFINITY;
-        if (blocks[k] > s->work->n)
-            continue;
-        status = check(s->call.block_set(s->handle, (int)blocks[k]), "a block", error);
-        if (status == FILCH_OK)
-            status = multiply(s, &first, error);
-        if (status == FILCH_OK && first < HOPELESS * least)
-            status = multiply(s, &second, error);
-        if (fmin(first, second) < least) {
-            least = fmin(first, second);
-            best = (int)blocks[k];
+    static const size_t blocks[] = {1024, 2048, 4096, 8192, 16384};
+    size_t n = s->work->n, best = n < blocks[0] ? n : blocks[0];
+    double least = try_block(s, best, INFINITY, error);
+    for (size_t k = 1; k < sizeof blocks / sizeof *blocks && blocks[k] <= n; k++) {
+        double seconds = try_block(s, blocks[k], least, error);
+        if (seconds < least) {
+            least = seconds;
+            best = blocks[k];
         }
     }
-    snprintf(s->setting, sizeof s->setting, "block %d", best);
-    return status == FILCH_OK ? check(s->call.block_set(s->handle, best), "a block", error)
-                              : status;
+    if (isinf(least))
+        return FILCH_BACKEND;
+    snprintf(s->setting, sizeof s->setting, "block %zu", best);
+    return check(s->call.block_set(s->handle, (int)best), "a block", error);
 }
 
 static filch_status start(state *s, filch_error *error)

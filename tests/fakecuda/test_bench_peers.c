@@ -89,15 +89,22 @@ static void products_agree_on_one_gpu_and_on_all(void **state)
     assert_true(fakecuda_count("cublasXtSgemm") >= 3);
 }
 
-/* 1024 is the only block that fits besides the whole; each is tried. */
+/* Twice each; one that a GPU has no memory for is passed over. */
 static void blocks_are_tried(void **state)
 {
     trial t;
     (void)state;
     assert_int_equal(begin(&t, "gemm", "cublasxt", "cuda", 1030, BENCH_SINGLE, false), FILCH_OK);
     assert_string_equal(bench_versus_setting(&t.versus), "block 1024");
+    assert_int_equal(fakecuda_count("cublasXtSgemm"), 2);
+    end(&t);
+    assert_int_equal(begin(&t, "gemm", "static", "cuda", 2050, BENCH_SINGLE, false), FILCH_OK);
+    bench_versus_close(&t.versus);
+    fakecuda_fail("cublasXtSgemm", 1, 1, 2, -1, false);
+    assert_int_equal(
+        bench_versus_open(&t.versus, "cublasxt", &t.session, &t.config, false, &t.error), FILCH_OK);
+    assert_string_equal(bench_versus_setting(&t.versus), "block 2048");
     assert_int_equal(fakecuda_count("cublasXtSgemm"), 3);
-    assert_int_equal(fakecuda_count("cublasXtSetBlockDim"), 3);
     end(&t);
 }
 
