@@ -63,7 +63,9 @@ typedef struct filch_batch_desc {
                                              one tile does not bind them), and so that there are
                                              fewer than 2^32 grains. One grain is one chunk: a scale
                                              and a tile without a small common multiple leave
-                                             nothing to divide. */
+                                             nothing to divide. Where written tiles are of unlike
+                                             sizes, cuts fall on those multiples of grain at which a
+                                             tile of each such handle ends. */
     const filch_batch_access *accesses; /**< access_count of them; copied. */
     uint32_t access_count;              /**< At most 255. */
     uint32_t reserved;                  /**< 0. */
@@ -87,11 +89,13 @@ typedef struct filch_batch_desc {
  * @param submit  how, or null for defaults; copied.
  * @param job     receives the job, to be given back with filch_job_release(); null: nobody waits.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, missing arguments, an unknown mode or map, scale
- *         0, elements outside a handle, a written range that does not start at a tile); FILCH_ALIAS
+ *         0, elements outside a handle, a written range that does not start at a tile, or does not
+ *         end at one where the handle is managed or its buffer not the host's); FILCH_ALIAS
  *         (chunks would write the same elements: FILCH_MAP_WHOLE or a halo with a write, a handle
  *         named twice with a write, a callback that overlaps); FILCH_OVERFLOW (n, grain, or what
  *         they map to); FILCH_NO_DEVICE (no device can run the codelet); FILCH_BUSY (the host has
- *         acquired a handle that items use); FILCH_WRONG_RUNTIME;
+ *         acquired a handle that items use); FILCH_WRONG_STATE (items read what nobody has written
+ *         of a handle without a buffer); FILCH_WRONG_RUNTIME;
  *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (runtime, codelet or data); FILCH_FORKED. On
  *         failure nothing runs and no callback is called.
  *

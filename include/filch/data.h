@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file data.h
- * Data handles: buffers of the host's, cut into tiles, whose use orders tasks. Tasks on GPUs get
- * copies in the GPU's memory; filch keeps track of which are good, and moves them.
+ * Data handles: buffers of the host's or of a GPU's, or contents without a buffer, cut into tiles,
+ * whose use orders tasks. Tasks on other devices get copies in their memory; filch keeps track of
+ * which are good, and moves them.
  *
  * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
  * (r, c) covers rows r * tile_rows … and columns c * tile_cols …; the last ones may be smaller.
+ * Tiles of unlike sizes are cut where filch_data_desc.row_cuts and col_cuts say.
  *
  * Two uses conflict when they name the same handle, and within a graph the same tile of it. filch
  * does not compare addresses: buffers of two handles must not overlap where one of them is written.
@@ -35,7 +37,31 @@ typedef enum filch_data_flags {
      * a device, and what it writes is back in the buffer when the job is complete. Of a job that
      * fails or is cancelled, tiles that some task of it wrote hold old, new or intermediate values.
      */
-    FILCH_DATA_MANAGED = 1
+    FILCH_DATA_MANAGED = 1,
+    /**
+     * There is no buffer: ptr is null, and the contents are where tasks put them. The handle is
+     * managed. Nothing of it is anywhere before a task or the host has written it: to read a tile
+     * before is refused at submission (open graphs: when the task is added) or when the host
+     * acquires it. filch makes a buffer in the host's memory when the host acquires the handle or a
+     * device of the host's runs a task that uses it, and frees it with the handle; where it is:
+     * filch_data_view().
+     *
+     * Submitting a job counts what it writes as written. Of a job that then fails or is cancelled,
+     * reading what it did not get to write fails the task that reads; where all devices are the
+     * host's it finds undefined contents.
+     */
+    FILCH_DATA_NO_BUFFER = 2,
+    /**
+     * The buffer is in the memory of a GPU: ptr is a device pointer, and filch_data_desc.device
+     * says which. It is memory of the context that filch uses there: of the primary one, unless
+     * filch_config says otherwise. Tasks on that GPU, and on all its slices, use it in place, with
+     * its leading dimension; other devices and the host get copies. filch never frees it.
+     *
+     * All that is said here of the caller's buffer holds for it: without FILCH_DATA_MANAGED the
+     * contents are there between jobs, and the caller's own kernels may change them meanwhile. The
+     * host acquires the handle to have them in a buffer in its memory, see filch_data_view().
+     */
+    FILCH_DATA_ON_DEVICE = 4
 } filch_data_flags;
 
 /** How a task uses a tile. */
@@ -66,23 +92,32 @@ typedef enum filch_access_mode {
 
 /** How a handle is made; see ::FILCH_DATA_DESC_INIT. */
 typedef struct filch_data_desc {
-    size_t size;        /**< sizeof(filch_data_desc). */
-    void *ptr;          /**< The buffer; stays the caller's and must outlive the handle. */
-    uint64_t element;   /**< Bytes an element. */
-    uint64_t rows;      /**< Rows, or elements of a 1-D range. */
-    uint64_t cols;      /**< Columns; 0 means 1. */
-    uint64_t ld;        /**< Elements from one column to the next; 0 means rows. */
-    uint64_t tile_rows; /**< Rows a tile, at most rows; 0 means rows. */
-    uint64_t tile_cols; /**< Columns a tile, at most cols; 0 means cols. */
-    const char *label;  /**< Appears in errors; copied, cut at 63 bytes; may be null. */
-    uint32_t flags;     /**< filch_data_flags. */
-    uint32_t reserved;  /**< 0. */
+    size_t size;              /**< sizeof(filch_data_desc). */
+    void *ptr;                /**< The buffer; stays the caller's and must outlive the handle. */
+    uint64_t element;         /**< Bytes an element. */
+    uint64_t rows;            /**< Rows, or elements of a 1-D range. */
+    uint64_t cols;            /**< Columns; 0 means 1. */
+    uint64_t ld;              /**< Elements from one column to the next; 0 means rows. */
+    uint64_t tile_rows;       /**< Rows a tile, at most rows; 0 means rows. */
+    uint64_t tile_cols;       /**< Columns a tile, at most cols; 0 means cols. */
+    const char *label;        /**< Appears in errors; copied, cut at 63 bytes; may be null. */
+    uint32_t flags;           /**< filch_data_flags. */
+    uint32_t reserved;        /**< 0. */
+    const uint64_t *row_cuts; /**< Heights of the rows of tiles, from above, each at least 1, which
+                                   add up to rows; copied. Then tile_rows is 0. Null: as tile_rows
+                                   says. */
+    const uint64_t *col_cuts; /**< Likewise widths, which add up to cols, in place of tile_cols. */
+    uint32_t row_cut_count;   /**< Elements of row_cuts; 0 where that is null. */
+    uint32_t col_cut_count;   /**< Elements of col_cuts; 0 where that is null. */
+    uint32_t device;          /**< FILCH_DATA_ON_DEVICE: index of a device whose memory ptr is in;
+                                   else 0. */
+    uint32_t reserved2;       /**< 0. */
 } filch_data_desc;
 
 /** Initializer of a ::filch_data_desc. */
-#define FILCH_DATA_DESC_INIT                                        \
-    {                                                               \
-        sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL, 0, 0 \
+#define FILCH_DATA_DESC_INIT                                                                \
+    {                                                                                       \
+        sizeof(filch_data_desc), NULL, 0, 0, 0, 0, 0, 0, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0 \
     }
 
 /**
@@ -91,9 +126,15 @@ typedef struct filch_data_desc {
  * @param runtime the runtime.
  * @param desc    how; copied.
  * @param data    receives the handle, to be given to filch_data_destroy() or left to the runtime.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, zero rows or element, ld < rows, a tile larger
- *         than the handle, unknown flags); FILCH_OVERFLOW (the bytes, or the tile count, which must
- *         be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a buffer where flags say that there is none,
+ *         zero rows or element, ld < rows, a tile larger than the handle, cuts that do not add up,
+ *         unknown flags, a pointer that is not memory of the device's or not all of one allocation,
+ *         or that belongs to another context); FILCH_BAD_INDEX (device); FILCH_UNSUPPORTED (that
+ *         device is not a GPU); FILCH_ALIAS (another handle's buffer on the device has elements in
+ *         common; of two with unlike leading dimensions, bytes in between count as elements);
+ *         FILCH_OVERFLOW (the bytes, or the tile count, which must be below 2^32 - 1);
+ *         FILCH_DEVICE_LOST, FILCH_BACKEND (the device cannot be asked); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
@@ -164,6 +205,25 @@ FILCH_API filch_status filch_data_release(filch_data *data);
  */
 FILCH_API filch_status filch_data_reduction(filch_data *data, struct filch_codelet *init,
                                             struct filch_codelet *combine);
+
+struct filch_view; /* filch/codelet.h */
+
+/**
+ * Tells where a tile lies in the host's memory while the host has it: in the caller's buffer, or in
+ * the one that filch made.
+ *
+ * @param data the handle.
+ * @param row  tile row.
+ * @param col  tile column.
+ * @param view receives the tile's block; what it points to is the host's until the handle is
+ *             released.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p view, no such tile); FILCH_WRONG_STATE when the
+ *         tile is not acquired; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ */
+FILCH_API filch_status filch_data_view(const filch_data *data, uint32_t row, uint32_t col,
+                                       struct filch_view *view);
 
 /** Shape of a handle in tiles; see filch_data_tiles(). */
 typedef struct filch_tiling {

@@ -184,7 +184,8 @@ FILCH_API filch_status filch_graph_seal(filch_graph *graph);
  * @param submit how, or null for defaults; copied.
  * @param job    receives the job, to be given back with filch_job_release(); null: nobody waits.
  * @return FILCH_OK; FILCH_BUSY (a closed graph still runs, or the host has acquired a handle of the
- *         graph's); FILCH_WRONG_STATE (an open graph was already submitted); FILCH_CYCLE;
+ *         graph's); FILCH_WRONG_STATE (an open graph was already submitted, or a task reads what
+ *         nobody has written of a handle without a buffer); FILCH_CYCLE;
  *         FILCH_INVALID_ARGUMENT (@p submit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED. On failure nothing runs and no callback is called.
  *

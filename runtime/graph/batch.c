@@ -51,6 +51,7 @@ uint32_t fl_batch_view_count(const fl_batch *batch)
 void fl_batch_free(fl_core *core, fl_batch *batch)
 {
     if (batch != NULL) {
+        fl_free(&core->memory, batch->bounds, ((size_t)batch->cuts + 1) * sizeof *batch->bounds);
         fl_free_aligned(&core->memory, batch, batch->bytes, 16);
     }
 }
@@ -83,6 +84,11 @@ void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *f
         lo += shift;
         hi += shift;
     }
+    if (FL_UNLIKELY(batch->bounds != NULL)) {
+        *first = batch->bounds[lo];
+        *last = batch->bounds[hi];
+        return;
+    }
     *first = (uint64_t)lo * batch->grain;
     /* The last grain may be short; n < 2^63, so the product with at most n / grain + 1 fits. */
     *last = hi == batch->cuts ? batch->n : (uint64_t)hi * batch->grain;
@@ -110,6 +116,19 @@ static void map_items(const filch_batch_access *access, uint64_t lo, uint64_t hi
         access->fn(lo, hi, first, last, access->user);
         break;
     }
+}
+
+const filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t access)
+{
+    return &batch->accesses[access];
+}
+
+void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, uint64_t *last)
+{
+    uint64_t extent = fl_data_extent(batch->accesses[access].data);
+    map_items(&batch->accesses[access], 0, batch->n, first, last);
+    *last = *last < extent ? *last : extent;
+    *first = *first < *last ? *first : *last;
 }
 
 /* Whether a callback's answer lies in the handle. */
@@ -190,6 +209,46 @@ static filch_status fail(fl_core *core, filch_status status, uint32_t i, const c
     return fl_core_fail(core, status, SUBMIT, label, "access %u: %s", i, what);
 }
 
+/* Whether an element along the divided axis is where a tile begins, or the end of the last. */
+static bool is_start(const filch_data *data, uint64_t element)
+{
+    uint64_t extent = fl_data_extent(data);
+    uint32_t tile, end;
+    if (element >= extent) {
+        return element == extent;
+    }
+    fl_data_tiles_between(data, element, element + 1, &tile, &end);
+    return fl_data_axis_start(data, tile) == element;
+}
+
+/* Whether a written range is one of whole tiles. */
+static filch_status check_ends(fl_core *core, const filch_batch_access *access, uint32_t i,
+                               uint64_t n)
+{
+    const filch_data *data = access->data;
+    uint64_t first = access->offset, last = access->offset + access->scale * n;
+    /* A tile is whole in one memory, where it is not copied by itself. */
+    bool is_loose = fl_data_is_streamed(data) || core->places->count == 1;
+    if (is_start(data, first) && (is_loose || is_start(data, last))) {
+        return FILCH_OK;
+    }
+    bool begins = !is_start(data, first);
+    char size[48] = "tile";
+    if (fl_data_tile_extent(data) != 0) {
+        snprintf(size, sizeof size, "tile of %" PRIu64 " elements", fl_data_tile_extent(data));
+    }
+    return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, data->label,
+                        "access %u: the written range %s at element %" PRIu64 ", where no %s does",
+                        i, begins ? "starts" : "ends", begins ? first : last, size);
+}
+
+/* A written access whose tiles are of unlike sizes: its cuts are listed, not counted. */
+static bool is_uneven(const filch_batch_access *access)
+{
+    return access->map == FILCH_MAP_AFFINE && (access->mode & FILCH_WRITE) != 0 &&
+           fl_data_tile_extent(access->data) == 0 && fl_data_axis_tiles(access->data) > 1;
+}
+
 static filch_status check_affine(fl_core *core, const filch_batch_access *access, uint32_t i,
                                  uint64_t n, uint64_t *grain)
 {
@@ -215,18 +274,16 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
         return fail(core, FILCH_ALIAS, i, label, "a written range cannot have a halo");
     }
     uint64_t tile = fl_data_tile_extent(access->data);
-    if (tile >= extent) {
+    if (fl_data_axis_tiles(access->data) == 1) {
         /* Not tiled along this axis: any cut will do, as long as all chunks end in one memory. */
         return fl_data_is_streamed(access->data) || core->places->count == 1
                    ? FILCH_OK
                    : fail(core, FILCH_UNSUPPORTED, i, label,
                           "a managed handle that a batch writes must be tiled along its items");
     }
-    if (access->offset % tile != 0) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
-                            "access %u: the written range starts at element %" PRIu64
-                            ", where no tile of %" PRIu64 " elements does",
-                            i, access->offset, tile);
+    filch_status status = check_ends(core, access, i, n);
+    if (status != FILCH_OK || tile == 0) {
+        return status;
     }
     uint64_t step = tile / greatest_divisor(tile, access->scale);
     uint64_t factor = step / greatest_divisor(step, *grain);
@@ -422,6 +479,70 @@ fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t it
     return batch;
 }
 
+/* Whether all written accesses of unlike tiles have a tile begin where item begins. */
+static bool is_cut(const filch_batch_desc *desc, uint64_t item)
+{
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_batch_access *access = &desc->accesses[i];
+        if (is_uneven(access) && !is_start(access->data, access->offset + access->scale * item)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Lists where the batch may be cut, by the tiles of one of those accesses. False: no memory. */
+static bool list_bounds(fl_core *core, const filch_batch_desc *desc,
+                        const filch_batch_access *uneven, fl_batch *batch)
+{
+    const filch_data *data = uneven->data;
+    uint32_t tiles = fl_data_axis_tiles(data), count = 0;
+    uint64_t *bounds = fl_alloc(&core->memory, ((size_t)tiles + 2) * sizeof *bounds);
+    if (bounds == NULL) {
+        return false;
+    }
+    bounds[count++] = 0;
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+        uint64_t start = fl_data_axis_start(data, tile);
+        uint64_t item = start > uneven->offset ? (start - uneven->offset) / uneven->scale : 0;
+        if (item != 0 && item < desc->n && item % batch->grain == 0 && item > bounds[count - 1] &&
+            is_cut(desc, item)) {
+            bounds[count++] = item;
+        }
+    }
+    batch->cuts = count - (desc->n == 0);
+    bounds[batch->cuts] = desc->n;
+    /* Its size is told from the count when it is freed. */
+    batch->bounds = fl_alloc(&core->memory, ((size_t)batch->cuts + 1) * sizeof *bounds);
+    if (batch->bounds != NULL) {
+        memcpy(batch->bounds, bounds, ((size_t)batch->cuts + 1) * sizeof *bounds);
+    }
+    fl_free(&core->memory, bounds, ((size_t)tiles + 2) * sizeof *bounds);
+    return batch->bounds != NULL;
+}
+
+/* Cuts the batch into grains. False: no memory. */
+static bool cut(fl_core *core, const filch_batch_desc *desc, uint64_t grain, fl_batch *batch)
+{
+    bool fits = true;
+    batch->grain = grain;
+    batch->cuts = (uint32_t)(desc->n / grain + (desc->n % grain != 0));
+    for (uint32_t i = 0; i < desc->access_count && batch->bounds == NULL && fits; ++i) {
+        if (is_uneven(&desc->accesses[i])) {
+            fits = list_bounds(core, desc, &desc->accesses[i], batch);
+        }
+    }
+    batch->grains = batch->cuts;
+    if (batch->cuts == 1 && (grain > desc->grain || batch->bounds != NULL) && desc->n > 1 &&
+        core->scheduler->device_count > 1) {
+        fl_log_write(&core->log, FILCH_LOG_WARNING,
+                     "a batch of '%s' cannot be divided: its %" PRIu64
+                     " items end between written tiles nowhere but at the end",
+                     desc->codelet->name, desc->n);
+    }
+    return fits;
+}
+
 static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batch **made)
 {
     uint64_t grain = desc->grain != 0 ? desc->grain : 1;
@@ -441,20 +562,12 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
     while (desc->n / grain >= UINT32_MAX) {
         grain *= 2; /* cannot overflow: n < 2^63 bounds it */
     }
-    if (grain > desc->grain && grain >= desc->n && desc->n > 1 &&
-        core->scheduler->device_count > 1) {
-        fl_log_write(&core->log, FILCH_LOG_WARNING,
-                     "a batch of '%s' cannot be divided: its %" PRIu64
-                     " items end between written tiles nowhere but at the end",
-                     desc->codelet->name, desc->n);
-    }
     fl_batch *batch = fl_batch_make(core, desc, desc->n, 0, NULL);
-    if (batch == NULL) {
+    if (batch == NULL || !cut(core, desc, grain, batch)) {
+        fl_batch_free(core, batch);
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, SUBMIT, desc->codelet->name,
                             "no memory for a batch");
     }
-    batch->grain = grain;
-    batch->cuts = batch->grains = (uint32_t)(desc->n / grain + (desc->n % grain != 0));
     for (uint32_t i = 0; i < desc->access_count && status == FILCH_OK; ++i) {
         if (desc->accesses[i].map == FILCH_MAP_CALLBACK) {
             status = check_callback(core, batch, &desc->accesses[i], i);
@@ -468,10 +581,27 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
     return FILCH_OK;
 }
 
+/* Where there is no other memory than the host's, nobody asks where a handle's contents are before
+ * a chunk runs. */
+static filch_status need_hosts(const fl_core *core, const fl_batch *batch, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (size_t u = 0; u < batch->use_count && core->places->count == 1; ++u) {
+        status = status == FILCH_OK ? fl_data_need_host(batch->uses[u].data, error) : status;
+    }
+    return status;
+}
+
 filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *submit,
                             const char *call, filch_job **job)
 {
     const filch_codelet *codelet = batch->codelet;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = need_hosts(core, batch, &error);
+    if (status != FILCH_OK) {
+        fl_batch_free(core, batch);
+        return fl_core_fail(core, status, call, error.label, "%s", error.text);
+    }
     filch_job *made = fl_job_new(core, submit);
     if (made == NULL) {
         fl_batch_free(core, batch);
@@ -481,7 +611,7 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *
     if (made->label[0] == '\0') {
         snprintf(made->label, sizeof made->label, "%s", codelet->name);
     }
-    filch_status status = fl_job_take_events(made, submit, call);
+    status = fl_job_take_events(made, submit, call);
     if (status != FILCH_OK) {
         fl_job_discard(made);
         return status;
@@ -490,13 +620,12 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *
     /* An empty batch counts one, to be taken back at once, or when its events are past. */
     bool is_empty = batch->grains == 0 && made->event_count == 0;
     fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
-    const filch_data *held;
     fl_mutex_lock(&core->lock);
-    bool is_queued = fl_job_enqueue(made, &held);
+    status = fl_job_enqueue(made, &error);
     fl_mutex_unlock(&core->lock);
-    if (!is_queued) {
+    if (status != FILCH_OK) {
         fl_job_discard(made);
-        return fl_job_fail_held(core, call, codelet->name, held);
+        return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
     if (job != NULL) {
         *job = made; /* before anything runs: a callback may want it */

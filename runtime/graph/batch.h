@@ -19,6 +19,8 @@ struct fl_batch {
     const uint64_t *devices; /* bit set of those that may run it */
     void *args;
     uint64_t n, grain; /* of the whole */
+    uint64_t *bounds;  /* where written tiles are of unlike sizes: where its grains begin, cuts + 1
+                          items; else null, and they are multiples of grain */
     uint64_t items;    /* to run */
     uint32_t grains;   /* to run */
     uint32_t cuts;     /* grains of the whole */

@@ -163,13 +163,13 @@ static filch_status make_job(filch_data *data, const filch_broadcast *how,
         return status;
     }
     fl_store_relaxed(&job->remaining, 1);
-    const filch_data *held;
+    filch_error error = FILCH_ERROR_INIT;
     fl_mutex_lock(&core->lock);
-    bool is_queued = fl_job_enqueue(job, &held);
+    status = fl_job_enqueue(job, &error);
     fl_mutex_unlock(&core->lock);
-    if (!is_queued) {
+    if (status != FILCH_OK) {
         fl_job_discard(job);
-        return fl_job_fail_held(core, CALL, data->label, held);
+        return refuse(data, status, error.text);
     }
     *made = job;
     return FILCH_OK;

@@ -56,7 +56,14 @@ typedef struct fl_slot {
     fl_task *gate;        /* open graphs: what every first access of a tile waits for, or null */
     uint32_t gate_epoch;
     uint32_t tile_count;
+    /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
+    uint8_t *needs;
 } fl_slot;
+
+enum {
+    FL_NEEDED = 1, /* the first of the graph's tasks that use the tile reads it */
+    FL_WRITTEN = 2 /* some task writes it */
+};
 
 /* A set of failed tasks of an open graph, by hint. */
 typedef struct fl_hint_set {

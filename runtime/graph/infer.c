@@ -34,6 +34,33 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
+static void note_needs(fl_slot *slot, fl_task_access access)
+{
+    if (slot->needs != NULL) {
+        uint8_t *needs = &slot->needs[access.tile];
+        *needs |= *needs == 0 && access.mode != FILCH_WRITE ? FL_NEEDED : 0;
+        *needs |= access.mode != FILCH_READ ? FL_WRITTEN : 0;
+    }
+}
+
+/* What a slot needs of a handle without a home. False: no memory. */
+static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
+{
+    const fl_core *core = graph->object.core;
+    uint32_t tiles = fl_data_tile_count(data);
+    if (data->has_home) {
+        return true;
+    }
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        *needs = fl_alloc_zeroed(&core->memory, tiles);
+        if (*needs == NULL) {
+            return false;
+        }
+    }
+    /* Where there is no other memory, nobody asks where tiles are before a task runs. */
+    return core->places->count != 1 || fl_data_need_host(data, NULL) == FILCH_OK;
+}
+
 static filch_status slot_make(filch_graph *graph, filch_data *data)
 {
     const fl_memory *memory = &graph->object.core->memory;
@@ -49,12 +76,15 @@ static filch_status slot_make(filch_graph *graph, filch_data *data)
     uint32_t tiles = fl_data_tile_count(data);
     fl_tile_state *states = fl_alloc_zeroed(memory, tiles * sizeof *states);
     filch_status status = FILCH_OUT_OF_MEMORY;
-    if (slot != NULL && states != NULL) {
-        *slot = (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles};
+    uint8_t *needs = NULL;
+    if (slot != NULL && states != NULL && slot_furnish(graph, data, &needs)) {
+        *slot =
+            (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles, .needs = needs};
         status = fl_open_slot_enter(graph, slot);
     }
     if (status != FILCH_OK) {
         fl_free(memory, states, tiles * sizeof *states);
+        fl_free(memory, needs, tiles);
         fl_arena_free(&graph->arena, slot, sizeof *slot);
         return status;
     }
@@ -204,6 +234,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         if (access.mode == FILCH_SCRATCH) {
             continue;
         }
+        note_needs(graph->slots[access.slot], access);
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {

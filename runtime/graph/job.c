@@ -225,16 +225,23 @@ static void start(filch_job *job)
     }
 }
 
-bool fl_job_enqueue(filch_job *job, const filch_data **held)
+filch_status fl_job_enqueue(filch_job *job, filch_error *error)
 {
     fl_core *core = job->object.core;
     size_t count = use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->data->is_held) {
-            *held = use_of(job, i)->data;
-            return false;
+        const filch_data *data = use_of(job, i)->data;
+        if (data->is_held) {
+            return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = job->label},
+                                 "the host has acquired the handle '%s' and not released it",
+                                 data->label);
         }
     }
+    filch_status status = fl_job_check_contents(job, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_job_note_contents(job);
     job->blocked = 1 + (job->event_count != 0);
     job->sequence = ++core->jobs->submissions;
     for (size_t i = 0; i < count; ++i) {
@@ -243,14 +250,7 @@ bool fl_job_enqueue(filch_job *job, const filch_data **held)
         use->job = job;
         job->blocked += !fl_use_enqueue(use);
     }
-    return true;
-}
-
-filch_status fl_job_fail_held(fl_core *core, const char *call, const char *label,
-                              const filch_data *held)
-{
-    return fl_core_fail(core, FILCH_BUSY, call, label,
-                        "the host has acquired the handle '%s' and not released it", held->label);
+    return FILCH_OK;
 }
 
 /* One thing less that the job waits for. Where it was the last, and unless the job is empty, it may

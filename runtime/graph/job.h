@@ -101,12 +101,25 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
 filch_status fl_job_reserve(fl_core *core);
 /* Once for each success of that, when the graph goes: its job serves the next one. */
 void fl_job_unreserve(fl_core *core);
-/* Under core->lock: queues the job's uses. False, and nothing has changed, where the host has
- * acquired a handle of theirs, which *held then is. */
-bool fl_job_enqueue(filch_job *job, const filch_data **held);
-/* Records that; FILCH_BUSY. */
-filch_status fl_job_fail_held(fl_core *core, const char *call, const char *label,
-                              const filch_data *held);
+/* Under core->lock: queues the job's uses. Else nothing has changed, and error says why:
+ * FILCH_BUSY, the host has acquired a handle of theirs; FILCH_WRONG_STATE, the job reads what
+ * nobody has written. */
+filch_status fl_job_enqueue(filch_job *job, filch_error *error);
+
+/* --- Handles whose contents are somewhere only once they are written (contents.c). --- */
+
+/* Under core->lock: FILCH_WRONG_STATE where a job that is not open reads of them what neither it
+ * nor anybody before it writes. */
+filch_status fl_job_check_contents(const filch_job *job, filch_error *error);
+/* Under core->lock: what the job is to write counts as written from now on. */
+void fl_job_note_contents(const filch_job *job);
+/* The same for a task of an open graph, which has just been checked otherwise, or was added; both
+ * take core->lock. Under graph->lock. */
+filch_status fl_open_check_contents(filch_graph *graph, const filch_task_desc *desc);
+void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc);
+/* Elements [*first, *last) of a handle that all items together use: no more than it has. */
+void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, uint64_t *last);
+const struct filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t access);
 /* A job from fl_job_new that nobody has seen. */
 void fl_job_discard(filch_job *job);
 /* Starts a job as soon as all its uses, which are queued, are granted. No failure from here on. */

@@ -61,7 +61,22 @@ static bool keep_able(fl_core *core, const filch_codelet *codelet, uint64_t *set
 /* Cuts fell between grains, so the notes begin and end there. */
 static uint32_t grain_at(const fl_batch *whole, uint64_t item)
 {
-    return item == whole->n ? whole->cuts : (uint32_t)(item / whole->grain);
+    if (item == whole->n) {
+        return whole->cuts;
+    }
+    if (whole->bounds == NULL) {
+        return (uint32_t)(item / whole->grain);
+    }
+    uint32_t low = 0, high = whole->cuts;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (whole->bounds[middle] < item) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 /* Neighbours are one stretch, whatever became of each. */
@@ -91,6 +106,20 @@ static void fill_stretches(fl_batch *rest, const fl_batch *whole, const filch_it
     rest->grains = grains;
 }
 
+/* Where the whole may be cut. False: no memory. */
+static bool copy_bounds(fl_core *core, const fl_batch *whole, fl_batch *rest)
+{
+    size_t bytes = ((size_t)whole->cuts + 1) * sizeof *whole->bounds;
+    rest->cuts = whole->cuts;
+    if (whole->bounds != NULL) {
+        rest->bounds = fl_alloc(&core->memory, bytes);
+        if (rest->bounds != NULL) {
+            memcpy(rest->bounds, whole->bounds, bytes);
+        }
+    }
+    return whole->bounds == NULL || rest->bounds != NULL;
+}
+
 /* Under job->lock, which keeps the notes as they are. */
 static filch_status make_rest(filch_job *job, uint64_t *set, fl_batch **made, const char **wrong)
 {
@@ -118,12 +147,12 @@ static filch_status make_rest(filch_job *job, uint64_t *set, fl_batch **made, co
                                    .accesses = whole->accesses,
                                    .access_count = whole->access_count};
     fl_batch *rest = fl_batch_make(core, &desc, items, stretches, set);
-    if (rest == NULL) {
+    if (rest == NULL || !copy_bounds(core, whole, rest)) {
+        fl_batch_free(core, rest);
         *wrong = "no memory for a batch";
         return FILCH_OUT_OF_MEMORY;
     }
     rest->grain = whole->grain;
-    rest->cuts = whole->cuts;
     fill_stretches(rest, whole, notes, count);
     job->is_resumed = true;
     *made = rest;

@@ -116,14 +116,14 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
                                       : tasks != 0 ? (int64_t)tasks
                                                    : 1);
-    const filch_data *held;
+    filch_error error = FILCH_ERROR_INIT;
     fl_mutex_lock(&core->lock);
-    bool is_queued = fl_job_enqueue(job, &held); /* an open graph's: before anybody adds to it */
-    graph->job = is_queued ? job : NULL;
+    status = fl_job_enqueue(job, &error); /* an open graph's: before anybody adds to it */
+    graph->job = status == FILCH_OK ? job : NULL;
     fl_mutex_unlock(&core->lock);
-    if (!is_queued) {
+    if (status != FILCH_OK) {
         fl_job_discard(job);
-        return fl_job_fail_held(core, "filch_graph_submit", graph->label, held);
+        return fl_core_fail(core, status, "filch_graph_submit", error.label, "%s", error.text);
     }
     *made = job;
     return FILCH_OK;
@@ -219,10 +219,12 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
                             "the open graph's job was cancelled");
     }
-    filch_status status = fl_graph_add_locked(graph, desc, added);
+    filch_status status = fl_open_check_contents(graph, desc);
+    status = status == FILCH_OK ? fl_graph_add_locked(graph, desc, added) : status;
     if (status != FILCH_OK) {
         return status;
     }
+    fl_open_note_contents(graph, desc);
     fl_task *task = *added;
     bool commutes = task->commutes; /* before others may run it */
     fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* a statistic */
@@ -274,7 +276,9 @@ void fl_graph_free(filch_graph *graph)
         fl_job_unreserve(core);
     }
     for (size_t i = 0; i < graph->slot_count; ++i) {
-        fl_sub_relaxed(&graph->slots[i]->use.data->graphs, 1);
+        fl_slot *slot = graph->slots[i];
+        fl_free(memory, slot->needs, slot->tile_count);
+        fl_sub_relaxed(&slot->use.data->graphs, 1);
     }
     fl_free(memory, graph->slab_table, graph->slab_capacity * sizeof(fl_slab *));
     fl_free(memory, graph->slots, graph->slot_capacity * sizeof *graph->slots);

@@ -127,6 +127,12 @@ fl_use *fl_broadcast_use(fl_broadcast *b)
     return &b->use;
 }
 
+void fl_broadcast_tiles(const fl_broadcast *b, uint32_t *tile, uint32_t *end)
+{
+    *tile = b->tile;
+    *end = b->tile_end;
+}
+
 void fl_broadcast_stop(fl_broadcast *b)
 {
     b->is_stopped = true;

@@ -18,6 +18,8 @@ fl_broadcast *fl_broadcast_new(fl_places *places, filch_data *data, const bool *
 void fl_broadcast_free(fl_broadcast *broadcast);
 /* The use of the handle, for the order of jobs. */
 fl_use *fl_broadcast_use(fl_broadcast *broadcast);
+/* What has not been sent yet: tiles [*tile, *end). */
+void fl_broadcast_tiles(const fl_broadcast *broadcast, uint32_t *tile, uint32_t *end);
 
 /* Starts what there is room for. FILCH_NOT_READY: copies are on their way; *moved: some have
  * arrived since the last step. FILCH_OK: all tiles are everywhere, or it was stopped. Else the

@@ -1,63 +1,252 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/data.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "memory/replica.h"
 
 #define CREATE "filch_data_create"
 #define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
+#define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
+#define KNOWN_FLAGS (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE)
+
+static size_t written_bytes(const filch_data *data)
+{
+    return ((size_t)fl_data_tile_count(data) + 63) / 64 * sizeof *data->written;
+}
 
 /* The descriptor with its defaults filled in. */
 static filch_data_desc complete(const filch_data_desc *desc)
 {
-    filch_data_desc full = *desc;
+    filch_data_desc full = FILCH_DATA_DESC_INIT;
+    memcpy(&full, desc, desc->size < sizeof full ? DESC_SIZE_FIRST : sizeof full);
     full.cols = full.cols != 0 ? full.cols : 1;
     full.ld = full.ld != 0 ? full.ld : full.rows;
-    full.tile_rows = full.tile_rows != 0 ? full.tile_rows : full.rows;
-    full.tile_cols = full.tile_cols != 0 ? full.tile_cols : full.cols;
+    if (full.row_cuts == NULL && full.tile_rows == 0) {
+        full.tile_rows = full.rows;
+    }
+    if (full.col_cuts == NULL && full.tile_cols == 0) {
+        full.tile_cols = full.cols;
+    }
     return full;
+}
+
+static filch_status fail(fl_core *core, const char *label, const char *what)
+{
+    return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s", what);
+}
+
+static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
+{
+    bool has_none = (d->flags & FILCH_DATA_NO_BUFFER) != 0;
+    bool on_device = (d->flags & FILCH_DATA_ON_DEVICE) != 0;
+    const char *wrong = (d->flags & ~(uint32_t)KNOWN_FLAGS) != 0 ? "unknown flags are set"
+                        : d->reserved != 0 || d->reserved2 != 0  ? "reserved is not 0"
+                        : has_none && on_device                  ? "there is no buffer, but flags "
+                                                                   "say that it is on a device"
+                        : has_none && d->ptr != NULL             ? "there is a buffer, but flags "
+                                                                   "say that there is none"
+                        : !has_none && d->ptr == NULL            ? "the buffer is null"
+                        : !on_device && d->device != 0 ? "a device is given, but flags do "
+                                                         "not say that the buffer is on it"
+                        : d->rows == 0                 ? "rows is 0"
+                        : d->element == 0              ? "element, the bytes an element, is 0"
+                                                       : NULL;
+    return wrong == NULL ? FILCH_OK : fail(core, d->label, wrong);
+}
+
+/* How one axis is cut: tiles of a size, or one size each. */
+static filch_status check_cuts(fl_core *core, const char *label, const char *axis, uint64_t extent,
+                               uint64_t tile, const uint64_t *cuts, uint32_t count)
+{
+    uint64_t sum = 0;
+    if (cuts == NULL) {
+        return count == 0 ? FILCH_OK
+                          : fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                                         "there are %u cuts of %s, but they are null", count, axis);
+    }
+    if (tile != 0) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                            "both cuts of %s and a size of their tiles are given", axis);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (cuts[i] == 0 || cuts[i] > extent - sum) {
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                                "cut %u of %s is %" PRIu64 ", where %" PRIu64 " of %" PRIu64
+                                " are left",
+                                i, axis, cuts[i], extent - sum, extent);
+        }
+        sum += cuts[i];
+    }
+    return sum == extent ? FILCH_OK
+                         : fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                                        "the cuts of %s add up to %" PRIu64 ", not %" PRIu64, axis,
+                                        sum, extent);
+}
+
+static uint64_t count_tiles(uint64_t extent, uint64_t tile, const uint64_t *cuts, uint32_t count)
+{
+    return cuts != NULL ? count : (extent - 1) / tile + 1;
 }
 
 static filch_status check_shape(fl_core *core, const filch_data_desc *d)
 {
     const char *label = d->label;
-    if (d->ptr == NULL || d->rows == 0 || d->element == 0) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s",
-                            d->ptr == NULL ? "the buffer is null"
-                            : d->rows == 0 ? "rows is 0"
-                                           : "element, the bytes an element, is 0");
-    }
-    if ((d->flags & ~(uint32_t)FILCH_DATA_MANAGED) != 0 || d->reserved != 0) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s",
-                            d->reserved != 0 ? "reserved is not 0" : "unknown flags are set");
-    }
     if (d->ld < d->rows) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
-                            "the leading dimension %llu is less than the %llu rows",
-                            (unsigned long long)d->ld, (unsigned long long)d->rows);
+                            "the leading dimension %" PRIu64 " is less than the %" PRIu64 " rows",
+                            d->ld, d->rows);
     }
     if (d->tile_rows > d->rows || d->tile_cols > d->cols) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
-                            "a tile of %llu x %llu is larger than the handle of %llu x %llu",
-                            (unsigned long long)d->tile_rows, (unsigned long long)d->tile_cols,
-                            (unsigned long long)d->rows, (unsigned long long)d->cols);
+                            "a tile of %" PRIu64 " x %" PRIu64
+                            " is larger than the handle of %" PRIu64 " x %" PRIu64,
+                            d->tile_rows, d->tile_cols, d->rows, d->cols);
     }
     size_t bytes;
     if (!fl_size_mul((size_t)d->ld, (size_t)d->cols, &bytes) ||
         !fl_size_mul(bytes, (size_t)d->element, &bytes) || bytes > (size_t)PTRDIFF_MAX) {
         return fl_core_fail(core, FILCH_OVERFLOW, CREATE, label,
-                            "%llu x %llu elements of %llu bytes overflow the address space",
-                            (unsigned long long)d->ld, (unsigned long long)d->cols,
-                            (unsigned long long)d->element);
+                            "%" PRIu64 " x %" PRIu64 " elements of %" PRIu64
+                            " bytes overflow the address space",
+                            d->ld, d->cols, d->element);
     }
-    uint64_t down = (d->rows - 1) / d->tile_rows + 1;
-    uint64_t across = (d->cols - 1) / d->tile_cols + 1;
-    if (down >= UINT32_MAX || across >= UINT32_MAX || down * across >= UINT32_MAX) {
-        return fl_core_fail(core, FILCH_OVERFLOW, CREATE, label,
-                            "%llu x %llu tiles are 2^32 - 1 or more", (unsigned long long)down,
-                            (unsigned long long)across);
+    filch_status status =
+        check_cuts(core, label, "rows", d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+    if (status == FILCH_OK) {
+        status = check_cuts(core, label, "columns", d->cols, d->tile_cols, d->col_cuts,
+                            d->col_cut_count);
     }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    uint64_t down = count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+    uint64_t across = count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
+    return down < UINT32_MAX && across < UINT32_MAX && down * across < UINT32_MAX
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_OVERFLOW, CREATE, label,
+                              "%" PRIu64 " x %" PRIu64 " tiles are 2^32 - 1 or more", down, across);
+}
+
+static filch_status check_desc(fl_core *core, const filch_data_desc *desc, filch_data **data)
+{
+    return desc == NULL                   ? fail(core, NULL, "the descriptor is null")
+           : data == NULL                 ? fail(core, NULL, "there is nowhere to put the handle")
+           : desc->size < DESC_SIZE_FIRST ? fail(core, NULL, "the descriptor's size is not set")
+                                          : FILCH_OK;
+}
+
+/* --- Buffers on devices --- */
+
+/* Whether two blocks of one memory have elements in common. Columns of equal leading dimensions
+ * interleave; those of unlike ones are taken for as long as the dimension. */
+static bool overlap(const filch_data *a, const filch_data *b)
+{
+    const filch_data *low = a->home_base <= b->home_base ? a : b, *high = low == a ? b : a;
+    size_t apart = (size_t)(high->home_base - low->home_base);
+    size_t pitch = (size_t)(low->ld * low->element);
+    if (apart >= fl_data_bytes(low)) {
+        return false;
+    }
+    if (pitch != high->ld * high->element) {
+        return true;
+    }
+    /* The high one begins in a column of the low one's, or behind its rows; the latter must last
+     * until the next column begins. */
+    size_t row = apart % pitch;
+    return row < low->rows * low->element || row + high->rows * high->element > pitch;
+}
+
+/* Under core->lock: a handle whose buffer has elements in common with this one's; or null. */
+static const filch_data *find_overlap(const filch_data *data)
+{
+    for (const fl_object *at = data->object.core->objects; at != NULL; at = at->next) {
+        const filch_data *other = (const filch_data *)(const void *)at;
+        if (fl_load_relaxed(&at->magic) == (uint32_t)FL_MAGIC_DATA && other != data &&
+            other->home == data->home && other->home_base != NULL && overlap(data, other)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static filch_status take_device(filch_data *data, const filch_data_desc *d)
+{
+    fl_core *core = data->object.core;
+    const fl_places *places = core->places;
+    filch_error error = FILCH_ERROR_INIT;
+    if (d->device >= places->device_count) {
+        return fl_core_fail(core, FILCH_BAD_INDEX, CREATE, d->label, "there is no device %u",
+                            d->device);
+    }
+    const fl_device *device = &places->devices[d->device];
+    if (device->backend->memory_check == NULL || device->place == 0) {
+        return fl_core_fail(core, FILCH_UNSUPPORTED, CREATE, d->label,
+                            "%s has no memory that a buffer could be in", device->info.name);
+    }
+    filch_status status =
+        device->backend->memory_check(device, d->ptr, fl_data_bytes(data), data->label, &error);
+    if (status != FILCH_OK) {
+        snprintf(error.label, sizeof error.label, "%s", data->label);
+        return error.call[0] == '\0'
+                   ? fl_core_fail(core, status, CREATE, data->label, "%s", error.text)
+                   : (fl_error_store(&core->errors, &error), status);
+    }
+    fl_mutex_lock(&core->lock); /* from here on others find it */
+    data->home = device->place;
+    data->home_base = d->ptr;
+    const filch_data *other = find_overlap(data);
+    if (other != NULL) {
+        data->home_base = NULL;
+        status = fl_core_fail(core, FILCH_ALIAS, CREATE, data->label,
+                              "the buffer of '%s' has elements in common with that of '%s'",
+                              data->label, other->label);
+    }
+    fl_mutex_unlock(&core->lock);
+    return status;
+}
+
+/* --- Making and ending --- */
+
+/* Where tiles of those sizes begin, and where the last one ends; null: no memory. */
+static uint64_t *list_starts(const fl_memory *memory, const uint64_t *cuts, uint32_t count)
+{
+    uint64_t *starts = fl_alloc(memory, ((size_t)count + 1) * sizeof *starts);
+    if (starts != NULL) {
+        starts[0] = 0;
+        for (uint32_t i = 0; i < count; ++i) {
+            starts[i + 1] = starts[i] + cuts[i];
+        }
+    }
+    return starts;
+}
+
+static filch_status fill(filch_data *made, const filch_data_desc *d)
+{
+    const fl_memory *memory = &made->object.core->memory;
+    bool fits = true;
+    if (d->row_cuts != NULL) {
+        made->row_starts = list_starts(memory, d->row_cuts, d->row_cut_count);
+        fits = made->row_starts != NULL;
+    }
+    if (d->col_cuts != NULL && fits) {
+        made->col_starts = list_starts(memory, d->col_cuts, d->col_cut_count);
+        fits = made->col_starts != NULL;
+    }
+    if ((d->flags & FILCH_DATA_NO_BUFFER) != 0 && fits) {
+        made->written = fl_alloc_zeroed(memory, written_bytes(made));
+        fits = made->written != NULL;
+    }
+    if (!fits) {
+        return fl_core_fail(made->object.core, FILCH_OUT_OF_MEMORY, CREATE, d->label,
+                            "no memory for a data handle");
+    }
+    if ((d->flags & FILCH_DATA_ON_DEVICE) != 0) {
+        return take_device(made, d);
+    }
+    fl_store_relaxed(&made->host, d->ptr); /* nobody else has the handle yet */
     return FILCH_OK;
 }
 
@@ -69,14 +258,13 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
         return status;
     }
     fl_core *core = fl_core_of(runtime);
-    if (desc == NULL || data == NULL || desc->size < sizeof *desc) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, NULL, "%s",
-                            desc == NULL   ? "the descriptor is null"
-                            : data == NULL ? "there is nowhere to put the handle"
-                                           : "the descriptor's size is not set");
+    status = check_desc(core, desc, data);
+    if (status != FILCH_OK) {
+        return status;
     }
     filch_data_desc full = complete(desc);
-    status = check_shape(core, &full);
+    status = check_buffer(core, &full);
+    status = status == FILCH_OK ? check_shape(core, &full) : status;
     if (status != FILCH_OK) {
         return status;
     }
@@ -85,19 +273,26 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, CREATE, full.label,
                             "no memory for a data handle");
     }
-    fl_store_relaxed(&made->host, full.ptr); /* nobody else has the handle yet */
-    made->has_home = true;
     made->element = full.element;
     made->rows = full.rows;
     made->cols = full.cols;
     made->ld = full.ld;
     made->tile_rows = full.tile_rows;
     made->tile_cols = full.tile_cols;
-    made->tiles_down = (uint32_t)((full.rows - 1) / full.tile_rows + 1);
-    made->tiles_across = (uint32_t)((full.cols - 1) / full.tile_cols + 1);
+    made->tiles_down =
+        (uint32_t)count_tiles(full.rows, full.tile_rows, full.row_cuts, full.row_cut_count);
+    made->tiles_across =
+        (uint32_t)count_tiles(full.cols, full.tile_cols, full.col_cuts, full.col_cut_count);
     fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
-    made->is_managed = (full.flags & FILCH_DATA_MANAGED) != 0;
+    made->has_home = (full.flags & FILCH_DATA_NO_BUFFER) == 0;
+    made->is_managed = (full.flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
     snprintf(made->label, sizeof made->label, "%s", full.label != NULL ? full.label : "");
+    status = fill(made, &full);
+    if (status != FILCH_OK) {
+        fl_data_free_parts(made);
+        fl_object_delete(made);
+        return status;
+    }
     *data = made;
     return FILCH_OK;
 }
@@ -119,81 +314,6 @@ filch_status filch_data_destroy(filch_data *data)
     fl_data_drop_replicas(core->places, data);
     fl_object_delete(data);
     return FILCH_OK;
-}
-
-#define ACQUIRE "filch_data_acquire"
-
-/* Under core->lock, so that no job is submitted meanwhile. */
-static filch_status hold(filch_data *data, filch_access_mode mode)
-{
-    fl_core *core = data->object.core;
-    if (data->first != NULL || data->is_held) {
-        return fl_core_fail(core, data->is_held ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
-                            data->label, "%s",
-                            data->is_held ? "the handle is acquired already"
-                                          : "a job that uses the handle is not complete");
-    }
-    data->is_held = true;
-    data->is_written = (mode & FILCH_WRITE) != 0;
-    return FILCH_OK;
-}
-
-filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
-{
-    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_core *core = data->object.core;
-    if (mode != FILCH_READ && mode != FILCH_WRITE && mode != FILCH_READWRITE) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "unknown mode");
-    }
-    fl_mutex_lock(&core->lock);
-    status = hold(data, mode);
-    fl_mutex_unlock(&core->lock);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    if ((mode & FILCH_READ) != 0) {
-        filch_error error = FILCH_ERROR_INIT;
-        status = fl_data_fetch_host(core->places, data, fl_data_all_tiles(data), true, &error);
-        if (status != FILCH_OK) {
-            fl_mutex_lock(&core->lock);
-            data->is_held = false;
-            fl_mutex_unlock(&core->lock);
-            fl_error_store(&core->errors, &error);
-            return status;
-        }
-    }
-    return FILCH_OK;
-}
-
-filch_status filch_data_release(filch_data *data)
-{
-    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_core *core = data->object.core;
-    filch_error error = FILCH_ERROR_INIT;
-    fl_mutex_lock(&core->lock);
-    bool is_held = data->is_held, is_written = data->is_written;
-    data->is_written = false;
-    fl_mutex_unlock(&core->lock);
-    if (!is_held) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
-                            "the handle is not acquired");
-    }
-    if (is_written) {
-        status = fl_data_host_wrote(core->places, data, fl_data_all_tiles(data), &error);
-    }
-    fl_mutex_lock(&core->lock);
-    data->is_held = false;
-    fl_mutex_unlock(&core->lock);
-    if (status != FILCH_OK) {
-        fl_error_store(&core->errors, &error);
-    }
-    return status;
 }
 
 filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
@@ -327,60 +447,17 @@ void fl_data_free_parts(filch_data *data)
     fl_store_relaxed(&data->host, NULL);
     fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
     fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
-    data->row_starts = data->col_starts = NULL;
+    if (data->written != NULL) {
+        fl_free(memory, data->written, written_bytes(data));
+    }
+    data->row_starts = data->col_starts = data->written = NULL;
 }
 
-/* --- Uses --- */
-
-static bool is_grantable(const fl_use *use)
+filch_status fl_data_fail_unwritten(const filch_data *data, uint32_t tile, const char *call,
+                                    filch_error *error)
 {
-    for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
-        if (use->writes || before->writes) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool fl_use_enqueue(fl_use *use)
-{
-    return fl_use_enqueue_before(use, NULL);
-}
-
-bool fl_use_enqueue_before(fl_use *use, fl_use *next)
-{
-    filch_data *data = use->data;
-    fl_use *prev = next != NULL ? next->prev : data->last;
-    use->next = next;
-    use->prev = prev;
-    *(prev != NULL ? &prev->next : &data->first) = use;
-    *(next != NULL ? &next->prev : &data->last) = use;
-    use->queued = true;
-    use->granted = is_grantable(use);
-    return use->granted;
-}
-
-void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user)
-{
-    filch_data *data = use->data;
-    if (use->prev != NULL) {
-        use->prev->next = use->next;
-    } else {
-        data->first = use->next;
-    }
-    if (use->next != NULL) {
-        use->next->prev = use->prev;
-    } else {
-        data->last = use->prev;
-    }
-    use->queued = false;
-    for (fl_use *waiting = data->first; waiting != NULL; waiting = waiting->next) {
-        if (!waiting->granted) {
-            if (!is_grantable(waiting)) {
-                return;
-            }
-            waiting->granted = true;
-            granted(waiting, user);
-        }
-    }
+    return fl_error_fill(
+        error, (fl_fault){.status = FILCH_WRONG_STATE, .call = call, .label = data->label},
+        "tile (%u, %u) of '%s' is read, but nothing has written it", tile % data->tiles_down,
+        tile / data->tiles_down, data->label);
 }

@@ -44,9 +44,12 @@ struct filch_data {
     /* Where its tiles are valid, made when a device first uses it (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
     _Atomic uint32_t version; /* of the contents, as far as filch keeps track */
-    bool is_managed;          /* between jobs too the tiles are where they were last used */
-    bool is_held;             /* the host has acquired it; under core->lock */
-    bool is_written;          /* and writes to it; likewise */
+    /* Of a handle without a home, one bit a tile: the host or a submitted job has written it, or
+     * will; else null. Under core->lock. */
+    uint64_t *written;
+    bool is_managed;         /* between jobs too the tiles are where they were last used */
+    bool is_held;            /* the host has acquired it; under core->lock */
+    bool is_written;         /* and writes to it; likewise */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
     /* How tiles are reduced to; null: not. Fixed while a graph names the handle. */
     const struct filch_codelet *reduction_init, *reduction_combine;
@@ -69,6 +72,23 @@ static inline fl_tiles fl_data_all_tiles(const struct filch_data *data)
 {
     return (fl_tiles){0, data->tiles_down, 0, data->tiles_across};
 }
+
+/* Under core->lock: whether a tile has contents, or will have those of a job that was submitted. */
+static inline bool fl_data_is_written(const struct filch_data *data, uint32_t tile)
+{
+    return data->written == NULL || (data->written[tile / 64] >> tile % 64 & 1) != 0;
+}
+
+static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
+{
+    if (data->written != NULL) {
+        data->written[tile / 64] |= (uint64_t)1 << tile % 64;
+    }
+}
+
+/* What is said of a tile that is read before. */
+filch_status fl_data_fail_unwritten(const struct filch_data *data, uint32_t tile, const char *call,
+                                    filch_error *error);
 
 /* Relaxed: see fl_data_begin_version. */
 static inline uint32_t fl_data_version(const struct filch_data *data)

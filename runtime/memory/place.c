@@ -14,7 +14,7 @@ static size_t round_up(size_t bytes)
 filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices,
                             size_t device_count, uint32_t place_count)
 {
-    *places = (fl_places){.core = core, .devices = devices};
+    *places = (fl_places){.core = core, .devices = devices, .device_count = device_count};
     places->at = fl_alloc_zeroed(&core->memory, place_count * sizeof *places->at);
     if (places->at == NULL) {
         return FILCH_OUT_OF_MEMORY;

@@ -25,7 +25,8 @@ typedef struct fl_place {
 typedef struct fl_places {
     fl_core *core;
     fl_device *devices; /* of the pool, by index */
-    uint32_t count;     /* 1: nothing but the host's memory, or devices that only pretend */
+    size_t device_count;
+    uint32_t count; /* 1: nothing but the host's memory, or devices that only pretend */
     fl_place *at;
     struct fl_residents *residents; /* what is in each (evict.h); null: not used for tiles */
 } fl_places;

@@ -141,7 +141,7 @@ filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
             device->backend->lost(device, &cause);
         }
     }
-    fl_fault fault = {
+    const fl_fault fault = {
         .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
         .native_code = cause.native_code,
         .native_name = cause.native_name,
@@ -150,9 +150,7 @@ filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
         .label = data->label,
     };
     if (cause.status == FILCH_OK && !data->has_home) {
-        fault.status = FILCH_WRONG_STATE;
-        return fl_error_fill(error, fault, "tile (%u, %u) of '%s' is read, but nothing wrote it",
-                             tile % data->tiles_down, tile / data->tiles_down, data->label);
+        return fl_data_fail_unwritten(data, tile, NULL, error);
     }
     return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
                          data->label, cause.text);

@@ -145,7 +145,7 @@ static void finish(fl_worker *w, uint32_t index)
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         check_foreign(w, flight);
     }
-    if (flight->home == 0) {
+    if (flight->home_count == 0) {
         land(w, index);
         return;
     }
@@ -158,21 +158,55 @@ static void finish(fl_worker *w, uint32_t index)
     w->homing_last = index;
 }
 
-/* Lands the tiles whose results have come home; copies of one device are in order. */
+void fl_flight_add_home(fl_worker *w, fl_flight *flight, fl_marker home)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    for (uint32_t i = 0; i < flight->home_count; ++i) {
+        if (flight->homes[i] >> 50 == home >> 50) { /* a lane is in order */
+            flight->homes[i] = home;
+            return;
+        }
+    }
+    if (flight->home_count == FL_HOMES) {
+        --flight->home_count;
+        if (fl_marker_await(w->sched->core->places, flight->homes[0], &error) != FILCH_OK) {
+            fl_flight_fail(w, flight, &error);
+        }
+        flight->homes[0] = flight->homes[flight->home_count];
+    }
+    flight->homes[flight->home_count++] = home;
+}
+
+/* Whether all copies are past; those that failed are, too. */
+static bool is_home(fl_worker *w, fl_flight *flight)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    while (flight->home_count != 0) {
+        fl_marker home = flight->homes[flight->home_count - 1];
+        fl_device *device = &w->sched->core->places->devices[fl_marker_device(home)];
+        filch_status status = device->backend->reached(device, home, &error);
+        if (status == FILCH_NOT_READY) {
+            return false;
+        }
+        --flight->home_count;
+        if (status != FILCH_OK) {
+            fl_flight_fail(w, flight, &error);
+        }
+    }
+    return true;
+}
+
+/* Lands the tiles whose results have come home, in the order of their launches. */
 static bool land_homing(fl_worker *w)
 {
     bool any = false;
     while (w->homing != NO_FLIGHT) {
         uint32_t index = w->homing;
         fl_flight *flight = &w->flights[index];
-        filch_status status = w->device->backend->reached(w->device, flight->home, &w->error);
-        if (status == FILCH_NOT_READY) {
+        if (!is_home(w, flight)) {
             return any;
         }
         w->homing = flight->next;
-        if (status != FILCH_OK) {
-            fl_flight_fail(w, flight, &w->error);
-        }
         land(w, index);
         any = true;
     }
@@ -181,8 +215,16 @@ static bool land_homing(fl_worker *w)
 
 static void fail_flight(fl_worker *w, uint32_t index)
 {
-    w->flights[index].launched = 0;
-    fl_flight_fail(w, &w->flights[index], &w->loss);
+    fl_flight *flight = &w->flights[index];
+    flight->launched = 0;
+    /* Those of our own device are over; other devices' copies lead to buffers of the caller's. */
+    while (flight->home_count != 0) {
+        fl_marker home = flight->homes[--flight->home_count];
+        if (fl_marker_device(home) != w->index) {
+            fl_marker_await(w->sched->core->places, home, NULL);
+        }
+    }
+    fl_flight_fail(w, flight, &w->loss);
     land(w, index);
 }
 
@@ -380,7 +422,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     w->free_flight = flight->next;
     ++w->in_flight;
     flight->tile = *picked;
-    flight->home = 0;
+    flight->home_count = 0;
     flight->foreign_count = 0;
     flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
     fl_tile *tile = &flight->tile;

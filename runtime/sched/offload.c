@@ -175,16 +175,24 @@ bool fl_offload_clear(fl_worker *w)
     return true;
 }
 
-void fl_offload_commit_host(fl_worker *w, const fl_tile *tile)
+void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
 {
     fl_offload *offload = w->offload;
-    fl_marker home;
+    bool fits = true;
     /* The tile may have waited for others, whose operands are there now. */
     if (!list_operands(w, tile)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
-        fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error);
+        fl_marker home;
+        /* The worker has nothing else to do: a next tile is not there before this one retires. */
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
+                   FILCH_OK &&
+               fl_marker_await(places_of(w), home, &w->error) == FILCH_OK && fits;
+    }
+    if (!fits) {
+        tile->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        tile->code = -1;
     }
 }
 
@@ -380,7 +388,7 @@ static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
     call->args = fl_batch_args(batch);
 }
 
-/* Sends home what is wanted there; one marker is enough, as copies of one device are in order. */
+/* Sends home what is wanted there. */
 static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
 {
     fl_offload *offload = w->offload;
@@ -395,7 +403,9 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
         fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home, &w->error) ==
                    FILCH_OK &&
                fits;
-        flight->home = home != 0 ? home : flight->home;
+        if (home != 0) {
+            fl_flight_add_home(w, flight, home);
+        }
     }
     return fits;
 }

@@ -333,7 +333,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     return true;
 }
 
-static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker, fl_marker *last)
+static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker, fl_flight *flight)
 {
     filch_view view;
     bool fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK;
@@ -345,7 +345,9 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
                 fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
                                          &w->error) == FILCH_OK;
             }
-            *last = home != 0 ? home : *last;
+            if (home != 0) {
+                fl_flight_add_home(w, flight, home);
+            }
         }
     }
     return fits;
@@ -373,7 +375,7 @@ bool fl_replay_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     tile->work = graph->replay->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];
-    if (!commit_all(w, graph, launch.marker, &flight->home)) {
+    if (!commit_all(w, graph, launch.marker, flight)) {
         fl_flight_fail(w, flight, &w->error);
     }
     return true;

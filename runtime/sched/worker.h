@@ -38,10 +38,13 @@ typedef struct fl_tile {
  * device before the rest is past. */
 #define FL_FOREIGN 8
 
+/* Copies home of one tile's results, each on a lane of its own; of more, those that came first are
+ * waited for when they are started. */
+#define FL_HOMES 4
+
 /* A tile in flight on an asynchronous device. */
 typedef struct fl_flight {
     fl_tile tile;
-    fl_marker home; /* of the copy that brings home what it wrote, else 0 */
     uint64_t launched;
     double expected; /* predicted ns; 0: unknown */
     uint32_t lane;
@@ -51,6 +54,8 @@ typedef struct fl_flight {
     bool has_failed;  /* although it runs: worker->late says why */
     bool is_admitted; /* what it uses is pinned … */
     uint64_t staged;  /* … but for these operands of a chunk, by bits */
+    uint32_t home_count;
+    fl_marker homes[FL_HOMES]; /* of the copies that bring home what it wrote */
     uint32_t foreign_count;
     fl_marker foreign[FL_FOREIGN]; /* it is good if none of these failed */
 } fl_flight;
@@ -208,6 +213,8 @@ void fl_flights_fini(fl_worker *worker);
 fl_act fl_flights_step(fl_worker *worker);
 /* The tile runs, but its results are no good: it will retire as one that failed. */
 void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *error);
+/* The tile is over when that copy is past, too. */
+void fl_flight_add_home(fl_worker *worker, fl_flight *flight, fl_marker home);
 
 /* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
  * over soon after its launch, however many are in flight: the more, the less often the host has to
@@ -222,8 +229,9 @@ bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as
  * above. */
 bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
-/* The tile ran on the host: what it wrote is valid there alone. */
-void fl_offload_commit_host(fl_worker *worker, const fl_tile *tile);
+/* The tile ran on the host: what it wrote is valid there alone, until it is copied to a GPU whose
+ * buffer is to have it; where that fails so does the tile. */
+void fl_offload_commit_host(fl_worker *worker, fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
 bool fl_offload_concerns(const fl_tile *tile);
 /* Of what fl_offload_launch began before it failed: nothing is in flight or reserved any more.

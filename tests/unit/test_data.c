@@ -64,7 +64,7 @@ static void bad_arguments_are_named(void **state)
         refused(desc, status);        \
     } while (0)
     REFUSE(size, 0, FILCH_INVALID_ARGUMENT);
-    REFUSE(size, sizeof desc - 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(size, offsetof(filch_data_desc, row_cuts) - 1, FILCH_INVALID_ARGUMENT);
     REFUSE(ptr, NULL, FILCH_INVALID_ARGUMENT);
     REFUSE(element, 0, FILCH_INVALID_ARGUMENT);
     REFUSE(rows, 0, FILCH_INVALID_ARGUMENT);
@@ -76,6 +76,64 @@ static void bad_arguments_are_named(void **state)
     REFUSE(ld, UINT64_MAX, FILCH_OVERFLOW);
     REFUSE(cols, UINT64_MAX, FILCH_OVERFLOW);
     REFUSE(element, (uint64_t)1 << 58, FILCH_OVERFLOW); /* 40 of them: over 2^63 */
+    REFUSE(flags, 8, FILCH_INVALID_ARGUMENT);
+    REFUSE(reserved, 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(reserved2, 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(device, 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(flags, FILCH_DATA_NO_BUFFER, FILCH_INVALID_ARGUMENT); /* there is one */
+    REFUSE(flags, FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE, FILCH_INVALID_ARGUMENT);
+    REFUSE(flags, FILCH_DATA_ON_DEVICE, FILCH_UNSUPPORTED); /* device 0 is the host's */
+    REFUSE(row_cut_count, 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(col_cut_count, 1, FILCH_INVALID_ARGUMENT);
+}
+
+static void cuts_have_to_add_up(void **state)
+{
+    (void)state;
+    static const uint64_t good[] = {1, 4, 2}, zero[] = {5, 0, 2}, less[] = {1, 4, 1},
+                          more[] = {1, 4, 3}, huge[] = {UINT64_MAX, 1, 7};
+    filch_data_desc desc = matrix();
+    desc.row_cuts = good;
+    desc.row_cut_count = 3;
+    refused(desc, FILCH_INVALID_ARGUMENT); /* tile_rows is set, too */
+    desc.tile_rows = 0;
+    const uint64_t *const bad[] = {zero, less, more, huge};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+        desc.row_cuts = bad[i];
+        refused(desc, FILCH_INVALID_ARGUMENT);
+        assert_non_null(strstr(fixture_error(runtime).text, "rows"));
+        assert_string_equal(fixture_error(runtime).label, "A");
+    }
+    desc.row_cuts = good;
+    desc.row_cut_count = 2;
+    refused(desc, FILCH_INVALID_ARGUMENT);
+    desc.row_cut_count = 0;
+    refused(desc, FILCH_INVALID_ARGUMENT);
+    desc = matrix();
+    desc.tile_cols = 0;
+    desc.col_cuts = less; /* 6 of 5 */
+    desc.col_cut_count = 3;
+    refused(desc, FILCH_INVALID_ARGUMENT);
+    assert_non_null(strstr(fixture_error(runtime).text, "columns"));
+}
+
+/* A program that was built with the first version has a shorter structure. */
+static void the_first_descriptor_still_does(void **state)
+{
+    (void)state;
+    assert_int_equal(offsetof(filch_data_desc, row_cuts), 80);
+    assert_int_equal(sizeof(filch_data_desc), 112);
+    struct {
+        unsigned char bytes[offsetof(filch_data_desc, row_cuts)];
+        unsigned char behind[64];
+    } old;
+    filch_data_desc desc = matrix();
+    filch_data *data = NULL;
+    desc.size = sizeof old.bytes;
+    memset(&old, 0xff, sizeof old);
+    memcpy(old.bytes, &desc, sizeof old.bytes);
+    assert_ok(filch_data_create(runtime, (const filch_data_desc *)(const void *)&old, &data));
+    assert_ok(filch_data_destroy(data));
 }
 
 static void tile_counts_end_below_two_to_32(void **state)
@@ -142,6 +200,85 @@ static void defaults_are_one_tile(void **state)
     assert_status(filch_data_tiles(data, &tiling), FILCH_INVALID_ARGUMENT);
     assert_status(filch_data_tiles(NULL, &tiling), FILCH_INVALID_HANDLE);
     assert_ok(filch_data_destroy(data));
+}
+
+/* Each element is in the view of one tile, and where the caller's layout has it. */
+static void covers_each_once(filch_data *data, uint64_t ld)
+{
+    int seen[7][5] = {{0}};
+    for (uint32_t tile = 0; tile < fl_data_tile_count(data); ++tile) {
+        filch_view view = fl_data_tile_view(data, tile);
+        assert_ptr_equal(view.ptr, &buffer[view.col * ld + view.row]);
+        for (uint64_t r = 0; r < view.rows; ++r) {
+            for (uint64_t c = 0; c < view.cols; ++c) {
+                ++seen[view.row + r][view.col + c];
+            }
+        }
+    }
+    for (int r = 0; r < 7; ++r) {
+        for (int c = 0; c < 5; ++c) {
+            assert_int_equal(seen[r][c], 1);
+        }
+    }
+}
+
+static void tiles_of_unlike_sizes_are_where_the_cuts_say(void **state)
+{
+    (void)state;
+    uint64_t rows[] = {1, 4, 2}, cols[] = {3, 2};
+    filch_data_desc desc = matrix();
+    filch_data *data = NULL;
+    filch_tiling tiling = {.size = sizeof tiling};
+    desc.tile_rows = 0;
+    desc.row_cuts = rows;
+    desc.row_cut_count = 3;
+    assert_ok(filch_data_create(runtime, &desc, &data)); /* with columns of equal widths */
+    covers_each_once(data, 8);
+    assert_ok(filch_data_tiles(data, &tiling));
+    assert_int_equal(tiling.rows, 3);
+    assert_int_equal(tiling.cols, 3);
+    assert_ok(filch_data_destroy(data));
+    desc.tile_cols = 0;
+    desc.col_cuts = cols;
+    desc.col_cut_count = 2;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    memset(rows, 0, sizeof rows); /* they were copied */
+    memset(cols, 0, sizeof cols);
+    covers_each_once(data, 8);
+    filch_view view = fl_data_tile_view(data, fl_data_tile(data, 1, 1));
+    assert_int_equal(view.row, 1);
+    assert_int_equal(view.rows, 4);
+    assert_int_equal(view.col, 3);
+    assert_int_equal(view.cols, 2);
+    assert_ok(filch_data_destroy(data));
+}
+
+static void tiles_between_elements_are_those_that_they_touch(void **state)
+{
+    (void)state;
+    static const uint64_t cuts[] = {3, 1, 8, 2, 2};
+    static const uint32_t owner[] = {0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4};
+    for (int is_wide = 0; is_wide < 2; ++is_wide) {
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        filch_data *data = NULL;
+        desc.ptr = buffer;
+        desc.element = 1;
+        desc.rows = is_wide ? 4 : 16;
+        desc.cols = is_wide ? 16 : 1;
+        *(is_wide ? &desc.col_cuts : &desc.row_cuts) = cuts;
+        *(is_wide ? &desc.col_cut_count : &desc.row_cut_count) = 5;
+        assert_ok(filch_data_create(runtime, &desc, &data));
+        assert_int_equal(fl_data_axis_tiles(data), 5);
+        for (uint64_t first = 0; first <= 16; ++first) {
+            for (uint64_t last = first; last <= 16; ++last) {
+                uint32_t tile, end;
+                fl_data_tiles_between(data, first, last, &tile, &end);
+                assert_int_equal(tile, first < 16 ? owner[first] : 5);
+                assert_int_equal(end, last > first ? owner[last - 1] + 1 : tile);
+            }
+        }
+        assert_ok(filch_data_destroy(data));
+    }
 }
 
 static void views_of_ragged_tiles_cover_each_element_once(void **state)
@@ -346,6 +483,10 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_named),
         cmocka_unit_test(tile_counts_end_below_two_to_32),
         cmocka_unit_test(defaults_are_one_tile),
+        cmocka_unit_test(cuts_have_to_add_up),
+        cmocka_unit_test(the_first_descriptor_still_does),
+        cmocka_unit_test(tiles_of_unlike_sizes_are_where_the_cuts_say),
+        cmocka_unit_test(tiles_between_elements_are_those_that_they_touch),
         cmocka_unit_test(views_of_ragged_tiles_cover_each_element_once),
         cmocka_unit_test(labels_are_copied_and_cut),
         cmocka_unit_test(destroy_waits_for_graphs),

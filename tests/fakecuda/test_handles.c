@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handles whose buffer is on a GPU, or that have none: where their contents are and how often they
+ * are copied, what is refused, and what is left of them when jobs fail. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fake.h"
+#include "memory/data.h"
+
+#include "jobs.h"
+
+#define TILE 16 /* elements a tile, where there are several */
+
+static void refuses(filch_status got, filch_status wanted, const char *label, const char *text)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    assert_int_equal(got, wanted);
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_int_equal(error.status, wanted);
+    assert_string_equal(error.label, label);
+    if (strstr(error.text, text) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", text, error.text);
+}
+
+static filch_data_desc describe(void *at, uint32_t flags, const char *label)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = at;
+    desc.element = sizeof(uint64_t);
+    desc.rows = N;
+    desc.flags = flags;
+    desc.label = label;
+    return desc;
+}
+
+static filch_data *make(filch_data_desc desc)
+{
+    filch_data *data = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    if (filch_data_create(runtime, &desc, &data) != FILCH_OK) {
+        (void)filch_runtime_error(runtime, &error);
+        fail_msg("%s", error.text);
+    }
+    return data;
+}
+
+static filch_data *unbacked(const char *label)
+{
+    return make(describe(NULL, FILCH_DATA_NO_BUFFER, label));
+}
+
+static uint64_t copies_in(void)
+{
+    return fakecuda_count("cuMemcpyHtoDAsync") + fakecuda_count("cuMemcpy2DAsync");
+}
+
+static uint64_t copies_out(void)
+{
+    return fakecuda_count("cuMemcpyDtoHAsync");
+}
+
+static uint64_t *at_home(filch_data *data)
+{
+    filch_view view;
+    assert_ok(filch_data_view(data, 0, 0, &view));
+    return view.ptr;
+}
+
+static void has(filch_data *data, uint64_t value)
+{
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    expect(at_home(data), value);
+    assert_ok(filch_data_release(data));
+}
+
+/* --- Memory of the program's own --- */
+
+typedef struct owner {
+    CUcontext context;
+    CUdevice device;
+} owner;
+
+static owner own(CUdevice device)
+{
+    owner o = {.device = device};
+    assert_int_equal(cuInit(0), FL_CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&o.context, device), FL_CUDA_SUCCESS);
+    return o;
+}
+
+static void disown(owner *o)
+{
+    assert_int_equal(cuDevicePrimaryCtxRelease_v2(o->device), FL_CUDA_SUCCESS);
+}
+
+static CUdeviceptr take(const owner *o, size_t bytes)
+{
+    CUdeviceptr made = 0;
+    assert_int_equal(cuCtxPushCurrent_v2(o->context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc_v2(&made, bytes), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    return made;
+}
+
+static void give(const owner *o, CUdeviceptr block)
+{
+    assert_int_equal(cuCtxPushCurrent_v2(o->context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemFree_v2(block), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+}
+
+static uint64_t *peek(CUdeviceptr block)
+{
+    return fakecuda_peek((const void *)(uintptr_t)block, N * sizeof(uint64_t));
+}
+
+static filch_data_desc device_desc(CUdeviceptr block, uint32_t device, uint32_t flags)
+{
+    filch_data_desc desc =
+        describe((void *)(uintptr_t)block, FILCH_DATA_ON_DEVICE | flags, "on a GPU");
+    desc.device = device;
+    return desc;
+}
+
+static filch_data *on_device(CUdeviceptr block, uint32_t device, uint32_t flags)
+{
+    return make(device_desc(block, device, flags));
+}
+
+/* --- No buffer --- */
+
+static void contents_without_a_buffer_stay_where_they_are(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump");
+    filch_data *from = handle(x), *between = unbacked("between"), *to = handle(y);
+    filch_graph *first = graph(), *second = graph();
+    set(x, 5);
+    add(first, copies, FILCH_WRITE, from, between, NULL);
+    add(first, bumps, FILCH_READWRITE, between, NULL, NULL);
+    finish(submit(first), FILCH_OK);
+    assert_int_equal(copies_in(), 1); /* of x */
+    assert_int_equal(copies_out(), 0);
+    add(second, bumps, FILCH_READWRITE, between, NULL, NULL);
+    add(second, copies, FILCH_WRITE, between, to, NULL);
+    finish(submit(second), FILCH_OK);
+    assert_int_equal(copies_in(), 1);
+    assert_int_equal(copies_out(), 1); /* of y */
+    expect(y, 7);
+    assert_null(fl_data_host(between)); /* the host never had it */
+    has(between, 7);
+    assert_non_null(fl_data_host(between));
+    /* What the host writes is what the next job reads. */
+    assert_ok(filch_data_acquire(between, FILCH_READWRITE));
+    set(at_home(between), 100);
+    assert_ok(filch_data_release(between));
+    finish(submit(second), FILCH_OK);
+    expect(y, 101);
+    stop();
+}
+
+static void a_task_on_the_host_gets_a_buffer(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *here = on_host("here", bump);
+    filch_data *from = handle(x), *between = unbacked("between"), *to = handle(z);
+    filch_graph *there_and_back = graph();
+    set(x, 5);
+    add(there_and_back, copies, FILCH_WRITE, from, between, NULL);
+    add(there_and_back, here, FILCH_READWRITE, between, NULL, NULL);
+    add(there_and_back, copies, FILCH_WRITE, between, to, NULL);
+    finish(submit(there_and_back), FILCH_OK);
+    expect(z, 6);
+    assert_non_null(fl_data_host(between));
+    has(between, 6);
+    stop();
+}
+
+static void what_nobody_wrote_cannot_be_read(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump");
+    filch_data_desc desc = describe(NULL, FILCH_DATA_NO_BUFFER, "nothing");
+    desc.tile_rows = TILE;
+    filch_data *nothing = make(desc);
+    filch_graph *reads = graph(), *writes = graph();
+    filch_access access = {.data = nothing, .row = 2, .mode = FILCH_READWRITE};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = bumps;
+    task.accesses = &access;
+    task.access_count = 1;
+    assert_ok(filch_graph_add(reads, &task, NULL));
+    filch_job *job = (filch_job *)(void *)x;
+    refuses(filch_graph_submit(reads, NULL, &job), FILCH_WRONG_STATE, "nothing", "tile (2, 0)");
+    assert_ptr_equal(job, x);
+    refuses(filch_data_acquire(nothing, FILCH_READ), FILCH_WRONG_STATE, "nothing", "tile (0, 0)");
+    refuses(filch_data_acquire(nothing, FILCH_READWRITE), FILCH_WRONG_STATE, "nothing",
+            "nothing has written it");
+    /* Writing needs nothing there; and what a submitted job writes may be read behind it. */
+    filch_access pair[2] = {{.data = handle(x), .mode = FILCH_READ},
+                            {.data = nothing, .row = 2, .mode = FILCH_WRITE}};
+    desc = describe(x, 0, "from");
+    desc.tile_rows = TILE;
+    pair[0].data = make(desc);
+    task.codelet = copies;
+    task.accesses = pair;
+    task.access_count = 2;
+    set(x, 9);
+    assert_ok(filch_graph_add(writes, &task, NULL));
+    filch_job *wrote = submit(writes), *read = submit(reads);
+    finish(wrote, FILCH_OK);
+    finish(read, FILCH_OK);
+    /* Three tiles have still nothing. */
+    refuses(filch_data_acquire(nothing, FILCH_READ), FILCH_WRONG_STATE, "nothing", "tile (0, 0)");
+    assert_ok(filch_data_acquire(nothing, FILCH_WRITE));
+    set(at_home(nothing), 0);
+    assert_ok(filch_data_release(nothing));
+    assert_ok(filch_data_acquire(nothing, FILCH_READ));
+    assert_ok(filch_data_release(nothing));
+    stop();
+}
+
+static void open_graphs_and_batches_look_as_well(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump");
+    filch_data *nothing = unbacked("nothing"), *from = handle(x);
+    filch_graph_desc open = FILCH_GRAPH_DESC_INIT;
+    filch_graph *grows = NULL;
+    open.kind = FILCH_GRAPH_OPEN;
+    assert_ok(filch_graph_create(runtime, &open, &grows));
+    filch_job *job = submit(grows);
+    filch_access access = {.data = nothing, .mode = FILCH_READ};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = bumps;
+    task.accesses = &access;
+    task.access_count = 1;
+    refuses(filch_graph_add(grows, &task, NULL), FILCH_WRONG_STATE, "nothing", "tile (0, 0)");
+    filch_batch_access item = {.data = nothing, .mode = FILCH_READWRITE, .map = FILCH_MAP_AFFINE};
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    item.scale = 1;
+    batch.codelet = on_host("here", bump);
+    batch.accesses = &item;
+    batch.access_count = 1;
+    batch.n = N;
+    filch_data_desc desc = describe(NULL, FILCH_DATA_NO_BUFFER, "tiled");
+    desc.tile_rows = TILE;
+    item.data = make(desc);
+    refuses(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_WRONG_STATE, "tiled",
+            "tile (0, 0)");
+    set(x, 1);
+    add(grows, copies, FILCH_WRITE, from, nothing, NULL);
+    access.mode = FILCH_READWRITE;
+    assert_ok(filch_graph_add(grows, &task, NULL)); /* behind the writer */
+    assert_ok(filch_graph_close(grows));
+    finish(job, FILCH_OK);
+    has(nothing, 2);
+    item.mode = FILCH_WRITE;
+    assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+    finish(job, FILCH_OK);
+    item.mode = FILCH_READ;
+    assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+    finish(job, FILCH_OK);
+    stop();
+}
+
+/* A job that fails before it wrote what it was to write leaves nothing there. */
+static void what_a_failed_job_did_not_write_is_not_there(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_codelet *copies = on_gpu("copy"), *bumps = on_gpu("bump"), *lates = on_host("late", late);
+    filch_data *from = handle(x), *nothing = unbacked("nothing");
+    filch_graph *fails_first = graph(), *reads = graph();
+    add(fails_first, lates, FILCH_READWRITE, from, NULL, NULL);
+    add(fails_first, copies, FILCH_WRITE, from, nothing, NULL);
+    add(reads, bumps, FILCH_READWRITE, nothing, NULL, NULL);
+    atomic_store(&fails, 7);
+    finish(submit(fails_first), FILCH_TASK_FAILED);
+    atomic_store(&fails, 0);
+    filch_job *job = submit(reads); /* which could not know */
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_job_error(job, &error));
+    assert_int_equal(error.status, FILCH_WRONG_STATE);
+    assert_non_null(strstr(error.text, "nothing has written it"));
+    assert_ok(filch_job_release(job));
+    refuses(filch_data_acquire(nothing, FILCH_READ), FILCH_WRONG_STATE, "nothing",
+            "nothing has written it");
+    set(x, 3);
+    finish(submit(fails_first), FILCH_OK);
+    finish(submit(reads), FILCH_OK);
+    has(nothing, 5);
+    stop();
+}
+
+static void views_are_the_holders(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = handle_with(x, FILCH_DATA_MANAGED);
+    filch_view view = {.rows = 77};
+    refuses(filch_data_view(data, 0, 0, &view), FILCH_WRONG_STATE, "", "not acquired");
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    refuses(filch_data_view(data, 1, 0, &view), FILCH_INVALID_ARGUMENT, "", "(1, 0)");
+    refuses(filch_data_view(data, 0, 0, NULL), FILCH_INVALID_ARGUMENT, "", "nowhere");
+    assert_int_equal(view.rows, 77);
+    assert_ok(filch_data_view(data, 0, 0, &view));
+    assert_ptr_equal(view.ptr, x);
+    assert_int_equal(view.rows, N);
+    assert_ok(filch_data_release(data));
+    stop();
+}
+
+/* --- On a GPU --- */
+
+static void a_gpus_buffer_is_used_in_place(void **state)
+{
+    (void)state;
+    start("cuda:0/64+64,cuda:1", "2", NULL);
+    owner gpu = own(0);
+    CUdeviceptr block = take(&gpu, N * sizeof(uint64_t));
+    for (uint32_t device = 0; device < 2; device++) { /* two slices of one place */
+        filch_data *data = on_device(block, device, 0);
+        filch_codelet *bumps = on_gpu("bump");
+        filch_graph *once = graph();
+        filch_access access = {.data = data, .mode = FILCH_READWRITE};
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        task.codelet = bumps;
+        task.accesses = &access;
+        task.access_count = 1;
+        for (uint32_t slice = 0; slice < 2; slice++) {
+            task.affinity = slice + 1;
+            assert_ok(filch_graph_add(once, &task, NULL));
+        }
+        set(peek(block), 10 * device);
+        uint64_t copied = fakecuda_count("copy");
+        filch_submit how = FILCH_SUBMIT_INIT;
+        filch_job *job = NULL;
+        assert_ok(filch_graph_submit(once, &how, &job));
+        finish(job, FILCH_OK);
+        assert_true(fakecuda_count("copy") - copied <= 2); /* where the other GPU took one */
+        expect(peek(block), 10 * device + 2);
+        assert_ok(filch_graph_destroy(once));
+        assert_ok(filch_data_destroy(data));
+    }
+    stop();
+    give(&gpu, block); /* which is still there */
+    disown(&gpu);
+}
+
+static void a_gpus_buffer_alone_needs_no_copies(void **state)
+{
+    (void)state;
+    start("cuda:0", "2", NULL);
+    owner gpu = own(0);
+    CUdeviceptr from = take(&gpu, N * sizeof(uint64_t)), to = take(&gpu, N * sizeof(uint64_t));
+    filch_data *a = on_device(from, 0, 0), *b = on_device(to, 0, 0);
+    filch_graph *once = graph();
+    add(once, on_gpu("copy"), FILCH_WRITE, a, b, NULL);
+    for (uint64_t k = 0; k < 3; k++) {
+        set(peek(from), 100 * k); /* as the program's own kernels would, between jobs */
+        finish(submit(once), FILCH_OK);
+        expect(peek(to), 100 * k);
+    }
+    assert_int_equal(fakecuda_count("copy"), 0);
+    assert_null(fl_data_host(a));
+    /* The host gets a copy, and gives one back. */
+    has(b, 200);
+    assert_ok(filch_data_acquire(a, FILCH_WRITE));
+    set(at_home(a), 900);
+    assert_ok(filch_data_release(a));
+    expect(peek(from), 900);
+    finish(submit(once), FILCH_OK);
+    expect(peek(to), 900);
+    set(peek(to), 1);
+    has(b, 1); /* not the copy of before */
+    stop();
+    give(&gpu, from);
+    give(&gpu, to);
+    disown(&gpu);
+}
+
+static void run_elsewhere(uint32_t flags, const char *driver, const char *word)
+{
+    start("cuda:0,cuda:1,host:1", "2", driver);
+    owner gpu = own(1);
+    CUdeviceptr blocks[2] = {take(&gpu, N * sizeof(uint64_t)), take(&gpu, N * sizeof(uint64_t))};
+    filch_data *a = on_device(blocks[0], 1, flags), *b = on_device(blocks[1], 1, flags);
+    filch_data *out = handle(y);
+    filch_codelet *copies = on_gpu("copy"), *here = on_host("here", bump);
+    filch_graph *round = graph();
+    add(round, copies, FILCH_WRITE, a, b, NULL);
+    add(round, here, FILCH_READWRITE, b, NULL, NULL);
+    add(round, here, FILCH_READWRITE, a, NULL, NULL);
+    add(round, copies, FILCH_WRITE, b, out, NULL);
+    set(peek(blocks[0]), 40);
+    for (uint64_t k = 0; k < 20; k++) {
+        if (flags == 0)
+            set(peek(blocks[0]), 40 + 10 * k);
+        finish(submit(round), FILCH_OK);
+        uint64_t base = flags == 0 ? 40 + 10 * k : 40 + k;
+        expect(y, base + 1);
+        if (flags == 0) { /* else it is wherever it was last */
+            expect(peek(blocks[0]), base + 1);
+            expect(peek(blocks[1]), base + 1);
+        }
+    }
+    has(a, flags == 0 ? 231 : 60);
+    if (strcmp(word, "peer") != 0)
+        assert_int_equal(fakecuda_count("cuMemcpyPeerAsync"), 0);
+    stop();
+    give(&gpu, blocks[0]);
+    give(&gpu, blocks[1]);
+    disown(&gpu);
+}
+
+static void results_go_back_to_a_gpus_buffer(void **state)
+{
+    (void)state;
+    run_elsewhere(0, NULL, "peer");
+    run_elsewhere(0, "{\"links\": [{\"from\": 0, \"to\": 1, \"peer\": false, \"both\": true}]}",
+                  "staged");
+}
+
+static void or_stay_where_they_are(void **state)
+{
+    (void)state;
+    run_elsewhere(FILCH_DATA_MANAGED, NULL, "peer");
+    run_elsewhere(FILCH_DATA_MANAGED,
+                  "{\"links\": [{\"from\": 0, \"to\": 1, \"peer\": false, \"both\": true}]}",
+                  "staged");
+}
+
+/* One task whose results go home to three memories. */
+static void a_task_has_many_homes(void **state)
+{
+    (void)state;
+    start("cuda:0,cuda:1,cuda:2,cuda:3,cuda:4,cuda:5,cuda:6", "2",
+          "{\"devices\": [{\"count\": 7}]}");
+    owner gpus[7];
+    CUdeviceptr blocks[7];
+    filch_access accesses[7];
+    filch_data *all[7];
+    for (int i = 0; i < 7; i++) {
+        gpus[i] = own(i);
+        blocks[i] = take(&gpus[i], N * sizeof(uint64_t));
+        set(peek(blocks[i]), (uint64_t)i);
+        all[i] = on_device(blocks[i], (uint32_t)i, 0);
+        accesses[i] = (filch_access){.data = all[i], .mode = FILCH_READWRITE};
+    }
+    filch_graph *once = graph();
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    fakecuda_register_filch("bump", bump, 7, false, 0);
+    task.codelet = on_gpu("bump");
+    task.accesses = accesses;
+    task.access_count = 7;
+    for (int k = 0; k < 8; k++)
+        assert_ok(filch_graph_add(once, &task, NULL));
+    finish(submit(once), FILCH_OK);
+    expect(peek(blocks[0]), 8);
+    for (int i = 1; i < 7; i++)
+        expect(peek(blocks[i]), (uint64_t)i);
+    stop();
+    for (int i = 0; i < 7; i++) {
+        give(&gpus[i], blocks[i]);
+        disown(&gpus[i]);
+    }
+}
+
+static void wrong_pointers_are_told(void **state)
+{
+    (void)state;
+    start("cuda:0,cuda:1,host:1", "2", NULL);
+    owner gpus[2] = {own(0), own(1)};
+    size_t bytes = N * sizeof(uint64_t);
+    CUdeviceptr block = take(&gpus[0], bytes);
+    filch_data *data = NULL;
+    filch_data_desc desc;
+    void *pinned;
+    CUcontext context;
+#define WRONG(status, text)                                                          \
+    do {                                                                             \
+        refuses(filch_data_create(runtime, &desc, &data), status, "on a GPU", text); \
+        assert_null(data);                                                           \
+    } while (0)
+    desc = device_desc(block, 1, 0);
+    WRONG(FILCH_INVALID_ARGUMENT, "memory of cuda:0, not of cuda:1");
+    desc = device_desc(block, 2, 0);
+    WRONG(FILCH_UNSUPPORTED, "has no memory");
+    desc = device_desc(block, 3, 0);
+    WRONG(FILCH_BAD_INDEX, "no device 3");
+    desc = device_desc(block + 8, 0, 0);
+    WRONG(FILCH_INVALID_ARGUMENT, "past the end");
+    desc = device_desc(0, 0, 0);
+    WRONG(FILCH_INVALID_ARGUMENT, "null");
+    desc = describe(x, FILCH_DATA_ON_DEVICE, "on a GPU");
+    WRONG(FILCH_INVALID_ARGUMENT, "no pointer that the CUDA driver knows");
+    desc = device_desc(block, 0, FILCH_DATA_NO_BUFFER);
+    WRONG(FILCH_INVALID_ARGUMENT, "there is no buffer");
+    desc = device_desc(block, 0, 0);
+    desc.flags = 0;
+    desc.device = 1;
+    WRONG(FILCH_INVALID_ARGUMENT, "a device is given");
+    desc = describe(x, FILCH_DATA_NO_BUFFER, "on a GPU");
+    WRONG(FILCH_INVALID_ARGUMENT, "there is a buffer");
+    assert_int_equal(cuCtxPushCurrent_v2(gpus[0].context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemHostAlloc(&pinned, bytes, 0), FL_CUDA_SUCCESS);
+    desc = describe(pinned, FILCH_DATA_ON_DEVICE, "on a GPU");
+    WRONG(FILCH_INVALID_ARGUMENT, "the host's memory");
+    assert_int_equal(cuMemFreeHost(pinned), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    /* Another context of the same GPU. */
+    assert_int_equal(cuCtxCreate_v2(&context, 0, 0), FL_CUDA_SUCCESS);
+    CUdeviceptr foreign = 0;
+    assert_int_equal(cuMemAlloc_v2(&foreign, bytes), FL_CUDA_SUCCESS);
+    desc = device_desc(foreign, 0, 0);
+    WRONG(FILCH_INVALID_ARGUMENT, "another context");
+    assert_int_equal(cuMemFree_v2(foreign), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxDestroy_v2(context), FL_CUDA_SUCCESS);
+    give(&gpus[0], block);
+    desc = device_desc(block, 0, 0);
+    WRONG(FILCH_INVALID_ARGUMENT, "no pointer that the CUDA driver knows");
+    fakecuda_fail("cuPointerGetAttribute", 1, 1, FL_CUDA_ERROR_NOT_SUPPORTED, 0, false);
+    filch_status status = filch_data_create(runtime, &desc, &data);
+    assert_int_equal(status, FILCH_BACKEND);
+    disown(&gpus[0]);
+    disown(&gpus[1]);
+    stop();
+#undef WRONG
+}
+
+static void overlaps_are_told(void **state)
+{
+    (void)state;
+    start("cuda:0,cuda:1", "2", NULL);
+    owner gpu = own(0);
+    size_t bytes = N * sizeof(uint64_t);
+    CUdeviceptr block = take(&gpu, 4 * bytes);
+    filch_data *first = on_device(block + bytes, 0, 0), *data = NULL;
+    filch_data_desc desc = device_desc(block + bytes, 0, 0);
+    refuses(filch_data_create(runtime, &desc, &data), FILCH_ALIAS, "on a GPU", "in common");
+    desc = device_desc(block + 8, 0, 0);
+    refuses(filch_data_create(runtime, &desc, &data), FILCH_ALIAS, "on a GPU", "in common");
+    desc = device_desc(block + 2 * bytes - 8, 0, 0);
+    refuses(filch_data_create(runtime, &desc, &data), FILCH_ALIAS, "on a GPU", "in common");
+    assert_ok(filch_data_destroy(on_device(block, 0, 0)));
+    assert_ok(filch_data_destroy(on_device(block + 2 * bytes, 0, 0)));
+    assert_ok(filch_data_destroy(first));
+    /* Blocks of one matrix of 16 rows. */
+    static const struct {
+        uint64_t row, col, rows, cols, ld;
+        bool is_apart;
+    } cases[] = {
+        {0, 0, 8, 4, 16, true},  {8, 4, 8, 4, 16, false},  {0, 4, 16, 4, 16, false},
+        {7, 4, 1, 1, 16, true},  {8, 4, 1, 1, 16, false},  {12, 3, 13, 1, 16, false},
+        {12, 1, 4, 2, 16, true}, {12, 6, 4, 9, 16, false}, {0, 8, 16, 1, 16, true},
+        {0, 4, 4, 4, 8, false},
+    };
+    desc = device_desc(block + (4 * 16 + 8) * 8, 0, 0);
+    desc.rows = 8;
+    desc.cols = 4;
+    desc.ld = 16;
+    first = make(desc);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        desc = device_desc(block + (cases[i].col * 16 + cases[i].row) * 8, 0, 0);
+        desc.rows = cases[i].rows;
+        desc.cols = cases[i].cols;
+        desc.ld = cases[i].ld;
+        filch_status status = filch_data_create(runtime, &desc, &data);
+        if (status != (cases[i].is_apart ? FILCH_OK : FILCH_ALIAS))
+            fail_msg("case %zu: %s", i, filch_status_name(status));
+        if (status == FILCH_OK)
+            assert_ok(filch_data_destroy(data));
+    }
+    stop();
+    give(&gpu, block);
+    disown(&gpu);
+}
+
+/* A device's buffer of a leading dimension: elements in between are nobody's. */
+static void gaps_are_left_alone(void **state)
+{
+    (void)state;
+    start("cuda:0,cuda:1,host:1", "2", NULL);
+    owner gpu = own(0);
+    CUdeviceptr block = take(&gpu, N * sizeof(uint64_t));
+    filch_data_desc desc = device_desc(block, 0, 0);
+    desc.rows = 6;
+    desc.cols = 8;
+    desc.ld = 8;
+    desc.tile_rows = 3;
+    desc.tile_cols = 2;
+    filch_data *data = make(desc);
+    filch_codelet *here = on_host("here", bump);
+    filch_graph *once = graph();
+    uint64_t *seen = peek(block);
+    set(seen, 100);
+    for (uint32_t row = 0; row < 2; row++) {
+        for (uint32_t col = 0; col < 4; col++) {
+            filch_access access = {.data = data, .row = row, .col = col, .mode = FILCH_READWRITE};
+            filch_task_desc task = FILCH_TASK_DESC_INIT;
+            task.codelet = here;
+            task.accesses = &access;
+            task.access_count = 1;
+            assert_ok(filch_graph_add(once, &task, NULL));
+        }
+    }
+    finish(submit(once), FILCH_OK);
+    for (uint64_t i = 0; i < N; i++) { /* bump adds to the first column of a tile */
+        bool is_in = i % 8 < 6 && i / 8 % 2 == 0;
+        assert_int_equal(seen[i], 100 + i + is_in);
+    }
+    stop();
+    give(&gpu, block);
+    disown(&gpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contents_without_a_buffer_stay_where_they_are),
+        cmocka_unit_test(a_task_on_the_host_gets_a_buffer),
+        cmocka_unit_test(what_nobody_wrote_cannot_be_read),
+        cmocka_unit_test(open_graphs_and_batches_look_as_well),
+        cmocka_unit_test(what_a_failed_job_did_not_write_is_not_there),
+        cmocka_unit_test(views_are_the_holders),
+        cmocka_unit_test(a_gpus_buffer_is_used_in_place),
+        cmocka_unit_test(a_gpus_buffer_alone_needs_no_copies),
+        cmocka_unit_test(results_go_back_to_a_gpus_buffer),
+        cmocka_unit_test(or_stay_where_they_are),
+        cmocka_unit_test(a_task_has_many_homes),
+        cmocka_unit_test(wrong_pointers_are_told),
+        cmocka_unit_test(overlaps_are_told),
+        cmocka_unit_test(gaps_are_left_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
