@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small tiles are moved in numbers that make this up. */
+/* Small tiles are moved in numbers that make this up, as far as that is sensible. */
 #define ENOUGH ((size_t)64 << 20)
-#define TILES_MOST 1024
+#define TILES_MOST 256
 #define DEVICES 2
 
 enum memory { PINNED, PAGEABLE, MEMORIES };
@@ -361,7 +361,7 @@ int micro_copy_upto(FILE *out, micro_list *list, size_t largest)
 {
     filch_error error = FILCH_ERROR_INIT;
     bed b;
-    size_t bytes = largest > ENOUGH ? largest : ENOUGH;
+    size_t bytes = largest * tiles_of(largest);
     filch_status status = open_bed(&b, bytes, &error);
     bool is_absent = b.gpus == 0;
     for (size_t tile = (size_t)64 << 10; tile <= largest && status == FILCH_OK; tile *= 4)
