@@ -309,11 +309,53 @@ static void the_last_of_a_group_sends_the_tile_home(void **state)
     }
 }
 
+static filch_status add_reducing(filch_graph *graph, filch_codelet *reducer)
+{
+    const arguments args = {3, NULL};
+    const filch_access accesses[] = {{.data = handles[0], .mode = FILCH_READ},
+                                     {.data = handles[1], .mode = FILCH_REDUCE}};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = reducer;
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    return filch_graph_add(graph, &desc, NULL);
+}
+
+/* Tasks that reduce go where the neutral element can be made; combining may be done elsewhere. */
+static void a_reduction_needs_its_neutral_element_where_it_runs(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "{\"devices\": [{}]}", 0);
+    filch_graph *graph = NULL;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *host_gather = NULL;
+    filch_codelet *gpu_zero = codelet("zero", NULL, 0);
+    filch_codelet *gpu_spread = codelet("spread", NULL, sizeof(arguments));
+    desc.name = "gather";
+    desc.host = run_gather;
+    assert_ok(filch_codelet_create(runtime, &desc, &host_gather));
+    assert_ok(filch_data_reduction(handles[1], gpu_zero, host_gather));
+    assert_ok(filch_graph_create(runtime, NULL, &graph));
+    assert_int_equal(add_reducing(graph, spread), FILCH_NO_DEVICE);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_non_null(strstr(error.text, "neutral element"));
+    for (int i = 0; i < 10; i++)
+        assert_ok(add_reducing(graph, gpu_spread));
+    finish(submit(graph));
+    for (int i = 0; i < TILE; i++)
+        assert_int_equal(buffers[1][i], shadows[1][i] + 10 * 3 * (shadows[0][i] + 1));
+    assert_ok(filch_graph_destroy(graph));
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_give_what_one_after_the_other_gives),
         cmocka_unit_test(the_last_of_a_group_sends_the_tile_home),
+        cmocka_unit_test(a_reduction_needs_its_neutral_element_where_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
