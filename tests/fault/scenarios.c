@@ -14,7 +14,7 @@
 /* Seconds after which a job hangs; the runs before it took milliseconds. */
 #define LIMIT 10.0
 
-enum { TILES = 6, TILE = 8, ITEMS = 600, LINKS = 8, RUNS = 5 };
+enum { TILES = 6, TILE = 8, ITEMS = 600, LINKS = 8, RUNS = 5, GROUP = 4 };
 
 typedef struct arguments {
     uint64_t seed;
@@ -65,8 +65,41 @@ static int run_scale(const filch_call *call)
     return 0;
 }
 
+static void increase(const uint64_t *from, uint64_t *to, uint64_t count, uint64_t seed)
+{
+    for (uint64_t k = 0; k < count; k++)
+        to[k] += blend(seed, from[k]);
+}
+
+static int run_increase(const filch_call *call)
+{
+    const arguments *args = call->args;
+
+    increase(call->views[0].ptr, call->views[1].ptr, call->views[1].rows, args->seed);
+    return 0;
+}
+
+static int run_zero(const filch_call *call)
+{
+    memset(call->views[0].ptr, 0, call->views[0].rows * sizeof(uint64_t));
+    return 0;
+}
+
+static int run_gather(const filch_call *call)
+{
+    uint64_t *to = call->views[0].ptr;
+    const uint64_t *from = call->views[1].ptr;
+
+    for (uint64_t k = 0; k < call->views[0].rows; k++)
+        to[k] += from[k];
+    return 0;
+}
+
 void sweep_register(void)
 {
+    fakecuda_register_filch("increase", run_increase, 2, false, sizeof(arguments));
+    fakecuda_register_filch("zero", run_zero, 1, false, 0);
+    fakecuda_register_filch("gather", run_gather, 2, false, 0);
     fakecuda_register_filch("mix", run_mix, 2, false, sizeof(arguments));
     fakecuda_register_filch("scale", run_scale, 2, true, 0);
 }
@@ -399,6 +432,61 @@ static void run_batch(sweep_world *world)
     ok(filch_data_destroy(accesses[1].data));
 }
 
+/* --- Groups --- */
+
+static bool make_codelet(sweep_world *world, const char *name, filch_host_fn host,
+                         const char *image, uint32_t arg_size, filch_codelet **codelet);
+
+static void add_increase(sweep_world *world, filch_graph *graph, filch_codelet *codelet, cells *c,
+                         uint32_t to, filch_access_mode mode, uint64_t seed)
+{
+    const arguments args = {seed};
+    uint32_t from = (to + 1) % TILES;
+    const filch_access accesses[] = {{.data = c->data, .row = from, .mode = FILCH_READ},
+                                     {.data = c->data, .row = to, .mode = mode}};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+
+    desc.codelet = codelet;
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    desc.affinity = 1 + (uint32_t)seed % filch_device_count(world->runtime);
+    desc.label = "increasing";
+    ok(filch_graph_add(graph, &desc, NULL));
+    increase(&c->wanted[from * TILE], &c->wanted[to * TILE], TILE, seed);
+}
+
+/* Tasks that commute, tasks that reduce, and one that needs what they made. */
+static void run_groups(sweep_world *world)
+{
+    filch_codelet *increases = NULL, *zero = NULL, *gather = NULL;
+    filch_graph *graph = NULL;
+    cells c;
+
+    if (!make_codelet(world, "increase", run_increase, "FAKECUBIN arch=90 entry=increase(56,56,8)",
+                      sizeof(arguments), &increases) ||
+        !make_codelet(world, "zero", run_zero, "FAKECUBIN arch=90 entry=zero(56)", 0, &zero) ||
+        !make_codelet(world, "gather", run_gather, "FAKECUBIN arch=90 entry=gather(56,56)", 0,
+                      &gather))
+        return;
+    make_cells(world, &c, 0);
+    ok(filch_data_reduction(c.data, zero, gather));
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint64_t k = 0; k < GROUP; k++)
+        add_increase(world, graph, increases, &c, 0, FILCH_COMMUTE, k);
+    for (uint64_t k = 0; k < GROUP; k++)
+        add_increase(world, graph, increases, &c, 2, FILCH_REDUCE, k);
+    add(world, graph, &c, 2, 0, 1);
+    for (uint64_t k = 0; k < GROUP; k++)
+        add_increase(world, graph, increases, &c, 2, FILCH_COMMUTE, k);
+    if (run_graph(world, graph))
+        compare(world, &c);
+    if (world->report->is_wrong)
+        return; /* what hangs cannot be destroyed */
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
 /* --- One case --- */
 
 static bool make_codelet(sweep_world *world, const char *name, filch_host_fn host,
@@ -516,6 +604,13 @@ const sweep_scenario sweep_scenarios[] = {
      .has_codelets = true,
      .is_apart = true,
      .run = run_broadcast,
+     .rounds = 2},
+    {.name = "groups", .devices = "cuda", .has_codelets = true, .run = run_groups, .rounds = 2},
+    {.name = "groups and host",
+     .devices = "cuda:0,host:1",
+     .has_host = true,
+     .has_codelets = true,
+     .run = run_groups,
      .rounds = 2},
     {.name = "again",
      .devices = "cuda:0",
