@@ -130,6 +130,9 @@ struct filch_graph {
     uint32_t runs; /* begun so far */
     bool cannot_replay;
     struct fl_replay *replay;
+    /* Who uses each tile when (sched/foresee.c): made when memory first runs short; begins with its
+     * size, a size_t. */
+    _Atomic(void *) forecast;
 
     /* Open graphs. */
     uint32_t gate_count; /* ever waited for */
@@ -164,6 +167,8 @@ void fl_open_recycle(fl_task *task);
 /* Slot of a handle, made on first use. FILCH_OUT_OF_MEMORY; FILCH_BUSY where the graph is an open
  * one and the host has acquired the handle. */
 filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
+/* The slot of a handle, if it has one; of a sealed graph any thread. */
+bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);

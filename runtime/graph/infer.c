@@ -93,18 +93,25 @@ static filch_status slot_make(filch_graph *graph, filch_data *data)
     return FILCH_OK;
 }
 
+bool fl_graph_find_slot(const filch_graph *graph, const filch_data *data, uint32_t *index)
+{
+    size_t mask = graph->table_capacity - 1;
+    if (graph->table_capacity == 0) {
+        return false;
+    }
+    for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0; at = (at + 1) & mask) {
+        if (graph->slots[graph->slot_table[at] - 1]->use.data == data) {
+            *index = graph->slot_table[at] - 1;
+            return true;
+        }
+    }
+    return false;
+}
+
 filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
 {
-    if (graph->table_capacity != 0) {
-        size_t mask = graph->table_capacity - 1;
-        for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0;
-             at = (at + 1) & mask) {
-            const fl_slot *slot = graph->slots[graph->slot_table[at] - 1];
-            if (slot->use.data == data) {
-                *index = graph->slot_table[at] - 1;
-                return FILCH_OK;
-            }
-        }
+    if (fl_graph_find_slot(graph, data, index)) {
+        return FILCH_OK;
     }
     filch_status status = slot_make(graph, data);
     if (status == FILCH_OK) {

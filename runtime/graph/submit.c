@@ -272,6 +272,10 @@ void fl_graph_free(filch_graph *graph)
     if (graph->replay != NULL) {
         core->scheduler->graph_drop(core->scheduler, graph);
     }
+    void *forecast = fl_load_relaxed(&graph->forecast); /* nobody else has the graph */
+    if (forecast != NULL) {
+        fl_free(memory, forecast, *(size_t *)forecast);
+    }
     if (graph->has_reserved) {
         fl_job_unreserve(core);
     }

@@ -396,6 +396,7 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
                                 fl_block **block, filch_error *error)
 {
     fl_residents *residents = residents_of(places, device->place);
+    bool is_prepared = foresight == NULL;
     for (;;) {
         /* Acquire: who came before, pinned before. */
         uint64_t entered = fl_load_acquire(&residents->entered);
@@ -409,6 +410,10 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             return FILCH_NOT_READY;
         }
         filch_error cause = FILCH_ERROR_INIT;
+        if (!is_prepared) {
+            foresight->prepare(foresight->user);
+            is_prepared = true;
+        }
         status = evict(places, device, foresight, traffic, &cause);
         if (status == FILCH_OK) {
             continue;

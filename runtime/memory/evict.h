@@ -52,6 +52,8 @@ typedef struct fl_block {
 #define FL_USE_NEVER UINT64_MAX
 #define FL_USE_UNKNOWN (UINT64_MAX - 1)
 typedef struct fl_foresight {
+    /* Called before it is first asked, without locks. */
+    void (*prepare)(void *user);
     /* To the next use of a tile in a place. Any handle; under locks, so it takes none. */
     uint64_t (*next_use)(void *user, const struct filch_data *data, uint32_t tile, uint32_t place);
     void *user;

@@ -522,23 +522,14 @@ const void *fl_operand_at(const fl_device *device, const fl_operand *operand)
     return block != NULL ? fl_block_at(operand->data, block, operand->view) : NULL;
 }
 
-uint64_t fl_operands_missing(const fl_device *device, const fl_operand *operands, uint32_t count)
+uint64_t fl_tile_missing(const fl_device *device, const filch_data *data, uint32_t tile)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        const fl_operand *operand = &operands[i];
-        const fl_replicas *replicas = replicas_of(operand);
-        for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
-            if ((operand->mode & FILCH_READ) != 0 &&
-                (replicas == NULL ||
-                 !fl_replica_is_valid(operand->data,
-                                      fl_replica_at(replicas, tile, place_of(device)),
-                                      place_of(device)))) {
-                bytes += fl_run_bytes(operand->data, tile, tile + 1);
-            }
-        }
-    }
-    return bytes;
+    /* Acquire: with the pointer comes what it points to. */
+    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+    bool is_there =
+        replicas != NULL &&
+        fl_replica_is_valid(data, fl_replica_at(replicas, tile, device->place), device->place);
+    return is_there ? 0 : fl_run_bytes(data, tile, tile + 1);
 }
 
 /* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */

@@ -14,6 +14,8 @@
 /* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
 #define WINDOW_NS 100000.0
 #define WINDOW_LEAST 2u
+/* Where memory is short, tiles in flight beyond one a lane: what they use stays there. */
+#define PRESSED_AHEAD 2u
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
@@ -479,6 +481,11 @@ static uint32_t window_of(const fl_worker *w)
         window = (uint32_t)tiles;
         window =
             window > WINDOW_LEAST * w->device->lanes ? window : WINDOW_LEAST * w->device->lanes;
+    }
+    if (w->offload != NULL && w->offload->pressed != 0) {
+        /* Enough to compute, and to bring what comes next. */
+        uint32_t most = w->device->lanes + PRESSED_AHEAD;
+        window = window < most ? window : most;
     }
     window = window < w->flight_count ? window : w->flight_count;
     return window != 0 ? window : 1;

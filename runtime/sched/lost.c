@@ -179,6 +179,9 @@ static void settle_own(fl_worker *w)
     }
     while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
     }
+    while (w->offload != NULL && w->offload->near_count != 0) {
+        settle_task(w, fl_near_take(w));
+    }
     /* Failing a task makes others ready. */
     while (w->bypass != NULL) {
         fl_task *task = w->bypass;

@@ -113,7 +113,9 @@ static bool list_operands(fl_worker *w, const fl_tile *tile)
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
-    const fl_admission admission = {.is_tight = offload->is_tight};
+    fl_outlook outlook = {w, tile};
+    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    const fl_admission admission = {&foresight, offload->is_tight};
     offload->waits.count = 0;
     if (!list_operands(w, tile)) {
         return false;
@@ -122,6 +124,9 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
         fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
                           &admission, &offload->waits, &w->error);
     offload->is_admitted = status == FILCH_OK;
+    if (w->device->place != 0) {
+        fl_near_note(w);
+    }
     if (status == FILCH_NOT_READY) {
         w->error.status = status; /* there is nothing to say */
     }

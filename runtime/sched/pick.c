@@ -200,13 +200,20 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     if (FL_UNLIKELY(w->sched->looks_ahead) && fl_replay_pick(w, job, tile)) {
         return true;
     }
-    if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
+    fl_span *span = &fl_job_share(job, w->index)->span;
+    uint32_t want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
+    if (!fl_span_take(span, want, &lo, &hi)) {
         return false;
     }
     const filch_graph *graph = job->graph;
     tile->is_replay = false;
     tile->task = graph->roots[lo];
-    if (lo + ROOTS_AHEAD < graph->root_count) {
+    if (FL_UNLIKELY(hi - lo > 1)) {
+        for (uint32_t root = lo; root < hi; ++root) {
+            fl_near_add(w, graph->roots[root]);
+        }
+        tile->task = fl_near_take(w);
+    } else if (lo + ROOTS_AHEAD < graph->root_count) {
         const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
         __builtin_prefetch(soon, 1);
         __builtin_prefetch(&soon->more);
@@ -243,9 +250,20 @@ bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint
     return true;
 }
 
+static bool pick_near(fl_worker *w, fl_tile *tile)
+{
+    tile->is_replay = false;
+    tile->task = fl_near_take(w);
+    return true;
+}
+
 bool fl_pick_span(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
+    bool has_near = w->offload != NULL && w->offload->near_count != 0;
+    if (FL_UNLIKELY(has_near) && (w->offload->pressed == 0 || fl_near_room(w, FL_NEAR) == 1)) {
+        return pick_near(w, tile);
+    }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
@@ -259,7 +277,7 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
             }
         }
     }
-    return false;
+    return FL_UNLIKELY(has_near) && pick_near(w, tile);
 }
 
 static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, uint32_t *lo,

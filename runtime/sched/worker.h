@@ -63,6 +63,9 @@ typedef struct fl_flight {
 /* Launched tasks whose successors a worker remembers to look at. */
 #define FL_AHEAD 64
 
+/* Roots among which a worker chooses where memory is short. */
+#define FL_NEAR 64
+
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
 typedef struct fl_offload {
@@ -81,6 +84,11 @@ typedef struct fl_offload {
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
+    /* Where memory is short (near.c): roots that are ours alone, in their order. */
+    fl_task *near[FL_NEAR];
+    uint32_t near_count;
+    uint32_t pressed; /* tiles of work until memory counts as enough */
+    uint64_t evicted; /* in the place, when last looked at */
 } fl_offload;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
@@ -234,6 +242,14 @@ bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
 void fl_offload_commit_host(fl_worker *worker, fl_tile *tile);
 /* Whether a tile has operands that may be in another memory. */
 bool fl_offload_concerns(const fl_tile *tile);
+/* What is known of the future while a tile is put on its device (foresee.c): members of
+ * fl_foresight, of which this is the user. */
+typedef struct fl_outlook {
+    const fl_worker *worker;
+    const fl_tile *tile;
+} fl_outlook;
+void fl_foresee_prepare(void *user);
+uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place);
 /* Of what fl_offload_launch began before it failed: nothing is in flight or reserved any more.
  * Blocks. */
 void fl_offload_abandon(fl_worker *worker);
@@ -245,6 +261,14 @@ void fl_offload_drop_scratch(fl_worker *worker);
  * others use the place. */
 bool fl_offload_clear(fl_worker *worker);
 
+/* Where memory is short (near.c). A tile of work is being put on the device: looks whether it is.
+ */
+void fl_near_note(fl_worker *worker);
+/* How many roots of the `rest` in a span the worker takes at once; those beyond the first it adds,
+ * and then takes one of all. */
+uint32_t fl_near_room(const fl_worker *worker, uint32_t rest);
+void fl_near_add(fl_worker *worker, fl_task *task);
+fl_task *fl_near_take(fl_worker *worker);
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
  * enough to be put on the device by one call. */
 bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);

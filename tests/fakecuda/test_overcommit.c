@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs whose tiles need several times the memory of the GPUs, on the fake driver: right answers,
+ * every job ends, and no more is moved than has to be. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fakecuda.h"
+#include "filch/filch.h"
+#include "random.h"
+
+#define IMAGE "FAKECUBIN arch=90 entry=product,churn"
+#define FAKE \
+    "{\"kernel_ns\": 2000, \"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}"
+#define SOON 60.0
+#define KIB ((uint64_t)1024)
+
+static filch_runtime *runtime;
+
+#define assert_ok(call) assert_int_equal((call), FILCH_OK)
+
+/* --- Kernels --- */
+
+/* product(a, b, c): every element of c from the whole of a and b. */
+static int product(const filch_call *call)
+{
+    const uint64_t *a = call->views[0].ptr, *b = call->views[1].ptr;
+    uint64_t *c = call->views[2].ptr, sum = 0;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        sum = sum * 31 + a[i];
+    for (uint64_t i = 0; i < call->views[1].rows; i++)
+        sum = sum * 37 + b[i];
+    for (uint64_t i = 0; i < call->views[2].rows; i++)
+        c[i] = sum + i;
+    return 0;
+}
+
+/* churn(a, b): b from a and itself. */
+static int churn(const filch_call *call)
+{
+    const uint64_t *a = call->views[0].ptr;
+    uint64_t *b = call->views[1].ptr;
+    for (uint64_t i = 0; i < call->views[1].rows; i++)
+        b[i] = b[i] * 6364136223846793005u + a[i % call->views[0].rows] + i;
+    return 0;
+}
+
+/* --- Making things --- */
+
+static void start_with(const char *devices, uint64_t limit, const char *lanes, const char *fake)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    (void)setenv("FILCH_LANES", lanes, 1);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(fake));
+    fakecuda_register_filch("product", product, 3, false, 0);
+    fakecuda_register_filch("churn", churn, 2, false, 0);
+    config.devices = devices;
+    config.memory_limit = limit;
+    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
+        fail_msg("%s", error.text);
+}
+
+static void start(const char *devices, uint64_t limit, const char *lanes)
+{
+    start_with(devices, limit, lanes, FAKE);
+}
+
+static void stop(void)
+{
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static filch_codelet *codelet(const char *entry, filch_host_fn host)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *made = NULL;
+    cuda.image = IMAGE;
+    cuda.image_bytes = sizeof IMAGE;
+    cuda.entry = entry;
+    desc.name = entry;
+    desc.cuda = &cuda;
+    desc.host = host;
+    assert_ok(filch_codelet_create(runtime, &desc, &made));
+    return made;
+}
+
+/* Tiles of `tile` elements, one after the other. */
+static filch_data *handle(uint64_t *at, uint64_t tiles, uint64_t tile, uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    desc.ptr = at;
+    desc.element = sizeof *at;
+    desc.rows = tiles * tile;
+    desc.tile_rows = tile;
+    desc.flags = flags;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    return data;
+}
+
+static filch_graph *graph(void)
+{
+    filch_graph *made = NULL;
+    assert_ok(filch_graph_create(runtime, NULL, &made));
+    return made;
+}
+
+static void add(filch_graph *to, filch_codelet *runs, const filch_access *accesses, uint32_t count)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = runs;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    assert_ok(filch_graph_add(to, &desc, NULL));
+}
+
+static filch_job *submit(filch_graph *from)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_graph_submit(from, NULL, &job));
+    return job;
+}
+
+static void finish(filch_job *job, filch_device_stats *stats, uint32_t count)
+{
+    filch_job_info info = {.size = sizeof info};
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = filch_job_wait(job, SOON);
+    if (status != FILCH_OK) {
+        (void)filch_job_error(job, &error);
+        fail_msg("%s: %s", filch_status_name(status), error.text);
+    }
+    if (stats != NULL)
+        assert_ok(filch_job_stats(job, &info, stats, count));
+    assert_ok(filch_job_release(job));
+}
+
+static uint64_t *numbers(uint64_t count, uint64_t seed)
+{
+    uint64_t *at = calloc(count, sizeof *at);
+    assert_non_null(at);
+    for (uint64_t i = 0; i < count; i++)
+        at[i] = seed * 1000003 + i;
+    return at;
+}
+
+/* --- Products --- */
+
+enum { PANELS = 12, PANEL = 512, CELL = 64 };
+
+/* C(i, j) from panels A(i) and B(j), by columns of C. */
+static filch_graph *product_graph(filch_codelet *runs, filch_data *a, filch_data *b, filch_data *c)
+{
+    filch_graph *made = graph();
+    for (uint32_t j = 0; j < PANELS; j++)
+        for (uint32_t i = 0; i < PANELS; i++) {
+            const filch_access accesses[] = {
+                {.data = a, .row = i, .mode = FILCH_READ},
+                {.data = b, .row = j, .mode = FILCH_READ},
+                {.data = c, .row = j * PANELS + i, .mode = FILCH_WRITE}};
+            add(made, runs, accesses, 3);
+        }
+    return made;
+}
+
+static void check_product(const uint64_t *a, const uint64_t *b, const uint64_t *c)
+{
+    for (uint32_t j = 0; j < PANELS; j++)
+        for (uint32_t i = 0; i < PANELS; i++) {
+            uint64_t cell[CELL];
+            const filch_view views[] = {{.ptr = (void *)(uintptr_t)(a + i * PANEL), .rows = PANEL},
+                                        {.ptr = (void *)(uintptr_t)(b + j * PANEL), .rows = PANEL},
+                                        {.ptr = cell, .rows = CELL}};
+            const filch_call call = {.views = (filch_view *)(uintptr_t)views};
+            (void)product(&call);
+            assert_memory_equal(cell, c + (j * PANELS + i) * CELL, sizeof cell);
+        }
+}
+
+static void products_larger_than_memory_are_right(void **state)
+{
+    static const char *const devices[] = {"cuda:0", "cuda", "cuda:0/88+24,host:1", "cuda:0,host:2"};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (uint32_t managed = 0; managed < 2; managed++) {
+            uint64_t *a = numbers(PANELS * PANEL, 1), *b = numbers(PANELS * PANEL, 2);
+            uint64_t *c = numbers(PANELS * PANELS * CELL, 3);
+            uint32_t flags = managed != 0 ? FILCH_DATA_MANAGED : 0;
+            start(devices[d], 24 * KIB, "4"); /* of 168 KiB */
+            filch_data *da = handle(a, PANELS, PANEL, flags), *db = handle(b, PANELS, PANEL, flags);
+            filch_data *dc = handle(c, PANELS * PANELS, CELL, flags);
+            filch_graph *made = product_graph(codelet("product", product), da, db, dc);
+            for (int round = 0; round < 3; round++) {
+                finish(submit(made), NULL, 0);
+                assert_ok(filch_data_acquire(dc, FILCH_READ));
+                check_product(a, b, c);
+                assert_ok(filch_data_release(dc));
+            }
+            stop();
+            free(a);
+            free(b);
+            free(c);
+        }
+}
+
+/* Bytes that have to be brought in for the products in the order of their submission, where so many
+ * panels of A and B have room and the future is known (Belady's rule). */
+static uint64_t least_bytes(uint32_t room)
+{
+    uint32_t order[2 * PANELS * PANELS], count = 0, in = 0;
+    bool is_in[2 * PANELS] = {false};
+    uint64_t brought = 0;
+    for (uint32_t j = 0; j < PANELS; j++)
+        for (uint32_t i = 0; i < PANELS; i++) {
+            order[count++] = i;
+            order[count++] = PANELS + j;
+        }
+    for (uint32_t at = 0; at < count; at++) {
+        uint32_t victim = 0, farthest = 0;
+        if (is_in[order[at]])
+            continue;
+        brought++;
+        for (uint32_t p = 0; p < 2 * PANELS && in == room; p++) {
+            uint32_t next = at + 1;
+            while (next < count && order[next] != p)
+                next++;
+            /* The task's other panel is in use. */
+            if (is_in[p] && next > farthest && p != order[at ^ 1u]) {
+                farthest = next;
+                victim = p;
+            }
+        }
+        if (in == room)
+            is_in[victim] = false;
+        else
+            in++;
+        is_in[order[at]] = true;
+    }
+    return brought * PANEL * sizeof(uint64_t);
+}
+
+static void little_more_is_moved_than_has_to_be(void **state)
+{
+    (void)state;
+    for (uint32_t lanes = 1; lanes <= 4; lanes += 3) {
+        uint64_t *a = numbers(PANELS * PANEL, 1), *b = numbers(PANELS * PANEL, 2);
+        uint64_t *c = numbers(PANELS * PANELS * CELL, 3);
+        const uint32_t room = 10; /* panels, of 24 */
+        filch_device_stats stats = {0};
+        start("cuda:0", room * PANEL * sizeof *a, lanes == 1 ? "1" : "4");
+        filch_data *da = handle(a, PANELS, PANEL, 0), *db = handle(b, PANELS, PANEL, 0);
+        filch_data *dc = handle(c, PANELS * PANELS, CELL, 0);
+        filch_graph *made = product_graph(codelet("product", NULL), da, db, dc);
+        finish(submit(made), &stats, 1);
+        check_product(a, b, c);
+        /* While the last tiles of a column run, the next one's panel is brought: room for one. */
+        assert_true(stats.bytes_in <= least_bytes(room - 1) * 6 / 5);
+        assert_int_equal(stats.bytes_out, (uint64_t)PANELS * PANELS * CELL * sizeof *c);
+        stop();
+        free(a);
+        free(b);
+        free(c);
+    }
+}
+
+/* --- Two that do not fit together --- */
+
+static void tiles_that_need_most_of_the_memory_take_turns(void **state)
+{
+    enum { MANY = 8, LARGE = 7680 }; /* 60 KiB each */
+    (void)state;
+    for (int slices = 0; slices < 2; slices++) {
+        uint64_t *at = numbers((uint64_t)MANY * LARGE, 1),
+                 *kept = numbers((uint64_t)MANY * LARGE, 1);
+        uint64_t *small = numbers(8, 2);
+        start(slices ? "cuda:0/88+24" : "cuda:0", 100 * KIB, "4");
+        filch_data *data = handle(at, MANY, LARGE, 0), *seed = handle(small, 1, 8, 0);
+        filch_codelet *runs = codelet("churn", NULL);
+        filch_graph *made = graph();
+        for (uint32_t round = 0; round < 3; round++)
+            for (uint32_t i = 0; i < MANY; i++) {
+                const filch_access accesses[] = {{.data = seed, .mode = FILCH_READ},
+                                                 {.data = data, .row = i, .mode = FILCH_READWRITE}};
+                const filch_view views[] = {{.ptr = small, .rows = 8},
+                                            {.ptr = kept + i * LARGE, .rows = LARGE}};
+                const filch_call call = {.views = (filch_view *)(uintptr_t)views};
+                add(made, runs, accesses, 2);
+                (void)churn(&call);
+            }
+        finish(submit(made), NULL, 0);
+        assert_memory_equal(at, kept, (uint64_t)MANY * LARGE * sizeof *at);
+        stop();
+        free(at);
+        free(kept);
+        free(small);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_larger_than_memory_are_right),
+        cmocka_unit_test(little_more_is_moved_than_has_to_be),
+        cmocka_unit_test(tiles_that_need_most_of_the_memory_take_turns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
