@@ -123,6 +123,24 @@ static void the_bound_is_reckoned_and_compared(void **state)
     json_decref(document);
 }
 
+/* Panels of 48 KiB, twelve of them, where four or five fit: what moves is more than once each, and
+ * no run gets by with less than the least. */
+static void less_memory_than_operands_is_enough(void **state)
+{
+    (void)state;
+    const double once = 2 * 192 * 192 * 8, result = 192 * 192 * 8;
+    json_t *document;
+    assert_int_equal(
+        run(ONE, "gemm --n 192 --tile 32 --devices cuda:0 --repeat 3 --check --memory-limit 256K",
+            &document),
+        BENCH_EXIT_OK);
+    assert_true(json_is_true(json_object_get(document, "checked")));
+    const json_t *bound = json_object_get(document, "bound");
+    assert_true(number(bound, "least_bytes") > once + result);
+    assert_true(number(bound, "bytes") >= number(bound, "least_bytes"));
+    json_decref(document);
+}
+
 /* The host's version of the workload's kernel. */
 static int stream(const filch_call *call)
 {
@@ -171,6 +189,7 @@ int main(void)
         cmocka_unit_test(operands_are_pinned_as_asked),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(the_bound_is_reckoned_and_compared),
+        cmocka_unit_test(less_memory_than_operands_is_enough),
         cmocka_unit_test(a_stream_goes_in_and_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
