@@ -91,7 +91,8 @@ typedef struct fl_function {
     uint32_t most_block[3]; /* threads of a block along each axis … */
     uint32_t most_threads;  /* … and in all, as the kernel's registers allow */
     uint32_t most_shared;   /* bytes of shared memory that a launch may ask for, a block */
-    bool has_clusters;      /* blocks may be launched in clusters */
+    bool has_clusters;      /* blocks may be launched in clusters … */
+    bool is_clustered;      /* … and are, as the kernel was compiled so */
     size_t param_bytes;     /* where the last of them ends */
 } fl_function;
 
@@ -230,6 +231,8 @@ struct fl_backend {
                                  const char *label, filch_error *error);
     /* Waits until nothing is in flight on any lane of the device. Any thread. */
     filch_status (*drain)(fl_device *device, filch_error *error);
+    /* The device, or a lane, is lost: what launch holds back will never start. The owner. */
+    void (*discard)(fl_device *device);
     /* Whether some call has found the device lost, for good; then error, if not null, says how. Any
      * thread. */
     bool (*lost)(const fl_device *device, filch_error *error);

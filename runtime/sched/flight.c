@@ -239,7 +239,11 @@ static void lose(fl_worker *w)
     fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
                  w->device->info.name, w->loss.text);
     /* It may be a lane alone that failed: what the others do is done before anybody is told that
-     * the memory it uses is free. */
+     * the memory it uses is free, and nothing is put there any more. */
+    w->computing = 0;
+    if (backend->discard != NULL) {
+        backend->discard(w->device);
+    }
     if (backend->drain != NULL) {
         backend->drain(w->device, NULL);
     }
@@ -259,7 +263,6 @@ static void lose(fl_worker *w)
         w->error = w->loss;
         fl_worker_retire(w, &w->stalled);
     }
-    w->computing = 0;
     if (w->offload != NULL) {
         w->offload->ahead_count = 0;
     }
@@ -552,6 +555,15 @@ static fl_act wait_computing(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
+/* What is told of a completed job is the host's code, which may take long: nothing waits for it
+ * that could run meanwhile. */
+static void mark_held(fl_worker *w)
+{
+    if (w->computing != 0 && computes(w)) {
+        (void)w->device->backend->mark(w->device, NULL); /* the next one is told */
+    }
+}
+
 fl_act fl_flights_step(fl_worker *w)
 {
     if (FL_UNLIKELY(is_down(w))) {
@@ -567,6 +579,9 @@ fl_act fl_flights_step(fl_worker *w)
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);
             window = window_of(w);
+            if (fl_worker_is_lost(w)) {
+                break;
+            }
         }
         if (fl_worker_pick(w, &tile)) {
             fl_worker_end_idle(w);
@@ -596,6 +611,7 @@ fl_act fl_flights_step(fl_worker *w)
     }
     fl_worker_leave(w);
     if (w->completed != NULL) {
+        mark_held(w);
         return FL_ACT_MORE;
     }
     if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {

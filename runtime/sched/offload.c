@@ -479,6 +479,24 @@ static bool wants_time(const fl_worker *w, const fl_tile *tile, const filch_code
     return true;
 }
 
+/* Whether the tile may be held back. Not where the device waits for it, since nothing is in flight;
+ * nor a codelet's first one, which may be refused, and then has to be at once; nor one whose
+ * results go home right behind it. */
+static bool is_brief(const fl_worker *w, const fl_flight *flight)
+{
+    const fl_offload *offload = w->offload;
+    if (w->computing == 0 || flight->tile.task == NULL || flight->expected <= 0 ||
+        flight->expected > FL_SHORT_NS || !is_short(w)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        if (offload->operands[i].is_final && (offload->operands[i].mode & FILCH_WRITE) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
 {
     fl_offload *offload = w->offload;
@@ -520,9 +538,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     launch.behind = offload->waits.at;
     launch.behind_count = offload->waits.count;
     launch.timed = is_timed;
-    /* Where nothing is in flight the device waits for this one. */
-    launch.brief =
-        w->computing != 0 && !is_timed && is_short(w) && tile->task != NULL && !kernel->enqueue;
+    launch.brief = kernel->enqueue == NULL && !is_timed && is_brief(w, flight);
     launch.code = 0;
     launch.marker = 0;
     if (kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {

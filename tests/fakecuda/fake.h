@@ -195,6 +195,7 @@ typedef struct fake_kernel_info {
     uint32_t param_count;
     size_t offset[FAKE_PARAMS], bytes[FAKE_PARAMS];
     int max_threads, registers, shared_bytes;
+    int cluster; /* blocks of the clusters that it was compiled for; 0: none */
 } fake_kernel_info;
 
 typedef struct fake_image {

@@ -224,6 +224,11 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     return fake_end(FL_CUDA_SUCCESS);
 }
 
+static int clusters_of(const fake_work *work)
+{
+    return ((const fake_function *)(const void *)work->function)->info->cluster;
+}
+
 /* What is in flight keeps the parameters that it was launched with. */
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode of,
                                            const CUDA_KERNEL_NODE_PARAMS *params)
@@ -250,6 +255,11 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode of,
                                      "the node's kernel before is of an unloaded module"));
     }
     result = kernel_of(params, &work);
+    /* The driver takes it, and the node keeps the clusters of its first kernel: blocks are lost. */
+    if (result == FL_CUDA_SUCCESS && clusters_of(work) != clusters_of(exec->works[at])) {
+        fake_work_drop(work);
+        result = fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "a node's kernel with other clusters");
+    }
     if (result == FL_CUDA_SUCCESS && work->context != exec->works[at]->context) {
         fake_work_drop(work);
         result = fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "a node's kernel of another context");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images that are text: PTX, and the fake's own
  *     FAKECUBIN arch=90 entry=axpy(56,56,16),none
- * where the numbers are the bytes of each parameter; without parentheses they are unknown. */
+ * where the numbers are the bytes of each parameter; without parentheses they are unknown. /2 at
+ * the end of an entry: it was compiled for clusters of two blocks. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdio.h>
@@ -79,6 +80,10 @@ static bool own_read(const char *text, fake_image *out)
                 text = end + (*end == ',');
             }
             text++;
+        }
+        if (*text == '/') {
+            info->cluster = atoi(text + 1);
+            text += 1 + strspn(text + 1, "0123456789");
         }
         if (*text != ',')
             return *text == '\0' || isspace((unsigned char)*text);

@@ -229,6 +229,9 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case FL_CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
         *value = function->allows_wide_clusters;
         break;
+    case FL_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        *value = function->info->cluster;
+        break;
     case 4: /* registers a thread */
         *value = function->info->registers;
         break;

@@ -18,7 +18,7 @@
 
 #define MOST 4096
 #define WIDE 4000 /* bytes of parameters: four of them fill what a lane has room for */
-#define IMAGE "FAKECUBIN arch=90 entry=note(8,8),other(8,8),wide(8,8,4000)"
+#define IMAGE "FAKECUBIN arch=90 entry=note(8,8),other(8,8),wide(8,8,4000),pair(8,8)/2"
 /* Single launches after which graphs are worth making, and some. */
 #define MANY 300u
 
@@ -28,7 +28,7 @@ static fl_pool pool;
 static fl_device *device;
 static fl_stay stay;
 static void *module;
-static fl_function note, other, wide;
+static fl_function note, other, wide, paired;
 static uint64_t noted[MOST]; /* by the kernels, in the order in which they ran */
 static _Atomic uint32_t notes;
 static uint64_t next_tag;
@@ -54,6 +54,7 @@ static void load(void)
     must(backend->function_get(device, module, "note", "test", &note, &error), &error);
     must(backend->function_get(device, module, "other", "test", &other, &error), &error);
     must(backend->function_get(device, module, "wide", "test", &wide, &error), &error);
+    must(backend->function_get(device, module, "pair", "test", &paired, &error), &error);
 }
 
 static void open_device(const char *spec)
@@ -67,6 +68,7 @@ static void open_device(const char *spec)
     fakecuda_register("note", note_twin, 0, NULL);
     fakecuda_register("other", note_twin, 0, NULL);
     fakecuda_register("wide", note_twin, 0, NULL);
+    fakecuda_register("pair", note_twin, 0, NULL);
     must(fl_pool_open(&pool, spec, &how), &error);
     device = &pool.devices[0];
     must(device->backend->enter(device, &stay, &error), &error);
@@ -219,6 +221,22 @@ static void a_lane_has_room_for_so_many_parameters(void **state)
     close_device();
 }
 
+/* A node would keep the clusters of the first kernel that it had. */
+static void kernels_of_clusters_go_by_themselves(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    uint64_t single = fakecuda_count("cuLaunchKernel");
+    for (int i = 0; i < 20; i++)
+        (void)put(&paired, 0, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel") - single, 20);
+    assert_int_equal(take(20), UINT64_MAX);
+    put_many(100);
+    expect_order(MANY + 120);
+    close_device();
+}
+
 /* A stream of a slice does not keep a graph's kernels on the slice. */
 static void slices_hold_nothing(void **state)
 {
@@ -250,17 +268,38 @@ static void kernels_run_where_graphs_fail(void **state)
     }
 }
 
+/* It is tried twice: the first time something may have been lacking that was in use. */
 static void the_kernel_that_is_refused_is_named(void **state)
 {
     (void)state;
     open_device("cuda:0");
     for (int i = 0; i < 6; i++)
         (void)put(&note, 0, true, NULL, 0);
-    fakecuda_fail("cuLaunchKernel", 3, 1, 701 /* too many resources */, -1, false);
+    fakecuda_fail("cuLaunchKernel", 3, 1, 2 /* out of memory */, -1, false);
+    assert_int_equal(take(6), UINT64_MAX);
+    expect_order(6);
+    atomic_store(&notes, 0);
+    next_tag = 0;
+    for (int i = 0; i < 6; i++)
+        (void)put(&note, 0, true, NULL, 0);
+    fakecuda_fail("cuLaunchKernel", 3, 2, 701 /* too many resources */, -1, false);
     assert_int_equal(take(6), 2);
     assert_int_equal(atomic_load(&notes), 5);
     (void)put(&note, 0, true, NULL, 0);
     assert_int_equal(take(1), UINT64_MAX);
+    close_device();
+}
+
+static void what_is_discarded_never_runs(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    (void)put(&note, 0, false, NULL, 0);
+    (void)put(&note, 0, true, NULL, 0);
+    device->backend->discard(device);
+    mark();
+    assert_int_equal(device->backend->drain(device, NULL), FILCH_OK);
+    expect_order(1);
     close_device();
 }
 
@@ -287,7 +326,9 @@ int main(void)
         cmocka_unit_test(what_is_held_waits_for_a_mark),
         cmocka_unit_test(others_wait_for_what_is_held),
         cmocka_unit_test(a_lane_has_room_for_so_many_parameters),
+        cmocka_unit_test(kernels_of_clusters_go_by_themselves),
         cmocka_unit_test(slices_hold_nothing),
+        cmocka_unit_test(what_is_discarded_never_runs),
         cmocka_unit_test(kernels_run_where_graphs_fail),
         cmocka_unit_test(the_kernel_that_is_refused_is_named),
         cmocka_unit_test(graphs_go_with_the_modules_that_they_name),

@@ -310,6 +310,7 @@ typedef struct CUmulticastObjectProp {
     X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                        \
     X(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6)                           \
     X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)            \
+    X(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 11)                  \
     X(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 14)       \
     X(CU_JIT_INFO_LOG_BUFFER, 3)                                     \
     X(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, 4)                          \

@@ -631,6 +631,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     fl_function made = {0};
     CUfunction handle = NULL;
     int threads = 0;
+    int width = 0;
     fl_cuda_scope scope;
     CUresult result;
     filch_status status = fl_cuda_enter(gpu, &scope, error);
@@ -648,6 +649,11 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     if (result == FL_CUDA_SUCCESS) {
         call = "cuFuncGetParamInfo";
         result = params_count(gpu->api, handle, &made);
+    }
+    if (result == FL_CUDA_SUCCESS && gpu->has_clusters) {
+        call = "cuFuncGetAttribute";
+        result = gpu->api->cuFuncGetAttribute(&width, FL_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                              handle);
     }
     (void)fl_cuda_leave(&scope);
     if (result == FL_CUDA_ERROR_NOT_FOUND)
@@ -668,6 +674,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     memcpy(made.most_grid, gpu->grid_most, sizeof made.most_grid);
     memcpy(made.most_block, gpu->block_most, sizeof made.most_block);
     made.has_clusters = gpu->has_clusters;
+    made.is_clustered = width != 0; /* all three are given, or none is */
     *function = made;
     return FILCH_OK;
 }
@@ -762,6 +769,7 @@ const fl_backend fl_cuda_backend = {
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,
     .function_get = cuda_function_get,
+    .discard = fl_cuda_discard,
     .replay_new = fl_cuda_replay_new,
     .replay_add = fl_cuda_replay_add,
     .replay_seal = fl_cuda_replay_seal,

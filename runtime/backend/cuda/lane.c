@@ -74,9 +74,18 @@ static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch
                                      : fl_cuda_call_fail(device, result, "cuEventCreate", error);
 }
 
+/* Whether the device's context works: the driver hangs or crashes when graphs of one that the host
+ * has reset are destroyed, but answers for events. */
+static bool works(const fl_cuda_api *api, const fl_cuda_lane *lane)
+{
+    CUresult result =
+        lane->events[0] != NULL ? api->cuEventQuery(lane->events[0]) : FL_CUDA_ERROR_INVALID_HANDLE;
+    return result == FL_CUDA_SUCCESS || result == FL_CUDA_ERROR_NOT_READY;
+}
+
 static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
 {
-    fl_cuda_pack_free(api, lane->pack);
+    fl_cuda_pack_free(works(api, lane) ? api : NULL, lane->pack);
     if (lane->stream == NULL) {
         return;
     }
@@ -188,8 +197,19 @@ void fl_cuda_lanes_forget(const fl_device *device)
 {
     const fl_cuda_device *state = fl_cuda_of(device);
     for (uint32_t i = 0; state->lanes != NULL && i < state->lanes->count; ++i) {
-        if (state->lanes->lane[i].pack != NULL) {
-            fl_cuda_pack_forget(state->gpu->api, state->lanes->lane[i].pack);
+        const fl_cuda_lane *lane = &state->lanes->lane[i];
+        if (lane->pack != NULL && works(state->gpu->api, lane)) {
+            fl_cuda_pack_forget(state->gpu->api, lane->pack);
+        }
+    }
+}
+
+void fl_cuda_discard(fl_device *device)
+{
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        if (lanes->lane[i].pack != NULL) {
+            fl_cuda_pack_drop(lanes->lane[i].pack);
         }
     }
 }
@@ -454,7 +474,8 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
 /* Holds a tile back, where that is possible; the device has others to run meanwhile. */
 static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *launch)
 {
-    if (lane->pack == NULL || !launch->brief || fl_shape_has_clusters(&launch->shape)) {
+    if (lane->pack == NULL || !launch->brief || launch->function->is_clustered ||
+        fl_shape_has_clusters(&launch->shape)) {
         return false;
     }
     if (fl_cuda_pack_hold(lane->pack, launch)) {

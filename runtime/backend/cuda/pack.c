@@ -78,7 +78,9 @@ void fl_cuda_pack_free(const fl_cuda_api *api, fl_cuda_pack *pack)
         return;
     }
     const fl_memory *memory = pack->memory;
-    drop_chains(api, pack);
+    if (api != NULL) {
+        drop_chains(api, pack);
+    }
     fl_mutex_fini(&pack->lock);
     fl_free_aligned(memory, pack, sizeof *pack, 64);
 }
@@ -89,6 +91,11 @@ void fl_cuda_pack_forget(const fl_cuda_api *api, fl_cuda_pack *pack)
     drop_chains(api, pack);
     pack->cannot = false;
     fl_mutex_unlock(&pack->lock);
+}
+
+void fl_cuda_pack_drop(fl_cuda_pack *pack)
+{
+    pack->count = pack->param_count = pack->bytes = 0;
 }
 
 uint32_t fl_cuda_pack_count(const fl_cuda_pack *pack)
@@ -217,9 +224,12 @@ void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream strea
             pack->cannot = true;
         }
         results[at] = put_one(api, pack, &pack->held[at], stream);
+        if (results[at] != FL_CUDA_SUCCESS && api->cuStreamSynchronize(stream) == FL_CUDA_SUCCESS) {
+            results[at] = put_one(api, pack, &pack->held[at], stream);
+        }
         ++at;
         pack->launches += pack->launches < WORTH_LAUNCHES;
     }
     fl_mutex_unlock(&pack->lock);
-    pack->count = pack->param_count = pack->bytes = 0;
+    fl_cuda_pack_drop(pack);
 }
