@@ -97,8 +97,11 @@ struct filch_graph {
     bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
     fl_arena arena;      /* arguments, accesses, successor blocks, slots */
     fl_arena readers;    /* of tiles, while the graph is built */
+    /* Under lock. The array grows by a larger one, whose last element leads to the one before:
+     * workers may be reading that. */
     fl_slot **slots;
     size_t slot_count, slot_capacity;
+    _Atomic(fl_slot **) seen_slots; /* the same, for workers */
     /* Slots by handle, open addressing: slot + 1, 0: free; the capacity is a power of two. */
     uint32_t *slot_table;
     size_t table_capacity;
@@ -147,6 +150,12 @@ struct filch_graph {
 
 /* --- Used by the scheduler. Any worker; they take no lock unless said. --- */
 
+/* The handle that an access names. */
+static inline filch_data *fl_graph_data(const filch_graph *graph, uint32_t slot)
+{
+    /* Acquire: the slots that an adder copied there. Those of a task were there before it. */
+    return fl_load_acquire(&graph->seen_slots)[slot]->use.data;
+}
 /* Views of a task's accesses; scratch points into scratch (room as fl_task_scratch says). */
 void fl_task_views(const fl_task *task, filch_view *views, char *scratch);
 /* Bytes of scratch memory that the task's accesses need. */
@@ -169,6 +178,7 @@ void fl_open_recycle(fl_task *task);
 filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
 /* The slot of a handle, if it has one; of a sealed graph any thread. */
 bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
+void fl_graph_free_slots(struct filch_graph *graph);
 /* Finds what the task must wait for into graph->preds, and how many readers it adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);

@@ -8,6 +8,8 @@
 #include "graph/graph.h"
 #include "graph/job.h"
 
+#define FIRST_SLOTS 16u
+
 static size_t hash_pointer(const void *pointer)
 {
     return (size_t)fl_hash_mix((uint64_t)(uintptr_t)pointer);
@@ -61,12 +63,38 @@ static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
     return core->places->count != 1 || fl_data_need_host(data, NULL) == FILCH_OK;
 }
 
+static bool slots_grow(filch_graph *graph)
+{
+    size_t capacity = graph->slot_capacity != 0 ? graph->slot_capacity * 2 : FIRST_SLOTS;
+    fl_slot **slots = fl_alloc(&graph->object.core->memory, (capacity + 1) * sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    if (graph->slots != NULL) {
+        memcpy(slots, graph->slots, graph->slot_count * sizeof *slots);
+    }
+    slots[capacity] = (fl_slot *)(void *)graph->slots;
+    graph->slots = slots;
+    graph->slot_capacity = capacity;
+    fl_store_release(&graph->seen_slots, slots); /* what was copied, before workers look there */
+    return true;
+}
+
+void fl_graph_free_slots(filch_graph *graph)
+{
+    while (graph->slots != NULL) {
+        fl_slot **slots = graph->slots;
+        graph->slots = (fl_slot **)(void *)slots[graph->slot_capacity];
+        fl_free(&graph->object.core->memory, slots, (graph->slot_capacity + 1) * sizeof *slots);
+        graph->slot_capacity /= 2;
+    }
+}
+
 static filch_status slot_make(filch_graph *graph, filch_data *data)
 {
     const fl_memory *memory = &graph->object.core->memory;
     if (graph->slot_count >= ((size_t)1 << 27) - 1 ||
-        fl_array_reserve(memory, &graph->slots, &graph->slot_capacity, graph->slot_count + 1,
-                         sizeof *graph->slots) != FILCH_OK) {
+        (graph->slot_count == graph->slot_capacity && !slots_grow(graph))) {
         return FILCH_OUT_OF_MEMORY;
     }
     if ((graph->slot_count + 1) * 2 > graph->table_capacity && !table_grow(graph)) {

@@ -142,7 +142,7 @@ void fl_reduction_place_views(const fl_task *task, filch_view *views)
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_REDUCE) {
             filch_view tile =
-                fl_data_tile_view(task->graph->slots[access.slot]->use.data, access.tile);
+                fl_data_tile_view(fl_graph_data(task->graph, access.slot), access.tile);
             views[i].row = tile.row;
             views[i].col = tile.col;
         }

@@ -285,7 +285,7 @@ void fl_graph_free(filch_graph *graph)
         fl_sub_relaxed(&slot->use.data->graphs, 1);
     }
     fl_free(memory, graph->slab_table, graph->slab_capacity * sizeof(fl_slab *));
-    fl_free(memory, graph->slots, graph->slot_capacity * sizeof *graph->slots);
+    fl_graph_free_slots(graph);
     fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *graph->slot_table);
     if (graph->roots != NULL) {
         size_t room = graph->root_count != 0 ? graph->root_count : 1;

@@ -26,7 +26,7 @@ void fl_task_views(const fl_task *task, filch_view *views, char *scratch)
                 (filch_view){.ptr = scratch, .rows = bytes, .cols = 1, .ld = bytes, .element = 1};
             scratch = scratch != NULL ? scratch + bytes : NULL;
         } else {
-            views[i] = fl_data_tile_view(task->graph->slots[access.slot]->use.data, access.tile);
+            views[i] = fl_data_tile_view(fl_graph_data(task->graph, access.slot), access.tile);
         }
     }
 }

@@ -63,7 +63,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
         if (access.mode == FILCH_SCRATCH) {
             continue;
         }
-        filch_data *data = task->graph->slots[access.slot]->use.data;
+        filch_data *data = fl_graph_data(task->graph, access.slot);
         fl_operand *operand = &offload->operands[offload->operand_count++];
         *operand = (fl_operand){
             .data = data,

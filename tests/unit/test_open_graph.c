@@ -526,6 +526,33 @@ static void the_callers_priorities_order_one_worker(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* While tasks run that use those from before. */
+static void handles_come_while_tasks_run(void **state)
+{
+    (void)state;
+    enum { HANDLES = 500 };
+    static int64_t many[HANDLES];
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_job *job = NULL;
+    const int64_t one = 1;
+    memset(many, 0, sizeof many);
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    for (int i = 0; i < HANDLES; ++i) {
+        const filch_access access = {.data = fixture_vector(runtime, &many[i], sizeof one, 1, 1),
+                                     .mode = FILCH_READWRITE};
+        for (int k = 0; k < 4; ++k) {
+            fixture_add(graph, bump, &one, &access, 1);
+        }
+    }
+    assert_ok(filch_graph_close(graph));
+    assert_ok(filch_job_wait(job, 10));
+    assert_ok(filch_job_release(job));
+    for (int i = 0; i < HANDLES; ++i) {
+        assert_int_equal(many[i], 40); /* (((1) * 3 + 1) * 3 + 1) * 3 + 1 */
+    }
+    assert_ok(filch_graph_destroy(graph));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +569,7 @@ int main(void)
         TEST(a_later_job_waits_until_it_is_over),
         TEST(cancelled_behind_a_gate_it_still_ends),
         TEST(the_callers_priorities_order_one_worker),
+        TEST(handles_come_while_tasks_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
