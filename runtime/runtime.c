@@ -404,6 +404,7 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     double round = rt->pool.is_virtual ? -1 : 0.01;
     do {
         fl_jobs_cancel(&rt->core);
+        fl_holds_end(&rt->core);
     } while (fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, round) != FILCH_OK);
     tear_down(rt);
     return FILCH_OK;

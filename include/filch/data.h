@@ -146,8 +146,8 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  * only are dropped: acquire it first to have them.
  *
  * @param data the handle.
- * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it (nothing changes);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, or tiles of it are
+ *         held (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a
  * short lock; device memory is kept for other handles. Since 0.1.
@@ -160,9 +160,10 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  *
  * @param data the handle.
  * @param mode what the host will do. FILCH_WRITE alone overwrites everything, and copies nothing.
- * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete;
- *         FILCH_WRONG_STATE when the handle is acquired already; FILCH_INVALID_ARGUMENT (unknown
- *         mode); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
+ * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete, or
+ *         some of its tiles are held; FILCH_WRONG_STATE when the handle is acquired already, or is
+ *         to be read and nobody has written some tile; FILCH_INVALID_ARGUMENT (unknown mode);
+ *         FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
  *         brought home (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: until the contents are there. Since 0.1.
@@ -173,10 +174,12 @@ FILCH_API filch_status filch_data_acquire(filch_data *data, filch_access_mode mo
  * Ends the host's use of a buffer. Until then every submission that names the handle is FILCH_BUSY.
  *
  * @param data the handle.
- * @return FILCH_OK; FILCH_WRONG_STATE when the handle is not acquired; FILCH_INVALID_HANDLE;
- *         FILCH_FORKED.
+ * @return FILCH_OK; FILCH_WRONG_STATE when the handle is not acquired; FILCH_NO_DEVICE_MEMORY,
+ *         FILCH_BACKEND, FILCH_DEVICE_LOST where what was written cannot be brought to the GPU that
+ *         the handle's buffer is on (released all the same); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock; a copy where the handle's buffer is on a GPU
+ * and the handle is not managed. Since 0.1.
  */
 FILCH_API filch_status filch_data_release(filch_data *data);
 
@@ -205,6 +208,71 @@ FILCH_API filch_status filch_data_release(filch_data *data);
  */
 FILCH_API filch_status filch_data_reduction(filch_data *data, struct filch_codelet *init,
                                             struct filch_codelet *combine);
+
+/** Tiles that the host has acquired; see filch_data_acquire_tiles(). */
+typedef struct filch_hold filch_hold;
+
+/** A block of a handle's tiles; see ::FILCH_TILES_INIT. */
+typedef struct filch_tiles {
+    size_t size;   /**< sizeof(filch_tiles). */
+    uint32_t row0; /**< First row of tiles. */
+    uint32_t row1; /**< One past the last; 0 means all from row0 on. */
+    uint32_t col0; /**< First column of tiles. */
+    uint32_t col1; /**< One past the last; 0 means all from col0 on. */
+} filch_tiles;
+
+/** Initializer of a ::filch_tiles. */
+#define FILCH_TILES_INIT                \
+    {                                   \
+        sizeof(filch_tiles), 0, 0, 0, 0 \
+    }
+
+/**
+ * Lets the host touch some tiles of a handle, waiting for those that use them. To be followed by
+ * filch_hold_release().
+ *
+ * The call takes its place in the order of the jobs that use the handle: it waits for the jobs
+ * submitted before that conflict with it, and jobs that are submitted after and conflict with it
+ * wait for its release. A job uses the smallest block of tiles that contains those that its tasks
+ * or items use (an open graph, or a batch by FILCH_MAP_CALLBACK: all), and writes the smallest that
+ * contains those it writes. There is a conflict where blocks have tiles in common and one of the
+ * two writes there; so readers go together, be they jobs or the host. Only the tiles named are
+ * brought home.
+ *
+ * Inside a task or a callback the call does not wait, whatever @p seconds says. A thread that holds
+ * tiles, and waits for a job that waits for their release, waits for ever.
+ *
+ * @param data    the handle, managed or not.
+ * @param tiles   which; null: all.
+ * @param mode    what the host will do. FILCH_WRITE alone overwrites all of each tile, and copies
+ *                nothing.
+ * @param seconds time limit for the jobs, on a virtual clock in virtual seconds; 0: do not wait;
+ *                negative: none.
+ * @param hold    receives what is to be released.
+ * @return FILCH_OK; FILCH_TIMEOUT (jobs still use the tiles; nothing is acquired);
+ *         FILCH_BUSY (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (unknown mode,
+ * no such tiles, nowhere to put the result); FILCH_WRONG_STATE (a tile is to be read that nobody
+ * has written); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
+ * brought home (nothing is acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: until the tiles are there. Since 0.1.
+ */
+FILCH_API filch_status filch_data_acquire_tiles(filch_data *data, const filch_tiles *tiles,
+                                                filch_access_mode mode, double seconds,
+                                                filch_hold **hold);
+
+/**
+ * Ends the host's use of tiles. Jobs that waited for it start.
+ *
+ * @param hold what filch_data_acquire_tiles() gave; gone after the call.
+ * @return FILCH_OK; FILCH_NO_DEVICE_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST where what was written
+ *         cannot be brought to the GPU that the handle's buffer is on (released all the same);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: short locks; a copy where the handle's buffer is on a GPU
+ * and the handle is not managed. Since 0.1.
+ */
+FILCH_API filch_status filch_hold_release(filch_hold *hold);
 
 struct filch_view; /* filch/codelet.h */
 

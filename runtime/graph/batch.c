@@ -430,6 +430,38 @@ static size_t padded(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
+/* The tiles that an access uses. */
+static fl_tiles tiles_of(const fl_batch *batch, uint32_t i)
+{
+    const filch_batch_access *access = &batch->accesses[i];
+    const filch_data *data = access->data;
+    fl_tiles tiles = fl_data_all_tiles(data);
+    uint64_t first, last;
+    uint32_t tile, end;
+    if (access->map == FILCH_MAP_CALLBACK) {
+        return tiles; /* its answers are not checked yet */
+    }
+    fl_batch_reach_of(batch, i, &first, &last);
+    fl_data_tiles_between(data, first, last, &tile, &end);
+    if (data->cols == 1) {
+        tiles.row0 = tile;
+        tiles.row1 = end;
+    } else {
+        tiles.col0 = tile;
+        tiles.col1 = end;
+    }
+    return tiles;
+}
+
+static void note_tiles(const fl_batch *batch, uint32_t i, fl_use *use)
+{
+    fl_tiles tiles = tiles_of(batch, i);
+    fl_tiles_grow(&use->used, tiles);
+    if ((batch->accesses[i].mode & FILCH_WRITE) != 0) {
+        fl_tiles_grow(&use->wrote, tiles);
+    }
+}
+
 /* One allocation: the batch, its accesses, its uses, what a rest has besides, its arguments. */
 fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t items,
                         uint32_t stretches, const uint64_t *devices)
@@ -475,6 +507,7 @@ fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t it
         batch->use_count += u == batch->use_count;
         batch->uses[u].data = desc->accesses[i].data;
         batch->uses[u].writes |= (desc->accesses[i].mode & FILCH_WRITE) != 0;
+        note_tiles(batch, i, &batch->uses[u]);
     }
     return batch;
 }

@@ -36,6 +36,19 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
+/* What a job of the graph uses. Of an open graph it is not known. */
+static void note_tiles(const filch_graph *graph, fl_slot *slot, fl_task_access access)
+{
+    uint32_t down = slot->use.data->tiles_down;
+    uint32_t row = access.tile % down, col = access.tile / down;
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        fl_tiles_grow(&slot->use.used, (fl_tiles){row, row + 1, col, col + 1});
+        if (access.mode != FILCH_READ) {
+            fl_tiles_grow(&slot->use.wrote, (fl_tiles){row, row + 1, col, col + 1});
+        }
+    }
+}
+
 static void note_needs(fl_slot *slot, fl_task_access access)
 {
     if (slot->needs != NULL) {
@@ -270,6 +283,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
             continue;
         }
         note_needs(graph->slots[access.slot], access);
+        note_tiles(graph, graph->slots[access.slot], access);
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {

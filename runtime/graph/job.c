@@ -205,15 +205,6 @@ static size_t use_count(const filch_job *job)
     return count;
 }
 
-/* Under core->lock: a handle that no job uses may have been written to by the host. One that some
- * job waits for or has cannot, whether that job has begun or not. */
-static void note_host(const fl_use *use)
-{
-    if (use->data->first == NULL) {
-        fl_data_begin_version(use->data);
-    }
-}
-
 static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
@@ -246,7 +237,7 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     job->sequence = ++core->jobs->submissions;
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
-        note_host(use);
+        fl_data_note_host(use->data);
         use->job = job;
         job->blocked += !fl_use_enqueue(use);
     }
@@ -294,6 +285,13 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
     fl_use *next = NULL;
     for (fl_use *at = use->data->last; at != NULL; at = at->prev) {
         filch_job *other = at->job;
+        if (at->is_hold) {
+            if (at->granted) {
+                break;
+            }
+            next = at; /* it could wait for a job that waits for us */
+            continue;
+        }
         if (other->is_open || other->blocked == 0 || other->sequence < job->sequence) {
             break;
         }
@@ -303,7 +301,7 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
         }
         next = at;
     }
-    note_host(use);
+    fl_data_note_host(use->data);
     use->job = job;
     return fl_use_enqueue_before(use, next);
 }
@@ -314,6 +312,9 @@ static bool walk_use(const fl_use *use, filch_job **stack, uint64_t walk,
 {
     for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
         filch_job *other = before->job;
+        if (before->is_hold) {
+            continue; /* a thread of the host's will release it */
+        }
         if ((use->writes || before->writes) && other->walk != walk) {
             if (is_one(other, user)) {
                 return true;
@@ -351,12 +352,24 @@ bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const
     return found;
 }
 
+static void start_all(filch_job *ready)
+{
+    while (ready != NULL) {
+        filch_job *next = ready->next;
+        ready->next = NULL;
+        start(ready);
+        ready = next;
+    }
+}
+
 /* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
 static void on_granted(fl_use *use, void *user)
 {
     filch_job **ready = user;
     filch_job *job = use->job;
-    if (job->is_open) {
+    if (use->is_hold) {
+        fl_hold_granted(use);
+    } else if (job->is_open) {
         fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
         if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
             fl_scheduler *scheduler = job->object.core->scheduler;
@@ -366,6 +379,17 @@ static void on_granted(fl_use *use, void *user)
         job->next = *ready;
         *ready = job;
     }
+}
+
+void fl_job_let_go(fl_use *use)
+{
+    fl_core *core = use->data->object.core;
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    fl_use_leave(use, on_granted, &ready);
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    core->scheduler->job_done(core->scheduler, NULL); /* who else waited may look */
 }
 
 /* --- Completion --- */
@@ -405,12 +429,7 @@ static void complete(filch_job *job)
     job->broadcast = NULL;
     fl_mutex_unlock(&core->lock);
     fl_broadcast_free(broadcast);
-    while (ready != NULL) {
-        filch_job *next = ready->next;
-        ready->next = NULL;
-        start(ready);
-        ready = next;
-    }
+    start_all(ready);
     if (job->signal != NULL) {
         fl_job_signal(job);
     }

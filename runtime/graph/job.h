@@ -146,6 +146,15 @@ uint64_t fl_jobs_tasks(fl_core *core);
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
                              filch_submit *submit);
 
+/* --- The host's place in the order of jobs (hold.c) --- */
+
+/* Under core->lock: a hold's use waits no more. */
+void fl_hold_granted(fl_use *use);
+/* Takes the use of a hold out of its handle's queue, and starts what waited for it. */
+void fl_job_let_go(fl_use *use);
+/* Ends every hold that is granted: nobody will release them. */
+void fl_holds_end(fl_core *core);
+
 /* --- Events of the host's (await.c) --- */
 
 /* Notes what a job that nobody has seen waits for and signals; records a failure. */

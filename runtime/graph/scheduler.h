@@ -53,13 +53,17 @@ typedef struct fl_scheduler {
     void (*task_ready)(struct fl_scheduler *self, struct fl_task *task);
     /* Blocks, or works, until the job is done (FILCH_OK), or FILCH_TIMEOUT, FILCH_WRONG_STATE. */
     filch_status (*job_wait)(struct fl_scheduler *self, filch_job *job, double seconds);
+    /* Blocks, or works, until a count is 0 (FILCH_OK), or FILCH_TIMEOUT; where it does not, a call
+     * of job_done must follow the count. On a worker's own thread it does not wait. */
+    filch_status (*count_wait)(struct fl_scheduler *self, const _Atomic uint64_t *count,
+                               double seconds);
     /* Totals of a job, and its devices': count elements of device_bytes each, which may be those of
      * an older filch_device_stats. */
     void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,
                       void *devices, size_t device_bytes, uint32_t count);
     /* The graph is being freed; no job uses it. */
     void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
-    /* Somebody who waits for the job's completion must look again. */
+    /* Somebody who waits for the job's completion, or for a count, must look again. */
     void (*job_done)(struct fl_scheduler *self, filch_job *job);
 } fl_scheduler;
 

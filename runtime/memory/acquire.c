@@ -5,6 +5,40 @@
 #define ACQUIRE "filch_data_acquire"
 #define VIEW "filch_data_view"
 
+bool fl_data_is_acquired(const filch_data *data, uint32_t row, uint32_t col)
+{
+    bool is_acquired = data->is_held;
+    for (const fl_use *use = data->first; use != NULL && !is_acquired; use = use->next) {
+        is_acquired = use->is_hold && use->granted && fl_tiles_have(use->used, row, col);
+    }
+    return is_acquired;
+}
+
+void fl_data_note_host(filch_data *data)
+{
+    const fl_use *use = data->first;
+    /* A copy on the host of what is on a GPU would no longer be good. */
+    while (use != NULL && use->is_hold && data->home == 0) {
+        use = use->next;
+    }
+    if (use == NULL) {
+        fl_data_begin_version(data);
+    }
+}
+
+bool fl_data_find_unwritten(const filch_data *data, fl_tiles tiles, uint32_t *tile)
+{
+    for (uint32_t col = tiles.col0; data->written != NULL && col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
+            *tile = fl_data_tile(data, row, col);
+            if (!fl_data_is_written(data, *tile)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Under core->lock, so that no job is submitted meanwhile. */
 static filch_status hold(filch_data *data, filch_access_mode mode)
 {
@@ -12,17 +46,18 @@ static filch_status hold(filch_data *data, filch_access_mode mode)
     if (data->first != NULL || data->is_held) {
         return fl_core_fail(core, data->is_held ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
                             data->label, "%s",
-                            data->is_held ? "the handle is acquired already"
-                                          : "a job that uses the handle is not complete");
+                            data->is_held          ? "the handle is acquired already"
+                            : data->first->is_hold ? "tiles of the handle are held"
+                                                   : "a job that uses the handle is not complete");
     }
-    for (uint32_t tile = 0; (mode & FILCH_READ) != 0 && tile < fl_data_tile_count(data); ++tile) {
-        if (!fl_data_is_written(data, tile)) {
-            filch_error error = FILCH_ERROR_INIT;
-            fl_data_fail_unwritten(data, tile, ACQUIRE, &error);
-            fl_error_store(&core->errors, &error);
-            return error.status;
-        }
+    uint32_t tile;
+    if ((mode & FILCH_READ) != 0 && fl_data_find_unwritten(data, fl_data_all_tiles(data), &tile)) {
+        filch_error error = FILCH_ERROR_INIT;
+        fl_data_fail_unwritten(data, tile, ACQUIRE, &error);
+        fl_error_store(&core->errors, &error);
+        return error.status;
     }
+    fl_data_note_host(data);
     data->is_held = true;
     data->is_written = (mode & FILCH_WRITE) != 0;
     return FILCH_OK;
@@ -101,9 +136,9 @@ filch_status filch_data_view(const filch_data *data, uint32_t row, uint32_t col,
                             row, col, data->tiles_down, data->tiles_across, data->label);
     }
     fl_mutex_lock(&core->lock);
-    bool is_held = data->is_held;
+    bool is_acquired = fl_data_is_acquired(data, row, col);
     fl_mutex_unlock(&core->lock);
-    if (!is_held) {
+    if (!is_acquired) {
         return fl_core_fail(core, FILCH_WRONG_STATE, VIEW, data->label,
                             "tile (%u, %u) of '%s' is not acquired", row, col, data->label);
     }

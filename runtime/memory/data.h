@@ -10,21 +10,24 @@
 typedef struct fl_use fl_use;
 struct fl_replicas;
 
-/* One job's place in a handle's queue. Jobs that conflict run in the order of submission: a reader
- * waits for the writers before it, a writer for everything before it. */
-struct fl_use {
-    struct filch_data *data;
-    void *job;           /* who waits; opaque here */
-    fl_use *next, *prev; /* in the data's queue */
-    bool writes;
-    bool granted;
-    bool queued;
-};
-
 /* A block of a handle's tiles: rows [row0, row1), columns [col0, col1). */
 typedef struct fl_tiles {
     uint32_t row0, row1, col0, col1;
 } fl_tiles;
+
+/* One job's place in a handle's queue, or the host's. Jobs that conflict run in the order of
+ * submission: a reader waits for the writers before it, a writer for everything before it. The host
+ * and a job conflict where they use the same tiles. */
+struct fl_use {
+    struct filch_data *data;
+    void *job;            /* who waits; opaque here */
+    fl_use *next, *prev;  /* in the data's queue */
+    fl_tiles used, wrote; /* of a job, at most; row1 0: all */
+    bool writes;
+    bool granted;
+    bool queued;
+    bool is_hold; /* the host's: job is a filch_hold */
+};
 
 /* A handle's home is the buffer that its caller gave: in the host's memory (place 0) or a device's.
  * It is laid out by ld, and so is filch's own buffer on the host, which is made when the host first
@@ -41,6 +44,7 @@ struct filch_data {
     uint64_t *col_starts;          /* likewise, of their widths */
     uint32_t tiles_down, tiles_across;
     fl_use *first, *last; /* under core->lock */
+    uint32_t holds;       /* of them, the host's; likewise */
     /* Where its tiles are valid, made when a device first uses it (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
     _Atomic uint32_t version; /* of the contents, as far as filch keeps track */
@@ -153,6 +157,32 @@ void fl_data_tiles_between(const struct filch_data *data, uint64_t first, uint64
                            uint32_t *tile, uint32_t *end);
 /* Frees what belongs to the handle besides its replicas; nobody uses it any more. */
 void fl_data_free_parts(struct filch_data *data);
+
+static inline bool fl_tiles_have(fl_tiles tiles, uint32_t row, uint32_t col)
+{
+    return tiles.row0 <= row && row < tiles.row1 && tiles.col0 <= col && col < tiles.col1;
+}
+
+/* Grows a block, empty where row1 is 0, to contain another. */
+static inline void fl_tiles_grow(fl_tiles *tiles, fl_tiles more)
+{
+    if (tiles->row1 == 0) {
+        *tiles = more;
+        return;
+    }
+    tiles->row0 = more.row0 < tiles->row0 ? more.row0 : tiles->row0;
+    tiles->row1 = more.row1 > tiles->row1 ? more.row1 : tiles->row1;
+    tiles->col0 = more.col0 < tiles->col0 ? more.col0 : tiles->col0;
+    tiles->col1 = more.col1 > tiles->col1 ? more.col1 : tiles->col1;
+}
+
+/* Under core->lock: whether the host has the tile. */
+bool fl_data_is_acquired(const struct filch_data *data, uint32_t row, uint32_t col);
+/* Under core->lock: somebody is about to use the handle. What nobody used might have been changed
+ * by the host's program, and so might its buffer under tiles that it holds. */
+void fl_data_note_host(struct filch_data *data);
+/* Under core->lock: the first of those tiles that nobody has written; false: none. */
+bool fl_data_find_unwritten(const struct filch_data *data, fl_tiles tiles, uint32_t *tile);
 
 /* Puts a use at the end of its data's queue; under core->lock. True when it need not wait. */
 bool fl_use_enqueue(fl_use *use);

@@ -2,10 +2,25 @@
 /* The queue of those that use a handle. */
 #include "memory/data.h"
 
+/* Blocks of tiles; row1 0: all. */
+static bool overlap(fl_tiles a, fl_tiles b)
+{
+    return a.row1 == 0 || b.row1 == 0 ||
+           (a.row0 < b.row1 && b.row0 < a.row1 && a.col0 < b.col1 && b.col0 < a.col1);
+}
+
+static bool conflict(const fl_use *a, const fl_use *b)
+{
+    if (!a->is_hold && !b->is_hold) {
+        return a->writes || b->writes;
+    }
+    return (a->writes && overlap(a->wrote, b->used)) || (b->writes && overlap(b->wrote, a->used));
+}
+
 static bool is_grantable(const fl_use *use)
 {
     for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
-        if (use->writes || before->writes) {
+        if (conflict(use, before)) {
             return false;
         }
     }
@@ -26,6 +41,7 @@ bool fl_use_enqueue_before(fl_use *use, fl_use *next)
     *(prev != NULL ? &prev->next : &data->first) = use;
     *(next != NULL ? &next->prev : &data->last) = use;
     use->queued = true;
+    data->holds += use->is_hold;
     use->granted = is_grantable(use);
     return use->granted;
 }
@@ -44,13 +60,15 @@ void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *u
         data->last = use->prev;
     }
     use->queued = false;
+    data->holds -= use->is_hold;
     for (fl_use *waiting = data->first; waiting != NULL; waiting = waiting->next) {
         if (!waiting->granted) {
-            if (!is_grantable(waiting)) {
-                return;
+            if (is_grantable(waiting)) {
+                waiting->granted = true;
+                granted(waiting, user);
+            } else if (data->holds == 0) {
+                return; /* what waits behind a job that waits conflicts with it, or with a writer */
             }
-            waiting->granted = true;
-            granted(waiting, user);
         }
     }
 }

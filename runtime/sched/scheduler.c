@@ -492,6 +492,16 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
     return fl_drive_nested(w, goal, deadline_after(sched, seconds));
 }
 
+static filch_status count_wait(fl_scheduler *self, const _Atomic uint64_t *count, double seconds)
+{
+    fl_sched *sched = sched_of(self);
+    fl_goal goal = {.running = count};
+    if (fl_sched_self(sched) != NULL) {
+        return fl_goal_is_met(&goal) ? FILCH_OK : FILCH_TIMEOUT;
+    }
+    return fl_sched_wait(sched, goal, seconds);
+}
+
 static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
                       size_t device_bytes, uint32_t count)
 {
@@ -579,6 +589,7 @@ static void fill_interface(fl_sched *sched)
         .job_is_quiet = job_is_quiet,
         .task_ready = task_ready,
         .job_wait = job_wait,
+        .count_wait = count_wait,
         .job_stats = job_stats,
         .job_done = job_done,
         .graph_drop = graph_drop,

@@ -625,6 +625,243 @@ static void gaps_are_left_alone(void **state)
     disown(&gpu);
 }
 
+/* --- Holds --- */
+
+static filch_hold *acquire_tiles(filch_data *data, uint32_t first, uint32_t end,
+                                 filch_access_mode mode, double seconds, filch_status wanted)
+{
+    filch_tiles tiles = FILCH_TILES_INIT;
+    filch_hold *hold = NULL;
+    tiles.row0 = first;
+    tiles.row1 = end;
+    assert_int_equal(filch_data_acquire_tiles(data, &tiles, mode, seconds, &hold), wanted);
+    assert_int_equal(hold != NULL, wanted == FILCH_OK);
+    return hold;
+}
+
+static void use_one(filch_graph *in, filch_codelet *codelet, filch_data *data, uint32_t row,
+                    filch_access_mode mode)
+{
+    filch_access access = {.data = data, .row = row, .mode = mode};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = codelet;
+    task.accesses = &access;
+    task.access_count = 1;
+    assert_ok(filch_graph_add(in, &task, NULL));
+}
+
+static filch_data *tiled(uint64_t *at, uint32_t flags)
+{
+    filch_data_desc desc = describe(at, flags, "tiled");
+    desc.tile_rows = TILE;
+    return make(desc);
+}
+
+static void holds_wait_for_their_own_tiles_only(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = tiled(x, FILCH_DATA_MANAGED);
+    filch_codelet *holder = on_gpu("hold"), *bumps = on_gpu("bump");
+    filch_graph *once = graph(), *next = graph();
+    filch_view view;
+    set(x, 0);
+    use_one(once, holder, data, 1, FILCH_READWRITE);
+    use_one(next, bumps, data, 0, FILCH_READWRITE);
+    atomic_store(&is_held, 1);
+    filch_job *job = submit(once);
+    await_holds(1);
+    /* Tile 1 is being written; the others are not. */
+    (void)acquire_tiles(data, 1, 2, FILCH_READ, 0, FILCH_TIMEOUT);
+    (void)acquire_tiles(data, 0, 2, FILCH_READ, 0.01, FILCH_TIMEOUT);
+    (void)acquire_tiles(data, 0, 0, FILCH_WRITE, 0, FILCH_TIMEOUT);
+    filch_hold *low = acquire_tiles(data, 0, 1, FILCH_READWRITE, -1, FILCH_OK);
+    filch_hold *high = acquire_tiles(data, 2, 4, FILCH_READ, -1, FILCH_OK);
+    filch_hold *same = acquire_tiles(data, 3, 4, FILCH_READ, 0, FILCH_OK); /* readers go together */
+    (void)acquire_tiles(data, 3, 4, FILCH_WRITE, 0, FILCH_TIMEOUT);
+    refuses(filch_data_view(data, 1, 0, &view), FILCH_WRONG_STATE, "tiled", "not acquired");
+    assert_ok(filch_data_view(data, 0, 0, &view));
+    assert_ptr_equal(view.ptr, x);
+    x[0] = 70;
+    assert_int_equal(filch_data_acquire(data, FILCH_READ), FILCH_BUSY);
+    assert_int_equal(filch_data_destroy(data), FILCH_BUSY);
+    /* A job waits for what the host has of its tiles. */
+    filch_job *behind = submit(next);
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+    assert_int_equal(filch_job_wait(behind, 0.01), FILCH_TIMEOUT);
+    assert_ok(filch_hold_release(high));
+    assert_ok(filch_hold_release(same));
+    assert_int_equal(filch_job_wait(behind, 0.01), FILCH_TIMEOUT);
+    assert_ok(filch_hold_release(low));
+    finish(behind, FILCH_OK);
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    assert_int_equal(x[0], 71);
+    assert_int_equal(x[1], 2);
+    assert_int_equal(filch_data_acquire_tiles(data, NULL, FILCH_READ, 0, &low), FILCH_BUSY);
+    assert_ok(filch_data_release(data));
+    stop();
+}
+
+/* Bytes copied are those of the tiles asked for. */
+static void holds_bring_home_what_they_name(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = tiled(NULL, FILCH_DATA_NO_BUFFER), *from = tiled(x, 0);
+    filch_codelet *copies = on_gpu("copy");
+    filch_graph *once = graph();
+    filch_view view;
+    set(x, 30);
+    for (uint32_t row = 0; row < 3; row++) { /* not the last */
+        filch_access accesses[] = {{.data = from, .row = row, .mode = FILCH_READ},
+                                   {.data = data, .row = row, .mode = FILCH_WRITE}};
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        task.codelet = copies;
+        task.accesses = accesses;
+        task.access_count = 2;
+        assert_ok(filch_graph_add(once, &task, NULL));
+    }
+    finish(submit(once), FILCH_OK);
+    uint64_t copied = copies_out();
+    filch_hold *hold = acquire_tiles(data, 1, 3, FILCH_READ, -1, FILCH_OK);
+    assert_int_equal(copies_out() - copied, 2);
+    assert_ok(filch_data_view(data, 2, 0, &view));
+    assert_int_equal(*(uint64_t *)view.ptr, 30 + 2 * TILE);
+    assert_ok(filch_hold_release(hold));
+    (void)acquire_tiles(data, 2, 4, FILCH_READ, -1, FILCH_WRONG_STATE);
+    hold = acquire_tiles(data, 3, 4, FILCH_WRITE, -1, FILCH_OK);
+    assert_int_equal(copies_out() - copied, 2);
+    assert_ok(filch_data_view(data, 3, 0, &view));
+    *(uint64_t *)view.ptr = 5;
+    assert_ok(filch_hold_release(hold));
+    assert_ok(filch_hold_release(acquire_tiles(data, 0, 0, FILCH_READ, -1, FILCH_OK)));
+    stop();
+}
+
+static void bad_holds_are_refused(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = tiled(x, 0);
+    filch_tiles tiles = FILCH_TILES_INIT;
+    filch_hold *hold = NULL;
+    const filch_status bad = FILCH_INVALID_ARGUMENT;
+    assert_int_equal(filch_data_acquire_tiles(NULL, NULL, FILCH_READ, 0, &hold),
+                     FILCH_INVALID_HANDLE);
+    refuses(filch_data_acquire_tiles(data, NULL, FILCH_READ, 0, NULL), bad, "tiled", "nowhere");
+    refuses(filch_data_acquire_tiles(data, NULL, FILCH_SCRATCH, 0, &hold), bad, "tiled", "mode");
+    tiles.size = 8;
+    refuses(filch_data_acquire_tiles(data, &tiles, FILCH_READ, 0, &hold), bad, "tiled", "size");
+    tiles = (filch_tiles){sizeof tiles, 4, 0, 0, 0};
+    refuses(filch_data_acquire_tiles(data, &tiles, FILCH_READ, 0, &hold), bad, "tiled", "[4, 4)");
+    tiles = (filch_tiles){sizeof tiles, 0, 5, 0, 0};
+    refuses(filch_data_acquire_tiles(data, &tiles, FILCH_READ, 0, &hold), bad, "tiled", "[0, 5)");
+    tiles = (filch_tiles){sizeof tiles, 2, 2, 0, 1};
+    refuses(filch_data_acquire_tiles(data, &tiles, FILCH_READ, 0, &hold), bad, "tiled", "[2, 2)");
+    tiles = (filch_tiles){sizeof tiles, 0, 0, 1, 2};
+    refuses(filch_data_acquire_tiles(data, &tiles, FILCH_READ, 0, &hold), bad, "tiled", "none of");
+    assert_null(hold);
+    assert_int_equal(filch_hold_release(NULL), FILCH_INVALID_HANDLE);
+    assert_int_equal(filch_hold_release((filch_hold *)(void *)data), FILCH_INVALID_HANDLE);
+    stop();
+}
+
+/* What the program's own kernels left in its buffer, between two holds without a job. */
+static void holds_see_what_the_program_wrote(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    owner gpu = own(0);
+    CUdeviceptr block = take(&gpu, N * sizeof(uint64_t));
+    filch_data *data = on_device(block, 0, 0);
+    for (uint64_t k = 0; k < 3; k++) {
+        set(peek(block), 10 * k);
+        has(data, 10 * k);
+        set(peek(block), 100 * k);
+        filch_hold *hold = acquire_tiles(data, 0, 0, FILCH_READWRITE, -1, FILCH_OK);
+        expect(at_home(data), 100 * k);
+        set(at_home(data), 7 * k);
+        assert_ok(filch_hold_release(hold));
+        expect(peek(block), 7 * k);
+    }
+    stop();
+    give(&gpu, block);
+    disown(&gpu);
+}
+
+static int acquire_inside(const filch_call *call)
+{
+    filch_data *data;
+    filch_hold *hold = NULL;
+    memcpy(&data, call->args, sizeof data);
+    return (int)filch_data_acquire_tiles(data, NULL, FILCH_READ, -1, &hold);
+}
+
+/* A task does not wait, least of all for itself. */
+static void tasks_do_not_wait_for_tiles(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = tiled(x, 0);
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *inside = NULL;
+    filch_graph *once = graph();
+    filch_access access = {.data = data, .mode = FILCH_READWRITE};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    desc.name = "inside";
+    desc.host = acquire_inside;
+    desc.arg_size = sizeof(void *);
+    assert_ok(filch_codelet_create(runtime, &desc, &inside));
+    task.codelet = inside;
+    task.args = (const void *)&data;
+    task.accesses = &access;
+    task.access_count = 1;
+    assert_ok(filch_graph_add(once, &task, NULL));
+    filch_job *job = submit(once);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_job_error(job, &error));
+    assert_int_equal(error.native_code, FILCH_TIMEOUT);
+    assert_ok(filch_job_release(job));
+    stop();
+}
+
+/* A polled runtime has no threads of its own: who waits for tiles runs the workers. */
+static void waiting_for_tiles_polls(void **state)
+{
+    (void)state;
+    start_driven("cuda:0,host:1", "2", NULL, FILCH_DRIVE_POLL);
+    filch_data *data = tiled(x, FILCH_DATA_MANAGED);
+    filch_codelet *bumps = on_gpu("bump");
+    filch_graph *once = graph();
+    set(x, 0);
+    for (int k = 0; k < 10; k++)
+        use_one(once, bumps, data, 0, FILCH_READWRITE);
+    filch_job *job = submit(once);
+    filch_hold *hold = acquire_tiles(data, 0, 1, FILCH_READ, -1, FILCH_OK);
+    assert_int_equal(x[0], 10);
+    assert_ok(filch_hold_release(hold));
+    finish(job, FILCH_OK);
+    stop();
+}
+
+/* Jobs that wait for a hold do not keep the runtime from being aborted. */
+static void aborting_ends_holds(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    filch_data *data = tiled(x, 0);
+    filch_codelet *bumps = on_gpu("bump");
+    filch_graph *once = graph();
+    use_one(once, bumps, data, 0, FILCH_READWRITE);
+    (void)acquire_tiles(data, 0, 1, FILCH_READ, -1, FILCH_OK);
+    (void)submit(once);
+    assert_int_equal(filch_runtime_destroy(runtime), FILCH_BUSY);
+    assert_ok(filch_runtime_abort(runtime));
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -642,6 +879,13 @@ int main(void)
         cmocka_unit_test(wrong_pointers_are_told),
         cmocka_unit_test(overlaps_are_told),
         cmocka_unit_test(gaps_are_left_alone),
+        cmocka_unit_test(holds_wait_for_their_own_tiles_only),
+        cmocka_unit_test(holds_bring_home_what_they_name),
+        cmocka_unit_test(bad_holds_are_refused),
+        cmocka_unit_test(holds_see_what_the_program_wrote),
+        cmocka_unit_test(tasks_do_not_wait_for_tiles),
+        cmocka_unit_test(waiting_for_tiles_polls),
+        cmocka_unit_test(aborting_ends_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

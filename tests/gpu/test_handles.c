@@ -430,6 +430,26 @@ static void acquire_all(gpu_world *world, buffer *b, filch_access_mode mode)
     gpu_ok(filch_data_release(b->data));
 }
 
+/* Some of the tiles, when the jobs that were submitted before are done with them. */
+static filch_hold *acquire_some(gpu_world *world, buffer *b)
+{
+    static const filch_access_mode modes[] = {FILCH_READ, FILCH_WRITE, FILCH_READWRITE};
+    filch_access_mode mode = modes[fl_random_below(&world->random, 3)];
+    filch_tiles tiles = FILCH_TILES_INIT;
+    filch_hold *hold = NULL;
+    tiles.row0 = fl_random_below(&world->random, b->rows.count);
+    tiles.row1 = (uint32_t)gpu_between(world, tiles.row0 + 1, b->rows.count);
+    tiles.col0 = fl_random_below(&world->random, b->cols.count);
+    tiles.col1 = (uint32_t)gpu_between(world, tiles.col0 + 1, b->cols.count);
+    if (gpu_chance(world, 10))
+        tiles = (filch_tiles){sizeof tiles, 0, b->rows.count, 0, b->cols.count};
+    gpu_ok(filch_data_acquire_tiles(b->data, &tiles, mode, -1, &hold));
+    for (uint32_t row = tiles.row0; row < tiles.row1; row++)
+        for (uint32_t col = tiles.col0; col < tiles.col1 && !gpu_has_failed(); col++)
+            use_tile(world, b, row, col, mode);
+    return hold;
+}
+
 /* Writes all of it anew. */
 static void fill(gpu_world *world, buffer *b)
 {
@@ -457,9 +477,19 @@ static void run_round(gpu_world *world, buffer *buffers, uint32_t handles, plan 
 {
     filch_job *jobs[MOST_GRAPHS] = {NULL};
     bool is_whole = true;
+    filch_hold *hold = NULL;
     fails_now = gpu_chance(world, 20);
-    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++)
+    for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
         gpu_ok(filch_graph_submit(plans[g].graph, NULL, &jobs[g]));
+        run_on_shadow(buffers, &plans[g]);
+        if (hold != NULL) /* the job waits for it, where they conflict */
+            gpu_ok(filch_hold_release(hold));
+        hold = NULL;
+        if (!fails_now && gpu_chance(world, 50) && !gpu_has_failed())
+            hold = acquire_some(world, &buffers[fl_random_below(&world->random, handles)]);
+    }
+    if (hold != NULL)
+        gpu_ok(filch_hold_release(hold));
     for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
         filch_status status = filch_job_wait(jobs[g], -1);
         if (status == FILCH_TASK_FAILED && fails_now && plans[g].has_failing) {
@@ -468,7 +498,6 @@ static void run_round(gpu_world *world, buffer *buffers, uint32_t handles, plan 
         } else {
             gpu_wait(world->runtime, jobs[g], FILCH_OK);
         }
-        run_on_shadow(buffers, &plans[g]);
     }
     fails_now = false;
     for (uint32_t h = 0; h < handles && !gpu_has_failed(); h++) {
