@@ -25,6 +25,7 @@ static size_t memory_count, memory_capacity;
 static reservation *reservations;
 static size_t reservation_count, reservation_capacity;
 static size_t mapping_count;
+static size_t alive[2]; /* memories; multicast objects */
 
 static void *grow(void *array, size_t count, size_t *capacity, size_t bytes)
 {
@@ -44,15 +45,9 @@ static bool is_aligned(size_t value)
 
 size_t fake_virtual_live(const char *kind)
 {
-    size_t count = 0;
-
-    if (strcmp(kind, "reservation") == 0)
-        return reservation_count;
-    if (strcmp(kind, "mapping") == 0)
-        return mapping_count;
-    for (size_t i = 0; i < memory_count; i++)
-        count += memories[i]->is_alive && (memories[i]->device < 0) == (kind[0] == 'm');
-    return count;
+    return strcmp(kind, "reservation") == 0 ? reservation_count
+           : strcmp(kind, "mapping") == 0   ? mapping_count
+                                            : alive[strcmp(kind, "multicast") == 0];
 }
 
 /* --- Physical memory --- */
@@ -70,6 +65,7 @@ fake_memory *fake_memory_make(int device, size_t size)
                           .descriptor = -1,
                           .size = size};
     memories[memory_count++] = made;
+    alive[device < 0]++;
     return made;
 }
 
@@ -189,6 +185,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     if (found->device < 0)
         fake_team_end(found);
     found->is_alive = false;
+    alive[found->device < 0]--;
     fake_memory_settle(found);
     return fake_end(FL_CUDA_SUCCESS);
 }
