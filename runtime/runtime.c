@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/score.h"
+#include "memory/multicast.h"
 
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later ones only append. */
@@ -48,6 +49,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
         : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
         : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
+        : config->allow_multicast > 1 ? "allow_multicast is neither 0 nor 1"
         : config->memory_limit > INT64_MAX && config->memory_limit < FILCH_MEMORY_HALF
             ? "memory_limit is beyond every memory"
         : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
@@ -258,6 +260,9 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     if (status == FILCH_OK && config->cuda_schedule != FILCH_CUDA_SCHEDULE_DEFAULT) {
         settings->cuda_schedule = config->cuda_schedule;
     }
+    if (status == FILCH_OK && config->allow_multicast != 0) {
+        settings->multicast = 1;
+    }
     if (status == FILCH_OK && config->memory_limit != 0) {
         settings->memory_limit = (int64_t)config->memory_limit;
     }
@@ -316,6 +321,9 @@ static void tear_down(filch_runtime *rt)
             break;
         case FL_MAGIC_DATA:
             fl_data_drop_replicas(&rt->places, (filch_data *)(void *)object);
+            break;
+        case FL_MAGIC_MULTICAST:
+            fl_multicast_drop((filch_multicast *)(void *)object);
             break;
         case FL_MAGIC_CODELET:
             fl_kernel_free(&rt->modules, ((filch_codelet *)(void *)object)->kernel);

@@ -152,11 +152,13 @@ typedef struct filch_config {
     void *rate_user;           /**< Handed to rate. */
     filch_cuda_context cuda_context;   /**< In which context filch works on each GPU. */
     filch_cuda_schedule cuda_schedule; /**< Of private contexts; primary ones are the host's. */
-    uint64_t memory_limit; /**< Bytes that filch may take of each GPU's memory, all its devices
-                                together; at most what is free at the start. ::FILCH_MEMORY_FIT,
-                                ::FILCH_MEMORY_HALF; 0: FILCH_MEMORY_LIMIT, else fit. Above all of
-                                a GPU's memory: FILCH_TOO_LARGE for a GPU that devices names by its
-                                number; others are left out. */
+    uint64_t memory_limit;    /**< Bytes that filch may take of each GPU's memory, all its devices
+                                   together; at most what is free at the start. ::FILCH_MEMORY_FIT,
+                                   ::FILCH_MEMORY_HALF; 0: FILCH_MEMORY_LIMIT, else fit. Above all of
+                                   a GPU's memory: FILCH_TOO_LARGE for a GPU that devices names by its
+                                   number; others are left out. */
+    uint32_t allow_multicast; /**< 1: multicast objects may be made (multicast.h); 0:
+                                   FILCH_MULTICAST says, else they may not. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
@@ -164,7 +166,7 @@ typedef struct filch_config {
     {                                                                                          \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
             NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0             \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0          \
     }
 
 /** One row of the settings table; all texts are constant. */

@@ -16,6 +16,7 @@
 #include "filch/graph.h"
 #include "filch/job.h"
 #include "filch/kernels.h"
+#include "filch/multicast.h"
 #include "filch/runtime.h"
 #include "filch/status.h"
 #include "filch/trace.h"

@@ -240,6 +240,8 @@ struct fl_backend {
     uint32_t (*target)(const fl_device *device);
     /* Version of the driver that loads them, e.g. 12040 for CUDA 12.4. */
     int (*version)(const fl_device *device);
+    /* Multicast objects; null where there is no such thing. Only memory/multicast.c uses them. */
+    const struct fl_multicast_ops *multicast;
     /* Loads an image for the device's place, and finds a kernel in it. Any thread. */
     filch_status (*module_load)(fl_device *device, const void *image, size_t bytes,
                                 const char *label, void **module, filch_error *error);

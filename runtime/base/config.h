@@ -51,7 +51,9 @@
     X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
       "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")    \
     X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX, \
-      "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")
+      "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")                 \
+    X(multicast, "FILCH_MULTICAST", INTEGER, "0", 0, 1, "",                                    \
+      "1: multicast objects may be made; nothing does of its own accord.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

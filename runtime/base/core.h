@@ -26,7 +26,8 @@ typedef enum fl_magic {
     FL_MAGIC_DATA = 0x66646174,
     FL_MAGIC_GRAPH = 0x66677270,
     FL_MAGIC_JOB = 0x666a6f62,
-    FL_MAGIC_HOLD = 0x66686f6c
+    FL_MAGIC_HOLD = 0x66686f6c,
+    FL_MAGIC_MULTICAST = 0x666d6361
 } fl_magic;
 
 /* First member of every public object. */

@@ -41,7 +41,7 @@ FNR == 1 {
 
 # Names of the driver and of its compiler: own declarations make them possible anywhere.
 in_runtime && own !~ /^(backend\/cuda|module)\// &&
-    /(^|[^A-Za-z0-9_])(nvrtc[A-Z]|cu(Init|Get|Ctx|Mem|Stream|Event|Module|Func|Launch|Graph|Device|Driver)[A-Z(]|CU(context|stream|event|module|function|device|result)|CUDA_ERROR_)/ {
+    /(^|[^A-Za-z0-9_])(nvrtc[A-Z]|cu(Init|Get|Ctx|Mem|Stream|Event|Module|Func|Launch|Graph|Device|Driver|Multicast)[A-Z(]|CU(context|stream|event|module|function|device|result)|CUDA_ERROR_)/ {
     bad("only backend/cuda and module may name what is of CUDA")
 }
 

@@ -20,7 +20,7 @@ static const char *const known[] = {
     "FILCH_ALLOCATOR",    "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
     "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
     "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
-    "FILCH_MEMORY_LIMIT",
+    "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -70,6 +70,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->cuda_context, FILCH_CUDA_CONTEXT_PRIMARY);
     assert_int_equal(settings->cuda_schedule, FILCH_CUDA_SCHEDULE_AUTO);
     assert_true((uint64_t)settings->memory_limit == FILCH_MEMORY_FIT);
+    assert_int_equal(settings->multicast, 0);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -100,7 +101,7 @@ static void rows_describe_every_setting(void **state)
     assert_string_equal(row.type, "integer");
     assert_int_equal(filch_setting_at(8, &row), FILCH_OK);
     assert_string_equal(row.type, "number");
-    assert_int_equal(filch_setting_at(KNOWN - 1, &row), FILCH_OK);
+    assert_int_equal(filch_setting_at(16, &row), FILCH_OK);
     assert_string_equal(row.type, "bytes, or: half fit");
 }
 

@@ -13,6 +13,7 @@
 #include "backend/cuda/event.h"
 #include "backend/cuda/lane.h"
 #include "backend/cuda/links.h"
+#include "backend/cuda/multicast.h"
 #include "backend/cuda/pointer.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
@@ -766,6 +767,7 @@ const fl_backend fl_cuda_backend = {
     .lost = cuda_lost,
     .target = cuda_target,
     .version = cuda_version,
+    .multicast = &fl_cuda_multicast,
     .module_load = cuda_module_load,
     .module_unload = cuda_module_unload,
     .function_get = cuda_function_get,
