@@ -109,7 +109,7 @@ struct filch_graph {
     size_t pred_count, pred_capacity;
     bool has_groups;          /* some task commutes or reduces */
     uint32_t own_count;       /* tasks that filch added by itself, of task_count */
-    fl_task *start;           /* closed graphs: what a task that commutes waits for if nothing else */
+    fl_task *start;           /* closed: what a task that commutes waits for if nothing else */
     fl_reduction *reductions; /* all */
     fl_mutex turn_lock;       /* of all turns; a leaf */
 

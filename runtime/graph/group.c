@@ -217,8 +217,8 @@ filch_status fl_groups_enter(filch_graph *graph, const fl_task_access *accesses,
         bool fits = !ends(state, mode) || end_group(graph, state) == FILCH_OK;
         if (fits && mode == FILCH_COMMUTE) {
             extras[i].turn = turn_of(graph, state);
-            fits = extras[i].turn != NULL && (graph->kind == FILCH_GRAPH_OPEN ||
-                                              state->writer != NULL || find_start(graph));
+            fits = extras[i].turn != NULL &&
+                   (graph->kind == FILCH_GRAPH_OPEN || state->writer != NULL || find_start(graph));
         } else if (fits && mode == FILCH_REDUCE) {
             extras[i].reduction = reduction_of(graph, &accesses[i], state);
             fits = extras[i].reduction != NULL;

@@ -127,8 +127,8 @@ static bool retire_combined(fl_worker *w, const fl_tile *tile)
 {
     fl_reduction *reduction = fl_task_extras(tile->task)[0].reduction;
     bool is_good = tile->code == 0 && !tile->skip;
-    uint32_t next = is_good ? fl_reduction_next(reduction, reduction->current + 1)
-                            : reduction->devices;
+    uint32_t next =
+        is_good ? fl_reduction_next(reduction, reduction->current + 1) : reduction->devices;
     if (next == reduction->devices) {
         fl_reduction_reset(reduction);
         return false;

@@ -27,7 +27,7 @@ typedef struct buffer {
     filch_data *data;
     uint64_t rows, cols, ld, tile_rows, tile_cols;
     uint32_t down, across;
-    uint64_t *real, *shadow;                            /* ld * cols elements each */
+    uint64_t *real, *shadow;                        /* ld * cols elements each */
     _Atomic uint32_t inside[MOST_SIDE * MOST_SIDE]; /* tasks that commute on a tile, now */
 } buffer;
 
@@ -178,8 +178,8 @@ static void check_view(const plan_task *task, uint32_t i, const filch_view *view
     bool is_partial = access->mode == FILCH_REDUCE;
     if ((view->ptr == wanted.at) == is_partial || view->rows != wanted.rows ||
         view->cols != wanted.cols || view->ld != (is_partial ? wanted.rows : wanted.ld) ||
-        view->row != access->row * b->tile_rows ||
-        view->col != access->col * b->tile_cols || view->element != sizeof(uint64_t)) {
+        view->row != access->row * b->tile_rows || view->col != access->col * b->tile_cols ||
+        view->element != sizeof(uint64_t)) {
         property_fail("task %u: view %u is not the tile that was asked for", task->number, i);
         *found = wanted;
     }
@@ -295,10 +295,10 @@ static bool is_same_tile(const plan_access *a, const plan_access *b)
 
 static void add_access(plan_task *task, fl_random *random)
 {
-    static const filch_access_mode modes[] = {
-        FILCH_READ,    FILCH_READ,    FILCH_WRITE,   FILCH_READWRITE, FILCH_READWRITE,
-        FILCH_SCRATCH, FILCH_COMMUTE, FILCH_COMMUTE, FILCH_COMMUTE,   FILCH_REDUCE,
-        FILCH_REDUCE,  FILCH_REDUCE};
+    static const filch_access_mode modes[] = {FILCH_READ,      FILCH_READ,      FILCH_WRITE,
+                                              FILCH_READWRITE, FILCH_READWRITE, FILCH_SCRATCH,
+                                              FILCH_COMMUTE,   FILCH_COMMUTE,   FILCH_COMMUTE,
+                                              FILCH_REDUCE,    FILCH_REDUCE,    FILCH_REDUCE};
     const trial *t = task->plan->trial;
     plan_access *made = &task->accesses[task->access_count];
     *made = (plan_access){.handle = fl_random_below(random, t->handle_count),
@@ -573,8 +573,8 @@ static void check_outcome(plan *p, filch_status status)
                       (unsigned long long)info.skipped, (unsigned long long)tiles);
     }
     /* Of all that was to be done, combining may have been left out alone. */
-    bool is_left_out = ran != p->count || (p->is_cancelled && p->trial->has_groups &&
-                                           status == FILCH_CANCELLED);
+    bool is_left_out =
+        ran != p->count || (p->is_cancelled && p->trial->has_groups && status == FILCH_CANCELLED);
     property_expect(status,
                     ran != finished ? FILCH_TASK_FAILED
                     : is_left_out   ? FILCH_CANCELLED

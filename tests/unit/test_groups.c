@@ -298,8 +298,7 @@ static int run_waiting(const filch_call *call)
     desc.access_count = 1;
     if (filch_graph_create(call->runtime, NULL, &inner) != FILCH_OK ||
         filch_graph_add(inner, &desc, NULL) != FILCH_OK ||
-        filch_graph_submit(inner, NULL, &job) != FILCH_OK ||
-        filch_job_wait(job, 10) != FILCH_OK) {
+        filch_graph_submit(inner, NULL, &job) != FILCH_OK || filch_job_wait(job, 10) != FILCH_OK) {
         return 1;
     }
     filch_job_release(job);
@@ -429,8 +428,8 @@ static void bad_accesses_are_refused(void **state)
     (void)state;
     start("host:1", FILCH_DRIVE_POLL);
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
-    static const filch_access_mode others[] = {FILCH_READ,      FILCH_WRITE,   FILCH_READWRITE,
-                                               FILCH_COMMUTE,   FILCH_REDUCE};
+    static const filch_access_mode others[] = {FILCH_READ, FILCH_WRITE, FILCH_READWRITE,
+                                               FILCH_COMMUTE, FILCH_REDUCE};
     for (size_t i = 0; i < 5; ++i) {
         const filch_access pair[] = {{.data = hx, .mode = others[i]},
                                      {.data = hx, .mode = FILCH_COMMUTE}};
@@ -496,9 +495,9 @@ static filch_status build_and_run(filch_graph_kind kind, int64_t fail_after)
     if (kind == FILCH_GRAPH_OPEN) {
         assert_ok(filch_graph_submit(graph, NULL, &job));
     }
-    static const filch_access_mode modes[] = {FILCH_READ,   FILCH_READ,   FILCH_COMMUTE,
-                                              FILCH_COMMUTE, FILCH_READ,   FILCH_REDUCE,
-                                              FILCH_REDUCE, FILCH_COMMUTE, FILCH_REDUCE};
+    static const filch_access_mode modes[] = {FILCH_READ,    FILCH_READ,    FILCH_COMMUTE,
+                                              FILCH_COMMUTE, FILCH_READ,    FILCH_REDUCE,
+                                              FILCH_REDUCE,  FILCH_COMMUTE, FILCH_REDUCE};
     fixture_memory_fail_after(&memory, fail_after);
     for (int i = 0; i < 90 && status == FILCH_OK; ++i) {
         const filch_access access = {.data = hx, .mode = modes[i / 10]};
