@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/batch.h"
+#include "graph/fit.h"
 
 #define SUBMIT "filch_batch_submit"
 #define MOST_ITEMS ((uint64_t)1 << 63)
@@ -174,6 +175,24 @@ bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view 
         views[i] = fl_data_range_view(access->data, first, last);
     }
     return true;
+}
+
+uint64_t fl_batch_bytes(const fl_batch *batch, uint32_t lo, uint32_t hi, uint32_t place,
+                        uint64_t *whole)
+{
+    uint64_t first, last, lo_item, hi_item, bytes = 0;
+    *whole = 0;
+    fl_batch_range(batch, lo, hi, &lo_item, &hi_item);
+    for (uint32_t i = 0; i < batch->access_count; ++i) {
+        const filch_batch_access *access = &batch->accesses[i];
+        map_items(access, lo_item, hi_item, &first, &last);
+        if (!is_inside(access, first, last) || access->data->home == place) {
+            continue; /* a callback's mistake is told when the chunk is run */
+        }
+        filch_view view = fl_data_range_view(access->data, first, last);
+        *(access->map == FILCH_MAP_WHOLE ? whole : &bytes) += view.rows * view.cols * view.element;
+    }
+    return bytes;
 }
 
 void fl_batch_operands(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views,
@@ -606,6 +625,7 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
             status = check_callback(core, batch, &desc->accesses[i], i);
         }
     }
+    status = status == FILCH_OK ? fl_fit_batch(core, batch, SUBMIT) : status;
     if (status != FILCH_OK) {
         fl_batch_free(core, batch);
         return status;

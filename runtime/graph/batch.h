@@ -16,7 +16,8 @@ typedef struct fl_stretch {
 struct fl_batch {
     size_t bytes; /* of the whole allocation */
     filch_codelet *codelet;
-    const uint64_t *devices; /* bit set of those that may run it */
+    const uint64_t *devices;                /* bit set of those that may run it */
+    uint64_t fitting[FL_DEVICE_LIMIT / 64]; /* of those, the ones that have the memory for it */
     void *args;
     uint64_t n, grain; /* of the whole */
     uint64_t *bounds;  /* where written tiles are of unlike sizes: where its grains begin, cuts + 1

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/fit.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -282,7 +283,7 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
             return status;
         }
     }
-    return FILCH_OK;
+    return fl_fit_task(core, desc);
 }
 
 /* What adding one task needs, taken before anything is changed. */

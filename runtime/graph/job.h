@@ -208,6 +208,10 @@ void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *f
                     uint64_t *last);
 /* Views of the chunk; false when a written one would overlap a neighbour's. */
 bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views);
+/* Bytes of a place's memory that the chunk of grains [lo, hi) needs, and *whole: that all chunks
+ * share. */
+uint64_t fl_batch_bytes(const fl_batch *batch, uint32_t lo, uint32_t hi, uint32_t place,
+                        uint64_t *whole);
 /* What the chunk uses, for devices with memory of their own; views: from fl_batch_views. */
 void fl_batch_operands(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views,
                        fl_operand *operands);

@@ -372,7 +372,8 @@ static void note_fill(fl_worker *w, const fl_tile *tile, const filch_shape *shap
     }
     double grains =
         ceil((tile->hi - tile->lo) * (w->device->info.team * RESIDENT_THREADS) / threads);
-    w->share->fill = grains < UINT32_MAX ? (uint32_t)grains : UINT32_MAX;
+    fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
+    share->fill = grains < UINT32_MAX ? (uint32_t)grains : UINT32_MAX;
 }
 
 static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)

@@ -28,6 +28,8 @@
 #define NEAR_END_CHUNKS 4.0
 /* Parts of a batch's rest that are looked at to tell its work. */
 #define MOST_LOOKS 8u
+/* A chunk takes at most this part of a device's memory. */
+#define CHUNKS_IN_MEMORY 8u
 /* Roots are asked for from memory so many before their turn: a GPU's driver leaves little of them
  * in the caches. */
 #define ROOTS_AHEAD 4u
@@ -176,6 +178,26 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     return (uint32_t)grains;
 }
 
+/* So many grains that several chunks fit into the device's memory at once: one computes while the
+ * next is brought in and the one before goes out, and some have gone but are not seen to yet. */
+static uint32_t fit_chunk(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
+{
+    const fl_device *device = w->device;
+    uint64_t whole;
+    if (w->offload == NULL || device->place == 0) {
+        return want;
+    }
+    while (want > 1) {
+        uint64_t bytes = fl_batch_bytes(job->batch, lo, lo + want, device->place, &whole);
+        if (whole < device->info.budget &&
+            bytes <= (device->info.budget - whole) / CHUNKS_IN_MEMORY) {
+            break;
+        }
+        want /= 2;
+    }
+    return want;
+}
+
 static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     fl_span *span = &fl_job_share(job, w->index)->span;
@@ -185,7 +207,11 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     uint32_t want = rest == 0 ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
     /* Nobody else takes from the front of our span, so lo stays what it is. */
     uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
-    if (want == 0 || !fl_span_take(span, want < most ? want : most, &lo, &hi)) {
+    want = want < most ? want : most;
+    if (want > 1 && !is_cancelled) {
+        want = fit_chunk(w, job, lo, want);
+    }
+    if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
         return false;
     }
     fl_job_share(job, w->index)->chunk = hi - lo;

@@ -16,7 +16,7 @@
 #include "filch/filch.h"
 #include "random.h"
 
-#define IMAGE "FAKECUBIN arch=90 entry=product,churn"
+#define IMAGE "FAKECUBIN arch=90 entry=product,churn,shift,fold"
 #define FAKE \
     "{\"kernel_ns\": 2000, \"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}"
 #define SOON 60.0
@@ -52,6 +52,31 @@ static int churn(const filch_call *call)
     return 0;
 }
 
+/* shift(a, b): chunks. */
+static int shift(const filch_call *call)
+{
+    const uint64_t *a = call->views[0].ptr;
+    uint64_t *b = call->views[1].ptr;
+    for (uint64_t i = 0; i < call->hi - call->lo; i++)
+        b[i] = 3 * a[i] + call->lo + i;
+    return 0;
+}
+
+/* fold(a with a neighbour on each side, w, b): chunks. */
+static int fold(const filch_call *call)
+{
+    const filch_view *a = &call->views[0], *w = &call->views[1], *b = &call->views[2];
+    const uint64_t *from = a->ptr, *weights = w->ptr;
+    uint64_t *to = b->ptr;
+    for (uint64_t i = 0; i < b->rows; i++) {
+        uint64_t at = b->row + i - a->row, sum = from[at] * weights[(b->row + i) % w->rows];
+        sum += at > 0 ? from[at - 1] : 1;
+        sum += at + 1 < a->rows ? from[at + 1] : 1;
+        to[i] = sum;
+    }
+    return 0;
+}
+
 /* --- Making things --- */
 
 static void start_with(const char *devices, uint64_t limit, const char *lanes, const char *fake)
@@ -63,6 +88,8 @@ static void start_with(const char *devices, uint64_t limit, const char *lanes, c
     assert_true(fakecuda_configure(fake));
     fakecuda_register_filch("product", product, 3, false, 0);
     fakecuda_register_filch("churn", churn, 2, false, 0);
+    fakecuda_register_filch("shift", shift, 2, true, 0);
+    fakecuda_register_filch("fold", fold, 3, true, 0);
     config.devices = devices;
     config.memory_limit = limit;
     if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
@@ -308,12 +335,138 @@ static void tiles_that_need_most_of_the_memory_take_turns(void **state)
     }
 }
 
+/* --- Batches --- */
+
+enum { ITEMS = 60000, ITEM_TILE = 500, WEIGHTS = 100 };
+
+static void batch(filch_codelet *runs, const filch_batch_access *accesses, uint32_t count,
+                  uint64_t grain)
+{
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = runs;
+    desc.n = ITEMS;
+    desc.grain = grain;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    finish(job, NULL, 0);
+}
+
+static const char *const batch_devices[] = {"cuda:0", "cuda", "cuda:0/88+24", "cuda:0,host:1"};
+
+/* Chunks of 937 KiB come and go through 64 KiB. */
+static void streams_larger_than_memory_are_right(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < sizeof batch_devices / sizeof *batch_devices; d++) {
+        uint64_t *a = numbers(ITEMS, 1), *b = numbers(ITEMS, 2);
+        start(batch_devices[d], 64 * KIB, "2");
+        const filch_batch_access accesses[] = {{.data = handle(a, ITEMS / ITEM_TILE, ITEM_TILE, 0),
+                                                .mode = FILCH_READ,
+                                                .map = FILCH_MAP_AFFINE,
+                                                .scale = 1},
+                                               {.data = handle(b, ITEMS / ITEM_TILE, ITEM_TILE, 0),
+                                                .mode = FILCH_WRITE,
+                                                .map = FILCH_MAP_AFFINE,
+                                                .scale = 1}};
+        filch_codelet *runs = codelet("shift", shift);
+        for (int round = 0; round < 3; round++) {
+            batch(runs, accesses, 2, 10);
+            for (uint64_t i = 0; i < ITEMS; i++)
+                assert_int_equal(b[i], 3 * a[i] + i);
+            memset(b, 0, ITEMS * sizeof *b);
+        }
+        stop();
+        free(a);
+        free(b);
+    }
+}
+
+/* Managed handles of 469 KiB each, of which one is read with neighbours, back and forth. */
+static void chunks_of_managed_handles_need_not_fit(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < sizeof batch_devices / sizeof *batch_devices; d++) {
+        uint64_t *a = numbers(ITEMS, 1), *b = numbers(ITEMS, 2), *w = numbers(WEIGHTS, 3);
+        uint64_t *from = numbers(ITEMS, 1), *to = numbers(ITEMS, 2);
+        start(batch_devices[d], 192 * KIB, "2");
+        filch_data *both[] = {handle(a, ITEMS / ITEM_TILE, ITEM_TILE, FILCH_DATA_MANAGED),
+                              handle(b, ITEMS / ITEM_TILE, ITEM_TILE, FILCH_DATA_MANAGED)};
+        filch_data *weights = handle(w, 1, WEIGHTS, 0);
+        filch_codelet *runs = codelet("fold", fold);
+        for (uint32_t round = 0; round < 4; round++) {
+            const filch_batch_access accesses[] = {
+                {.data = both[round % 2],
+                 .mode = FILCH_READ,
+                 .map = FILCH_MAP_AFFINE,
+                 .scale = 1,
+                 .before = 1,
+                 .after = 1},
+                {.data = weights, .mode = FILCH_READ, .map = FILCH_MAP_WHOLE},
+                {.data = both[1 - round % 2],
+                 .mode = FILCH_WRITE,
+                 .map = FILCH_MAP_AFFINE,
+                 .scale = 1}};
+            filch_view views[] = {{.ptr = from, .rows = ITEMS},
+                                  {.ptr = w, .rows = WEIGHTS},
+                                  {.ptr = to, .rows = ITEMS}};
+            const filch_call call = {.views = views};
+            uint64_t *kept = from;
+            batch(runs, accesses, 3, 0);
+            (void)fold(&call);
+            from = to;
+            to = kept;
+        }
+        assert_ok(filch_data_acquire(both[0], FILCH_READ));
+        assert_memory_equal(a, from, ITEMS * sizeof *a);
+        assert_ok(filch_data_release(both[0]));
+        stop();
+        free(a);
+        free(b);
+        free(w);
+        free(from);
+        free(to);
+    }
+}
+
+static void a_grain_over_the_budget_is_refused(void **state)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    uint64_t *a = numbers(ITEMS, 1), *b = numbers(ITEMS, 2);
+    (void)state;
+    start("cuda:0", 64 * KIB, "2");
+    filch_batch_access accesses[] = {
+        {.data = handle(a, 1, ITEMS, 0), .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
+        {.data = handle(b, 1, ITEMS, 0), .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
+    desc.codelet = codelet("shift", NULL);
+    desc.n = ITEMS;
+    desc.grain = 5000;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    assert_int_equal(filch_batch_submit(runtime, &desc, NULL, NULL), FILCH_NO_DEVICE_MEMORY);
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_string_equal(error.text,
+                        "5000 items of 'shift', than which no chunk has fewer, need 80000 bytes, "
+                        "the largest device that can run them has 65536");
+    desc.grain = 1;
+    accesses[0].map = FILCH_MAP_WHOLE;
+    assert_int_equal(filch_batch_submit(runtime, &desc, NULL, NULL), FILCH_NO_DEVICE_MEMORY);
+    stop();
+    free(a);
+    free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_larger_than_memory_are_right),
         cmocka_unit_test(little_more_is_moved_than_has_to_be),
         cmocka_unit_test(tiles_that_need_most_of_the_memory_take_turns),
+        cmocka_unit_test(streams_larger_than_memory_are_right),
+        cmocka_unit_test(chunks_of_managed_handles_need_not_fit),
+        cmocka_unit_test(a_grain_over_the_budget_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

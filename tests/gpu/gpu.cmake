@@ -19,6 +19,19 @@ foreach(main IN LISTS gpu_mains)
     endif()
 endforeach()
 
+# The same with so little memory that one task, or a few chunks, fit at a time.
+if(cmocka_FOUND)
+    foreach(pair IN ITEMS graphs:72K batches:256K)
+        string(REPLACE ":" ";" pair ${pair})
+        list(GET pair 0 name)
+        list(GET pair 1 limit)
+        filch_test(${name}_short fakegpu 120 test_fakegpu_${name})
+        get_property(environment TEST fakegpu.${name}.${build} PROPERTY ENVIRONMENT)
+        set_property(TEST fakegpu.${name}_short.${build} APPEND PROPERTY ENVIRONMENT
+                     ${environment} "FILCH_MEMORY_LIMIT=${limit}")
+    endforeach()
+endif()
+
 if(cmocka_FOUND AND TARGET filch_bench_parts)
     filch_fake_test(bench SOURCES gpu/fake_bench.c KIND fakegpu SECONDS 120
         LIBRARIES filch_bench_parts

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/fit.h"
+
+#include <inttypes.h>
+
+#include "memory/place.h"
+
+/* The devices that can run something, and what it needs of each. */
+typedef struct fl_fitting {
+    const uint64_t *devices; /* bit set */
+    uint64_t (*need)(const void *what, uint32_t place);
+    const void *what;
+} fl_fitting;
+
+/* Whether some device has room for it: fitting, if not null, are the bits of those; else *needs is
+ * more than the *most that any has. */
+static bool fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting, uint64_t *needs,
+                 uint64_t *most)
+{
+    const fl_places *places = core->places;
+    bool any = false;
+    *needs = *most = 0;
+    for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
+        const fl_device *device = &places->devices[d];
+        bool has_limit = device->place != 0 && device->backend->memory_take != NULL;
+        if (!fl_devices_have(what->devices, d)) {
+            continue;
+        }
+        uint64_t need = has_limit ? what->need(what->what, device->place) : 0;
+        if (!has_limit || need <= device->info.budget) {
+            any = true;
+            if (fitting == NULL) {
+                return true;
+            }
+            fitting[d / 64] |= (uint64_t)1 << d % 64;
+        } else if (device->info.budget >= *most) {
+            *most = device->info.budget;
+            *needs = need;
+        }
+    }
+    return any;
+}
+
+/* --- Tasks --- */
+
+static bool is_named_before(const filch_task_desc *desc, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; ++k) {
+        const filch_access *a = &desc->accesses[k], *b = &desc->accesses[i];
+        if (a->data == b->data && a->row == b->row && a->col == b->col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t task_need(const void *what, uint32_t place)
+{
+    const filch_task_desc *desc = what;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *access = &desc->accesses[i];
+        if (access->mode == FILCH_SCRATCH) {
+            bytes += (access->bytes + 63) / 64 * 64;
+        } else if (access->data->home != place && !is_named_before(desc, i)) {
+            filch_view view = fl_data_tile_view(
+                access->data, fl_data_tile(access->data, access->row, access->col));
+            bytes += view.rows * view.cols * view.element;
+        }
+    }
+    return bytes;
+}
+
+filch_status fl_fit_task(fl_core *core, const filch_task_desc *desc)
+{
+    const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
+    uint64_t needs, most;
+    if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
+        return FILCH_OK;
+    }
+    const char *name = desc->label != NULL ? desc->label : desc->codelet->name;
+    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, "filch_graph_add", name,
+                        "task '%s' needs %" PRIu64 " bytes, the largest device that can run it "
+                        "has %" PRIu64,
+                        name, needs, most);
+}
+
+/* --- Batches --- */
+
+static uint64_t grain_need(const void *what, uint32_t place)
+{
+    uint64_t whole, bytes = fl_batch_bytes(what, 0, 1, place, &whole);
+    return bytes + whole;
+}
+
+filch_status fl_fit_batch(fl_core *core, fl_batch *batch, const char *call)
+{
+    const fl_fitting fitting = {batch->devices, grain_need, batch};
+    uint64_t needs, most, first, last;
+    if (core->places->count == 1 || batch->grains == 0) {
+        return FILCH_OK;
+    }
+    if (fits(core, &fitting, batch->fitting, &needs, &most)) {
+        batch->devices = batch->fitting;
+        return FILCH_OK;
+    }
+    fl_batch_range(batch, 0, 1, &first, &last);
+    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, call, batch->codelet->name,
+                        "%" PRIu64 " items of '%s', than which no chunk has fewer, need %" PRIu64
+                        " bytes, the largest device that can run them has %" PRIu64,
+                        last - first, batch->codelet->name, needs, most);
+}
