@@ -37,7 +37,8 @@ typedef struct filch_broadcast {
                                   not lost. Copied. */
     uint32_t device_count;   /**< Elements of devices; 0 where that is null. */
     uint32_t one_tile;       /**< 1: the tile (row, col) alone; 0: all of them. */
-    uint32_t row, col;       /**< Of the tile; else 0. */
+    uint32_t row;            /**< Tile row, of one; else 0. */
+    uint32_t col;            /**< Tile column, likewise. */
     filch_broadcast_way way; /**< Who sends to whom. */
     uint32_t reserved;       /**< 0. */
     uint64_t piece;          /**< Bytes that are handed on at once; 0: chosen from the size of the
@@ -69,7 +70,8 @@ typedef struct filch_broadcast {
  * @param broadcast what and where; copied. Null: all of it to every device.
  * @param submit    as for filch_graph_submit(); null is fine.
  * @param job       receives the job, to be given to filch_job_release(); may be null.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (sizes that are not set, an unknown way, reserved fields
+ * @return FILCH_OK; FILCH_WRONG_STATE (nothing ever wrote a tile of a handle without a buffer);
+ *         FILCH_INVALID_ARGUMENT (sizes that are not set, an unknown way, reserved fields
  *         that are not 0, a device count that contradicts the devices, a piece below 4096);
  *         FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the handle is not managed;
  *         events in a runtime without a GPU); FILCH_BUSY while the host has acquired the handle;

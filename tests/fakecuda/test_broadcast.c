@@ -460,6 +460,38 @@ static void tiles_of_any_shape_arrive(void **state)
     }
 }
 
+/* What was never anywhere but on a device; the host's buffer comes about when it is a relay. */
+static void a_handle_without_a_buffer_arrives(void **state)
+{
+    static const char *const machines[] = {JOINED, APART};
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        filch_error error = FILCH_ERROR_INIT;
+        start(machines[m]);
+        desc.element = sizeof *x;
+        desc.rows = ROWS;
+        desc.cols = COLS;
+        desc.tile_rows = 32;
+        desc.tile_cols = 16;
+        desc.flags = FILCH_DATA_NO_BUFFER;
+        desc.label = "bare";
+        assert_ok(filch_data_create(runtime, &desc, &data));
+        assert_int_equal(filch_data_broadcast(data, NULL, NULL, NULL), FILCH_WRONG_STATE);
+        assert_ok(filch_runtime_error(runtime, &error));
+        assert_string_equal(error.label, "bare");
+        make_on(1);
+        fakecuda_reset();
+        broadcast(NULL);
+        for (int d = 0; d < GPUS; d++)
+            assert_int_equal(got(d), d != 1 ? BYTES : 0);
+        assert_int_equal(got(-1), m == 1 ? BYTES : 0);
+        for (uint32_t d = 0; d < GPUS; d++)
+            expect_on(d, true, 0);
+        stop();
+    }
+}
+
 /* --- In order with others --- */
 
 static int make_while_held(const filch_call *call)
@@ -744,6 +776,7 @@ int main(void)
         cmocka_unit_test(what_is_apart_goes_through_the_host),
         cmocka_unit_test(places_count_once),
         cmocka_unit_test(tiles_of_any_shape_arrive),
+        cmocka_unit_test(a_handle_without_a_buffer_arrives),
         cmocka_unit_test(it_runs_in_its_turn),
         cmocka_unit_test(a_held_handle_is_refused),
         cmocka_unit_test(a_cancelled_one_is_as_if_it_never_was),
