@@ -97,6 +97,8 @@ bench_memory()
 {
     local name devices
     gpu_item micro-copy 300 filch-bench micro copy --json "$gpu_out/micro-copy.json"
+    [ "$gpus" -lt 2 ] || gpu_item micro-broadcast 300 \
+        filch-bench micro broadcast --json "$gpu_out/micro-broadcast.json"
     while read -r name devices; do
         bench_item stream-link-"$name" stream --cost 100 --devices "$devices" --pinned --check
         bench_item stream-kernel-"$name" stream --cost 6000 --devices "$devices" --pinned --check

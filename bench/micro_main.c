@@ -15,6 +15,7 @@ static const struct {
     {"span", "take and cut of a batch's share", micro_span},
     {"dispatch", "a task: to build, to hold, to run", micro_dispatch},
     {"copy", "tiles between the host and GPUs, beside the driver's copies", micro_copy},
+    {"broadcast", "from one GPU to all, beside the driver's copies", micro_broadcast},
 };
 
 #define MICROS (sizeof micros / sizeof *micros)
