@@ -328,6 +328,88 @@ static void run_managed(sweep_world *world)
     ok(filch_data_destroy(c.data));
 }
 
+/* --- Handles without a buffer, and holds --- */
+
+/* Writes all of it, and takes it for what is wanted. */
+static bool fill(sweep_world *world, cells *c)
+{
+    filch_error error = FILCH_ERROR_INIT;
+
+    if (filch_data_acquire(c->data, FILCH_WRITE) != FILCH_OK) {
+        (void)filch_runtime_error(world->runtime, &error);
+        check_error(world, "filch_data_acquire", &error);
+        return false;
+    }
+    for (uint32_t tile = 0; tile < TILES; tile++) {
+        filch_view view = {.ptr = c->now};
+        ok(filch_data_view(c->data, tile, 0, &view));
+        for (uint64_t k = 0; k < TILE; k++)
+            ((uint64_t *)view.ptr)[k] = c->wanted[tile * TILE + k] = blend(tile * TILE + k, 1);
+    }
+    ok(filch_data_release(c->data));
+    return true;
+}
+
+/* Two tiles in the order of jobs: behind the one that runs, and in front of the next. */
+static bool hold(sweep_world *world, const cells *c)
+{
+    filch_tiles tiles = FILCH_TILES_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_hold *held = NULL;
+
+    tiles.row0 = 1;
+    tiles.row1 = 3;
+    filch_status status = filch_data_acquire_tiles(c->data, &tiles, FILCH_READ, LIMIT, &held);
+    if (status == FILCH_TIMEOUT)
+        sweep_wrong(world->report, "a hold hangs");
+    if (status != FILCH_OK) {
+        (void)filch_runtime_error(world->runtime, &error);
+        if (!world->report->is_wrong)
+            check_error(world, "filch_data_acquire_tiles", &error);
+        return false;
+    }
+    for (uint32_t tile = tiles.row0; tile < tiles.row1; tile++) {
+        filch_view view = {.ptr = NULL};
+        ok(filch_data_view(c->data, tile, 0, &view));
+        if (memcmp(view.ptr, &c->wanted[tile * TILE], TILE * sizeof c->wanted[0]) != 0)
+            sweep_wrong(world->report, "a job succeeded and tile %u is wrong", tile);
+    }
+    ok(filch_hold_release(held));
+    return true;
+}
+
+/* Contents that are on devices only, but for what the host looks at. */
+static void run_unbacked(sweep_world *world)
+{
+    static const uint64_t cuts[TILES] = {TILE, TILE, TILE, TILE, TILE, TILE};
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_graph *graph = NULL;
+    cells c;
+
+    desc.element = sizeof c.now[0];
+    desc.rows = TILES * TILE;
+    desc.row_cuts = cuts;
+    desc.row_cut_count = TILES;
+    desc.label = "cells";
+    desc.flags = FILCH_DATA_NO_BUFFER;
+    ok(filch_data_create(world->runtime, &desc, &c.data));
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    if (fill(world, &c)) {
+        for (uint32_t k = 0; k + 1 < TILES; k++)
+            add(world, graph, &c, k, k + 1, k);
+        if (run_graph(world, graph) && hold(world, &c) && !world->report->is_wrong) {
+            for (uint32_t k = 0; k + 1 < TILES; k++)
+                mix(&c.wanted[k * TILE], &c.wanted[(k + 1) * TILE], TILE, k);
+            if (run_graph(world, graph))
+                (void)hold(world, &c);
+        }
+    }
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(c.data));
+}
+
 /* --- Broadcasts --- */
 
 /* What tasks made goes to both devices, and tasks there use it. */
@@ -593,6 +675,13 @@ const sweep_scenario sweep_scenarios[] = {
      .has_codelets = true,
      .is_apart = true,
      .run = run_managed,
+     .rounds = 2},
+    {.name = "unbacked", .devices = "cuda", .has_codelets = true, .run = run_unbacked, .rounds = 2},
+    {.name = "unbacked apart",
+     .devices = "cuda",
+     .has_codelets = true,
+     .is_apart = true,
+     .run = run_unbacked,
      .rounds = 2},
     {.name = "broadcast",
      .devices = "cuda",

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ITEMS = 5000, MOST_SCALE = 4, MOST_HALO = 5, MOST_ROUNDS = 6, FAIL_CODE = 7 };
+enum { MOST_ITEMS = 5000, MOST_SCALE = 4, MOST_HALO = 5, MOST_ROUNDS = 6, FAIL_CODE = 7, MOST_CUTS = 9 };
 
 typedef struct arguments {
     uint64_t seed;
@@ -95,15 +95,34 @@ static filch_status open_codelet(gpu_world *world)
                        &codelet);
 }
 
+/* Tiles of unlike sizes, two at least. */
+static uint32_t cut(gpu_world *world, uint64_t count, uint64_t *cuts)
+{
+    uint32_t made = 0;
+    uint64_t left = count;
+    while (left != 0) {
+        uint64_t most = made == 0 ? count - 1 : left;
+        cuts[made] = made == MOST_CUTS - 1 ? left : gpu_between(world, 1, most);
+        left -= cuts[made++];
+    }
+    return made;
+}
+
 static filch_data *make_data(gpu_world *world, const plan *p, uint64_t *values, uint64_t count,
                              uint64_t tile)
 {
+    uint64_t cuts[MOST_CUTS];
     filch_data *data = NULL;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = values;
     desc.element = sizeof *values;
     desc.rows = count;
-    desc.tile_rows = tile;
+    if (tile != 0 && gpu_chance(world, 40)) {
+        desc.row_cuts = cuts;
+        desc.row_cut_count = cut(world, count, cuts);
+    } else {
+        desc.tile_rows = tile;
+    }
     desc.flags = p->is_managed ? FILCH_DATA_MANAGED : 0;
     gpu_ok(filch_data_create(world->runtime, &desc, &data));
     return data;

@@ -15,6 +15,9 @@ enum { MOST_HANDLES = 3, MOST_BATCHES = 4, MOST_ITEMS = 700, MOST_RANGES = 2048,
 typedef struct buffer {
     filch_data *data;
     uint64_t rows, ld, extent, tile; /* elements a step of the divided axis: rows of ld */
+    bool is_uneven;                  /* tiles of unlike sizes, … */
+    uint64_t starts[MOST_ITEMS + 3]; /* … where they begin, and end */
+    uint32_t tiles;
     uint64_t *real, *shadow;
 } buffer;
 
@@ -120,12 +123,23 @@ static bool check_view(const plan *p, const filch_view *view, const buffer *b, u
     return true;
 }
 
+/* Whether the written handle lets the batch be cut before an item. */
+static bool may_cut(const plan *p, uint64_t item)
+{
+    const buffer *w = &p->trial->buffers[p->written];
+    bool is_start = !w->is_uneven || p->write_map != FILCH_MAP_AFFINE || w->tiles == 1;
+    for (uint32_t t = 0; t < w->tiles && !is_start; ++t) {
+        is_start = w->starts[t] == p->map.offset + p->map.scale * item;
+    }
+    return item == p->n || (item % p->step == 0 && is_start);
+}
+
 static int body(const filch_call *call)
 {
     plan *p;
     memcpy(&p, call->args, sizeof p);
     uint64_t lo = call->lo, hi = call->hi, first, last;
-    if (lo >= hi || hi > p->n || lo % p->step != 0 || (hi % p->step != 0 && hi != p->n)) {
+    if (lo >= hi || hi > p->n || !may_cut(p, lo) || !may_cut(p, hi)) {
         property_fail("chunk [%llu, %llu) of %llu items, step %llu", (unsigned long long)lo,
                       (unsigned long long)hi, (unsigned long long)p->n,
                       (unsigned long long)p->step);
@@ -187,8 +201,22 @@ static void on_complete(filch_job *job, filch_status status, void *user)
 
 /* --- Plans --- */
 
+/* Cuts a handle into tiles of unlike sizes, and tells how. */
+static uint32_t cut(buffer *b, uint64_t *cuts, fl_random *random)
+{
+    uint64_t most = 1 + fl_random_below(random, 60);
+    while (b->starts[b->tiles] < b->extent) {
+        uint64_t left = b->extent - b->starts[b->tiles];
+        uint64_t size = 1 + fl_random_below(random, (uint32_t)(left < most ? left : most));
+        cuts[b->tiles++] = size;
+        b->starts[b->tiles] = b->starts[b->tiles - 1] + size;
+    }
+    return b->tiles;
+}
+
 static void make_buffer(trial *t, buffer *b, fl_random *random)
 {
+    uint64_t cuts[MOST_ITEMS + 2];
     bool is_flat = property_chance(random, 50);
     b->rows = is_flat ? 1 : 2 + fl_random_below(random, 3);
     b->ld = is_flat ? 1 : b->rows + fl_random_below(random, 2);
@@ -206,8 +234,14 @@ static void make_buffer(trial *t, buffer *b, fl_random *random)
     desc.rows = is_flat ? b->extent : b->rows;
     desc.cols = is_flat ? 1 : b->extent;
     desc.ld = is_flat ? 0 : b->ld;
-    desc.tile_rows = is_flat ? b->tile : 0;
-    desc.tile_cols = is_flat ? 0 : b->tile;
+    b->is_uneven = property_chance(random, 30);
+    if (b->is_uneven) {
+        *(is_flat ? &desc.row_cuts : &desc.col_cuts) = cuts;
+        *(is_flat ? &desc.row_cut_count : &desc.col_cut_count) = cut(b, cuts, random);
+    } else {
+        desc.tile_rows = is_flat ? b->tile : 0;
+        desc.tile_cols = is_flat ? 0 : b->tile;
+    }
     property_ok(filch_data_create(t->world->runtime, &desc, &b->data));
 }
 
@@ -238,6 +272,10 @@ static void make_plan(trial *t, plan *p, fl_random *random)
     uint64_t tiles = (w->extent + w->tile - 1) / w->tile;
     p->map.offset =
         property_chance(random, 70) ? 0 : fl_random_below(random, (uint32_t)tiles) * w->tile;
+    if (w->is_uneven) {
+        p->map.offset =
+            property_chance(random, 70) ? 0 : w->starts[fl_random_below(random, w->tiles)];
+    }
     uint64_t most = (w->extent - p->map.offset) / p->map.scale;
     if (p->read != p->written && p->read_map != FILCH_MAP_WHOLE && most > r->extent) {
         most = r->extent;
@@ -245,7 +283,7 @@ static void make_plan(trial *t, plan *p, fl_random *random)
     p->n = property_chance(random, 5) ? 0 : fl_random_below(random, (uint32_t)most + 1);
     p->grain = fl_random_below(random, 20);
     p->step = p->grain != 0 ? p->grain : 1;
-    if (p->write_map == FILCH_MAP_AFFINE && w->tile < w->extent) {
+    if (p->write_map == FILCH_MAP_AFFINE && w->tile < w->extent && !w->is_uneven) {
         /* Items whose elements end at a tile. */
         p->step = least_multiple(p->step, least_multiple(w->tile, p->map.scale) / p->map.scale);
     }

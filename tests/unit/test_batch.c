@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/job.h"
+
 #define N 1000
 #define WARNING_SIZE 256
 
@@ -354,6 +356,58 @@ static void cuts_fall_on_written_tiles(void **state)
     }
 }
 
+/* Cuts of the three tiles of unlike sizes: between them, on multiples of the grain. */
+static void cuts_fall_where_uneven_tiles_end(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {30, 10, 60, 20};
+    static const struct {
+        uint64_t offset, scale, cuts, n, chunks;
+    } cases[] = {{0, 1, 1, 120, 4},  {0, 1, 1, 110, 4}, {30, 1, 1, 90, 3}, {0, 2, 1, 60, 4},
+                 {0, 1, 20, 120, 3}, {0, 7, 1, 17, 1},  {0, 1, 50, 120, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        filch_data_desc made = FILCH_DATA_DESC_INIT;
+        filch_data *data = NULL;
+        made.ptr = buffer;
+        made.element = 1;
+        made.rows = 120;
+        made.row_cuts = sizes;
+        made.row_cut_count = 4;
+        assert_ok(filch_data_create(runtime, &made, &data));
+        filch_batch_access access = {.data = data,
+                                     .mode = FILCH_READWRITE,
+                                     .map = FILCH_MAP_AFFINE,
+                                     .offset = cases[i].offset,
+                                     .scale = cases[i].scale};
+        filch_batch_desc desc = batch(cases[i].n, cases[i].cuts);
+        desc.accesses = &access;
+        desc.access_count = 1;
+        grain = 1;
+        scale = cases[i].scale;
+        offset = cases[i].offset;
+        extent = 120;
+        filch_job *job = NULL;
+        assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+        uint32_t grains = fl_batch_grains(job->batch);
+        assert_int_equal(grains, cases[i].chunks);
+        uint64_t end = 0;
+        for (uint32_t g = 0; g < grains; ++g) {
+            uint64_t first, last;
+            fl_batch_range(job->batch, g, g + 1, &first, &last);
+            assert_int_equal(first, end);
+            assert_int_equal(first % cases[i].cuts, 0);
+            end = last;
+        }
+        assert_int_equal(end, cases[i].n);
+        assert_ok(filch_job_wait(job, -1));
+        assert_ok(filch_job_release(job));
+        access.offset = 31;
+        desc.n = 9;
+        assert_status(filch_batch_submit(runtime, &desc, NULL, &job), FILCH_INVALID_ARGUMENT);
+        assert_ok(filch_data_destroy(data));
+    }
+}
+
 static void keep_warning(filch_log_level level, const char *text, void *user)
 {
     if (level == FILCH_LOG_WARNING)
@@ -637,6 +691,7 @@ int main(void)
         cmocka_unit_test(huge_ranges_are_covered),
         cmocka_unit_test(no_items_complete_at_once),
         cmocka_unit_test(cuts_fall_on_written_tiles),
+        cmocka_unit_test(cuts_fall_where_uneven_tiles_end),
         cmocka_unit_test(what_cannot_be_divided_is_said),
         cmocka_unit_test(halos_are_cut_to_the_handle),
         cmocka_unit_test(columns_of_a_matrix_are_divided),

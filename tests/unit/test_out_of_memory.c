@@ -222,6 +222,49 @@ static void run_batch(filch_drive drive)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* No buffer but filch's own, tiles of unlike sizes, and tiles that the host holds meanwhile. */
+static void run_unbacked(filch_drive drive)
+{
+    static const uint64_t cuts[] = {4, 20, 8};
+    filch_runtime *runtime = create("host:2", drive, 0);
+    filch_codelet *codelet = make_codelet(runtime);
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    filch_job *job = NULL;
+    filch_hold *hold = NULL;
+    filch_view view;
+    int64_t number = 6;
+    desc.element = 8;
+    desc.rows = 32;
+    desc.row_cuts = cuts;
+    desc.row_cut_count = 3;
+    desc.flags = FILCH_DATA_NO_BUFFER;
+    retried(filch_data_create(runtime, &desc, &data));
+    retried(filch_data_acquire_tiles(data, NULL, FILCH_WRITE, -1, &hold));
+    assert_ok(filch_data_view(data, 0, 0, &view));
+    memset(view.ptr, 0, 32 * sizeof(int64_t));
+    assert_ok(filch_hold_release(hold));
+    filch_graph *graph = make_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access accesses[2] = {fixture_access(data, 1, FILCH_READWRITE),
+                                fixture_access(data, 2, FILCH_READWRITE)};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = codelet;
+    task.args = &number;
+    task.accesses = accesses;
+    task.access_count = 2;
+    retried(filch_graph_add(graph, &task, NULL));
+    retried(filch_graph_submit(graph, NULL, &job));
+    retried(filch_data_acquire_tiles(data, NULL, FILCH_READ, -1, &hold));
+    assert_ok(filch_data_view(data, 1, 0, &view));
+    assert_int_equal(*(int64_t *)view.ptr, number);
+    assert_ok(filch_hold_release(hold));
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 static void run_trace(filch_drive drive)
 {
     char path[] = "/tmp/filch-memory-XXXXXX";
@@ -348,6 +391,13 @@ static void batch(void **state)
     sweep(run_batch, FILCH_DRIVE_THREADS);
 }
 
+static void unbacked(void **state)
+{
+    (void)state;
+    sweep(run_unbacked, FILCH_DRIVE_POLL);
+    sweep(run_unbacked, FILCH_DRIVE_THREADS);
+}
+
 static void trace(void **state)
 {
     (void)state;
@@ -434,6 +484,7 @@ int main(void)
         cmocka_unit_test(closed_graph),
         cmocka_unit_test(open_graph),
         cmocka_unit_test(batch),
+        cmocka_unit_test(unbacked),
         cmocka_unit_test(trace),
         cmocka_unit_test(nested_wait),
         cmocka_unit_test(memory_that_stays_away),
