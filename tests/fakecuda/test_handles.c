@@ -625,6 +625,89 @@ static void gaps_are_left_alone(void **state)
     disown(&gpu);
 }
 
+/* A result that does not get home fails its task, and the buffer is as it was. */
+static void a_copy_home_that_fails_is_told(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "2", NULL);
+    owner gpu = own(0);
+    CUdeviceptr block = take(&gpu, N * sizeof(uint64_t));
+    filch_data *data = on_device(block, 0, 0);
+    filch_graph *once = graph();
+    add(once, on_host("here", bump), FILCH_READWRITE, data, NULL, NULL);
+    set(peek(block), 5);
+    fakecuda_fail("cuMemcpyHtoDAsync", 1, 1, FL_CUDA_ERROR_OUT_OF_MEMORY, 0, false);
+    filch_job *job = submit(once);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_job_error(job, &error));
+    assert_string_equal(error.call, "cuMemcpyHtoDAsync");
+    assert_ok(filch_job_release(job));
+    expect(peek(block), 5);
+    has(data, 5);
+    finish(submit(once), FILCH_OK);
+    expect(peek(block), 6);
+    /* The same for what the host itself wrote. */
+    assert_ok(filch_data_acquire(data, FILCH_WRITE));
+    set(at_home(data), 90);
+    fakecuda_fail("cuMemcpyHtoDAsync", 1, 1, FL_CUDA_ERROR_OUT_OF_MEMORY, 0, false);
+    refuses(filch_data_release(data), FILCH_NO_DEVICE_MEMORY, "on a GPU", "cuMemcpyHtoDAsync");
+    assert_int_equal(filch_data_release(data), FILCH_WRONG_STATE); /* it is released */
+    stop();
+    give(&gpu, block);
+    disown(&gpu);
+}
+
+/* What was on a lost GPU is lost; what was not goes on. */
+static void a_lost_gpu_takes_its_buffers_along(void **state)
+{
+    (void)state;
+    start("cuda:0,cuda:1", "2", NULL);
+    owner gpus[2] = {own(0), own(1)};
+    CUdeviceptr blocks[2];
+    filch_data *data[2], *nothing = unbacked("nothing");
+    filch_codelet *bumps = on_gpu("bump"), *copies = on_gpu("copy");
+    for (int i = 0; i < 2; i++) {
+        blocks[i] = take(&gpus[i], N * sizeof(uint64_t));
+        set(peek(blocks[i]), 10);
+        data[i] = on_device(blocks[i], (uint32_t)i, 0);
+    }
+    filch_graph *breaks = graph(), *goes_on = graph();
+    filch_access access = {.data = data[0], .mode = FILCH_READWRITE};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = bumps;
+    task.accesses = &access;
+    task.access_count = 1;
+    task.affinity = 1;
+    assert_ok(filch_graph_add(breaks, &task, NULL));
+    add(goes_on, bumps, FILCH_READWRITE, data[1], NULL, NULL);
+    add(goes_on, copies, FILCH_WRITE, data[1], nothing, NULL);
+    fakecuda_fail("kernel", 1, 1, FL_CUDA_ERROR_ILLEGAL_ADDRESS, 0, true);
+    filch_job *job = submit(breaks);
+    filch_status status = filch_job_wait(job, SOON);
+    if (status == FILCH_OK) /* the other GPU took it; then this one breaks later */
+        fakecuda_fail("cuMemcpyDtoHAsync", 1, 0, FL_CUDA_ERROR_ILLEGAL_ADDRESS, 0, true);
+    assert_ok(filch_job_release(job));
+    assert_int_equal(filch_data_acquire(data[0], FILCH_READ), FILCH_DEVICE_LOST);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_string_equal(error.label, "on a GPU");
+    finish(submit(goes_on), FILCH_OK);
+    expect(peek(blocks[1]), 11);
+    has(nothing, 11);
+    assert_int_equal(filch_data_acquire(data[0], FILCH_READ), FILCH_DEVICE_LOST);
+    assert_ok(filch_graph_destroy(breaks));
+    assert_ok(filch_data_destroy(data[0]));
+    stop();
+    give(&gpus[1], blocks[1]);
+    /* A context that is broken can still be emptied. */
+    assert_int_equal(cuCtxPushCurrent_v2(gpus[0].context), FL_CUDA_SUCCESS);
+    (void)cuMemFree_v2(blocks[0]);
+    (void)cuCtxPopCurrent_v2(NULL);
+    (void)cuDevicePrimaryCtxRelease_v2(0);
+    disown(&gpus[1]);
+}
+
 /* --- Holds --- */
 
 static filch_hold *acquire_tiles(filch_data *data, uint32_t first, uint32_t end,
@@ -879,6 +962,8 @@ int main(void)
         cmocka_unit_test(wrong_pointers_are_told),
         cmocka_unit_test(overlaps_are_told),
         cmocka_unit_test(gaps_are_left_alone),
+        cmocka_unit_test(a_copy_home_that_fails_is_told),
+        cmocka_unit_test(a_lost_gpu_takes_its_buffers_along),
         cmocka_unit_test(holds_wait_for_their_own_tiles_only),
         cmocka_unit_test(holds_bring_home_what_they_name),
         cmocka_unit_test(bad_holds_are_refused),

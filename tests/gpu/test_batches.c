@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ITEMS = 5000, MOST_SCALE = 4, MOST_HALO = 5, MOST_ROUNDS = 6, FAIL_CODE = 7, MOST_CUTS = 9 };
+enum {
+    MOST_ITEMS = 5000,
+    MOST_SCALE = 4,
+    MOST_HALO = 5,
+    MOST_ROUNDS = 6,
+    FAIL_CODE = 7,
+    MOST_CUTS = 9
+};
 
 typedef struct arguments {
     uint64_t seed;
