@@ -101,6 +101,15 @@ typedef enum filch_cuda_context {
     FILCH_CUDA_CONTEXT_PRIVATE = 2  /**< One of filch's own; not for slices. */
 } filch_cuda_context;
 
+/** What hands out the memory of a device's place. */
+typedef enum filch_arena {
+    FILCH_ARENA_DEFAULT = 0,  /**< jemalloc, or where the build has none, the driver's pool. */
+    FILCH_ARENA_JEMALLOC = 1, /**< Chunks of memory, cut by filch; small blocks by jemalloc. */
+    FILCH_ARENA_PAGES = 2,    /**< The same without jemalloc. */
+    FILCH_ARENA_POOL = 3,     /**< A pool of the driver's, made by filch. */
+    FILCH_ARENA_PLAIN = 4     /**< Each block is the driver's, and kept for blocks of its size. */
+} filch_arena;
+
 /** How the driver waits for a GPU, in a private context. */
 typedef enum filch_cuda_schedule {
     FILCH_CUDA_SCHEDULE_DEFAULT = 0, /**< FILCH_CUDA_SCHEDULE, else auto. */

@@ -213,6 +213,54 @@ FILCH_API filch_status filch_device_best_score(filch_runtime *runtime, uint32_t 
 FILCH_API filch_status filch_device_choose(filch_runtime *runtime, filch_device_rate_fn rate,
                                            void *user, uint32_t *index);
 
+/** What filch holds of the memory of a place, in bytes; see filch_device_memory(). */
+typedef struct filch_memory_stats {
+    size_t size;             /**< sizeof(filch_memory_stats). */
+    filch_arena arena;       /**< What hands it out; FILCH_ARENA_DEFAULT: nothing does, as on the
+                                  host and on simulated devices, and the rest is 0. */
+    uint32_t padding;        /**< 0. */
+    uint64_t budget;         /**< Most that filch may hold of the device's. */
+    uint64_t mapped;         /**< Held of the device's: in use, kept for reuse, or between. */
+    uint64_t mapped_peak;    /**< The most that was ever mapped. */
+    uint64_t requested;      /**< In use, as it was asked for. */
+    uint64_t requested_peak; /**< The most that was ever in use, to within what workers keep at
+                                  hand. */
+    uint64_t cached;         /**< In blocks given back and kept for the next taker. */
+    uint64_t pending;        /**< Of these, in blocks that work in flight may still use. */
+    uint64_t reserved;       /**< Promised to tasks about to start, and not in use yet. */
+    uint64_t takes;          /**< Blocks taken so far. */
+    uint64_t gives;          /**< Blocks given back so far. */
+} filch_memory_stats;
+
+/**
+ * Counts what filch holds of the memory that a device computes in; of slices of one GPU, together.
+ *
+ * @param runtime the runtime.
+ * @param index   0 to count - 1.
+ * @param stats   receives the counts; its size must be set. While others work they are recent, but
+ *                not of one moment.
+ * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p stats, or its size is too
+ *         small); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Since 0.1.
+ */
+FILCH_API filch_status filch_device_memory(filch_runtime *runtime, uint32_t index,
+                                           filch_memory_stats *stats);
+
+/**
+ * Hands memory that is unused, but kept for reuse, back to the device, e.g. before the host's
+ * program wants much of it. What is in use stays where it is.
+ *
+ * @param runtime the runtime.
+ * @param index   0 to count - 1; the memory is its place's, which slices share.
+ * @param keep    bytes of the device's that filch may go on holding, where that much is unused.
+ * @return FILCH_OK (also where there was nothing to hand back); FILCH_BAD_INDEX;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: may wait for the device, and holds up work on it. Since 0.1.
+ */
+FILCH_API filch_status filch_device_trim(filch_runtime *runtime, uint32_t index, uint64_t keep);
+
 /** In place of a device's index: the host's memory. Any host device means the same. */
 #define FILCH_LINK_HOST UINT32_MAX
 

@@ -48,6 +48,9 @@
       "Bytes that the folder of compiled kernels may hold.")                                   \
     X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,    \
       "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
+    X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                         \
+      "default jemalloc pages pool plain",                                                     \
+      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
     X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
       "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")    \
     X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX, \

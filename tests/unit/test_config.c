@@ -16,11 +16,11 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES",      "FILCH_POLICY",      "FILCH_SCORE",        "FILCH_DRIVE",
-    "FILCH_ALLOCATOR",    "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
-    "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
-    "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
-    "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",
+    "FILCH_DEVICES",       "FILCH_POLICY",       "FILCH_SCORE",        "FILCH_DRIVE",
+    "FILCH_ALLOCATOR",     "FILCH_LOG",          "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
+    "FILCH_SPIN_US",       "FILCH_LANES",        "FILCH_REPLAY",       "FILCH_NVRTC",
+    "FILCH_CACHE_DIR",     "FILCH_CACHE_LIMIT",  "FILCH_CUDA_CONTEXT", "FILCH_ARENA",
+    "FILCH_CUDA_SCHEDULE", "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -68,6 +68,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_string_equal(settings->cache_dir, "");
     assert_int_equal(settings->cache_limit, 256 << 20);
     assert_int_equal(settings->cuda_context, FILCH_CUDA_CONTEXT_PRIMARY);
+    assert_int_equal(settings->arena, FILCH_ARENA_DEFAULT);
     assert_int_equal(settings->cuda_schedule, FILCH_CUDA_SCHEDULE_AUTO);
     assert_true((uint64_t)settings->memory_limit == FILCH_MEMORY_FIT);
     assert_int_equal(settings->multicast, 0);
