@@ -205,6 +205,9 @@ struct fl_backend {
     bool (*is_marked)(const fl_device *device, fl_marker marker);
     /* FILCH_OK once the marker, of this device, is past; FILCH_NOT_READY before. Any thread. */
     filch_status (*reached)(fl_device *device, fl_marker marker, filch_error *error);
+    /* Whether the marker, of this device, is known to be past: nobody is asked. Any thread;
+     * wait-free. */
+    bool (*is_past)(const fl_device *device, fl_marker marker);
     /* Starts a copy on the device's own FL_LANE_IN (to its place) or FL_LANE_OUT (from it to the
      * host). Any thread. From or to pageable memory the call may take as long as the copy. */
     filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
@@ -223,6 +226,27 @@ struct fl_backend {
     /* Memory of the device's place. These may serialize the device. Any thread. */
     filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
     void (*memory_give)(fl_device *device, void *block);
+    /* Chunks of that memory, for the arena to cut: mapped so that the devices whose copies reach
+     * the place can read and write them. bytes: a multiple of the granularity, a power of two of
+     * at least 4096, to which chunks are aligned. They may serialize the device. What is given is
+     * used by nothing in flight. Any thread. */
+    filch_status (*chunk_granularity)(const fl_device *device, size_t *bytes, filch_error *error);
+    filch_status (*chunk_take)(fl_device *device, size_t bytes, void **chunk, filch_error *error);
+    void (*chunk_give)(fl_device *device, void *chunk, size_t bytes);
+    /* A pool of the driver's, made for filch, that keeps what is given until it is trimmed; NULL
+     * where there are none. FILCH_UNSUPPORTED: the device has none. What is taken can be used on
+     * any lane at once; what is given is used by nothing in flight. Any thread. */
+    filch_status (*pool_open)(fl_device *device, const fl_memory *memory, void **pool,
+                              filch_error *error);
+    void (*pool_close)(fl_device *device, const fl_memory *memory, void *pool);
+    filch_status (*pool_take)(fl_device *device, void *pool, size_t bytes, void **block,
+                              filch_error *error);
+    void (*pool_give)(fl_device *device, void *pool, void *block);
+    void (*pool_trim)(fl_device *device, void *pool);
+    /* Starts to fill a block with zeroes on the device's own FL_LANE_IN, behind a marker (0:
+     * none). Any thread. */
+    filch_status (*memory_clear)(fl_device *device, void *block, size_t bytes, fl_marker behind,
+                                 fl_marker *marker, filch_error *error);
     /* Whether bytes from a pointer on are one allocation in the memory of the device's place, made
      * by anybody in its context, which the device's kernels and copies may use; else
      * FILCH_INVALID_ARGUMENT, the error saying why not. Null where the host's programs have no such

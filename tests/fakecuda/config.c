@@ -316,7 +316,7 @@ bool fake_configure_once(void)
 bool fakecuda_configure(const char *text_or_file)
 {
     static const fake_kind kinds[] = {FAKE_CONTEXT, FAKE_STREAM, FAKE_EVENT, FAKE_MODULE,
-                                      FAKE_GRAPH,   FAKE_EXEC,   FAKE_GREEN};
+                                      FAKE_GRAPH,   FAKE_EXEC,   FAKE_GREEN, FAKE_POOL};
     bool is_free = true;
 
     (void)pthread_mutex_lock(&fake.lock);

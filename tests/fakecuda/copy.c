@@ -169,10 +169,10 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
     return fake_end(copy_submit(stream, &target, &source, bytes, 1));
 }
 
-/* Mappings have no context of their own: theirs is any of the device's. */
+/* Mappings and pools' blocks have no context of their own: theirs is any of the device's. */
 static bool is_of(const fake_allocation *block, const fake_context *context)
 {
-    return block->memory != NULL ? block->device == context->device : block->context == context;
+    return block->context == NULL ? block->device == context->device : block->context == context;
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,

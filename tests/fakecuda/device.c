@@ -182,6 +182,7 @@ static int pci_part(const fake_device *device, int part)
 static const struct {
     int attribute, value;
 } constant_attributes[] = {
+    {FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {FL_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {FL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
     {FL_CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},

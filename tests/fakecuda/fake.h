@@ -31,6 +31,7 @@ typedef enum fake_kind {
     FAKE_EXEC,
     FAKE_GREEN,
     FAKE_DESC,
+    FAKE_POOL,
     FAKE_KINDS
 } fake_kind;
 
@@ -101,12 +102,15 @@ typedef struct fake_allocation {
     uintptr_t address; /* given out; PROT_NONE */
     char *bytes;       /* where the host reaches it; null once freed */
     size_t size, mapped;
-    fake_context *context; /* null: a mapping, of the memory of … */
+    fake_context *context; /* null: a pool's, or a mapping, of the memory of … */
     int device;
     struct fake_memory *memory; /* mappings: of what */
     uint64_t offset;            /* and where in that */
-    uint64_t reach;             /* mappings: bits of the devices that may use it */
-    uint32_t pending;           /* queued work that uses it */
+    uint64_t reach;             /* without a context: bits of the devices that may use it */
+    struct fake_pool *pool;
+    fake_stream *born; /* of a pool: may be used once this one has finished … */
+    uint64_t born_after;
+    uint32_t pending; /* queued work that uses it */
 } fake_allocation;
 
 /* Physical memory, or a multicast object, behind a CUmemGenericAllocationHandle. Never freed, as
@@ -361,6 +365,12 @@ void fake_block_insert(fake_allocation *block);
 void fake_block_remove(const fake_allocation *block);
 /* The first block that ends above the address, or null. */
 fake_allocation *fake_block_after(uintptr_t address);
+/* Memory for a block of a size, or null; it belongs to nobody yet. */
+fake_allocation *fake_block_make(size_t size);
+/* Gives its memory back, and to the device what it took; its address stays known as freed. */
+void fake_block_end(fake_allocation *block);
+/* What a block of a size takes of the device. */
+size_t fake_block_round(size_t size);
 /* Whether work of the context may use the block. */
 bool fake_block_reached(const fake_context *context, const fake_allocation *block);
 

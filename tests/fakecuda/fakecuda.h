@@ -18,6 +18,8 @@
  *   - between fakecuda_steady_begin and _end: allocation, registration, module load and unload,
  *     creation and destruction of contexts and streams, and waits that spin
  *   - a green context made current, or slices that overlap
+ *   - a pool left behind by the process, or destroyed before its blocks are freed; blocks used
+ *     before their stream has reached their allocation
  *   - physical memory, multicast objects, reservations and mappings left behind by the process;
  *     sizes, offsets and addresses that are no multiples of the granularity; a mapping over
  *     another or outside a reservation, and one that is not taken away as it was made; memory
@@ -119,6 +121,9 @@ FAKECUDA_API void fakecuda_reset(void);
 FAKECUDA_API void fakecuda_fail(const char *call, uint64_t nth, uint64_t count, int result,
                                 int device, bool sticky);
 
+/* From now on the device (-1: all) gives no memory, by whichever call. */
+FAKECUDA_API void fakecuda_fail_memory(int device);
+
 /* Between these, calls that serialize a device or make the host spin are violations. */
 FAKECUDA_API void fakecuda_steady_begin(void);
 FAKECUDA_API void fakecuda_steady_end(void);
@@ -137,7 +142,8 @@ FAKECUDA_API void fakecuda_hold(void);
 FAKECUDA_API void fakecuda_release(void);
 
 /* Objects that live: kind is "context", "stream", "event", "module", "graph", "exec", "green",
- * "memory" or "pinned"; of virtual memory "handle", "multicast", "reservation" or "mapping". */
+ * "pool", "memory" or "pinned"; of virtual memory "handle", "multicast", "reservation" or
+ * "mapping". */
 FAKECUDA_API size_t fakecuda_live(const char *kind);
 
 /* Replaces the configuration before cuInit, or between the end of everything and the next cuInit:

@@ -21,7 +21,7 @@ const char *fake_kind_name(fake_kind kind)
 {
     static const char *const names[FAKE_KINDS] = {"",       "context",  "stream", "event",
                                                   "module", "function", "graph",  "node",
-                                                  "exec",   "green",    "desc"};
+                                                  "exec",   "green",    "desc",   "pool"};
     return names[kind];
 }
 

@@ -136,6 +136,28 @@ static bool map_twice(fake_allocation *block)
     return true;
 }
 
+size_t fake_block_round(size_t size)
+{
+    return round_up(size, GRAIN);
+}
+
+fake_allocation *fake_block_make(size_t size)
+{
+    fake_allocation *block = calloc(1, sizeof *block);
+
+    if (block == NULL)
+        abort();
+    block->size = size;
+    block->mapped = round_up(size, PAGE) + PAGE;
+    if (!map_twice(block)) {
+        free(block);
+        return NULL;
+    }
+    if (fake.config.fills && size <= FILL_MOST)
+        memset(block->bytes, 0xff, size);
+    return block;
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
     CUresult result = fake_begin("cuMemAlloc", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL);
@@ -146,30 +168,22 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
         return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
     fake_context *context = fake_current();
     fake_device *device = fake_context_device(context);
-    if (bytes > device->memory || round_up(bytes, GRAIN) > device->memory - device->used)
+    if (bytes > device->memory || fake_block_round(bytes) > device->memory - device->used)
         return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    fake_allocation *block = calloc(1, sizeof *block);
+    fake_allocation *block = fake_block_make(bytes);
     if (block == NULL)
-        abort();
-    block->size = bytes;
-    block->mapped = round_up(bytes, PAGE) + PAGE;
+        return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
     block->context = context;
     block->device = context->device;
-    if (!map_twice(block)) {
-        free(block);
-        return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
-    if (fake.config.fills && bytes <= FILL_MOST)
-        memset(block->bytes, 0xff, bytes);
-    device->used += round_up(bytes, GRAIN);
+    device->used += fake_block_round(bytes);
     fake_block_insert(block);
     *out = block->address;
     return fake_end(FL_CUDA_SUCCESS);
 }
 
-static void block_free(fake_allocation *block)
+void fake_block_end(fake_allocation *block)
 {
-    fake_context_device(block->context)->used -= round_up(block->size, GRAIN);
+    fake_device_get(block->device)->used -= fake_block_round(block->size);
     (void)munmap(block->bytes, block->mapped - PAGE);
     block->bytes = NULL;
     if (++freed_count > FREED_MOST)
@@ -185,7 +199,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     if (result != FL_CUDA_SUCCESS || pointer == 0)
         return fake_end(result);
     fake_allocation *block = fake_allocation_find(pointer, &was_freed);
-    if (block == NULL || block->address != pointer || was_freed || block->memory != NULL) {
+    if (block == NULL || block->address != pointer || was_freed || block->context == NULL) {
         return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "%#llx %s", pointer,
                                      was_freed ? "is freed twice" : "is no block's start"));
     }
@@ -197,7 +211,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     fake_context_wait(block->context);
     result = block->context->poison;
     if (block->bytes != NULL)
-        block_free(block);
+        fake_block_end(block);
     return fake_end(result);
 }
 
@@ -228,8 +242,8 @@ void fake_memory_end(fake_context *context)
 
 bool fake_block_reached(const fake_context *context, const fake_allocation *block)
 {
-    return block->memory != NULL ? (block->reach >> context->device & 1) != 0
-                                 : fake_context_reaches(context, block->context);
+    return block->context == NULL ? (block->reach >> context->device & 1) != 0
+                                  : fake_context_reaches(context, block->context);
 }
 
 /* Bytes from the offset on that are in the block and, of a mapping, in those that follow it. */
@@ -265,6 +279,11 @@ char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t
     }
     if (block->device < 0) {
         (void)fake_violate(0, "%#llx is a multicast address: it is for multimem instructions only",
+                           pointer);
+        return NULL;
+    }
+    if (block->born != NULL && block->born->finished < block->born_after) {
+        (void)fake_violate(0, "%#llx is used before its stream has reached its allocation",
                            pointer);
         return NULL;
     }

@@ -55,6 +55,13 @@
 #define FAKE_NAME_cuMemMap cuMemMap
 #define FAKE_NAME_cuMemUnmap cuMemUnmap
 #define FAKE_NAME_cuMemSetAccess cuMemSetAccess
+#define FAKE_NAME_cuMemPoolCreate cuMemPoolCreate
+#define FAKE_NAME_cuMemPoolDestroy cuMemPoolDestroy
+#define FAKE_NAME_cuMemPoolSetAttribute cuMemPoolSetAttribute
+#define FAKE_NAME_cuMemPoolSetAccess cuMemPoolSetAccess
+#define FAKE_NAME_cuMemPoolTrimTo cuMemPoolTrimTo
+#define FAKE_NAME_cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync
+#define FAKE_NAME_cuMemFreeAsync cuMemFreeAsync
 #define FAKE_NAME_cuMulticastGetGranularity cuMulticastGetGranularity
 #define FAKE_NAME_cuMulticastCreate cuMulticastCreate
 #define FAKE_NAME_cuMulticastAddDevice cuMulticastAddDevice

@@ -185,7 +185,7 @@ void fake_context_leaks(const fake_context *context, const char *when)
 
 void fake_leaks_check(void)
 {
-    static const fake_kind kinds[] = {FAKE_CONTEXT, FAKE_GRAPH, FAKE_EXEC};
+    static const fake_kind kinds[] = {FAKE_CONTEXT, FAKE_GRAPH, FAKE_EXEC, FAKE_POOL};
     static const char *const parts[] = {"handle", "multicast", "mapping", "reservation"};
     size_t count;
 
@@ -301,6 +301,14 @@ void fakecuda_fail(const char *call, uint64_t nth, uint64_t count, int result, i
     failure->next = fake.config.failures;
     fake.config.failures = failure;
     unlock();
+}
+
+void fakecuda_fail_memory(int device)
+{
+    static const char *const calls[] = {"cuMemAlloc", "cuMemCreate", "cuMemAllocFromPoolAsync"};
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        fakecuda_fail(calls[i], 1, 0, FL_CUDA_ERROR_OUT_OF_MEMORY, device, false);
 }
 
 void fakecuda_steady_begin(void)

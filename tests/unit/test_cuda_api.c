@@ -45,6 +45,8 @@ int main(void)
 #define CUmulticastGranularity_flags own_CUmulticastGranularity_flags
 #define CUmemLocation own_CUmemLocation
 #define CUmemAllocationProp own_CUmemAllocationProp
+#define CUmemPoolProps own_CUmemPoolProps
+#define CUmemPool_attribute own_CUmemPool_attribute
 #define CUmemAccessDesc own_CUmemAccessDesc
 #define CUmulticastObjectProp own_CUmulticastObjectProp
 #include "backend/cuda/api.h"
@@ -74,6 +76,8 @@ int main(void)
 #undef CUmulticastGranularity_flags
 #undef CUmemLocation
 #undef CUmemAllocationProp
+#undef CUmemPoolProps
+#undef CUmemPool_attribute
 #undef CUmemAccessDesc
 #undef CUmulticastObjectProp
 
@@ -120,6 +124,7 @@ IS_INT(CUlaunchAttributeID);
 IS_INT(CUdevResourceType);
 IS_INT(CUdriverProcAddressQueryResult);
 IS_INT(CUmemAllocationType);
+IS_INT(CUmemPool_attribute);
 IS_INT(CUmemAllocationHandleType);
 IS_INT(CUmemLocationType);
 IS_INT(CUmemAccess_flags);
@@ -172,6 +177,13 @@ SAME_FIELD(CUmemAllocationProp, allocFlags.usage);
 SAME_SIZE(CUmemAccessDesc);
 SAME_FIELD(CUmemAccessDesc, location);
 SAME_FIELD(CUmemAccessDesc, flags);
+
+SAME_SIZE(CUmemPoolProps);
+SAME_FIELD(CUmemPoolProps, allocType);
+SAME_FIELD(CUmemPoolProps, handleTypes);
+SAME_FIELD(CUmemPoolProps, location);
+SAME_FIELD(CUmemPoolProps, win32SecurityAttributes);
+SAME_FIELD(CUmemPoolProps, maxSize);
 
 SAME_SIZE(CUmulticastObjectProp);
 SAME_FIELD(CUmulticastObjectProp, numDevices);

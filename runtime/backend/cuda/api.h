@@ -31,6 +31,7 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 /* Enumerations. */
 typedef int CUdevice_attribute;
@@ -47,6 +48,7 @@ typedef int CUmemLocationType;
 typedef int CUmemAccess_flags;
 typedef int CUmemAllocationGranularity_flags;
 typedef int CUmulticastGranularity_flags;
+typedef int CUmemPool_attribute;
 typedef int CUdriverProcAddressQueryResult;
 
 typedef struct CUuuid {
@@ -156,6 +158,16 @@ typedef struct CUmemAccessDesc {
     CUmemLocation location;
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
+
+typedef struct CUmemPoolProps {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned short usage;
+    unsigned char reserved[54];
+} CUmemPoolProps;
 
 typedef struct CUmulticastObjectProp {
     unsigned int numDevices;
@@ -273,6 +285,7 @@ typedef struct CUmulticastObjectProp {
     X(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 88)                \
     X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)     \
     X(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102)  \
+    X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)               \
     X(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 120)                       \
     X(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 132)                  \
     X(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 134)                         \
@@ -330,6 +343,7 @@ typedef struct CUmulticastObjectProp {
     X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                         \
     X(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0)                           \
     X(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 1)                       \
+    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                          \
     X(CU_MULTICAST_GRANULARITY_MINIMUM, 0)                           \
     X(CU_MULTICAST_GRANULARITY_RECOMMENDED, 1)
 
@@ -399,6 +413,17 @@ enum {
     X(cuMemUnmap, "cuMemUnmap", 10020, 0, (CUdeviceptr address, size_t bytes))                     \
     X(cuMemSetAccess, "cuMemSetAccess", 10020, 0,                                                  \
       (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *accesses, size_t count))          \
+    X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 0,                                                \
+      (CUmemoryPool * pool, const CUmemPoolProps *properties))                                     \
+    X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (CUmemoryPool pool))                         \
+    X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 0,                                    \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 0,                                          \
+      (CUmemoryPool pool, const CUmemAccessDesc *accesses, size_t count))                          \
+    X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 0, (CUmemoryPool pool, size_t keep))              \
+    X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 0,                                \
+      (CUdeviceptr * block, size_t bytes, CUmemoryPool pool, CUstream stream))                     \
+    X(cuMemFreeAsync, "cuMemFreeAsync", 11020, 0, (CUdeviceptr block, CUstream stream))            \
     X(cuMulticastGetGranularity, "cuMulticastGetGranularity", 12010, 12010,                        \
       (size_t * bytes, const CUmulticastObjectProp *properties,                                    \
        CUmulticastGranularity_flags which))                                                        \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/chunk.h"
 #include "backend/cuda/describe.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/event.h"
@@ -413,9 +414,14 @@ static bool gpu_reaches(fl_cuda_gpu *gpu, const fl_cuda_gpu *other)
 
 static void cuda_link(fl_device *device, const fl_device *other)
 {
-    if (other->backend == device->backend && other->place < 64 &&
-        gpu_reaches(fl_cuda_of(device)->gpu, fl_cuda_of(other)->gpu))
-        device->peers |= (uint64_t)1 << other->place;
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+
+    if (other->backend != device->backend || other->place >= 64 ||
+        !gpu_reaches(gpu, fl_cuda_of(other)->gpu))
+        return;
+    device->peers |= (uint64_t)1 << other->place;
+    if (gpu->ordinal < 64)
+        fl_cuda_of(other)->gpu->readers |= (uint64_t)1 << gpu->ordinal;
 }
 
 /* Called for each device in turn: takes back what filch enabled towards and from its GPU. */
@@ -426,6 +432,7 @@ static void cuda_unlink(fl_device *device, const fl_device *other)
     fl_cuda_scope scope;
 
     device->peers = 0;
+    gpu->readers = 0;
     if (peer == NULL || peer->ordinal >= 64 || (gpu->enabled >> peer->ordinal & 1) == 0 ||
         fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
         return;
@@ -755,6 +762,7 @@ const fl_backend fl_cuda_backend = {
     .mark = fl_cuda_mark,
     .is_marked = fl_cuda_is_marked,
     .reached = fl_cuda_reached,
+    .is_past = fl_cuda_is_past,
     .copy = fl_cuda_copy,
     .link = cuda_link,
     .unlink = cuda_unlink,
@@ -762,6 +770,15 @@ const fl_backend fl_cuda_backend = {
     .link_measure = fl_cuda_link_measure,
     .memory_take = cuda_memory_take,
     .memory_give = cuda_memory_give,
+    .chunk_granularity = fl_cuda_chunk_granularity,
+    .chunk_take = fl_cuda_chunk_take,
+    .chunk_give = fl_cuda_chunk_give,
+    .pool_open = fl_cuda_pool_open,
+    .pool_close = fl_cuda_pool_close,
+    .pool_take = fl_cuda_pool_take,
+    .pool_give = fl_cuda_pool_give,
+    .pool_trim = fl_cuda_pool_trim,
+    .memory_clear = fl_cuda_clear,
     .memory_check = fl_cuda_memory_check,
     .drain = fl_cuda_drain,
     .lost = cuda_lost,

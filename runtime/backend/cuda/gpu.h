@@ -25,7 +25,8 @@ typedef struct fl_cuda_gpu {
     uint32_t block_most[3]; /* threads of one along each axis */
     bool is_private;        /* the context is filch's own, else the primary one */
     bool has_clusters;
-    char name[16];            /* "cuda:0" */
+    bool maps_chunks; /* chunks of its memory are mapped; since their granularity was asked for */
+    char name[16];    /* "cuda:0" */
     _Atomic uint32_t is_lost; /* only ever set: fl_cuda_lost */
     const char *lost_call;    /* which said so first, … */
     CUresult lost_result;     /* … and what; for fl_cuda_lost */
@@ -35,6 +36,7 @@ typedef struct fl_cuda_gpu {
     uint64_t budget;  /* bytes that they may take together; since the first open */
     uint64_t reached; /* bits of the ordinals, of the first 64, that copies reach */
     uint64_t enabled; /* of them, those that were not reached before */
+    uint64_t readers; /* bits of the ordinals, of the first 64, whose copies reach this one */
     /* The cut; slice_count is 0 for a whole GPU. Made and destroyed with the context. */
     uint32_t slice_count;
     uint32_t slice_sms[FL_CUDA_SLICES];

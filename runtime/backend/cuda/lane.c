@@ -324,6 +324,12 @@ bool fl_cuda_is_marked(const fl_device *device, fl_marker marker)
     return fl_load_acquire(&lane->marked) >= fl_marker_sequence(marker);
 }
 
+bool fl_cuda_is_past(const fl_device *device, fl_marker marker)
+{
+    return is_reached(&fl_cuda_of(device)->lanes->lane[fl_marker_lane(marker)],
+                      fl_marker_sequence(marker));
+}
+
 filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -659,6 +665,20 @@ static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream s
     return api->cuMemcpy2DAsync(&block, stream);
 }
 
+/* Under the copy lane's lock: gives what was put there last its place in the order, and marks it.
+ */
+static filch_status issue_copy(fl_device *device, uint32_t index, fl_marker *marker,
+                               filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lane *lane = &state->lanes->lane[index];
+    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
+    fl_store_relaxed(&lane->issued, sequence);
+    *marker = fl_marker_make(device->info.index, index, sequence);
+    CUresult result = mark_lane(state->gpu->api, lane);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventRecord", error);
+}
+
 filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -681,12 +701,31 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
             result == FL_CUDA_SUCCESS ? FILCH_OK : fl_cuda_call_fail(device, result, call, error);
     }
     if (status == FILCH_OK) {
-        uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
-        fl_store_relaxed(&lane->issued, sequence);
-        copy->marker = fl_marker_make(device->info.index, index, sequence);
-        CUresult result = mark_lane(state->gpu->api, lane);
-        status =
-            result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventRecord", error);
+        status = issue_copy(device, index, &copy->marker, error);
+    }
+    fl_mutex_unlock(&lane->lock);
+    fl_cuda_leave(&scope);
+    return status;
+}
+
+filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_marker behind,
+                           fl_marker *marker, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lane *lane = &state->lanes->lane[FL_LANE_IN];
+    fl_cuda_scope scope;
+    filch_status status = fl_cuda_enter(state->gpu, &scope, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status = wait_for_all(device, lane, &behind, 1, error); /* not under our lock: as for copies */
+    fl_mutex_lock(&lane->lock);
+    if (status == FILCH_OK) {
+        CUresult result =
+            state->gpu->api->cuMemsetD8Async((CUdeviceptr)(uintptr_t)block, 0, bytes, lane->stream);
+        status = result == FL_CUDA_SUCCESS
+                     ? issue_copy(device, FL_LANE_IN, marker, error)
+                     : fl_cuda_call_fail(device, result, "cuMemsetD8Async", error);
     }
     fl_mutex_unlock(&lane->lock);
     fl_cuda_leave(&scope);

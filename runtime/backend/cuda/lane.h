@@ -76,7 +76,10 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
 filch_status fl_cuda_mark(fl_device *device, filch_error *error);
 bool fl_cuda_is_marked(const fl_device *device, fl_marker marker);
 filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error);
+bool fl_cuda_is_past(const fl_device *device, fl_marker marker);
 filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error);
+filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_marker behind,
+                           fl_marker *marker, filch_error *error);
 filch_status fl_cuda_drain(fl_device *device, filch_error *error);
 void fl_cuda_discard(fl_device *device);
 int fl_cuda_each_lane(fl_device *device, int (*body)(const filch_lane *lane, void *user),
