@@ -127,9 +127,10 @@ static filch_status open_memories(filch_runtime *rt, filch_error *error)
     fl_core *core = &rt->core;
     fl_pool *pool = &rt->pool;
     uint32_t places = has_memories(pool) ? pool->place_count : 1;
-    filch_status status = fl_places_init(&rt->places, core, pool->devices, pool->count, places);
+    filch_status status =
+        fl_places_init(&rt->places, core, pool->devices, pool->count, places, error);
     if (status != FILCH_OK) {
-        return refuse(error, status, "no memory for the table of memories");
+        return status;
     }
     if (places > 1 && (rt->places.residents = fl_residents_new(core, places)) == NULL) {
         fl_places_fini(&rt->places);

@@ -48,15 +48,15 @@
       "Bytes that the folder of compiled kernels may hold.")                                   \
     X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,    \
       "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
-    X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                         \
-      "default jemalloc pages pool plain",                                                     \
-      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
     X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
       "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")    \
     X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX, \
       "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")                 \
     X(multicast, "FILCH_MULTICAST", INTEGER, "0", 0, 1, "",                                    \
-      "1: multicast objects may be made; nothing does of its own accord.")
+      "1: multicast objects may be made; nothing does of its own accord.")                     \
+    X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                         \
+      "default jemalloc pages pool plain",                                                     \
+      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

@@ -29,7 +29,7 @@ _Static_assert(FL_BUCKET_BINS == 32, "bin_of takes five bits");
 /* Takes block number i, counted from the oldest, out of the ring; those before it move up. */
 static void *take_out(fl_bucket *bucket, fl_bin *bin, uint32_t i, uint64_t *last)
 {
-    fl_block found = bin->blocks[(bin->first + i) % FL_BIN_BLOCKS];
+    fl_spare found = bin->blocks[(bin->first + i) % FL_BIN_BLOCKS];
     for (; i != 0; --i) {
         bin->blocks[(bin->first + i) % FL_BIN_BLOCKS] =
             bin->blocks[(bin->first + i - 1) % FL_BIN_BLOCKS];
@@ -49,7 +49,7 @@ void *fl_bucket_take(fl_bucket *bucket, size_t bytes, bool any, fl_past_fn past,
         return NULL;
     }
     for (uint32_t i = 0; i < bin->count; ++i) {
-        fl_block *block = &bin->blocks[(bin->first + i) % FL_BIN_BLOCKS];
+        fl_spare *block = &bin->blocks[(bin->first + i) % FL_BIN_BLOCKS];
         if (block->last == 0 || past(user, block->last)) {
             block->last = 0;
             return take_out(bucket, bin, i, last);
@@ -58,7 +58,7 @@ void *fl_bucket_take(fl_bucket *bucket, size_t bytes, bool any, fl_past_fn past,
     return any && bin->count != 0 ? take_out(bucket, bin, 0, last) : NULL;
 }
 
-static uint32_t empty_bin(fl_bucket *bucket, fl_bin *bin, fl_block *out, size_t *out_bytes)
+static uint32_t empty_bin(fl_bucket *bucket, fl_bin *bin, fl_spare *out, size_t *out_bytes)
 {
     uint32_t count = 0;
     *out_bytes = bin->bytes;
@@ -69,7 +69,7 @@ static uint32_t empty_bin(fl_bucket *bucket, fl_bin *bin, fl_block *out, size_t 
     return count;
 }
 
-uint32_t fl_bucket_miss(fl_bucket *bucket, size_t bytes, fl_block *out, size_t *out_bytes)
+uint32_t fl_bucket_miss(fl_bucket *bucket, size_t bytes, fl_spare *out, size_t *out_bytes)
 {
     fl_bin *bin = bin_of(bucket, bytes);
     if (bin->bytes == bytes || bin->candidate != bytes) {
@@ -88,12 +88,12 @@ bool fl_bucket_give(fl_bucket *bucket, size_t bytes, void *block, uint64_t last)
         (bin->count + 1) * bytes > bucket->bin_most) {
         return false;
     }
-    bin->blocks[(bin->first + bin->count++) % FL_BIN_BLOCKS] = (fl_block){block, last};
+    bin->blocks[(bin->first + bin->count++) % FL_BIN_BLOCKS] = (fl_spare){block, last};
     bucket->cached += bytes;
     return true;
 }
 
-uint32_t fl_bucket_empty(fl_bucket *bucket, uint32_t bin, fl_block *out, size_t *out_bytes)
+uint32_t fl_bucket_empty(fl_bucket *bucket, uint32_t bin, fl_spare *out, size_t *out_bytes)
 {
     return empty_bin(bucket, &bucket->bins[bin], out, out_bytes);
 }

@@ -20,17 +20,17 @@
 
 enum { FL_BUCKET_BINS = 32, FL_BIN_BLOCKS = 16 };
 
-typedef struct fl_block {
+typedef struct fl_spare {
     void *ptr;
     uint64_t last; /* fl_marker; 0: past */
-} fl_block;
+} fl_spare;
 
 /* Blocks of one size. A bin takes on a size when it is asked for twice in a row: sizes that do not
  * come back would be kept for nothing. */
 typedef struct fl_bin {
     size_t bytes, candidate; /* 0: none */
     uint32_t first, count;
-    fl_block blocks[FL_BIN_BLOCKS]; /* a ring, oldest first: it is past before the others */
+    fl_spare blocks[FL_BIN_BLOCKS]; /* a ring, oldest first: it is past before the others */
 } fl_bin;
 
 typedef struct fl_bucket {
@@ -67,10 +67,10 @@ void *fl_bucket_take(fl_bucket *bucket, size_t bytes, bool any, fl_past_fn past,
                      uint64_t *last);
 /* Notes that a size was asked for and not there. Where a bin takes it on, what the bin held goes to
  * out, which has room for FL_BIN_BLOCKS; returns how many, and their size. */
-uint32_t fl_bucket_miss(fl_bucket *bucket, size_t bytes, fl_block *out, size_t *out_bytes);
+uint32_t fl_bucket_miss(fl_bucket *bucket, size_t bytes, fl_spare *out, size_t *out_bytes);
 /* Keeps a block; false: it has no room for it. */
 bool fl_bucket_give(fl_bucket *bucket, size_t bytes, void *block, uint64_t last);
 /* Empties one bin into out; returns how many there were, and their size. */
-uint32_t fl_bucket_empty(fl_bucket *bucket, uint32_t bin, fl_block *out, size_t *out_bytes);
+uint32_t fl_bucket_empty(fl_bucket *bucket, uint32_t bin, fl_spare *out, size_t *out_bytes);
 
 #endif

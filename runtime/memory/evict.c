@@ -49,7 +49,7 @@ fl_residents *fl_residents_new(fl_core *core, uint32_t places)
 
 static void free_block(fl_places *places, fl_block *block)
 {
-    fl_place_give(places, block->place, block->ptr, block->bytes);
+    fl_place_give(places, block->place, block->ptr, block->bytes, 0);
     fl_free(&places->core->memory, block, sizeof *block);
 }
 

@@ -5,14 +5,12 @@
 
 #include "base/atomic.h"
 
-/* Chunks are this part of the limit, between the source's granularity and a most that keeps calls
- * of the driver rare: 64 MiB take it 140 us. Smaller chunks waste no less (16, 32 and 64 MiB: 20 to
- * 23 % of 1.4 GB). */
-#define CHUNK_PART 32
-#define CHUNK_MOST ((size_t)64 << 20)
+/* Chunks are at least this large, which keeps calls of the driver rare: 64 MiB take it 140 us.
+ * Smaller ones waste no less (16, 32 and 64 MiB: 20 to 23 % of 1.4 GB). */
+#define CHUNK ((size_t)64 << 20)
 /* Pages of jemalloc's. */
 #define PAGE ((size_t)4096)
-/* No slab of its is larger, but for the first: that is 2 MiB. */
+/* No slab of its is larger. */
 #define SLAB (8 * PAGE)
 
 static bool has_chunks(const fl_heap *heap)
@@ -61,22 +59,28 @@ static filch_status tell_no_memory(const fl_heap *heap, filch_error *error)
                          "%s: no memory on the host to keep track of blocks", heap->source.name);
 }
 
+/* For several blocks of the size that is asked for: most are of one size, and what is left at the
+ * end of a chunk fits none. At most `most`, which has room for one. */
+static size_t chunk_size(size_t asked, size_t granularity, uint64_t most)
+{
+    size_t blocks = asked < CHUNK ? (CHUNK + asked - 1) / asked : 1;
+    size_t bytes = round_to(blocks * asked, granularity);
+    return bytes <= most ? bytes : (size_t)(most & ~(uint64_t)(granularity - 1));
+}
+
 /* Under the lock: a chunk for bytes from the source; what is unused goes first, if it must. */
 static filch_status take_chunk(fl_heap *heap, size_t asked, void **chunk, size_t *taken,
                                filch_error *error)
 {
     const fl_source *source = &heap->source;
-    size_t least = round_to(asked, source->granularity);
-    size_t bytes = least > heap->chunk ? least : heap->chunk;
+    size_t least = round_to(asked, source->granularity), bytes;
     if (least > heap->limit || heap->mapped > heap->limit - least) {
         drop_chunks(heap, least > heap->limit ? heap->limit : heap->limit - least);
     }
     if (least > heap->limit || heap->mapped > heap->limit - least) {
         return refuse(heap, asked, error);
     }
-    if (bytes > heap->limit - heap->mapped) {
-        bytes = least;
-    }
+    bytes = chunk_size(asked, source->granularity, heap->limit - heap->mapped);
     filch_status status = source->chunk_take(source, bytes, chunk, error);
     if (status == FILCH_NO_DEVICE_MEMORY && bytes > least) {
         bytes = least;
@@ -281,17 +285,17 @@ static void give_block(fl_heap *heap, void *block, size_t bytes)
 
 /* --- Heaps --- */
 
-static size_t chunk_of(uint64_t limit, size_t granularity)
+/* The least that a source can give may be more than the limit: then it is the limit. */
+static uint64_t limit_of(const fl_heap *heap, uint64_t limit)
 {
-    uint64_t part = limit / CHUNK_PART & ~(uint64_t)(granularity - 1);
-    size_t most = round_to(CHUNK_MOST, granularity);
-    return part < granularity ? granularity : part < most ? (size_t)part : most;
+    return has_chunks(heap) && limit < heap->source.granularity ? heap->source.granularity : limit;
 }
 
 filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memory,
                           const fl_source *source, uint64_t limit)
 {
-    *heap = (fl_heap){.kind = kind, .memory = memory, .source = *source, .limit = limit};
+    *heap = (fl_heap){.kind = kind, .memory = memory, .source = *source};
+    heap->limit = limit_of(heap, limit);
     filch_status status = fl_mutex_init(&heap->lock);
     if (status != FILCH_OK) {
         return status;
@@ -299,7 +303,6 @@ filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memo
     if (!has_chunks(heap)) {
         return FILCH_OK;
     }
-    heap->chunk = chunk_of(limit, source->granularity);
     /* Slabs are of whole pages; without them small blocks are pieces like all others. */
     fl_extents_init(&heap->extents, memory, kind == FILCH_ARENA_JEMALLOC ? PAGE : FL_BLOCK_STEP);
     if (kind == FILCH_ARENA_JEMALLOC) {
@@ -370,7 +373,7 @@ void fl_heap_trim(fl_heap *heap, uint64_t keep)
 void fl_heap_limit(fl_heap *heap, uint64_t limit)
 {
     fl_mutex_lock(&heap->lock);
-    heap->limit = limit;
+    heap->limit = limit_of(heap, limit);
     fl_mutex_unlock(&heap->lock);
     fl_heap_trim(heap, limit);
 }

@@ -45,7 +45,6 @@ typedef struct fl_heap {
     filch_arena kind; /* never FILCH_ARENA_DEFAULT */
     const fl_memory *memory;
     fl_source source;
-    size_t chunk;    /* usual size of one; larger blocks get one of their own */
     fl_slabs *slabs; /* FILCH_ARENA_JEMALLOC */
     fl_mutex lock;   /* all below; never held while jemalloc is called, whose hooks take it */
     uint64_t limit;  /* most bytes to hold of the source's */
@@ -61,8 +60,9 @@ static inline size_t fl_block_round(size_t bytes)
     return (bytes + FL_BLOCK_STEP - 1) & ~(FL_BLOCK_STEP - 1);
 }
 
-/* kind: as in fl_heap. FILCH_UNSUPPORTED: the build has no jemalloc for FILCH_ARENA_JEMALLOC. On
- * failure nothing is left. */
+/* The limit is that of what is held of the source's; where chunks are larger, of one chunk. kind:
+ * as in fl_heap. FILCH_UNSUPPORTED: the build has no jemalloc for FILCH_ARENA_JEMALLOC. On failure
+ * nothing is left. */
 filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memory,
                           const fl_source *source, uint64_t limit);
 /* Every block was given back. */

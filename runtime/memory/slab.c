@@ -15,9 +15,9 @@
 
 #ifdef HAVE_SLABS
 
-/* Extents that grow no larger than what is asked for: the rest of a larger one would be kept by
- * jemalloc and be of no use to anybody else. */
-#define GROW_MOST ((size_t)4096)
+/* No slab is larger. jemalloc asks for 2 MiB and more first, and for what it needs when it does not
+ * get that: the rest would stay its own, and be of no use to anybody else. */
+#define SLAB_LARGEST ((size_t)32 << 10)
 
 struct fl_slabs {
     extent_hooks_t hooks; /* first: jemalloc hands it to them */
@@ -41,7 +41,7 @@ static void *pages_take(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
                         bool *commit, unsigned arena)
 {
     (void)arena;
-    if (wanted != NULL) {
+    if (wanted != NULL || bytes > SLAB_LARGEST) {
         return NULL; /* nobody needs neighbours */
     }
     void *piece = pages_of(hooks)->take(pages_of(hooks)->user, bytes, align);
@@ -120,10 +120,8 @@ filch_status fl_slabs_new(const fl_memory *memory, const fl_slab_pages *pages, f
     /* Pages that nothing is in go back at once: whoever wants some gets them from the same chunks.
      */
     ssize_t at_once = 0;
-    size_t grow = GROW_MOST;
     if (control(made->arena, "dirty_decay_ms", &at_once, sizeof at_once) != 0 ||
-        control(made->arena, "muzzy_decay_ms", &at_once, sizeof at_once) != 0 ||
-        control(made->arena, "retain_grow_limit", &grow, sizeof grow) != 0) {
+        control(made->arena, "muzzy_decay_ms", &at_once, sizeof at_once) != 0) {
         fl_slabs_free(memory, made);
         return FILCH_OUT_OF_MEMORY;
     }

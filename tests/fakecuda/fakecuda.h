@@ -37,7 +37,8 @@
  *   "threads": 4,         that execute the streams' work
  *   "kernel_ns": 0,       duration of a kernel at speed 1 on a whole GPU
  *   "copy_ns": 0,         duration of a copy, plus its bytes over "copy_gbps" (0: no plus)
- *   "fill": true,         new device memory is full of NaNs (up to 16 MiB a block)
+ *   "fill": true,         new device memory is full of NaNs (up to 16 MiB a block, and in the first
+ *                         MiB of what cuMemCreate gives)
  *   "seed": 1,            of the order in which independent nodes of a graph run
  *   "devices": [{ "count": 1, "name": "…", "sms": 132, "memory": 1073741824, "arch": "9.0",
  *                 "clock": 1980000, "mig": false, "integrated": false, "numa": 0,

@@ -675,7 +675,7 @@ static void memory_may_be_out(void **state)
     (void)state;
     start(JOINED);
     data = handle(0, 0);
-    fakecuda_fail("cuMemAlloc", 1, 0, 2, 2, false);
+    fakecuda_fail_memory(2);
     filch_job *job = begin(NULL);
     assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
     assert_ok(filch_job_error(job, &error));

@@ -28,7 +28,16 @@ typedef struct memories {
     fl_places places;
 } memories;
 
-static void open_memories(memories *m, const char *devices)
+static const filch_arena kinds[] = {FILCH_ARENA_JEMALLOC, FILCH_ARENA_PAGES, FILCH_ARENA_POOL,
+                                    FILCH_ARENA_PLAIN};
+
+/* Of kinds; in a loop over all of them. */
+static bool is_there(filch_arena kind)
+{
+    return kind != FILCH_ARENA_JEMALLOC || fl_slabs_are_there();
+}
+
+static void open_memories(memories *m, const char *devices, filch_arena kind)
 {
     filch_error error = FILCH_ERROR_INIT;
     fl_settings settings;
@@ -38,18 +47,24 @@ static void open_memories(memories *m, const char *devices)
     fakecuda_reset();
     assert_true(fakecuda_configure(SMALL));
     m->core.memory = fl_memory_default();
+    m->core.settings.arena = kind;
+    assert_ok(fl_tss_init(&m->core.worker));
     const fl_discovery how = {.memory = &m->core.memory, .error = &error, .settings = &settings};
     if (fl_pool_open(&m->pool, devices, &how) != FILCH_OK)
         fail_msg("%s", error.text);
-    assert_ok(
-        fl_places_init(&m->places, &m->core, m->pool.devices, m->pool.count, m->pool.place_count));
+    assert_ok(fl_places_init(&m->places, &m->core, m->pool.devices, m->pool.count,
+                             m->pool.place_count, &error));
 }
 
 static void close_memories(memories *m)
 {
     fl_places_fini(&m->places);
     fl_pool_close(&m->pool, &m->core.memory);
+    fl_tss_fini(m->core.worker);
     assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_live("physical"), 0);
+    assert_int_equal(fakecuda_live("range"), 0);
+    assert_int_equal(fakecuda_live("pool"), 0);
     assert_int_equal(fakecuda_violations(), 0);
 }
 
@@ -63,46 +78,68 @@ static void *take(memories *m, size_t bytes)
     return block;
 }
 
+/* Calls that ask the driver for memory. */
+static uint64_t asked_for(void)
+{
+    return fakecuda_count("cuMemAlloc") + fakecuda_count("cuMemCreate") +
+           fakecuda_count("cuMemAllocFromPoolAsync");
+}
+
 static void what_is_over_the_budget_is_not_asked_for(void **state)
 {
-    filch_error error = FILCH_ERROR_INIT;
-    void *none = &error;
-    memories m;
-
     (void)state;
-    open_memories(&m, "cuda");
-    assert_int_equal(m.pool.devices[0].info.budget, BUDGET);
-    void *block = take(&m, 30 * MIB);
-    uint64_t asked = fakecuda_count("cuMemAlloc");
-    assert_int_equal(fl_place_take(&m.places, 1, 10 * MIB + 1, &none, &error),
-                     FILCH_NO_DEVICE_MEMORY);
-    assert_string_equal(error.text, "cuda:0: 10486272 bytes were asked for, but of its budget, "
-                                    "41943040 bytes, 31457280 are taken");
-    assert_string_equal(error.device, "cuda:0");
-    assert_ptr_equal(none, &error);
-    assert_int_equal(fakecuda_count("cuMemAlloc"), asked);
-    void *rest = take(&m, 10 * MIB); /* to the last byte */
-    fl_place_give(&m.places, 1, rest, 10 * MIB);
-    fl_place_give(&m.places, 1, block, 30 * MIB);
-    close_memories(&m);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        filch_error error = FILCH_ERROR_INIT;
+        void *none = &error;
+        memories m;
+
+        if (!is_there(kinds[k]))
+            continue;
+        open_memories(&m, "cuda", kinds[k]);
+        assert_int_equal(m.pool.devices[0].info.budget, BUDGET);
+        void *block = take(&m, 30 * MIB);
+        uint64_t asked = asked_for();
+        assert_int_equal(fl_place_take(&m.places, 1, 10 * MIB + 1, &none, &error),
+                         FILCH_NO_DEVICE_MEMORY);
+        assert_string_equal(error.text, "cuda:0: 10486272 bytes were asked for, but of its budget, "
+                                        "41943040 bytes, 31457280 are taken");
+        assert_string_equal(error.device, "cuda:0");
+        assert_ptr_equal(none, &error);
+        assert_int_equal(asked_for(), asked);
+        void *rest = take(&m, 10 * MIB); /* to the last byte */
+        fl_place_give(&m.places, 1, rest, 10 * MIB, 0);
+        fl_place_give(&m.places, 1, block, 30 * MIB, 0);
+        close_memories(&m);
+    }
 }
 
 static void blocks_kept_for_reuse_count_and_go_first(void **state)
 {
-    memories m;
-
     (void)state;
-    open_memories(&m, "cuda");
-    fl_place_give(&m.places, 1, take(&m, 30 * MIB), 30 * MIB);
-    fl_place_give(&m.places, 1, take(&m, 8 * MIB), 8 * MIB);
-    void *block = take(&m, 8 * MIB);
-    assert_int_equal(fakecuda_count("cuMemFree"), 0); /* what fits takes nothing away */
-    fl_place_give(&m.places, 1, block, 8 * MIB);
-    block = take(&m, 31 * MIB);
-    assert_int_equal(fakecuda_count("cuMemFree"), 2);
-    assert_int_equal(fakecuda_live("memory"), 1);
-    fl_place_give(&m.places, 1, block, 31 * MIB);
-    close_memories(&m);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        memories m;
+
+        if (!is_there(kinds[k]))
+            continue;
+        open_memories(&m, "cuda", kinds[k]);
+        fl_place_give(&m.places, 1, take(&m, 30 * MIB), 30 * MIB, 0);
+        fl_place_give(&m.places, 1, take(&m, 8 * MIB), 8 * MIB, 0);
+        uint64_t asked = asked_for();
+        void *block = take(&m, 8 * MIB);
+        if (kinds[k] != FILCH_ARENA_POOL) {
+            assert_int_equal(asked_for(), asked); /* what fits takes nothing away */
+            assert_true(m.places.at[1].heap.mapped >= 30 * MIB);
+        }
+        fl_place_give(&m.places, 1, block, 8 * MIB, 0);
+        block = take(&m, 31 * MIB);
+        assert_true(m.places.at[1].heap.mapped <= BUDGET);
+        if (kinds[k] == FILCH_ARENA_PLAIN) {
+            assert_int_equal(fakecuda_count("cuMemFree"), 2);
+            assert_int_equal(fakecuda_live("memory"), 1);
+        }
+        fl_place_give(&m.places, 1, block, 31 * MIB, 0);
+        close_memories(&m);
+    }
 }
 
 static void slices_have_one_budget(void **state)
@@ -112,13 +149,13 @@ static void slices_have_one_budget(void **state)
     void *more;
 
     (void)state;
-    open_memories(&m, "cuda:0/88+24");
+    open_memories(&m, "cuda:0/88+24", FILCH_ARENA_DEFAULT);
     assert_int_equal(m.pool.devices[0].place, m.pool.devices[1].place);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(m.pool.devices[i].info.budget, BUDGET);
     void *block = take(&m, 30 * MIB);
     assert_int_equal(fl_place_take(&m.places, 1, 30 * MIB, &more, &error), FILCH_NO_DEVICE_MEMORY);
-    fl_place_give(&m.places, 1, block, 30 * MIB);
+    fl_place_give(&m.places, 1, block, 30 * MIB, 0);
     close_memories(&m);
 }
 
@@ -152,7 +189,7 @@ static int take_and_give(void *user)
         }
         while (count > 0) {
             atomic_fetch_sub(t->held, t->bytes);
-            fl_place_give(&t->m->places, 1, blocks[--count], t->bytes);
+            fl_place_give(&t->m->places, 1, blocks[--count], t->bytes, 0);
         }
     }
     return 0;
@@ -160,26 +197,30 @@ static int take_and_give(void *user)
 
 static void takers_together_stay_within(void **state)
 {
-    _Atomic uint64_t held = 0;
-    fl_thread threads[TAKERS];
-    taker takers[TAKERS];
-    memories m;
-    uint32_t refused = 0;
-
     (void)state;
-    open_memories(&m, "cuda");
-    for (size_t i = 0; i < TAKERS; i++) {
-        takers[i] = (taker){.m = &m, .held = &held, .bytes = (9 + i) * MIB};
-        assert_ok(fl_thread_start(&threads[i], take_and_give, &takers[i]));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        _Atomic uint64_t held = 0;
+        fl_thread threads[TAKERS];
+        taker takers[TAKERS];
+        memories m;
+        uint32_t refused = 0;
+
+        if (!is_there(kinds[k]))
+            continue;
+        open_memories(&m, "cuda", kinds[k]);
+        for (size_t i = 0; i < TAKERS; i++) {
+            takers[i] = (taker){.m = &m, .held = &held, .bytes = (9 + i) * MIB};
+            assert_ok(fl_thread_start(&threads[i], take_and_give, &takers[i]));
+        }
+        for (size_t i = 0; i < TAKERS; i++) {
+            fl_thread_join(threads[i]);
+            refused += takers[i].refused;
+            assert_int_equal(takers[i].beyond, 0);
+        }
+        assert_true(refused > 0);
+        assert_true(m.places.at[1].heap.mapped_peak <= BUDGET);
+        close_memories(&m);
     }
-    for (size_t i = 0; i < TAKERS; i++) {
-        fl_thread_join(threads[i]);
-        refused += takers[i].refused;
-        assert_int_equal(takers[i].beyond, 0);
-    }
-    assert_true(refused > 0);
-    assert_true(m.places.at[1].taken <= BUDGET);
-    close_memories(&m);
 }
 
 /* --- A job --- */

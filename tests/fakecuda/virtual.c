@@ -11,7 +11,7 @@
 #include "fake.h"
 
 #define GRAIN ((size_t)FAKE_VIRTUAL_GRAIN)
-#define FILL_MOST ((size_t)16 << 20)     /* larger memory starts as zeroes */
+#define FILL_MOST ((size_t)1 << 20)      /* what is beyond starts as zeroes */
 #define FIRST_HANDLE 0x7a00000000000000u /* no pointer, and no small number */
 
 typedef struct reservation {
@@ -131,7 +131,9 @@ static int make_pages(size_t bytes)
         (void)close(descriptor);
         return -1;
     }
-    if (descriptor >= 0 && fake.config.fills && bytes <= FILL_MOST) {
+    if (bytes > FILL_MOST)
+        bytes = FILL_MOST;
+    if (descriptor >= 0 && fake.config.fills) {
         void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
         if (at != MAP_FAILED) {
             memset(at, 0xff, bytes);

@@ -74,6 +74,11 @@ static bool may_leave(const char *call)
         "cuCtxPopCurrent",
         "cuCtxGetCurrent",
         "cuMemFree",
+        "cuMemUnmap",
+        "cuMemRelease",
+        "cuMemAddressFree",
+        "cuMemFreeAsync",
+        "cuMemPoolDestroy",
         "cuStreamDestroy",
         "cuEventDestroy",
         "cuModuleUnload",
@@ -92,8 +97,9 @@ static bool may_leave(const char *call)
 
 static size_t live(void)
 {
-    static const char *const kinds[] = {"context", "stream", "event",  "module", "graph",
-                                        "exec",    "green",  "memory", "pinned"};
+    static const char *const kinds[] = {"context", "stream",      "event",  "module", "graph",
+                                        "exec",    "green",       "memory", "pinned", "handle",
+                                        "mapping", "reservation", "pool"};
     size_t count = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

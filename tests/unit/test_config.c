@@ -16,11 +16,11 @@
 #include "base/config.h"
 
 static const char *const known[] = {
-    "FILCH_DEVICES",       "FILCH_POLICY",       "FILCH_SCORE",        "FILCH_DRIVE",
-    "FILCH_ALLOCATOR",     "FILCH_LOG",          "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
-    "FILCH_SPIN_US",       "FILCH_LANES",        "FILCH_REPLAY",       "FILCH_NVRTC",
-    "FILCH_CACHE_DIR",     "FILCH_CACHE_LIMIT",  "FILCH_CUDA_CONTEXT", "FILCH_ARENA",
-    "FILCH_CUDA_SCHEDULE", "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",
+    "FILCH_DEVICES",      "FILCH_POLICY",      "FILCH_SCORE",        "FILCH_DRIVE",
+    "FILCH_ALLOCATOR",    "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
+    "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
+    "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
+    "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])

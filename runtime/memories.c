@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls that tell of the memory that a runtime holds on its devices. */
+#include "runtime.h"
+
+/* The place of a device that has one. */
+static filch_status find_place(filch_runtime *rt, uint32_t index, const char *call, uint32_t *place)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (index >= rt->pool.count) {
+        return fl_core_fail(&rt->core, FILCH_BAD_INDEX, call, NULL,
+                            "there are %zu devices, no device %u", rt->pool.count, index);
+    }
+    /* Those that only pretend have places that are not in the table. */
+    *place = rt->pool.devices[index].place;
+    if (*place >= rt->places.count) {
+        *place = 0;
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_device_memory(filch_runtime *rt, uint32_t index, filch_memory_stats *stats)
+{
+    uint32_t place = 0;
+    filch_status status = find_place(rt, index, "filch_device_memory", &place);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (stats == NULL || stats->size < sizeof *stats) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_device_memory", NULL,
+                            "there is nowhere to put the counts, or their size is not set");
+    }
+    fl_place_stats(&rt->places, place, stats);
+    return FILCH_OK;
+}
+
+filch_status filch_device_trim(filch_runtime *rt, uint32_t index, uint64_t keep)
+{
+    uint32_t place = 0;
+    filch_status status = find_place(rt, index, "filch_device_trim", &place);
+    if (status == FILCH_OK) {
+        fl_place_trim(&rt->places, place, keep);
+    }
+    return status;
+}
