@@ -7,7 +7,8 @@
 static filch_status check_slot(const fl_slot *slot, filch_error *error)
 {
     const filch_data *data = slot->use.data;
-    for (uint32_t tile = 0; slot->needs != NULL && tile < slot->tile_count; ++tile) {
+    bool is_new = slot->needs != NULL && !slot->has_contents;
+    for (uint32_t tile = 0; is_new && tile < slot->tile_count; ++tile) {
         if ((slot->needs[tile] & FL_NEEDED) != 0 && !fl_data_is_written(data, tile)) {
             return fl_data_fail_unwritten(data, tile, NULL, error);
         }
@@ -15,13 +16,15 @@ static filch_status check_slot(const fl_slot *slot, filch_error *error)
     return FILCH_OK;
 }
 
-static void note_slot(const fl_slot *slot)
+static void note_slot(fl_slot *slot)
 {
-    for (uint32_t tile = 0; slot->needs != NULL && tile < slot->tile_count; ++tile) {
+    bool is_new = slot->needs != NULL && !slot->has_contents;
+    for (uint32_t tile = 0; is_new && tile < slot->tile_count; ++tile) {
         if ((slot->needs[tile] & FL_WRITTEN) != 0) {
             fl_data_note_written(slot->use.data, tile);
         }
     }
+    slot->has_contents = true;
 }
 
 /* --- Batches --- */

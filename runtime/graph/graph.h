@@ -58,6 +58,7 @@ typedef struct fl_slot {
     uint32_t tile_count;
     /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
     uint8_t *needs;
+    bool has_contents; /* a job was submitted: what the graph needs is there, and stays */
 } fl_slot;
 
 enum {
