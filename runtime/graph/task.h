@@ -101,6 +101,12 @@ static inline fl_extra *fl_task_extras(const fl_task *task)
     return (fl_extra *)(void *)(task->accesses + task->access_count);
 }
 
+/* Whether the task is none of a group, nor filch's own. */
+static inline bool fl_task_is_plain(const fl_task *task)
+{
+    return !(task->is_gate || task->commutes || task->reduces || task->combines || task->begins);
+}
+
 /* Whether filch added the task by itself: no count includes it. */
 static inline bool fl_task_is_own(const fl_task *task)
 {

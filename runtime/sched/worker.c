@@ -358,7 +358,7 @@ static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_
     }
 }
 
-void fl_worker_note(fl_worker *w, const fl_tile *tile)
+static inline void note(fl_worker *w, const fl_tile *tile)
 {
     enter_task(w, tile->task);
     if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
@@ -368,6 +368,11 @@ void fl_worker_note(fl_worker *w, const fl_tile *tile)
         learn(w, tile, tile->task->codelet);
         record(w, tile, tile->task->codelet);
     }
+}
+
+void fl_worker_note(fl_worker *w, const fl_tile *tile)
+{
+    note(w, tile);
 }
 
 /* Hands the turns of a task that is over on. */
@@ -380,14 +385,15 @@ static void give_turns(fl_worker *w, fl_task *task)
     }
 }
 
-static void retire_task(fl_worker *w, fl_tile *tile)
+/* is_plain: for the compiler, which leaves out the rest of it. */
+static inline void retire_as(fl_worker *w, fl_tile *tile, bool is_plain)
 {
     fl_task *task = tile->task;
-    fl_worker_note(w, tile);
+    note(w, tile);
     bool is_open = w->job->is_open;
     /* Those behind a gate see a cancellation themselves. */
-    bool failed = tile->code != 0 || (tile->skip && !task->is_gate);
-    if (!fl_task_is_own(task)) {
+    bool failed = tile->code != 0 || (tile->skip && (is_plain || !task->is_gate));
+    if (is_plain || !fl_task_is_own(task)) {
         count_outcome(w, tile, 1);
         if (task->codelet->work != NULL && !tile->skip) {
             double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
@@ -400,7 +406,7 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
         fl_ahead_retired(task, failed);
     }
-    if (FL_UNLIKELY(task->commutes)) {
+    if (!is_plain && task->commutes) {
         give_turns(w, task);
     }
     if (task->successor_count != 0) {
@@ -410,6 +416,27 @@ static void retire_task(fl_worker *w, fl_tile *tile)
         fl_open_recycle(task);
     }
     ++w->retired;
+}
+
+static inline bool has_partials(const fl_task *task)
+{
+    return task->reduces || task->combines || task->begins;
+}
+
+static void retire_special(fl_worker *w, fl_tile *tile)
+{
+    if (!has_partials(tile->task) || !fl_partials_retire(w, tile)) {
+        retire_as(w, tile, false);
+    }
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
+{
+    if (FL_LIKELY(fl_task_is_plain(tile->task))) {
+        retire_as(w, tile, true);
+    } else {
+        retire_special(w, tile);
+    }
 }
 
 static void retire_chunk(fl_worker *w, fl_tile *tile)
@@ -458,19 +485,12 @@ static void retire_replay(fl_worker *w, const fl_tile *tile)
     w->retired += count;
 }
 
-static inline bool has_partials(const fl_task *task)
-{
-    return task->reduces || task->combines || task->begins;
-}
-
 void fl_worker_retire(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(tile->is_replay)) {
         retire_replay(w, tile);
     } else if (tile->task != NULL) {
-        if (FL_LIKELY(!has_partials(tile->task)) || !fl_partials_retire(w, tile)) {
-            retire_task(w, tile);
-        }
+        retire_task(w, tile);
     } else {
         retire_chunk(w, tile);
     }
