@@ -123,6 +123,8 @@ static json_t *device_json(const bench_device_result *device)
     put(&object, "bytes_in", count_of(device->bytes_in));
     put(&object, "bytes_out", count_of(device->bytes_out));
     put(&object, "bytes_peer", count_of(device->bytes_peer));
+    put(&object, "evicted", count_of(device->evicted));
+    put(&object, "bytes_evicted", count_of(device->bytes_evicted));
     return object;
 }
 

@@ -23,6 +23,8 @@ typedef struct bench_device_result {
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t bytes_peer;
+    uint64_t evicted;
+    uint64_t bytes_evicted;
 } bench_device_result;
 
 /* A peer that did the same work, interleaved. */

@@ -119,6 +119,8 @@ static void add_device_stats(run *r)
         device->bytes_in += stats->bytes_in;
         device->bytes_out += stats->bytes_out;
         device->bytes_peer += stats->bytes_peer;
+        device->evicted += stats->evicted;
+        device->bytes_evicted += stats->bytes_evicted;
         /* Kernels wait for copies on the device, where nobody sees for how long. */
         if ((stats->bytes_in | stats->bytes_out | stats->bytes_peer) != 0)
             device->transfer_s = NAN;

@@ -232,6 +232,8 @@ static filch_status add_stats(bench_session *s, filch_job *job)
         sum->bytes_in += s->part[d].bytes_in;
         sum->bytes_out += s->part[d].bytes_out;
         sum->bytes_peer += s->part[d].bytes_peer;
+        sum->evicted += s->part[d].evicted;
+        sum->bytes_evicted += s->part[d].bytes_evicted;
         sum->speed = sum->busy_s > 0 ? sum->work / sum->busy_s : 0;
     }
     return FILCH_OK;

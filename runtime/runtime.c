@@ -132,6 +132,7 @@ static filch_status open_memories(filch_runtime *rt, filch_error *error)
     if (status != FILCH_OK) {
         return status;
     }
+    rt->places.bandwidths = &pool->bandwidths;
     if (places > 1 && (rt->places.residents = fl_residents_new(core, places)) == NULL) {
         fl_places_fini(&rt->places);
         return refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the table of memories");

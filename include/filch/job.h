@@ -105,6 +105,10 @@ typedef struct filch_device_stats {
     uint64_t bytes_out;  /**< Copied from the device's memory to the host's. */
     uint64_t bytes_peer; /**< Copied from another device's memory to the device's, without a stop in
                               the host's. */
+    uint64_t evicted;    /**< Blocks of tiles, of any job's handles, that had to leave the device's
+                              memory to make room. */
+    uint64_t bytes_evicted; /**< Copied home for that, where no other memory had what was in them;
+                                 counted above, too. */
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
@@ -120,6 +124,7 @@ typedef struct filch_job_info {
     double seconds;        /**< From its start (when earlier jobs had let it) to completion, or to
                                 now; virtual seconds on a virtual clock; 0 before the start. */
     uint64_t bytes;        /**< Copied between memories, as its devices count them together. */
+    uint64_t evicted;      /**< Evictions that its devices count together. */
 } filch_job_info;
 
 /**

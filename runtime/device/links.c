@@ -24,6 +24,15 @@ void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory)
     memset(bandwidths, 0, sizeof *bandwidths);
 }
 
+double fl_bandwidths_get(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from,
+                         uint32_t to)
+{
+    /* Acquire: the table's zeros. Relaxed: a figure by itself. */
+    const _Atomic uint64_t *bits = fl_load_acquire(&bandwidths->bits);
+
+    return bits != NULL ? fl_bits_double(fl_load_relaxed(&bits[(size_t)from * places + to])) : 0;
+}
+
 /* Null for the host's memory. */
 static const fl_device *device_of(const fl_pool *pool, uint32_t index)
 {
@@ -72,11 +81,8 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
         if (backend != NULL)
             status = backend->link_describe(is_outward ? source : target,
                                             is_outward ? target : source, &made, error);
-        /* Acquire: the table's zeros. Relaxed: a figure by itself. */
-        const _Atomic uint64_t *bits = fl_load_acquire(&pool->bandwidths.bits);
-        if (bits != NULL)
-            made.bandwidth = fl_bits_double(fl_load_relaxed(
-                &bits[(size_t)place_of(source) * pool->place_count + place_of(target)]));
+        made.bandwidth = fl_bandwidths_get(&pool->bandwidths, pool->place_count, place_of(source),
+                                           place_of(target));
     }
     if (status == FILCH_OK)
         *link = made;

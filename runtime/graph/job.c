@@ -9,6 +9,8 @@
 /* Sizes in the first version of the interface; later ones only append, to both at once. */
 #define INFO_SIZE_FIRST offsetof(filch_job_info, bytes)
 #define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
+#define INFO_SIZE_BYTES offsetof(filch_job_info, evicted)
+#define DEVICE_SIZE_BYTES offsetof(filch_device_stats, evicted)
 #define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
 
 /* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
@@ -394,6 +396,26 @@ void fl_job_let_go(fl_use *use)
 
 /* --- Completion --- */
 
+/* What a job that did not end well left elsewhere may be evicted as somebody looks for room: from
+ * here on it is not worth keeping, and what is on its way has arrived. */
+static void quiesce(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    size_t count = use_count(job);
+    fl_mutex_lock(&core->lock);
+    for (size_t i = 0; i < count; ++i) {
+        if (use_of(job, i)->writes) {
+            fl_data_begin_version(use_of(job, i)->data);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    for (size_t i = 0; i < count; ++i) {
+        if (use_of(job, i)->writes) {
+            fl_data_quiesce(core->places, use_of(job, i)->data);
+        }
+    }
+}
+
 static void complete(filch_job *job)
 {
     fl_core *core = job->object.core;
@@ -408,6 +430,9 @@ static void complete(filch_job *job)
     }
 
     filch_job *ready = NULL;
+    if (result != FILCH_OK && broadcast == NULL && core->places->count > 1) {
+        quiesce(job);
+    }
     fl_mutex_lock(&core->lock);
     size_t count = use_count(job);
     for (size_t i = 0; i < count; ++i) {
@@ -684,8 +709,10 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
     now.status = (filch_status)fl_load_acquire(&job->result);
     now.device_count = core->scheduler->device_count;
     now.total = fl_load_relaxed(&job->total);
-    core->scheduler->job_stats(core->scheduler, job, &now, devices,
-                               size < sizeof *info ? DEVICE_SIZE_FIRST : sizeof *devices, count);
+    size_t device_size = size < INFO_SIZE_BYTES ? DEVICE_SIZE_FIRST
+                         : size < sizeof *info  ? DEVICE_SIZE_BYTES
+                                                : sizeof *devices;
+    core->scheduler->job_stats(core->scheduler, job, &now, devices, device_size, count);
     memcpy(info, &now, size);
     return FILCH_OK;
 }

@@ -34,12 +34,18 @@ fl_residents *fl_residents_new(fl_core *core, uint32_t places)
             fl_mutex_fini(&made[i].admit);
             break;
         }
+        if (fl_mutex_init(&made[i].flow_lock) != FILCH_OK) {
+            fl_mutex_fini(&made[i].lock);
+            fl_mutex_fini(&made[i].admit);
+            break;
+        }
         made[i].is_ready = true;
         if (i + 1 == places) {
             return made;
         }
     }
     for (uint32_t i = 0; made != NULL && i < places && made[i].is_ready; ++i) {
+        fl_mutex_fini(&made[i].flow_lock);
         fl_mutex_fini(&made[i].lock);
         fl_mutex_fini(&made[i].admit);
     }
@@ -97,6 +103,7 @@ void fl_residents_free(fl_places *places)
         while (reclaim(places, i) != 0) {
             fl_relax();
         }
+        fl_mutex_fini(&places->residents[i].flow_lock);
         fl_mutex_fini(&places->residents[i].lock);
         fl_mutex_fini(&places->residents[i].admit);
     }
@@ -204,6 +211,60 @@ filch_status fl_block_new(fl_places *places, uint32_t place, size_t bytes, fl_bl
     made->place = place;
     *block = made;
     return FILCH_OK;
+}
+
+/* --- What is under way --- */
+
+static void add_flow(fl_flow *flow, fl_marker marker, uint64_t bytes)
+{
+    if (flow->count == FL_FLOW_COPIES) {
+        flow->queued -= flow->bytes[flow->first];
+        flow->first = (flow->first + 1) % FL_FLOW_COPIES;
+        --flow->count;
+    }
+    uint32_t at = (flow->first + flow->count++) % FL_FLOW_COPIES;
+    flow->at[at] = marker;
+    flow->bytes[at] = bytes;
+    flow->queued += bytes;
+}
+
+void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker marker,
+                  uint64_t bytes)
+{
+    for (int side = 0; side < 2; ++side) {
+        uint32_t place = side == 0 ? to : from;
+        fl_residents *residents = residents_of(places, place);
+        if (place != 0) {
+            fl_mutex_lock(&residents->flow_lock);
+            add_flow(side == 0 ? &residents->in : &residents->out, marker, bytes);
+            fl_mutex_unlock(&residents->flow_lock);
+        }
+    }
+}
+
+static uint64_t queued_in(const fl_places *places, fl_residents *residents, fl_flow *flow)
+{
+    fl_mutex_lock(&residents->flow_lock);
+    while (flow->count != 0 && is_past(places, flow->at[flow->first])) {
+        flow->queued -= flow->bytes[flow->first];
+        flow->first = (flow->first + 1) % FL_FLOW_COPIES;
+        --flow->count;
+    }
+    uint64_t queued = flow->queued;
+    fl_mutex_unlock(&residents->flow_lock);
+    return queued;
+}
+
+uint64_t fl_flow_in(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    return queued_in(places, residents, &residents->in);
+}
+
+uint64_t fl_flow_out(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    return queued_in(places, residents, &residents->out);
 }
 
 /* --- Choosing --- */

@@ -59,6 +59,15 @@ typedef struct fl_foresight {
     void *user;
 } fl_foresight;
 
+/* Copies that are under way over one way, oldest first: how many bytes wait for it. */
+#define FL_FLOW_COPIES 64
+typedef struct fl_flow {
+    fl_marker at[FL_FLOW_COPIES]; /* a ring */
+    uint64_t bytes[FL_FLOW_COPIES];
+    uint32_t first, count;
+    uint64_t queued; /* in all; of copies that found no room in the ring, nothing is known */
+} fl_flow;
+
 /* The blocks of one place. */
 typedef struct fl_residents {
     fl_mutex admit; /* held by who reserves what needs memory */
@@ -71,6 +80,8 @@ typedef struct fl_residents {
     _Atomic uint32_t inside;  /* admitted or being so, and not retired */
     _Atomic uint64_t entered; /* times that somebody came to be inside */
     _Atomic uint64_t evicted; /* blocks; a statistic */
+    fl_mutex flow_lock;
+    fl_flow in, out; /* copies to the place, and from it */
 } fl_residents;
 
 /* One a place; null where that fails. */
@@ -96,6 +107,13 @@ bool fl_block_leave(fl_places *places, fl_block *block);
 /* Under the handle's lock: a copy reads from the block. */
 filch_status fl_block_read(const fl_places *places, fl_block *block, fl_marker marker,
                            filch_error *error);
+
+/* A copy from one place to another was started. */
+void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker marker,
+                  uint64_t bytes);
+/* Bytes that still wait to come into a place, or to leave it. Any thread. */
+uint64_t fl_flow_in(const fl_places *places, uint32_t place);
+uint64_t fl_flow_out(const fl_places *places, uint32_t place);
 
 /* Evicts all that nobody uses. True: there is more room now. */
 bool fl_residents_clear(fl_places *places, fl_device *device);

@@ -48,6 +48,7 @@ typedef struct fl_places {
     size_t device_count;
     uint32_t count; /* 1: nothing but the host's memory, or devices that only pretend */
     fl_place *at;
+    const struct fl_bandwidths *bandwidths; /* measured between places; null: none are */
     struct fl_residents *residents; /* what is in each (evict.h); null: not used for tiles */
 } fl_places;
 

@@ -717,6 +717,23 @@ void fl_data_begin_version(filch_data *data)
     }
 }
 
+void fl_data_quiesce(fl_places *places, filch_data *data)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    fl_waits waits = {.count = 0};
+    if (replicas == NULL) {
+        return;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
+        /* Whatever version it is of: it may be on its way. */
+        (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, 0)->ready, NULL);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    fl_waits_abandon(places, &waits);
+}
+
 /* Waits for copies; of those that failed, or cannot be waited for, none is left in flight. */
 static filch_status await(fl_places *places, const filch_data *data, filch_status status,
                           fl_waits *waits, filch_error *error)
@@ -750,8 +767,13 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
     fl_mutex_lock(&replicas->lock);
     for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
         for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
-            status = fetch_tile(places, data, replicas, fl_data_tile(data, row, col), NULL, reads,
-                                NULL, &waits, error);
+            uint32_t tile = fl_data_tile(data, row, col);
+            status = fetch_tile(places, data, replicas, tile, NULL, reads, NULL, &waits, error);
+            for (uint32_t place = 0; !reads && place < replicas->places; ++place) {
+                /* Nobody must bring home what the host is about to write, to make room. */
+                fl_replica_set(data, fl_replica_at(replicas, tile, place),
+                               place == 0 ? FL_MODIFIED : FL_INVALID, 0);
+            }
         }
     }
     fl_mutex_unlock(&replicas->lock);
@@ -826,6 +848,7 @@ void fl_data_drop_replicas(fl_places *places, filch_data *data)
         while (fl_load_acquire(&replicas->leaving) != 0) {
             fl_relax();
         }
+        fl_data_quiesce(places, data); /* the buffer may go, too */
         fl_replicas_free(places, data);
     }
     fl_data_free_parts(data);

@@ -138,6 +138,9 @@ void fl_replica_unpin(struct filch_data *data);
 
 /* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
 void fl_data_begin_version(struct filch_data *data);
+/* After that, where a job did not end well: blocks until nothing that was evicted for others is on
+ * its way to the host's buffer any more. */
+void fl_data_quiesce(fl_places *places, struct filch_data *data);
 /* Makes those tiles the host's to use, with their contents where it reads them; blocks. On failure
  * *error names the handle. */
 filch_status fl_data_fetch_host(fl_places *places, struct filch_data *data, fl_tiles tiles,

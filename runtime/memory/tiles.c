@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles.h"
 
+#include "device/links.h"
+#include "memory/plan.h"
+
+/* Of a tile that more places have, the first so many are compared. */
+#define MOST_SOURCES 32
+
 /* --- The table --- */
 
 static fl_replicas *make_replicas(fl_places *places, filch_data *data)
@@ -116,16 +122,50 @@ bool fl_replica_is_good(const fl_places *places, const filch_data *data, const f
            fl_replica_lost_with(places, data, replica, place) == NULL;
 }
 
+/* The first place that has it, where there is no choice to make. */
+static uint32_t first_source(const fl_places *places, const filch_data *data,
+                             const fl_replicas *replicas, uint32_t tile, uint32_t from)
+{
+    uint32_t place = from;
+    while (place < replicas->places &&
+           !fl_replica_is_good(places, data, fl_replica_at(replicas, tile, place), place)) {
+        ++place;
+    }
+    return place;
+}
+
+static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
+{
+    return places->bandwidths != NULL
+               ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
+               : 0;
+}
+
 uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device)
 {
-    (void)device;
-    for (uint32_t place = 0; place < replicas->places; ++place) {
-        if (fl_replica_is_good(places, data, fl_replica_at(replicas, tile, place), place)) {
-            return place;
-        }
+    fl_source sources[MOST_SOURCES];
+    uint32_t count = 0;
+    uint32_t place = first_source(places, data, replicas, tile, 0);
+    if (device == NULL || place == replicas->places ||
+        first_source(places, data, replicas, tile, place + 1) == replicas->places) {
+        return place;
     }
-    return replicas->places;
+    while (place < replicas->places && count < MOST_SOURCES) {
+        bool is_straight = fl_device_reaches(device, place) || place == device->place;
+        sources[count++] = (fl_source){
+            .place = place,
+            .is_straight = is_straight,
+            .rate = rate_of(places, place, is_straight ? device->place : 0),
+            .queued = place != 0 ? fl_flow_out(places, place) : 0,
+        };
+        place = first_source(places, data, replicas, tile, place + 1);
+    }
+    const fl_receiver receiver = {rate_of(places, 0, device->place),
+                                  fl_flow_in(places, device->place)};
+    return sources[fl_plan_copy(sources, count, receiver, fl_run_bytes(data, tile, tile + 1))
+                       .source]
+        .place;
 }
 
 filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
@@ -226,6 +266,7 @@ filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_vi
     *marker = copy.marker;
     if (status == FILCH_OK) {
         count_bytes(traffic, carrier, to, from, copy.width * copy.height);
+        fl_flow_note(places, to.place, from.place, *marker, copy.width * copy.height);
     }
     return status;
 }

@@ -511,7 +511,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
     uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
     bool has_begun = begin != 0 || sched->pool->is_virtual;
     info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
-    info->done = info->failed = info->skipped = info->bytes = 0;
+    info->done = info->failed = info->skipped = info->bytes = info->evicted = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
         info->done += fl_load_relaxed(&share->done);
@@ -521,6 +521,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
         uint64_t in = fl_load_relaxed(&traffic->in), out = fl_load_relaxed(&traffic->out);
         uint64_t peer = fl_load_relaxed(&traffic->peer);
         info->bytes += in + out + peer;
+        info->evicted += fl_load_relaxed(&traffic->evicted);
         if (d >= count) {
             continue;
         }
@@ -540,6 +541,8 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
             .bytes_in = in,
             .bytes_out = out,
             .bytes_peer = peer,
+            .evicted = fl_load_relaxed(&traffic->evicted),
+            .bytes_evicted = fl_load_relaxed(&traffic->written_back),
         };
         memcpy((char *)devices + d * device_bytes, &stats, device_bytes);
     }

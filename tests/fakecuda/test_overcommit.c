@@ -294,6 +294,8 @@ static void little_more_is_moved_than_has_to_be(void **state)
         check_product(a, b, c);
         /* While the last tiles of a column run, the next one's panel is brought: room for one. */
         assert_true(stats.bytes_in <= least_bytes(room - 1) * 6 / 5);
+        assert_true(stats.evicted >= stats.bytes_in / (PANEL * sizeof *a) - room);
+        assert_int_equal(stats.bytes_evicted, 0); /* results go home by themselves */
         assert_int_equal(stats.bytes_out, (uint64_t)PANELS * PANELS * CELL * sizeof *c);
         stop();
         free(a);
@@ -326,8 +328,13 @@ static void tiles_that_need_most_of_the_memory_take_turns(void **state)
                 add(made, runs, accesses, 2);
                 (void)churn(&call);
             }
-        finish(submit(made), NULL, 0);
+        filch_device_stats stats[2] = {0};
+        finish(submit(made), stats, 2);
         assert_memory_equal(at, kept, (uint64_t)MANY * LARGE * sizeof *at);
+        /* What is in the memory at the end of a round is used first in the next. */
+        uint64_t saved = stats[0].bytes_evicted + stats[1].bytes_evicted;
+        assert_true(saved >= (2 * (uint64_t)MANY - 2) * LARGE / 2 * sizeof *at);
+        assert_true(saved <= 2 * (uint64_t)MANY * LARGE * sizeof *at);
         stop();
         free(at);
         free(kept);

@@ -218,12 +218,16 @@ static void a_batch_counts_its_chunks(void **state)
     stop();
 }
 
-/* A caller that was built before there were byte counts gets elements of the size it knows. */
+/* A caller that was built before there were byte counts, or counts of evictions, gets elements of
+ * the size it knows. */
 static void older_callers_get_what_they_know(void **state)
 {
     struct {
         unsigned char bytes[offsetof(filch_device_stats, bytes_in)];
     } old[2];
+    struct {
+        unsigned char bytes[offsetof(filch_device_stats, evicted)];
+    } newer[2];
     filch_device_stats stats[DEVICES];
     filch_job_info info = {.size = offsetof(filch_job_info, bytes), .bytes = 17};
     filch_job *job = NULL;
@@ -237,9 +241,16 @@ static void older_callers_get_what_they_know(void **state)
     assert_int_equal(info.size, offsetof(filch_job_info, bytes));
     assert_int_equal(info.done, 1);
     assert_int_equal(info.bytes, 17);
+    info.size = offsetof(filch_job_info, evicted);
+    info.evicted = 18;
+    assert_ok(filch_job_stats(job, &info, (filch_device_stats *)(void *)newer, 2));
+    assert_int_equal(info.bytes, 2 * BYTES);
+    assert_int_equal(info.evicted, 18);
     finish(job, stats);
     assert_memory_equal(&old[0], &stats[0], sizeof old[0]);
     assert_memory_equal(&old[1], &stats[1], sizeof old[1]);
+    assert_memory_equal(&newer[0], &stats[0], sizeof newer[0]);
+    assert_memory_equal(&newer[1], &stats[1], sizeof newer[1]);
     assert_int_equal(stats[1].tiles, 1);
     stop();
 }
