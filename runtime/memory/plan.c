@@ -10,13 +10,13 @@ static double seconds_of(uint64_t bytes, uint64_t queued, double rate, double ot
     return (double)(bytes + queued) / (rate > 0 ? rate : otherwise);
 }
 
-fl_plan fl_plan_copy(const fl_source *sources, uint32_t count, fl_receiver receiver, uint64_t bytes)
+fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver, uint64_t bytes)
 {
     fl_plan best = {.source = FL_PLAN_NONE};
     /* Copies to one receiver are on one lane, whatever the source. */
     double in = seconds_of(bytes, receiver.host_queued, receiver.host_rate, HOST_RATE);
     for (uint32_t i = 0; i < count; ++i) {
-        const fl_source *source = &sources[i];
+        const fl_origin *source = &sources[i];
         double seconds;
         bool is_staged = source->place != 0 && !source->is_straight;
         if (source->place == 0) {

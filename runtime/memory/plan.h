@@ -10,13 +10,13 @@
 #define FL_PLAN_NONE UINT32_MAX
 
 /* One place that has the tile, as the receiver sees it. */
-typedef struct fl_source {
+typedef struct fl_origin {
     uint32_t place;   /* 0: the host's */
     bool is_straight; /* its memory can be copied from without a stop in the host's */
     double rate;      /* bytes a second of that way, or of the first part of a staged one; 0: not
                          measured */
     uint64_t queued;  /* bytes that wait for that way already */
-} fl_source;
+} fl_origin;
 
 typedef struct fl_plan {
     uint32_t source; /* index among the sources, or FL_PLAN_NONE: there is none */
@@ -32,7 +32,7 @@ typedef struct fl_receiver {
 
 /* The source from which `bytes` arrive first; of equal ones the first. What was not measured is
  * taken to be as fast as such ways commonly are: NVLink, PCI Express. */
-fl_plan fl_plan_copy(const fl_source *sources, uint32_t count, fl_receiver receiver,
+fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver,
                      uint64_t bytes);
 
 #endif

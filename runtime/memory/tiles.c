@@ -144,7 +144,7 @@ static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
 uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device)
 {
-    fl_source sources[MOST_SOURCES];
+    fl_origin sources[MOST_SOURCES];
     uint32_t count = 0;
     uint32_t place = first_source(places, data, replicas, tile, 0);
     if (device == NULL || place == replicas->places ||
@@ -153,7 +153,7 @@ uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
     }
     while (place < replicas->places && count < MOST_SOURCES) {
         bool is_straight = fl_device_reaches(device, place) || place == device->place;
-        sources[count++] = (fl_source){
+        sources[count++] = (fl_origin){
             .place = place,
             .is_straight = is_straight,
             .rate = rate_of(places, place, is_straight ? device->place : 0),

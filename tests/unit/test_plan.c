@@ -24,20 +24,20 @@ static const fl_receiver idle = {.host_rate = 50e9};
 
 static void a_peer_goes_before_the_host(void **state)
 {
-    const fl_source sources[] = {HOST, PEER(2)};
+    const fl_origin sources[] = {HOST, PEER(2)};
     (void)state;
     fl_plan plan = fl_plan_copy(sources, 2, idle, 100 * MB);
     assert_int_equal(plan.source, 1);
     assert_false(plan.is_staged);
     assert_true(plan.seconds > 0.0002 && plan.seconds < 0.0003);
-    const fl_source unmeasured[] = {{.place = 0, .is_straight = true},
+    const fl_origin unmeasured[] = {{.place = 0, .is_straight = true},
                                     {.place = 2, .is_straight = true}};
     assert_int_equal(fl_plan_copy(unmeasured, 2, (fl_receiver){0}, MB).source, 1);
 }
 
 static void a_busy_peer_does_not(void **state)
 {
-    fl_source sources[] = {HOST, PEER(2), PEER(3)};
+    fl_origin sources[] = {HOST, PEER(2), PEER(3)};
     (void)state;
     sources[1].queued = 100 * MB;
     assert_int_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 2);
@@ -50,7 +50,7 @@ static void a_busy_peer_does_not(void **state)
 /* The receiver's own lane is in the way of all. */
 static void the_receivers_queue_decides_nothing(void **state)
 {
-    const fl_source sources[] = {HOST, PEER(2)};
+    const fl_origin sources[] = {HOST, PEER(2)};
     const fl_receiver busy = {.host_rate = 50e9, .host_queued = 1000 * MB};
     (void)state;
     fl_plan plan = fl_plan_copy(sources, 2, busy, 100 * MB);
@@ -60,8 +60,8 @@ static void the_receivers_queue_decides_nothing(void **state)
 
 static void a_stop_in_the_hosts_memory_is_the_last_resort(void **state)
 {
-    const fl_source far = {.place = 2, .rate = 50e9};
-    const fl_source sources[] = {far, HOST},
+    const fl_origin far = {.place = 2, .rate = 50e9};
+    const fl_origin sources[] = {far, HOST},
                     slow[] = {far, {.place = 3, .is_straight = true, .rate = 1e9}};
     (void)state;
     fl_plan plan = fl_plan_copy(&far, 1, idle, 100 * MB);
