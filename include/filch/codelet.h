@@ -71,8 +71,8 @@ typedef int (*filch_host_fn)(const filch_call *call);
  * Must be pure, quick and must not call filch: for a task it is called once, inside
  * filch_graph_add() with the graph's lock held, with the task's views (what their pointers lead to
  * is not to be touched, and need not exist yet) and arguments, but no runtime, device 0 and null
- * scratch; for a batch it is called for chunks, on worker threads, with lo, hi, the arguments and no
- * views.
+ * scratch; for a batch it is called for chunks, on worker threads, with lo, hi, the arguments and
+ * no views.
  *
  * @param call the call whose work is asked for.
  * @return units, finite and at least 0; negative and NaN count as 0.
