@@ -451,6 +451,63 @@ static void run_broadcast(sweep_world *world)
     ok(filch_data_destroy(c.data));
 }
 
+/* --- Multicast objects --- */
+
+/* What the driver refuses to take back is asked for once more. */
+static void take_back(sweep_world *world, filch_status status, const char *what)
+{
+    filch_error error = FILCH_ERROR_INIT;
+
+    if (status == FILCH_OK)
+        return;
+    (void)filch_runtime_error(world->runtime, &error);
+    check_error(world, what, &error);
+}
+
+#define give_back(call)                      \
+    do {                                     \
+        filch_status first = (call);         \
+        take_back(world, first, #call);      \
+        if (first != FILCH_OK)               \
+            take_back(world, (call), #call); \
+    } while (0)
+
+static bool get(sweep_world *world, filch_status status, const char *what)
+{
+    take_back(world, status, what);
+    return status == FILCH_OK;
+}
+
+/* There and back, as far as it goes. */
+static void run_multicast(sweep_world *world)
+{
+    static const uint32_t devices[] = {0, 1};
+    filch_multicast_desc desc = FILCH_MULTICAST_DESC_INIT;
+    filch_multicast *object = NULL;
+    bool is_mapped = false, is_bound[2] = {false, false};
+    void *address;
+
+    desc.devices = devices;
+    desc.device_count = 2;
+    desc.bytes = (uint64_t)2 << 20;
+    desc.label = "all";
+    if (!get(world, filch_multicast_create(world->runtime, &desc, &object), "create"))
+        return;
+    bool goes_on = get(world, filch_multicast_add(object, 0), "add") &&
+                   get(world, filch_multicast_add(object, 1), "add");
+    for (uint32_t d = 0; d < 2 && goes_on; d++)
+        goes_on = is_bound[d] =
+            get(world, filch_multicast_bind(object, d, 0, desc.bytes, NULL), "bind");
+    is_mapped = goes_on && get(world, filch_multicast_map(object, &address), "map");
+    if (is_mapped)
+        give_back(filch_multicast_unmap(object));
+    for (uint32_t d = 0; d < 2; d++) {
+        if (is_bound[d])
+            give_back(filch_multicast_unbind(object, d, 0, desc.bytes));
+    }
+    give_back(filch_multicast_destroy(object));
+}
+
 /* --- Batches --- */
 
 /* What is said to be finished is right, and the ranges cover everything. */
@@ -628,6 +685,7 @@ static void run_with(const filch_allocator *allocator, const sweep_scenario *sce
 
     config.devices = scenario->devices;
     config.allocator = allocator;
+    config.allow_multicast = scenario->may_cast;
     if (filch_runtime_create(&config, &error, &world.runtime) != FILCH_OK) {
         report->failures++;
         if (report->call == NULL || error.call[0] == '\0' ||
@@ -700,6 +758,12 @@ const sweep_scenario sweep_scenarios[] = {
      .has_host = true,
      .has_codelets = true,
      .run = run_groups,
+     .rounds = 2},
+    {.name = "multicast",
+     .devices = "cuda:0,cuda:1",
+     .is_alone = true,
+     .may_cast = true,
+     .run = run_multicast,
      .rounds = 2},
     {.name = "again",
      .devices = "cuda:0",

@@ -34,6 +34,7 @@ typedef struct sweep_scenario {
     bool has_host;
     bool has_codelets;
     bool is_alone; /* one GPU: when it is lost, so is everything */
+    bool may_cast; /* multicast objects are allowed */
     bool is_apart; /* the GPUs cannot reach each other's memory */
     /* One job, right or failed with an error that tells everything. Null: the runtime alone. */
     void (*run)(sweep_world *world);

@@ -97,9 +97,9 @@ static bool may_leave(const char *call)
 
 static size_t live(void)
 {
-    static const char *const kinds[] = {"context", "stream",      "event",  "module", "graph",
-                                        "exec",    "green",       "memory", "pinned", "handle",
-                                        "mapping", "reservation", "pool"};
+    static const char *const kinds[] = {"context", "stream",      "event",  "module",   "graph",
+                                        "exec",    "green",       "memory", "pinned",   "handle",
+                                        "mapping", "reservation", "pool",   "multicast"};
     size_t count = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
