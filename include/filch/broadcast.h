@@ -64,7 +64,9 @@ typedef struct filch_broadcast {
  * everywhere by then; nothing is valid that is not all there. filch_job_error() tells which device
  * failed.
  *
- * Only managed handles: replicas of others do not outlive a job.
+ * Only managed handles: replicas of others do not outlive a job. Where devices have no room for all
+ * of the handle it fails, with FILCH_NO_DEVICE_MEMORY; other handles' tiles make room for it, as
+ * they do for tasks.
  *
  * @param data      the handle.
  * @param broadcast what and where; copied. Null: all of it to every device.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/links.h"
 #include "memory/spread.h"
 
 /* Pieces between two fences. Two such stretches are on their way at once: one is followed up while
@@ -36,6 +37,7 @@ struct fl_broadcast {
     uint64_t sent;           /* bytes of the tile; UINT64_MAX: it is not open */
     uint32_t pieces;         /* since the last fence */
     bool is_pinned, is_stopped, is_planned;
+    bool is_waiting;     /* for room, that others have */
     filch_status status; /* the first failure … */
     filch_error error;   /* … and what it was */
     fence fences[2];     /* the older one first */
@@ -152,13 +154,16 @@ static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
     link_entry *entry = &b->links[(size_t)from * b->places->count + to];
     if (!entry->is_known) {
         const fl_device *receiver = b->places->at[to].device, *sender = b->places->at[from].device;
+        const fl_bandwidths *measured = b->places->bandwidths;
         filch_link link = {.size = sizeof link};
         entry->is_known = true;
         entry->link.is_straight = from < 64 && (receiver->peers >> from & 1) != 0;
-        if (entry->link.is_straight && receiver->backend->link_describe != NULL &&
-            receiver->backend->link_describe(receiver, sender, &link, NULL) == FILCH_OK) {
+        if (entry->link.is_straight && sender->backend->link_describe != NULL &&
+            sender->backend->link_describe(sender, receiver, &link, NULL) == FILCH_OK) {
             entry->link.rank = link.rank;
         }
+        entry->link.rate =
+            measured != NULL ? fl_bandwidths_get(measured, b->places->count, from, to) : 0;
     }
     return entry->link;
 }
@@ -419,6 +424,7 @@ static void send_some(fl_broadcast *b, fl_traffic *traffic)
 {
     filch_error error = FILCH_ERROR_INIT;
     filch_status status = FILCH_OK;
+    b->is_waiting = false;
     while (is_open(b) && status == FILCH_OK) {
         if (b->sent == UINT64_MAX) {
             status = open_tile(b, &error);
@@ -435,8 +441,17 @@ static void send_some(fl_broadcast *b, fl_traffic *traffic)
             set_fence(b);
         }
     }
-    if (status != FILCH_OK && status != FILCH_NOT_READY) {
+    b->is_waiting = status == FILCH_NOT_READY;
+    if (status != FILCH_OK && !b->is_waiting) {
         fail(b, status, &error);
+    }
+}
+
+static void let_go(fl_broadcast *b)
+{
+    if (b->is_pinned) {
+        fl_replica_unpin(b->places, b->data);
+        b->is_pinned = false;
     }
 }
 
@@ -457,6 +472,10 @@ filch_status fl_broadcast_step(fl_broadcast *b, fl_traffic *traffic, bool *moved
         if (b->pieces != 0 && !b->fences[1].is_set) {
             set_fence(b); /* it ends here, or waits for what is on its way */
         }
+        if (!b->fences[0].is_set && b->is_waiting) {
+            let_go(b); /* who waits for room holds none, lest two wait for each other */
+            return FILCH_NOT_READY;
+        }
         if (!b->fences[0].is_set) {
             break;
         }
@@ -465,10 +484,7 @@ filch_status fl_broadcast_step(fl_broadcast *b, fl_traffic *traffic, bool *moved
         }
         *moved = true;
     }
-    if (b->is_pinned) {
-        fl_replica_unpin(b->data);
-        b->is_pinned = false;
-    }
+    let_go(b);
     if (b->status != FILCH_OK && error != NULL) {
         *error = b->error;
     }

@@ -624,18 +624,25 @@ filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *er
     if (replicas == NULL) {
         return fail_untracked(data, error);
     }
+    /* As work that has been admitted: who needs room that we have waits for us. */
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_come(places, place);
+    }
     fl_mutex_lock(&replicas->lock);
     fl_add_relaxed(&replicas->pins, 1); /* under the lock it counts */
     fl_mutex_unlock(&replicas->lock);
     return FILCH_OK;
 }
 
-void fl_replica_unpin(filch_data *data)
+void fl_replica_unpin(fl_places *places, filch_data *data)
 {
     fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
     fl_mutex_lock(&replicas->lock);
     fl_sub_relaxed(&replicas->pins, 1);
     fl_mutex_unlock(&replicas->lock);
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_go(places, place);
+    }
 }
 
 /* Memory for a tile in a place, where it stays: the handle is pinned. */
@@ -645,10 +652,8 @@ static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile
     const fl_admission admission = {.foresight = NULL};
     const fl_fetch fetch = {places, places->at[place].device, place, &admission, NULL, error};
     fl_operand operand = {.data = data, .mode = FILCH_READ, .tile = tile, .tile_end = tile + 1};
-    fl_residents_come(places, place);
     filch_status status = reserve_all(&fetch, &operand, 1);
     unreserve(&fetch, &operand, 1);
-    fl_residents_go(places, place);
     return status;
 }
 

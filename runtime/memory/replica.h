@@ -126,15 +126,17 @@ typedef struct fl_replica_spot {
 } fl_replica_spot;
 
 /* Makes every place that is wanted (one flag a place) ready to receive the tile, and tells of all
- * places what there is; ptr is null where there is no memory. Fails, and has perhaps taken memory,
- * where some cannot be had or no place has the tile. */
+ * places what there is; ptr is null where there is no memory. The handle is pinned. Fails, and has
+ * perhaps taken memory, where some cannot be had or no place has the tile. FILCH_NOT_READY: there
+ * may be memory when others have let go of theirs. */
 filch_status fl_replica_open(fl_places *places, struct filch_data *data, uint32_t tile,
                              const bool *wanted, fl_replica_spot *spots, filch_error *error);
 /* The tile has arrived in those places: it is shared there, and where it was. */
 void fl_replica_settle(struct filch_data *data, uint32_t tile, const bool *arrived);
-/* From the first of several such calls to the last: what places hold of the handle stays there. */
+/* From the first of several such calls to the last: what places hold of the handle stays there, and
+ * the caller counts as one who will let go of it. */
 filch_status fl_replica_pin(fl_places *places, struct filch_data *data, filch_error *error);
-void fl_replica_unpin(struct filch_data *data);
+void fl_replica_unpin(fl_places *places, struct filch_data *data);
 
 /* A job that uses the handle starts, or ends; alone: no other one runs. Under core->lock. */
 void fl_data_begin_version(struct filch_data *data);

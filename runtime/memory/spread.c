@@ -11,16 +11,27 @@
 typedef struct merit {
     uint32_t is_staged; /* a copy to or from the host's memory */
     uint32_t is_full;   /* the sender has as many receivers as it should */
+    double rate;
     int64_t rank;
     uint32_t depth;
 } merit;
 
+/* Measurements of the same link differ by less. */
+#define NOISE 1.25
+
+static bool is_faster(double a, double b)
+{
+    return a > 0 && b > 0 && a > NOISE * b;
+}
+
 static bool is_better(const merit *a, const merit *b)
 {
-    return a->is_staged != b->is_staged ? a->is_staged < b->is_staged
-           : a->is_full != b->is_full   ? a->is_full < b->is_full
-           : a->rank != b->rank         ? a->rank < b->rank
-                                        : a->depth < b->depth;
+    return a->is_staged != b->is_staged  ? a->is_staged < b->is_staged
+           : a->is_full != b->is_full    ? a->is_full < b->is_full
+           : is_faster(a->rate, b->rate) ? true
+           : is_faster(b->rate, a->rate) ? false
+           : a->rank != b->rank          ? a->rank < b->rank
+                                         : a->depth < b->depth;
 }
 
 static uint32_t most_children(filch_broadcast_way way)
@@ -46,6 +57,7 @@ static bool judge(const fl_spread_node *from, uint32_t to, filch_broadcast_way w
     }
     fl_spread_link between = link(user, from->place, to);
     out->rank = between.rank;
+    out->rate = between.rate;
     return between.is_straight;
 }
 
@@ -80,7 +92,7 @@ static bool find_next(const fl_spread *spread, uint32_t places, const bool *want
                       uint32_t *place)
 {
     bool found = false;
-    merit best;
+    merit best = {0};
     for (uint32_t to = 0; to < places; ++to) {
         if (!wants[to] || has_place(spread, to)) {
             continue;

@@ -30,6 +30,7 @@ typedef struct fl_spread_node {
 typedef struct fl_spread_link {
     bool is_straight; /* between devices: one reaches the other's memory */
     int32_t rank;     /* smaller is faster */
+    double rate;      /* measured, bytes a second; 0: not */
 } fl_spread_link;
 
 typedef fl_spread_link (*fl_spread_link_fn)(void *user, uint32_t from, uint32_t to);
@@ -43,7 +44,8 @@ typedef struct fl_spread {
 
 /* Finds who sends to whom. has, wants: one flag a place, of which 0 is the host's memory; somebody
  * has it. Links between devices come before the host's, senders that have sent to fewer than the
- * way allows before others, better ranks before worse. way: not the default. */
+ * way allows before others, links that were measured to be faster, then better ranks, before
+ * others. way: not the default. */
 void fl_spread_plan(fl_spread *spread, uint32_t places, const bool *has, const bool *wants,
                     filch_broadcast_way way, fl_spread_link_fn link, void *user);
 /* Pieces that a block of so many bytes is best cut into. */

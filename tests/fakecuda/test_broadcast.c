@@ -129,10 +129,13 @@ static filch_data *handle(uint64_t tile_rows, uint64_t tile_cols)
     return made;
 }
 
+static uint64_t memory_limit;
+
 static void start_driven(const char *devices, const char *fake, filch_drive drive)
 {
     filch_config config = FILCH_CONFIG_INIT;
     filch_error error = FILCH_ERROR_INIT;
+    config.memory_limit = memory_limit;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
     fakecuda_register_filch("take", take, 2, false, 0);
@@ -688,6 +691,62 @@ static void memory_may_be_out(void **state)
     stop();
 }
 
+/* What is in the way leaves: tiles of another handle, some of which are nowhere else. */
+static void room_is_made(void **state)
+{
+    (void)state;
+    memory_limit = BYTES + 8192;
+    start(JOINED);
+    data = handle(32, 16);
+    make_on(1);
+    filch_data *first = data;
+    static uint64_t y[ROWS * COLS];
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = y;
+    desc.element = sizeof *y;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.tile_rows = 32;
+    desc.tile_cols = 16;
+    desc.flags = FILCH_DATA_MANAGED;
+    memcpy(y, x, sizeof y);
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    uint64_t moved; /* some, where the results of those who look take the last of the room */
+    broadcast(NULL);
+    for (int d = 0; d < GPUS; d++)
+        assert_true(got(d) >= BYTES);
+    for (uint32_t d = 0; d < GPUS; d++)
+        look_on(d, false, &moved);
+    data = first;
+    broadcast(NULL);
+    for (uint32_t d = 0; d < GPUS; d++)
+        look_on(d, true, &moved);
+    memory_limit = 0;
+    stop();
+}
+
+/* A handle that no device can hold: the error tells, and all of it is still there. */
+static void what_does_not_fit_is_told(void **state)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    (void)state;
+    memory_limit = BYTES / 2;
+    start(JOINED);
+    data = handle(32, 16);
+    filch_job *job = begin(NULL);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    assert_ok(filch_job_error(job, &error));
+    assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+    assert_memory_equal(error.device, "cuda:", 5);
+    assert_ok(filch_job_release(job));
+    for (uint32_t d = 0; d < GPUS; d++) {
+        uint64_t moved;
+        look_on(d, false, &moved);
+    }
+    memory_limit = 0;
+    stop();
+}
+
 /* --- Arguments --- */
 
 static void refuse(const filch_broadcast *how, filch_status status)
@@ -783,6 +842,8 @@ int main(void)
         cmocka_unit_test(any_copy_may_fail),
         cmocka_unit_test(a_device_may_be_lost_on_the_way),
         cmocka_unit_test(memory_may_be_out),
+        cmocka_unit_test(room_is_made),
+        cmocka_unit_test(what_does_not_fit_is_told),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(without_gpus_there_is_nothing_to_do),
     };

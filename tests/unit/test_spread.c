@@ -15,13 +15,14 @@ enum { PLACES = 9, MANY = 33 };
 /* Of the machine in question, by places. */
 static bool is_straight[MANY][MANY];
 static int32_t ranks[MANY][MANY];
+static double rates[MANY][MANY];
 static fl_spread_node nodes[MANY + 1];
 
 static fl_spread_link link(void *user, uint32_t from, uint32_t to)
 {
     (void)user;
     assert_true(from != 0 && to != 0 && from != to);
-    return (fl_spread_link){is_straight[from][to], ranks[from][to]};
+    return (fl_spread_link){is_straight[from][to], ranks[from][to], rates[from][to]};
 }
 
 static void join_all(bool joined)
@@ -30,6 +31,7 @@ static void join_all(bool joined)
         for (uint32_t b = 0; b < MANY; b++) {
             is_straight[a][b] = joined && a != b;
             ranks[a][b] = 0;
+            rates[a][b] = 0;
         }
     }
 }
@@ -161,6 +163,26 @@ static void better_ranks_come_first(void **state)
     assert_int_equal(sender_of(&spread, 3), 2);
 }
 
+/* What was measured counts more than what the driver ranks; noise does not. */
+static void measured_links_come_first(void **state)
+{
+    const bool has[PLACES] = {[1] = true}, wants[PLACES] = {0, 1, 1, 1, 1, 0, 0, 0, 0};
+    (void)state;
+    join_all(true);
+    for (uint32_t a = 1; a < 5; a++) {
+        for (uint32_t b = 1; b < 5; b++)
+            rates[a][b] = 100e9;
+    }
+    ranks[1][2] = 0;
+    ranks[1][3] = ranks[1][4] = 1;
+    rates[1][3] = 300e9;
+    rates[3][4] = 110e9;
+    fl_spread spread = plan(PLACES, has, wants, FILCH_BROADCAST_CHAIN);
+    assert_int_equal(sender_of(&spread, 3), 1);
+    assert_int_equal(sender_of(&spread, 2), 3); /* 110 is no more than 100 */
+    assert_int_equal(sender_of(&spread, 4), 2);
+}
+
 /* Two pairs: across goes through the host's memory, once. */
 static void what_is_apart_is_reached_through_the_host(void **state)
 {
@@ -256,6 +278,7 @@ int main(void)
         cmocka_unit_test(from_the_host_it_goes_on_between_devices),
         cmocka_unit_test(all_who_have_it_send),
         cmocka_unit_test(better_ranks_come_first),
+        cmocka_unit_test(measured_links_come_first),
         cmocka_unit_test(what_is_apart_is_reached_through_the_host),
         cmocka_unit_test(nothing_to_do_is_no_copy),
         cmocka_unit_test(the_host_may_want_it),
