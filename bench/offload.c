@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "workload.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,17 @@ void bench_offload_pin(bench_offload *o, void *memory, size_t bytes)
         k++;
     if (k < BENCH_OFFLOAD_PINS && !o->pinned[k] && bench_gpu_pin(&o->gpu, memory, bytes))
         o->pinned[k] = memory;
+}
+
+double bench_offload_room(filch_runtime *runtime)
+{
+    double room = INFINITY;
+    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) == FILCH_OK && info.backend == FILCH_BACKEND_CUDA)
+            room = fmin(room, (double)info.budget);
+    }
+    return room;
 }
 
 bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, filch_cuda_desc *desc)

@@ -55,10 +55,11 @@ typedef float s_real;
                         (blasint)k, -1, a, (blasint)lda, b, (blasint)ldb, 1, c, (blasint)ldc);  \
     }                                                                                           \
     static void p##_gemm_nn(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
-                            const void *b, size_t ldb, void *c, size_t ldc)                     \
+                            const void *b, size_t ldb, int keep, void *c, size_t ldc)           \
     {                                                                                           \
         cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n,      \
-                        (blasint)k, 1, a, (blasint)lda, b, (blasint)ldb, 0, c, (blasint)ldc);   \
+                        (blasint)k, 1, a, (blasint)lda, b, (blasint)ldb, (p##_real)keep, c,     \
+                        (blasint)ldc);                                                          \
     }                                                                                           \
     static void p##_solve(size_t n, const void *l, size_t ldl, void *b)                         \
     {                                                                                           \
@@ -174,6 +175,6 @@ void bench_grid_multiply(const bench_grid *grid, size_t i, size_t j)
 {
     bench_kernels_double.gemm_nn(bench_grid_extent(grid, i), bench_grid_extent(grid, j), grid->n,
                                  grid->a + offset(grid, i, 0), grid->n,
-                                 grid->b + offset(grid, 0, j), grid->n, bench_grid_at(grid, i, j),
-                                 grid->n);
+                                 grid->b + offset(grid, 0, j), grid->n, 0,
+                                 bench_grid_at(grid, i, j), grid->n);
 }

@@ -34,9 +34,9 @@ typedef struct bench_kernels {
     /* C := C - A B', C being m x n, A m x k, B n x k. */
     void (*gemm_nt)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
                     size_t ldb, void *c, size_t ldc);
-    /* C := A B, C being m x n, A m x k, B k x n. */
+    /* C := A B + keep C, C being m x n, A m x k, B k x n; keep is 0 or 1. */
     void (*gemm_nn)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
-                    size_t ldb, void *c, size_t ldc);
+                    size_t ldb, int keep, void *c, size_t ldc);
     /* Solves L L' x = b in place of b, after a factorization. */
     void (*solve)(size_t n, const void *l, size_t ldl, void *b);
     /* Rounds count numbers to this precision; false where one is beyond its range. */

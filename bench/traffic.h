@@ -5,22 +5,27 @@
 
 #include <stddef.h>
 
-/* C = A B by tiles of C, one column of tiles after another: tile p is in row p % side, column
- * p / side, and takes panel p % side of A and panel p / side of B whole. */
-typedef struct bench_panels {
-    size_t side;  /* tiles along a side of C */
-    double panel; /* bytes of a panel of A or B; the last one may be smaller: last */
+/* C = A B by square tiles, of which only tiles [begin, end) of C, one column of tiles after
+ * another, are made. Blocks of columns come one after another, and in each the steps of the inner
+ * dimension; of each step the tiles of C in their order. Tile (i, j) of C at step k takes tiles (i,
+ * k) of A and (k, j) of B. */
+typedef struct bench_product {
+    size_t side;    /* tiles along a side */
+    size_t columns; /* in a block; the last block may have fewer */
+    double tile;    /* elements along a tile's side; of the last one: last */
     double last;
-} bench_panels;
+    double element; /* bytes */
+    size_t begin, end;
+} bench_product;
 
 /* Sides above this take too long to think through. */
-#define BENCH_PANELS_MOST 512
+#define BENCH_SIDE_MOST 32
 
-/* Bytes of panels that tiles [begin, end), in this order, bring into a memory with so much room for
- * panels. What leaves is the panel whose next use is farthest, which is the best that can be done
- * with panels of one size (L. A. Belady, "A study of replacement algorithms for a virtual-storage
- * computer", IBM Systems Journal 5(2), 1966). Infinite where two panels do not fit; not a number
- * where the side is above BENCH_PANELS_MOST or memory is out. */
-double bench_traffic_least(const bench_panels *panels, size_t begin, size_t end, double room);
+/* Bytes of A and B brought, in this order, into a memory with so much room, where a block's tiles
+ * of C stay while it is made. What leaves is the tile whose next use is farthest, which is the best
+ * that can be done with tiles of one size (L. A. Belady, "A study of replacement algorithms for a
+ * virtual-storage computer", IBM Systems Journal 5(2), 1966). Infinite where a block does not fit
+ * beside a tile of each; not a number where the side is above BENCH_SIDE_MOST or memory is out. */
+double bench_traffic_least(const bench_product *product, double room);
 
 #endif

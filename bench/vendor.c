@@ -386,9 +386,9 @@ int bench_vendor_gemm_nt(bench_vendor_lane *lane, const filch_view *a, const fil
 }
 
 int bench_vendor_gemm_nn(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
-                         const filch_view *c)
+                         int keep, const filch_view *c)
 {
-    return gemm(lane, OP_N, 1, 0, a, b, c);
+    return gemm(lane, OP_N, 1, keep, a, b, c);
 }
 
 bool bench_vendor_explain(int code, filch_error *error)

@@ -56,9 +56,9 @@ int bench_vendor_syrk(bench_vendor_lane *lane, const filch_view *a, const filch_
 /* C := C - A B'. */
 int bench_vendor_gemm_nt(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
                          const filch_view *c);
-/* C := A B. */
+/* C := A B + keep C; keep is 0 or 1. */
 int bench_vendor_gemm_nn(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
-                         const filch_view *c);
+                         int keep, const filch_view *c);
 
 /* To := from, both in device memory, as many elements as `to` has. */
 int bench_vendor_copy(const bench_vendor_lane *lane, const filch_view *from, const filch_view *to);

@@ -42,7 +42,7 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
     if (w->kind == BENCH_PEER_CHOLESKY)
         info = w->kernels->potrf(w->n, w->c, w->n);
     else
-        w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, w->c, w->n);
+        w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0, w->c, w->n);
     double end = bench_now_s();
     bench_blas_threads_set(before);
     if (info != 0)

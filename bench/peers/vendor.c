@@ -179,7 +179,7 @@ static filch_status compute(state *s, filch_error *error)
 {
     filch_view a = view_of(s, A), b = view_of(s, B), c = view_of(s, C);
     filch_view info = {.ptr = bench_gpu_pointer(s->info), .rows = 1, .cols = 1, .ld = 1};
-    int code = is_product(s->work) ? bench_vendor_gemm_nn(s->lane, &a, &b, &c)
+    int code = is_product(s->work) ? bench_vendor_gemm_nn(s->lane, &a, &b, 0, &c)
                                    : bench_vendor_potrf(s->lane, &c, &info);
     if (code == 0)
         return FILCH_OK;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C = A B by tiles of C: a task for each, over the whole inner dimension. A is cut into panels of
- * rows, B into panels of columns. */
+/* C = A B by tiles of C.
+ *
+ * On the host a task makes a tile, over the whole inner dimension: A is cut into panels of rows, B
+ * into panels of columns. On GPUs all three are cut both ways, and a tile of C is made by a chain
+ * of tasks, one for each step of the inner dimension: so the first can run when two tiles are
+ * there. Columns of C are taken in blocks, and each block step by step, which needs few tiles of A
+ * and B at once, and has a step's to compute while it brings the next (R. van de Geijn, J. Watts,
+ * "SUMMA: scalable universal matrix multiplication algorithm", Concurrency 9(4), 1997). */
 #include "dense.h"
 #include "fail.h"
 #include "offload.h"
@@ -20,6 +26,11 @@
 #define TASKS_MAX 2e7
 #define CHECKED_ROWS 16
 #define PROBE_TILES 3
+/* From this order on there are enough tiles of the size at which a GPU is at its best. */
+#define LARGE_N 16384
+#define LARGE_TILE 2048
+/* Of a GPU's memory, for a block of columns and what it needs at once. */
+#define PART_OF_MEMORY 0.9
 /* Sums of n products in another order, or of products of rounded elements, differ by about sqrt(n)
  * roundings of the largest sum, be it in double or in single precision: the errors are as good as
  * random (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.8). Several
@@ -41,25 +52,42 @@ typedef struct gemm {
     bool is_resident;
     bool is_probe;
     bool has_tile; /* given or chosen */
+    double room;   /* bytes that filch may take of the smallest GPU's memory */
     bench_peer_work work;
     bench_offload offload;
 } gemm;
 
-static int run_gemm(const filch_call *call)
+static int run(const filch_call *call, int keep)
 {
     const filch_view *a = &call->views[A];
     const filch_view *b = &call->views[B];
     const filch_view *c = &call->views[C];
     const bench_kernels *kernels =
         c->element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
-    kernels->gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, c->ptr, c->ld);
+    kernels->gemm_nn(c->rows, c->cols, a->cols, a->ptr, a->ld, b->ptr, b->ld, keep, c->ptr, c->ld);
     return 0;
+}
+
+static int run_gemm(const filch_call *call)
+{
+    return run(call, 0);
+}
+
+static int run_add(const filch_call *call)
+{
+    return run(call, 1);
 }
 
 static int enqueue_gemm(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], &call->views[C]);
+    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], 0, &call->views[C]);
+}
+
+static int enqueue_add(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)lane;
+    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], 1, &call->views[C]);
 }
 
 static double work_gemm(const filch_call *call)
@@ -206,39 +234,80 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
     return filch_data_create(built->runtime, &desc, &built->data[which]);
 }
 
-static filch_status add(const gemm *g, const bench_built *built, size_t i, size_t j)
+/* Tiles along a side of A, B and C, and steps of the inner dimension. */
+static size_t side(const gemm *g)
 {
-    static const filch_gemm_args args = {1, 0, 0, 0};
+    return (g->n + g->tile - 1) / g->tile;
+}
+
+static size_t steps(const gemm *g)
+{
+    return g->offload.has_gpus ? side(g) : 1;
+}
+
+/* Columns of tiles in a block: two blocks, or what fits into the memory of the smallest GPU beside
+ * two steps' tiles of A and B. */
+static size_t block_columns(const gemm *g)
+{
+    double tile = (double)g->tile * (double)g->tile * (double)g->kernels->element;
+    double room = PART_OF_MEMORY * g->room / tile, down = (double)side(g);
+    double fit = floor((room - 2 * down) / (down + 2));
+    size_t half = (side(g) + 1) / 2;
+    return fit < 1 ? 1 : fit < (double)half ? (size_t)fit : half;
+}
+
+/* Step k of tile (i, j). */
+static filch_status add(const gemm *g, const bench_built *built, size_t i, size_t j, size_t k)
+{
+    static const filch_gemm_args args[] = {{1, 0, 0, 0}, {1, 1, 0, 0}};
     const filch_access accesses[] = {
-        [A] = {.data = built->data[A], .row = (uint32_t)i, .mode = FILCH_READ},
-        [B] = {.data = built->data[B], .col = (uint32_t)j, .mode = FILCH_READ},
-        [C] = {.data = built->data[C], .row = (uint32_t)i, .col = (uint32_t)j, .mode = FILCH_WRITE},
+        [A] = {.data = built->data[A], .row = (uint32_t)i, .col = (uint32_t)k, .mode = FILCH_READ},
+        [B] = {.data = built->data[B], .row = (uint32_t)k, .col = (uint32_t)j, .mode = FILCH_READ},
+        [C] = {.data = built->data[C],
+               .row = (uint32_t)i,
+               .col = (uint32_t)j,
+               .mode = k == 0 ? FILCH_WRITE : FILCH_READWRITE},
     };
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
-    desc.codelet = built->codelets[0];
-    desc.args = g->offload.has_gpus && !g->offload.vendor ? &args : NULL;
+    desc.codelet = built->codelets[k > 0];
+    desc.args = g->offload.has_gpus && !g->offload.vendor ? &args[k > 0] : NULL;
     desc.accesses = accesses;
     desc.access_count = 3;
+    desc.priority = -(int32_t)(j / block_columns(g)); /* heeded on GPUs */
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
+static filch_status add_all(const gemm *g, bench_built *built)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.priorities = g->offload.has_gpus ? FILCH_PRIORITIES_CALLER : FILCH_PRIORITIES_RANK;
+    filch_status status = filch_graph_create(built->runtime, &desc, &built->graph);
+    size_t count = (width(g) + g->tile - 1) / g->tile, columns = block_columns(g);
+    for (size_t first = 0; first < count; first += columns)
+        for (size_t k = 0; k < steps(g); k++)
+            for (size_t j = first; j < count && j < first + columns; j++)
+                for (size_t i = 0; i < count && status == FILCH_OK; i++)
+                    status = add(g, built, i, j, k);
+    return status;
+}
+
 /* By the vendor's library, or filch's own kernel where that is not installed. */
-static filch_status make_codelet(const gemm *g, bench_built *built)
+static filch_status make_codelet(const gemm *g, bench_built *built, bool adds)
 {
     bool is_single = g->kernels == &bench_kernels_single;
     const filch_kernel *builtin = filch_kernel_find(is_single ? "gemm_f32" : "gemm_f64");
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    desc.name = "gemm";
-    desc.host = g->is_idle ? bench_run_nothing : run_gemm;
+    desc.name = adds ? "gemm_add" : "gemm";
+    desc.host = g->is_idle ? bench_run_nothing : adds ? run_add : run_gemm;
     desc.work = work_gemm;
-    if (bench_offload_enqueue(&g->offload, enqueue_gemm, &cuda)) {
+    if (bench_offload_enqueue(&g->offload, adds ? enqueue_add : enqueue_gemm, &cuda)) {
         desc.cuda = &cuda;
     } else if (g->offload.has_gpus) {
         desc.cuda = builtin->cuda;
         desc.arg_size = builtin->arg_size;
     }
-    return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
+    return filch_codelet_create(built->runtime, &desc, &built->codelets[adds]);
 }
 
 static void explain(const void *state, filch_error *error)
@@ -257,22 +326,20 @@ static filch_status build(void *state, bench_built *built)
         bench_offload_pin(&g->offload, g->a, 2 * bytes);
     bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
     if (g->offload.has_gpus && !g->has_tile)
-        g->tile = bench_offload_tile(g->n);
-    filch_status status = make_codelet(g, built);
+        g->tile = g->n < LARGE_N ? bench_offload_tile(g->n) : LARGE_TILE;
+    g->room = bench_offload_room(built->runtime);
+    size_t inner = g->offload.has_gpus ? g->tile : 0;
+    filch_status status = make_codelet(g, built, false);
     if (status == FILCH_OK)
-        status = make_data(g, built, A, g->inputs[A], g->tile, 0);
+        status = make_codelet(g, built, true);
     if (status == FILCH_OK)
-        status = make_data(g, built, B, g->inputs[B], 0, g->tile);
+        status = make_data(g, built, A, g->inputs[A], g->tile, inner);
+    if (status == FILCH_OK)
+        status = make_data(g, built, B, g->inputs[B], inner, g->tile);
     if (status == FILCH_OK)
         status = make_data(g, built, C, g->c, g->tile, g->tile);
     built->result = g->is_resident && !g->is_probe ? built->data[C] : NULL;
-    if (status == FILCH_OK)
-        status = filch_graph_create(built->runtime, NULL, &built->graph);
-    size_t count = (width(g) + g->tile - 1) / g->tile;
-    for (size_t j = 0; j < count && status == FILCH_OK; j++)
-        for (size_t i = 0; i < count && status == FILCH_OK; i++)
-            status = add(g, built, i, j);
-    return status;
+    return status == FILCH_OK ? add_all(g, built) : status;
 }
 
 static void probe(void *state, bool on)
@@ -280,41 +347,43 @@ static void probe(void *state, bool on)
     ((gemm *)state)->is_probe = on;
 }
 
-/* Each memory is taken to have a stretch of the tiles' order, as long as the number of tiles that
- * its devices did. From the host, a panel that several memories need must come once where they can
- * pass it on. */
+/* Each memory is taken to have a stretch of the tiles of C, column after column, as long as the
+ * number of tasks that its devices did, and to go through it in the order of the blocks. From the
+ * host, a tile of A or B that several memories need must come once where they can pass it on. */
 static bool traffic(const void *state, const bench_memory_share *shares, size_t count, bool joined,
                     bench_traffic *t)
 {
     const gemm *g = state;
     double element = (double)g->kernels->element, n = (double)g->n, tile = (double)g->tile;
-    size_t side = (g->n + g->tile - 1) / g->tile;
-    const bench_panels panels = {.side = side,
-                                 .panel = tile * n * element,
-                                 .last = (n - (double)(side - 1) * tile) * n * element};
+    size_t tiles = side(g) * side(g);
+    bench_product product = {.side = side(g),
+                             .columns = block_columns(g),
+                             .tile = tile,
+                             .last = n - (double)(side(g) - 1) * tile,
+                             .element = element};
     double all = 0, done = 0, room = 0;
-    size_t first = side * side, last = 0;
+    size_t first = tiles, last = 0;
     if (g->is_resident)
         return false;
     for (size_t k = 0; k < count; k++)
         all += shares[k].tiles;
     for (size_t k = 0; k < count; k++) {
-        size_t begin = (size_t)lround(done / all * (double)(side * side));
+        product.begin = (size_t)lround(done / all * (double)tiles);
         done += shares[k].tiles;
-        size_t end = (size_t)lround(done / all * (double)(side * side));
-        if (shares[k].is_host || begin == end)
+        product.end = (size_t)lround(done / all * (double)tiles);
+        if (shares[k].is_host || product.begin == product.end)
             continue;
-        /* A tile of the result is there, too, until it has gone home. */
-        double here = shares[k].room - tile * tile * element;
-        t->in += bench_traffic_least(&panels, begin, end, here);
-        t->out += (double)(end - begin) / (double)(side * side) * n * n * element;
-        room += here;
-        first = begin < first ? begin : first;
-        last = end;
+        t->in += bench_traffic_least(&product, shares[k].room);
+        t->out += (double)(product.end - product.begin) / (double)tiles * n * n * element;
+        room += shares[k].room;
+        first = product.begin < first ? product.begin : first;
+        last = product.end;
     }
     t->all = t->in + t->out;
+    product.begin = first;
+    product.end = last;
     if (joined && last > first)
-        t->in = fmin(t->in, bench_traffic_least(&panels, first, last, room));
+        t->in = fmin(t->in, bench_traffic_least(&product, room));
     return last > first && isfinite(t->all) && isfinite(t->in);
 }
 

@@ -12,67 +12,99 @@
 
 #include <cmocka.h>
 
-static double least(size_t side, size_t begin, size_t end, double room)
+static bench_product product_of(size_t side, size_t columns)
 {
-    const bench_panels panels = {.side = side, .panel = 1, .last = 1};
-    return bench_traffic_least(&panels, begin, end, room);
+    return (bench_product){.side = side,
+                           .columns = columns,
+                           .tile = 1,
+                           .last = 1,
+                           .element = 1,
+                           .begin = 0,
+                           .end = side * side};
+}
+
+static double least(size_t side, size_t columns, double room)
+{
+    const bench_product product = product_of(side, columns);
+    return bench_traffic_least(&product, room);
 }
 
 static void what_fits_comes_once(void **state)
 {
     (void)state;
-    assert_true(least(4, 0, 16, 100) == 8);
-    assert_true(least(4, 0, 16, 5) == 8);  /* all of A and one panel of B */
-    assert_true(least(4, 4, 8, 100) == 5); /* one column */
-    assert_true(least(4, 2, 6, 100) == 6); /* halves of two */
-    assert_true(least(4, 7, 7, 100) == 0);
-    assert_true(least(1, 0, 1, 2) == 2);
+    assert_true(least(4, 4, 1000) == 32);
+    assert_true(least(4, 2, 1000) == 32);
+    assert_true(least(1, 1, 3) == 2);
+    /* A block of two columns, and a step's four tiles of A and two of B: then A comes twice. */
+    assert_true(least(4, 2, 8 + 6) <= 16 + 32);
+    bench_product part = product_of(4, 4);
+    part.begin = 4;
+    part.end = 8; /* one column of C: all of A, and one of B */
+    assert_true(bench_traffic_least(&part, 1000) == 16 + 4);
+    part.end = 4;
+    assert_true(bench_traffic_least(&part, 1000) == 0);
 }
 
-/* With room for two panels no panel of A is still there when its row comes round. */
+/* Beside the block of one column there is room for two tiles: nothing is there twice but B's. */
 static void what_does_not_fit_comes_again(void **state)
 {
     (void)state;
-    assert_true(least(4, 0, 16, 2) == 4 + 16);
-    assert_true(least(4, 0, 16, 3) > 8 && least(4, 0, 16, 3) < 20);
-    assert_true(isinf(least(4, 0, 16, 1)));
+    assert_true(least(4, 1, 4 + 2) == 4 * 16 + 16);
+    assert_true(isinf(least(4, 1, 4 + 1)));
+    assert_true(isinf(least(4, 2, 8)));
+    assert_true(least(4, 1, 4 + 6) < 4 * 16 + 16);
 }
 
-static void the_last_panel_may_be_smaller(void **state)
+static void the_last_tile_may_be_smaller(void **state)
 {
     (void)state;
-    const bench_panels panels = {.side = 3, .panel = 10, .last = 4};
-    assert_true(bench_traffic_least(&panels, 0, 9, 1000) == 2 * (10 + 10 + 4));
-    assert_true(bench_traffic_least(&panels, 8, 9, 8) == 8);
-    assert_true(isinf(bench_traffic_least(&panels, 8, 9, 7)));
-    assert_true(isnan(least(BENCH_PANELS_MOST + 1, 0, 1, 10)));
+    bench_product product = product_of(3, 3);
+    product.tile = 10;
+    product.last = 4;
+    product.element = 2;
+    assert_true(bench_traffic_least(&product, 1e6) == 2 * 2 * 24 * 24);
+    assert_true(isnan(least(BENCH_SIDE_MOST + 1, 1, 1e6)));
 }
 
-/* The fewest panels of A by trying every choice of what leaves. */
-static double search(size_t side, size_t at, size_t end, size_t room, uint32_t there)
+enum { MOST_SIDE = 3, MOST_USES = 2 * MOST_SIDE * MOST_SIDE * MOST_SIDE };
+
+/* The fewest tiles by trying every choice of what leaves. */
+static double search(const uint8_t *uses, size_t count, size_t at, uint32_t there, int room)
 {
     double best = INFINITY;
-    size_t row = at % side;
-    double b = row == 0 ? 1 : 0;
-    if (at == end)
+    if (at == count)
         return 0;
-    if (there >> row & 1u)
-        return b + search(side, at + 1, end, room, there);
-    if ((size_t)__builtin_popcount(there) + 1 < room)
-        return 1 + b + search(side, at + 1, end, room, there | 1u << row);
-    for (size_t gone = 0; gone < side; gone++)
-        if (there >> gone & 1u)
-            best = fmin(best, search(side, at + 1, end, room, (there & ~(1u << gone)) | 1u << row));
-    return 1 + b + best;
+    uint32_t use = 1u << uses[at], kept = use | 1u << uses[at & ~(size_t)1];
+    if (there & use)
+        return search(uses, count, at + 1, there, room);
+    if (__builtin_popcount(there) < room)
+        return 1 + search(uses, count, at + 1, there | use, room);
+    for (uint32_t gone = 1; gone <= there; gone <<= 1)
+        if (there & gone & ~kept)
+            best = fmin(best, search(uses, count, at + 1, (there & ~gone) | use, room));
+    return 1 + best;
 }
 
 static void no_choice_is_better(void **state)
 {
     (void)state;
-    for (size_t side = 2; side <= 4; side++)
-        for (size_t room = 2; room <= side + 1; room++)
-            assert_true(least(side, 0, side * side, (double)room) ==
-                        search(side, 0, side * side, room, 0));
+    for (size_t side = 2; side <= MOST_SIDE; side++)
+        for (int room = 2; room <= (side == 2 ? 8 : 3); room++) {
+            uint8_t uses[MOST_USES];
+            size_t count = 0;
+            for (size_t j = 0; j < side; j++)
+                for (size_t k = 0; k < side; k++)
+                    for (size_t i = 0; i < side; i++) {
+                        uses[count++] = (uint8_t)(i * side + k);
+                        uses[count++] = (uint8_t)(side * side + k * side + j);
+                    }
+            /* One column of three is enough to search through. */
+            bench_product product = product_of(side, 1);
+            product.end = side == 2 ? 4 : 3;
+            count = side == 2 ? count : count / 3;
+            assert_true(bench_traffic_least(&product, (double)(side + (size_t)room)) ==
+                        search(uses, count, 0, 0, room));
+        }
 }
 
 int main(void)
@@ -80,7 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fits_comes_once),
         cmocka_unit_test(what_does_not_fit_comes_again),
-        cmocka_unit_test(the_last_panel_may_be_smaller),
+        cmocka_unit_test(the_last_tile_may_be_smaller),
         cmocka_unit_test(no_choice_is_better),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
