@@ -16,6 +16,9 @@
 
 enum { TILES = 6, TILE = 8, ITEMS = 600, LINKS = 8, RUNS = 5, GROUP = 4 };
 
+/* Bytes of memory for about half of the tiles. */
+#define SHORT 1536u
+
 typedef struct arguments {
     uint64_t seed;
 } arguments;
@@ -686,6 +689,7 @@ static void run_with(const filch_allocator *allocator, const sweep_scenario *sce
     config.devices = scenario->devices;
     config.allocator = allocator;
     config.allow_multicast = scenario->may_cast;
+    config.memory_limit = scenario->limit;
     if (filch_runtime_create(&config, &error, &world.runtime) != FILCH_OK) {
         report->failures++;
         if (report->call == NULL || error.call[0] == '\0' ||
@@ -782,6 +786,25 @@ const sweep_scenario sweep_scenarios[] = {
      .has_host = true,
      .has_codelets = true,
      .run = run_tree,
+     .rounds = 2},
+    {.name = "short of memory",
+     .devices = "cuda",
+     .has_codelets = true,
+     .limit = SHORT,
+     .run = run_tree,
+     .rounds = 2},
+    {.name = "managed and short",
+     .devices = "cuda",
+     .has_codelets = true,
+     .limit = SHORT,
+     .run = run_managed,
+     .rounds = 2},
+    {.name = "batch and short",
+     .devices = "cuda:0",
+     .has_codelets = true,
+     .is_alone = true,
+     .limit = 6 * SHORT,
+     .run = run_batch,
      .rounds = 2},
     {.name = "mixed",
      .devices = "cuda:0,host:1",
