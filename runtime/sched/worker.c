@@ -237,7 +237,8 @@ typedef struct fl_release {
 } fl_release;
 
 /* A task that commutes is ready when it has its turns, too, which count as one predecessor. */
-static void release_commuting(fl_worker *w, fl_task *task, const fl_release *how)
+static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *task,
+                                                        const fl_release *how)
 {
     if (how->poisoned) {
         /* Relaxed: as below. It is never claimed ahead, so its word is not another run's. */
@@ -376,7 +377,7 @@ void fl_worker_note(fl_worker *w, const fl_tile *tile)
 }
 
 /* Hands the turns of a task that is over on. */
-static void give_turns(fl_worker *w, fl_task *task)
+static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
 {
     for (fl_link *link = fl_turns_give(task); link != NULL;) {
         fl_link *next = link->next; /* before the task is another's */
@@ -385,10 +386,18 @@ static void give_turns(fl_worker *w, fl_task *task)
     }
 }
 
-/* is_plain: for the compiler, which leaves out the rest of it. */
-static inline void retire_as(fl_worker *w, fl_tile *tile, bool is_plain)
+static inline bool has_partials(const fl_task *task)
+{
+    return task->reduces || task->combines || task->begins;
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
 {
     fl_task *task = tile->task;
+    bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
+    if (FL_UNLIKELY(!is_plain) && has_partials(task) && fl_partials_retire(w, tile)) {
+        return;
+    }
     note(w, tile);
     bool is_open = w->job->is_open;
     /* Those behind a gate see a cancellation themselves. */
@@ -406,7 +415,7 @@ static inline void retire_as(fl_worker *w, fl_tile *tile, bool is_plain)
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
         fl_ahead_retired(task, failed);
     }
-    if (!is_plain && task->commutes) {
+    if (FL_UNLIKELY(!is_plain) && task->commutes) {
         give_turns(w, task);
     }
     if (task->successor_count != 0) {
@@ -416,27 +425,6 @@ static inline void retire_as(fl_worker *w, fl_tile *tile, bool is_plain)
         fl_open_recycle(task);
     }
     ++w->retired;
-}
-
-static inline bool has_partials(const fl_task *task)
-{
-    return task->reduces || task->combines || task->begins;
-}
-
-static void retire_special(fl_worker *w, fl_tile *tile)
-{
-    if (!has_partials(tile->task) || !fl_partials_retire(w, tile)) {
-        retire_as(w, tile, false);
-    }
-}
-
-static void retire_task(fl_worker *w, fl_tile *tile)
-{
-    if (FL_LIKELY(fl_task_is_plain(tile->task))) {
-        retire_as(w, tile, true);
-    } else {
-        retire_special(w, tile);
-    }
 }
 
 static void retire_chunk(fl_worker *w, fl_tile *tile)
