@@ -606,6 +606,7 @@ static void any_copy_may_fail(void **state)
             filch_error error = FILCH_ERROR_INIT;
             start(cases[k].fake);
             data = handle(0, 0);
+            broadcast(NULL); /* so that there is memory: to take it may wait for the device */
             make_on(0);
             fakecuda_reset();
             fakecuda_fail(cases[k].call, nth, 1, 1, -1, false);
