@@ -28,6 +28,7 @@ typedef struct micro_list {
 int micro_deque(FILE *out, micro_list *list);
 int micro_span(FILE *out, micro_list *list);
 int micro_dispatch(FILE *out, micro_list *list);
+int micro_arena(FILE *out, micro_list *list);
 int micro_copy(FILE *out, micro_list *list);
 /* The same for tiles up to so many bytes. */
 int micro_copy_upto(FILE *out, micro_list *list, size_t largest);

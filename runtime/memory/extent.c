@@ -270,29 +270,12 @@ static bool class_next(const fl_extents *extents, class_of *at)
     return true;
 }
 
-/* A piece of a higher class is large enough but for its alignment. A class that keeps one back,
- * because only the first few are looked at, costs space but not the piece: the last class has no
- * bound, and is looked through. */
-static fl_extent *find_free(const fl_extents *extents, size_t bytes, size_t align)
+/* A piece for bytes, or null; of each class only the first few are looked at. */
+static fl_extent *find_free(const fl_extents *extents, size_t bytes, size_t align, uint32_t looks)
 {
     class_of at = class_find(extents, bytes);
     do {
-        bool is_last = at.power == FL_EXTENT_POWERS - 1 && at.part == FL_EXTENT_PARTS - 1;
-        fl_extent *best = class_best(extents->free[at.power][at.part], bytes, align,
-                                     is_last ? UINT32_MAX : LOOKS);
-        if (best != NULL) {
-            return best;
-        }
-    } while (class_next(extents, &at));
-    return NULL;
-}
-
-/* When everything else failed: a piece of the request's own class that was beyond the looks. */
-static fl_extent *find_hidden(const fl_extents *extents, size_t bytes, size_t align)
-{
-    class_of at = class_find(extents, bytes);
-    do {
-        fl_extent *best = class_best(extents->free[at.power][at.part], bytes, align, UINT32_MAX);
+        fl_extent *best = class_best(extents->free[at.power][at.part], bytes, align, looks);
         if (best != NULL) {
             return best;
         }
@@ -315,8 +298,9 @@ filch_status fl_extents_add(fl_extents *extents, void *chunk, size_t bytes)
 
 filch_status fl_extents_take(fl_extents *extents, size_t bytes, size_t align, void **piece)
 {
-    fl_extent *node = find_free(extents, bytes, align);
-    if (node == NULL && (node = find_hidden(extents, bytes, align)) == NULL) {
+    fl_extent *node = find_free(extents, bytes, align, LOOKS);
+    /* Of its own class, or of one that only its alignment keeps from fitting, there may be more. */
+    if (node == NULL && (node = find_free(extents, bytes, align, UINT32_MAX)) == NULL) {
         return FILCH_NO_DEVICE_MEMORY;
     }
     if (!has_spares(extents) ||
