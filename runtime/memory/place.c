@@ -88,13 +88,21 @@ static void give_heap(fl_place *place, void *block, size_t bytes)
     fl_mutex_unlock(&place->lock);
 }
 
+/* Under the lock: the last one, taken off. */
+static fl_pending remove_last(fl_place *place)
+{
+    size_t count = fl_load_relaxed(&place->pending_count) - 1;
+    fl_store_relaxed(&place->pending_count, count);
+    return place->pending[count];
+}
+
 /* Takes one block that is over out of the list; ask: the driver too. */
 static bool take_over(const fl_places *places, fl_place *place, size_t *from, bool ask,
                       fl_pending *found)
 {
     bool has_found = false;
     fl_mutex_lock(&place->lock);
-    while (*from < place->pending_count && !has_found) {
+    while (*from < fl_load_relaxed(&place->pending_count) && !has_found) {
         *found = place->pending[*from];
         has_found = is_past(places, found->last);
         if (!has_found && ask) {
@@ -102,12 +110,12 @@ static bool take_over(const fl_places *places, fl_place *place, size_t *from, bo
             bool over = is_over(places, found->last);
             fl_mutex_lock(&place->lock);
             /* Others may have changed the list meanwhile. */
-            has_found = over && *from < place->pending_count &&
+            has_found = over && *from < fl_load_relaxed(&place->pending_count) &&
                         place->pending[*from].ptr == found->ptr &&
                         place->pending[*from].last == found->last;
         }
         if (has_found) {
-            place->pending[*from] = place->pending[--place->pending_count];
+            place->pending[*from] = remove_last(place);
             place->pending_bytes -= found->bytes;
         } else {
             ++*from;
@@ -126,7 +134,9 @@ static void reap(const fl_places *places, fl_place *place, bool ask)
         give_heap(place, found.ptr, found.bytes);
     }
     fl_mutex_lock(&place->lock);
-    place->reap_at = 2 * place->pending_count > REAP_FIRST ? 2 * place->pending_count : REAP_FIRST;
+    place->reap_at = 2 * fl_load_relaxed(&place->pending_count) > REAP_FIRST
+                         ? 2 * fl_load_relaxed(&place->pending_count)
+                         : REAP_FIRST;
     fl_mutex_unlock(&place->lock);
 }
 
@@ -138,12 +148,15 @@ static void put_pending(fl_places *places, fl_place *place, void *block, size_t 
     fl_mutex_lock(&place->lock);
     bool has_room =
         fl_array_reserve(&places->core->memory, &place->pending, &place->pending_capacity,
-                         place->pending_count + 1, sizeof *place->pending) == FILCH_OK;
+                         fl_load_relaxed(&place->pending_count) + 1,
+                         sizeof *place->pending) == FILCH_OK;
     if (has_room) {
-        place->pending[place->pending_count++] = (fl_pending){block, bytes, last};
+        size_t count = fl_load_relaxed(&place->pending_count);
+        place->pending[count] = (fl_pending){block, bytes, last};
+        fl_store_relaxed(&place->pending_count, count + 1);
         place->pending_bytes += bytes;
     }
-    bool is_long = place->pending_count >= place->reap_at;
+    bool is_long = fl_load_relaxed(&place->pending_count) >= place->reap_at;
     fl_mutex_unlock(&place->lock);
     if (!has_room) {
         while (!is_over(places, last)) {
@@ -286,11 +299,11 @@ static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void *
 {
     bool has_found = false;
     fl_mutex_lock(&place->lock);
-    for (size_t i = 0; i < place->pending_count && !has_found; ++i) {
+    for (size_t i = 0; i < fl_load_relaxed(&place->pending_count) && !has_found; ++i) {
         if (place->pending[i].bytes == bytes && is_allowed(place, 0, is_promised)) {
             *block = place->pending[i].ptr;
             *last = place->pending[i].last;
-            place->pending[i] = place->pending[--place->pending_count];
+            place->pending[i] = remove_last(place);
             place->pending_bytes -= bytes;
             has_found = true;
         }
@@ -321,7 +334,7 @@ static filch_status take_slow(fl_places *places, fl_place *place, size_t bytes, 
                               void **block, fl_marker *last, filch_error *error)
 {
     bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
-    if (place->pending_count != 0) {
+    if (fl_load_relaxed(&place->pending_count) != 0) {
         reap(places, place, false);
     }
     filch_status status = take_heap(place, bytes, is_promised, block, error);
@@ -509,7 +522,7 @@ static void close_place(fl_places *places, fl_place *place)
 {
     const fl_memory *memory = &places->core->memory;
     flush(places, place);
-    for (size_t i = 0; i < place->pending_count; ++i) {
+    for (size_t i = 0; i < fl_load_relaxed(&place->pending_count); ++i) {
         fl_heap_give(&place->heap, place->pending[i].ptr, place->pending[i].bytes);
     }
     fl_heap_fini(&place->heap);

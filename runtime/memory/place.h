@@ -34,7 +34,8 @@ typedef struct fl_place {
     _Atomic uint64_t reserved; /* bytes promised and not taken; raised under the lock */
     fl_mutex lock;             /* all below; never held while the heap's lock is waited for … */
     fl_pending *pending;       /* … or a driver is asked */
-    size_t pending_count, pending_capacity, reap_at;
+    _Atomic size_t pending_count; /* relaxed: changed under the lock, looked at without */
+    size_t pending_capacity, reap_at;
     uint64_t pending_bytes;
     uint64_t held; /* bytes of the heap's blocks, rounded, taken and not given back to it */
     uint64_t budget;
