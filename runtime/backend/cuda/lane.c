@@ -383,8 +383,12 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
         }
     }
     fl_mutex_unlock(&lane->lock);
-    return result == FL_CUDA_SUCCESS
-               ? FILCH_OK
+    if (result == FL_CUDA_SUCCESS) {
+        return FILCH_OK;
+    }
+    /* What the event says of its own context is no loss of ours. */
+    return fl_cuda_of(other)->gpu != state->gpu && is_stuck(other, result)
+               ? lose(other, result, "cuStreamWaitEvent", error)
                : fl_cuda_call_fail(device, result, "cuStreamWaitEvent", error);
 }
 
