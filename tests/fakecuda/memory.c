@@ -205,7 +205,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     }
     if (block->context != fake_current())
         (void)fake_violate(0, "the memory is of another context than the current one");
-    if (block->pending > 0)
+    if (block->pending > 0 && block->context->poison == FL_CUDA_SUCCESS)
         (void)fake_violate(0, "the memory is used by work that is queued");
     /* As the driver, which waits for the device. */
     fake_context_wait(block->context);
