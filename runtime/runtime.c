@@ -79,10 +79,9 @@ static filch_status choose_memory(const filch_config *config, const fl_settings 
     return FILCH_OK;
 }
 
-static filch_drive choose_drive(const filch_runtime *rt, const filch_config *config)
+static filch_drive choose_drive(const filch_runtime *rt)
 {
-    filch_drive drive =
-        config->drive != FILCH_DRIVE_DEFAULT ? config->drive : (filch_drive)rt->core.settings.drive;
+    filch_drive drive = (filch_drive)rt->core.settings.drive;
     if (drive == FILCH_DRIVE_DEFAULT) {
         /* The virtual clock has no threads: whoever waits drives it. */
         drive = rt->pool.is_virtual ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
@@ -191,7 +190,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     }
     score_devices(rt, config);
     fl_clock_init(&core->clock, rt->pool.is_virtual);
-    filch_drive drive = choose_drive(rt, config);
+    filch_drive drive = choose_drive(rt);
     filch_policy policy =
         config->policy != 0 ? config->policy : (filch_policy)core->settings.policy;
     if (config->scores != NULL && config->score_count != rt->pool.count) {
@@ -256,6 +255,9 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
                                   fl_settings *settings, filch_error *error)
 {
     filch_status status = fl_settings_read(settings, log, error);
+    if (status == FILCH_OK && config->drive != FILCH_DRIVE_DEFAULT) {
+        settings->drive = config->drive;
+    }
     if (status == FILCH_OK && config->cuda_context != FILCH_CUDA_CONTEXT_DEFAULT) {
         settings->cuda_context = config->cuda_context;
     }

@@ -56,7 +56,9 @@
       "1: multicast objects may be made; nothing does of its own accord.")                     \
     X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                         \
       "default jemalloc pages pool plain",                                                     \
-      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")
+      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
+    X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                         \
+      "Threads a GPU that help to copy pageable memory; -1: a quarter of the cores, up to 6.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

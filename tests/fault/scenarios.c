@@ -14,7 +14,16 @@
 /* Seconds after which a job hangs; the runs before it took milliseconds. */
 #define LIMIT 10.0
 
-enum { TILES = 6, TILE = 8, ITEMS = 600, LINKS = 8, RUNS = 5, GROUP = 4 };
+enum {
+    TILES = 6,
+    TILE = 8,
+    ITEMS = 600,
+    LINKS = 8,
+    RUNS = 5,
+    GROUP = 4,
+    WIDE_TILES = 3,
+    WIDE = 24000
+};
 
 /* Bytes of memory for about half of the tiles. */
 #define SHORT 1536u
@@ -279,6 +288,46 @@ static void run_again(sweep_world *world)
         return;
     ok(filch_graph_destroy(graph));
     ok(filch_data_destroy(c.data));
+}
+
+/* Tiles so large that they are copied in pieces, through page-locked slots. */
+static void run_wide(sweep_world *world)
+{
+    static uint64_t now[WIDE_TILES * WIDE], wanted[WIDE_TILES * WIDE];
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_data *data = NULL;
+
+    for (uint64_t k = 0; k < WIDE_TILES * WIDE; k++)
+        now[k] = wanted[k] = blend(k, 2);
+    desc.ptr = now;
+    desc.element = sizeof now[0];
+    desc.rows = WIDE_TILES * WIDE;
+    desc.tile_rows = WIDE;
+    desc.label = "wide cells";
+    ok(filch_data_create(world->runtime, &desc, &data));
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k < WIDE_TILES; k++) {
+        const uint32_t to = (k + 1) % WIDE_TILES;
+        const arguments args = {k};
+        const filch_access accesses[] = {{.data = data, .row = k, .mode = FILCH_READ},
+                                         {.data = data, .row = to, .mode = FILCH_READWRITE}};
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        task.codelet = world->mix;
+        task.args = &args;
+        task.accesses = accesses;
+        task.access_count = 2;
+        task.affinity = 1 + to % filch_device_count(world->runtime);
+        task.label = "mixing widely";
+        ok(filch_graph_add(graph, &task, NULL));
+        mix(&wanted[k * WIDE], &wanted[to * WIDE], WIDE, k);
+    }
+    if (run_graph(world, graph) && memcmp(now, wanted, sizeof now) != 0)
+        sweep_wrong(world->report, "a job succeeded and some wide element is wrong");
+    if (world->report->is_wrong)
+        return;
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(data));
 }
 
 /* Each task needs the one before, on the same tile or the next. */
@@ -755,6 +804,13 @@ const sweep_scenario sweep_scenarios[] = {
      .has_codelets = true,
      .is_apart = true,
      .run = run_broadcast,
+     .rounds = 2},
+    {.name = "wide", .devices = "cuda", .has_codelets = true, .run = run_wide, .rounds = 2},
+    {.name = "wide apart",
+     .devices = "cuda",
+     .has_codelets = true,
+     .is_apart = true,
+     .run = run_wide,
      .rounds = 2},
     {.name = "groups", .devices = "cuda", .has_codelets = true, .run = run_groups, .rounds = 2},
     {.name = "groups and host",

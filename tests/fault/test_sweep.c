@@ -74,6 +74,7 @@ static bool may_leave(const char *call)
         "cuCtxPopCurrent",
         "cuCtxGetCurrent",
         "cuMemFree",
+        "cuMemFreeHost",
         "cuMemUnmap",
         "cuMemRelease",
         "cuMemAddressFree",

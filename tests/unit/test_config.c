@@ -20,7 +20,7 @@ static const char *const known[] = {
     "FILCH_ALLOCATOR",    "FILCH_LOG",         "FILCH_TRACE",        "FILCH_TRACE_EVENTS",
     "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
     "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
-    "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",
+    "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",        "FILCH_STAGE_THREADS",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -72,6 +72,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->cuda_schedule, FILCH_CUDA_SCHEDULE_AUTO);
     assert_true((uint64_t)settings->memory_limit == FILCH_MEMORY_FIT);
     assert_int_equal(settings->multicast, 0);
+    assert_int_equal(settings->stage_threads, -1);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -144,6 +145,7 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_SPIN_US", "2.5", 1);
     (void)setenv("FILCH_LANES", "8", 1);
     (void)setenv("FILCH_REPLAY", "0", 1);
+    (void)setenv("FILCH_STAGE_THREADS", "0", 1);
     (void)setenv("FILCH_NVRTC", "/opt/libnvrtc.so", 1);
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     (void)setenv("FILCH_CACHE_LIMIT", "9223372036854775807", 1);
@@ -161,6 +163,7 @@ static void the_environment_sets_every_field(void **state)
     assert_true(settings.spin_us == 2.5);
     assert_int_equal(settings.lanes, 8);
     assert_int_equal(settings.replay, 0);
+    assert_int_equal(settings.stage_threads, 0);
     assert_string_equal(settings.nvrtc, "/opt/libnvrtc.so");
     assert_string_equal(settings.cache_dir, "off");
     assert_int_equal(settings.cache_limit, INT64_MAX);

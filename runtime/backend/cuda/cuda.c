@@ -18,6 +18,7 @@
 #include "backend/cuda/pointer.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
+#include "backend/cuda/stage.h"
 
 /* Streams that hardware queues keep apart are eight a GPU unless CUDA_DEVICE_MAX_CONNECTIONS says
  * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
@@ -286,6 +287,14 @@ static filch_status cuda_enumerate(const fl_discovery *how, const fl_device_spec
 
 /* --- Opening and closing --- */
 
+/* Undoes one open. */
+static void gpu_shut(fl_cuda_gpu *gpu, const fl_memory *memory)
+{
+    if (gpu->opens == 1)
+        fl_cuda_stage_close(gpu, memory);
+    fl_cuda_gpu_close(gpu);
+}
+
 static filch_status cuda_open(fl_device *device, const fl_discovery *how)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -301,11 +310,13 @@ static filch_status cuda_open(fl_device *device, const fl_discovery *how)
     if (status == FILCH_OK && gpu->opens == 1)
         status =
             fl_cuda_budget(gpu, how->settings->memory_limit, here, all, &gpu->budget, how->error);
+    if (status == FILCH_OK && gpu->opens == 1)
+        status = fl_cuda_stage_open(device, how);
     if (status == FILCH_OK)
         status = fl_cuda_lanes_open(device, how->memory, how->error);
     if (status != FILCH_OK) {
         state->slice = NULL;
-        fl_cuda_gpu_close(gpu);
+        gpu_shut(gpu, how->memory);
         return status;
     }
     device->info.memory_total = all;
@@ -340,7 +351,7 @@ static void cuda_close(fl_device *device, const fl_memory *memory)
         guest_close(state);
         fl_cuda_event_close(state);
         fl_cuda_lanes_close(device, memory);
-        fl_cuda_gpu_close(gpu);
+        gpu_shut(gpu, memory);
     }
     fl_mutex_fini(&state->guest_lock);
     fl_free(memory, state, sizeof *state);

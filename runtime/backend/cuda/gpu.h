@@ -25,6 +25,7 @@ typedef struct fl_cuda_gpu {
     uint32_t block_most[3]; /* threads of one along each axis */
     bool is_private;        /* the context is filch's own, else the primary one */
     bool has_clusters;
+    struct fl_cuda_stage *stage; /* of copies of pageable memory; while some device is open */
     bool maps_chunks; /* chunks of its memory are mapped; since their granularity was asked for */
     char name[16];    /* "cuda:0" */
     _Atomic uint32_t is_lost; /* only ever set: fl_cuda_lost */

@@ -6,6 +6,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/pack.h"
 #include "backend/cuda/replay.h"
+#include "backend/cuda/stage.h"
 #include "base/clock.h"
 
 /* A lane's tiles are marked after so many launches, or so long a time, whichever comes first: an
@@ -45,6 +46,12 @@ static bool is_reached(const fl_cuda_lane *lane, uint64_t sequence)
 {
     /* Acquire: what the device wrote before is seen with it. */
     return fl_load_acquire(&lane->reached) >= sequence;
+}
+
+static bool is_passed(const fl_cuda_lane *lane, uint64_t sequence)
+{
+    /* Acquire: as is_reached. */
+    return fl_load_acquire(&lane->passed) >= sequence;
 }
 
 /* --- Beginning and end --- */
@@ -106,6 +113,8 @@ static void free_lanes(fl_device *device, const fl_memory *memory)
     fl_cuda_device *state = fl_cuda_of(device);
     const fl_cuda_api *api = state->gpu->api;
     fl_cuda_lanes *lanes = state->lanes;
+    fl_cuda_stage_forget(state->gpu->stage, &lanes->lane[FL_LANE_IN]);
+    fl_cuda_stage_forget(state->gpu->stage, &lanes->lane[FL_LANE_OUT]);
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         close_lane(api, &lanes->lane[i]);
     }
@@ -148,6 +157,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
     }
     memset(lanes, 0, sizeof *lanes);
     lanes->count = device->lanes;
+    lanes->lane[FL_LANE_OUT].stage = state->gpu->stage;
     state->lanes = lanes;
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);
@@ -234,23 +244,34 @@ static void put_held(const fl_device *device, fl_cuda_lane *lane)
 
 /* --- Events --- */
 
+/* Under the lane's lock: the device is past a point, and all that has landed is reached. */
+static void pass(fl_cuda_lane *lane, uint64_t point)
+{
+    /* Release: pairs with is_passed. Only moves forward, since we hold the lock. */
+    fl_store_release(&lane->passed, point);
+    /* Acquire: the bytes of pieces that have landed. Others come aboard under the lock only. */
+    if (FL_UNLIKELY(fl_load_acquire(&lane->aboard) != 0)) {
+        point = fl_cuda_stage_bound(lane->stage, lane, point);
+    }
+    /* Release: pairs with is_reached. What was landed once stays so: forward, too. */
+    fl_store_release(&lane->reached, point);
+}
+
 /* Under the lane's lock: retires the events that are complete. */
 static CUresult look(const fl_cuda_api *api, fl_cuda_lane *lane)
 {
-    while (lane->recorded != 0) {
-        CUresult result = api->cuEventQuery(lane->events[lane->oldest]);
-        if (result == FL_CUDA_ERROR_NOT_READY) {
-            return FL_CUDA_SUCCESS;
-        }
-        if (result != FL_CUDA_SUCCESS) {
-            return result;
-        }
-        /* Release: pairs with is_reached. Only moves forward, since we hold the lock. */
-        fl_store_release(&lane->reached, lane->covers[lane->oldest]);
+    uint64_t point = fl_load_relaxed(&lane->passed); /* under the lock */
+    CUresult result = FL_CUDA_SUCCESS;
+    while (lane->recorded != 0 &&
+           (result = api->cuEventQuery(lane->events[lane->oldest])) == FL_CUDA_SUCCESS) {
+        point = lane->covers[lane->oldest];
         lane->oldest = (lane->oldest + 1) % FL_CUDA_EVENTS;
         --lane->recorded;
     }
-    return FL_CUDA_SUCCESS;
+    if (fl_load_relaxed(&lane->reached) != point) {
+        pass(lane, point);
+    }
+    return result == FL_CUDA_ERROR_NOT_READY ? FL_CUDA_SUCCESS : result;
 }
 
 /* Under the lane's lock, where no event can be recorded: waits for all that was issued so far. What
@@ -262,8 +283,8 @@ static CUresult wait_out(const fl_cuda_api *api, fl_cuda_lane *lane, CUresult wh
         return why;
     }
     lane->recorded = 0;
-    /* Release, in this order: as look and mark_lane have it. */
-    fl_store_release(&lane->reached, issued);
+    /* In this order, as look and mark_lane have it. */
+    pass(lane, issued);
     fl_store_release(&lane->marked, issued);
     return FL_CUDA_SUCCESS;
 }
@@ -330,24 +351,37 @@ bool fl_cuda_is_past(const fl_device *device, fl_marker marker)
                       fl_marker_sequence(marker));
 }
 
-filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
+filch_status fl_cuda_lane_look(fl_device *device, uint32_t index, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
-    fl_cuda_lane *lane = &state->lanes->lane[fl_marker_lane(marker)];
-    uint64_t sequence = fl_marker_sequence(marker);
-    if (is_reached(lane, sequence)) {
-        return FILCH_OK;
-    }
+    fl_cuda_lane *lane = &state->lanes->lane[index];
     if (fl_cuda_lost(state->gpu, device->info.name, error)) {
         return FILCH_DEVICE_LOST;
     }
     fl_mutex_lock(&lane->lock);
     CUresult result = look(state->gpu->api, lane);
     fl_mutex_unlock(&lane->lock);
-    if (result != FL_CUDA_SUCCESS) {
-        return lose(device, result, "cuEventQuery", error);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventQuery", error);
+}
+
+filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    uint32_t index = fl_marker_lane(marker);
+    const fl_cuda_lane *lane = &state->lanes->lane[index];
+    uint64_t sequence = fl_marker_sequence(marker);
+    if (is_reached(lane, sequence)) {
+        return FILCH_OK;
     }
-    return is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
+    filch_status status = fl_cuda_lane_look(device, index, error);
+    if (status == FILCH_OK && !is_reached(lane, sequence) && is_passed(lane, sequence) &&
+        fl_cuda_stage_help(state->gpu->stage)) {
+        status = fl_cuda_lane_look(device, index, error);
+    }
+    if (status != FILCH_OK && index == FL_LANE_OUT) {
+        fl_cuda_stage_quiet(state->gpu->stage); /* who is told may free what bytes would land in */
+    }
+    return status != FILCH_OK ? status : is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
 }
 
 /* Makes what comes next on the stream wait for a marker of any device of this backend. */
@@ -359,8 +393,10 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
     const fl_device *other = pool + fl_marker_device(marker);
     fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[fl_marker_lane(marker)];
     uint64_t sequence = fl_marker_sequence(marker);
-    if (lane == waiting || is_reached(lane, sequence)) {
-        return FILCH_OK; /* a lane is in order anyway */
+    /* A lane is in order anyway. Of pieces on the way to the host the device is past, who waits
+     * here uses what they were copied from. */
+    if (lane == waiting || is_passed(lane, sequence)) {
+        return FILCH_OK;
     }
     CUresult result = FL_CUDA_SUCCESS;
     put_held(device, waiting); /* what was there before does not wait */
@@ -671,16 +707,58 @@ static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream s
 
 /* Under the copy lane's lock: gives what was put there last its place in the order, and marks it.
  */
-static filch_status issue_copy(fl_device *device, uint32_t index, fl_marker *marker,
-                               filch_error *error)
+static filch_status issue_copy(fl_device *device, uint32_t index, fl_cuda_slot *slot,
+                               fl_marker *marker, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
     fl_cuda_lane *lane = &state->lanes->lane[index];
     uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* under the lock */
     fl_store_relaxed(&lane->issued, sequence);
     *marker = fl_marker_make(device->info.index, index, sequence);
+    if (slot != NULL) {
+        fl_cuda_stage_board(state->gpu->stage, slot, lane, sequence);
+    }
     CUresult result = mark_lane(state->gpu->api, lane);
     return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventRecord", error);
+}
+
+filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, fl_cuda_slot *slot,
+                              filch_error *error)
+{
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
+    const char *call;
+    fl_mutex_lock(&lane->lock);
+    CUresult result = put_copy(api, copy, lane->stream, &call);
+    filch_status status = result == FL_CUDA_SUCCESS
+                              ? issue_copy(device, index, slot, &copy->marker, error)
+                              : fl_cuda_call_fail(device, result, call, error);
+    fl_mutex_unlock(&lane->lock);
+    return status;
+}
+
+/* What is copied from the host's memory must be there: streams wait for the device, not for pieces
+ * to land. is_read: it is read now. */
+static filch_status wait_for_bytes(const fl_device *device, const fl_copy *copy, bool is_read,
+                                   filch_error *error)
+{
+    const fl_device *pool = device - device->info.index;
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < copy->behind_count && status == FILCH_OK; ++i) {
+        fl_marker marker = copy->behind[i];
+        if (marker == 0 || fl_marker_lane(marker) != FL_LANE_OUT) {
+            continue; /* nothing else writes there */
+        }
+        fl_device *other = (fl_device *)(uintptr_t)&pool[fl_marker_device(marker)];
+        fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[FL_LANE_OUT];
+        uint64_t sequence = fl_marker_sequence(marker);
+        /* Acquire: as in pass. */
+        if (is_read || (fl_load_acquire(&lane->aboard) != 0 &&
+                        fl_cuda_stage_bound(lane->stage, lane, sequence) < sequence)) {
+            status = fl_cuda_stage_await(other, marker, error);
+        }
+    }
+    return status;
 }
 
 filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
@@ -697,17 +775,16 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
      * Another thread's copy may come between; it then waits for what it need not, but which was
      * put on its lane before, so nothing can wait for each other. */
     status = wait_for_all(device, lane, copy->behind, copy->behind_count, error);
-    fl_mutex_lock(&lane->lock);
-    if (status == FILCH_OK) {
-        const char *call;
-        CUresult result = put_copy(state->gpu->api, copy, lane->stream, &call);
-        status =
-            result == FL_CUDA_SUCCESS ? FILCH_OK : fl_cuda_call_fail(device, result, call, error);
+    bool is_staged = status == FILCH_OK && fl_cuda_stage_takes(device, copy);
+    if (status == FILCH_OK && copy->from_device == NULL) {
+        status = wait_for_bytes(device, copy, is_staged, error);
     }
-    if (status == FILCH_OK) {
-        status = issue_copy(device, index, &copy->marker, error);
+    if (status == FILCH_OK && is_staged) {
+        status = fl_cuda_stage_copy(device, copy, error);
+    } else if (status == FILCH_OK) {
+        fl_cuda_stage_make_way(device, copy);
+        status = fl_cuda_lane_put(device, index, copy, NULL, error);
     }
-    fl_mutex_unlock(&lane->lock);
     fl_cuda_leave(&scope);
     return status;
 }
@@ -728,7 +805,7 @@ filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_mark
         CUresult result =
             state->gpu->api->cuMemsetD8Async((CUdeviceptr)(uintptr_t)block, 0, bytes, lane->stream);
         status = result == FL_CUDA_SUCCESS
-                     ? issue_copy(device, FL_LANE_IN, marker, error)
+                     ? issue_copy(device, FL_LANE_IN, NULL, marker, error)
                      : fl_cuda_call_fail(device, result, "cuMemsetD8Async", error);
     }
     fl_mutex_unlock(&lane->lock);
@@ -738,12 +815,28 @@ filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_mark
 
 /* --- Others --- */
 
+/* Waits for what is aboard, or is landing though the device is lost. */
+static filch_status drain_aboard(fl_device *device, filch_error *error)
+{
+    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[FL_LANE_OUT];
+    /* Acquire: as in pass. */
+    if (fl_load_acquire(&lane->aboard) == 0) {
+        return FILCH_OK;
+    }
+    fl_mutex_lock(&lane->lock);
+    uint64_t issued = fl_load_relaxed(&lane->issued);
+    fl_mutex_unlock(&lane->lock);
+    return fl_cuda_stage_await(device, fl_marker_make(device->info.index, FL_LANE_OUT, issued),
+                               error);
+}
+
 filch_status fl_cuda_drain(fl_device *device, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);
     if (status != FILCH_OK) {
+        (void)drain_aboard(device, NULL);
         return status;
     }
     /* A lane that fails is no reason to leave another at its work. */
@@ -757,7 +850,8 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
         }
     }
     fl_cuda_leave(&scope);
-    return status;
+    filch_status landed = drain_aboard(device, status == FILCH_OK ? error : NULL);
+    return status == FILCH_OK ? landed : status;
 }
 
 int fl_cuda_each_lane(fl_device *device, int (*body)(const filch_lane *lane, void *user),

@@ -27,12 +27,18 @@ typedef struct fl_cuda_tile {
     CUresult result; /* of putting it on the lane, where that was done later */
 } fl_cuda_tile;
 
+struct fl_cuda_slot;
+struct fl_cuda_stage;
+
 typedef struct fl_cuda_lane {
     CUstream stream;
-    _Atomic uint64_t issued;  /* sequence number of the newest operation; compute: the owner's */
-    _Atomic uint64_t marked;  /* what the newest event covers; release after recording it */
-    _Atomic uint64_t reached; /* what is known to be complete; release after the event was seen */
-    fl_mutex lock;            /* the ring of events; on copy lanes also issuing */
+    _Atomic uint64_t issued;     /* sequence number of the newest operation; compute: the owner's */
+    _Atomic uint64_t marked;     /* what the newest event covers; release after recording it */
+    _Atomic uint64_t passed;     /* what the device is past; release after the event was seen */
+    _Atomic uint64_t reached;    /* what is known to be complete; release: passed, and landed */
+    _Atomic uint32_t aboard;     /* pieces put there that have not landed; see stage.h */
+    struct fl_cuda_stage *stage; /* of the copy lane out; else null */
+    fl_mutex lock;               /* the ring of events; on copy lanes also issuing */
     CUevent events[FL_CUDA_EVENTS];
     uint64_t covers[FL_CUDA_EVENTS];
     uint32_t oldest, recorded;
@@ -65,6 +71,13 @@ void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
 /* A call on the device's context failed; fills *error, and says so where the device is lost. */
 filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
                                filch_error *error);
+
+/* Retires what is complete on a lane; FILCH_DEVICE_LOST. Any thread. */
+filch_status fl_cuda_lane_look(fl_device *device, uint32_t lane, filch_error *error);
+/* Puts a copy on a copy lane and marks it, without waits; the context is current. slot: the piece
+ * is aboard from then on; or null. Any thread. */
+filch_status fl_cuda_lane_put(fl_device *device, uint32_t lane, fl_copy *copy,
+                              struct fl_cuda_slot *slot, filch_error *error);
 
 /* A module of the device's is about to be unloaded; its context is current. Any thread. */
 void fl_cuda_lanes_forget(const fl_device *device);

@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between GPUs and pageable memory: through page-locked slots, whatever their shape, with
+ * helpers or without, and whatever fails meanwhile. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/lane.h"
+#include "backend/cuda/stage.h"
+#include "base/clock.h"
+#include "fake.h"
+#include "fakecuda.h"
+#include "filch/filch.h"
+#include "random.h"
+#include "runtime.h"
+
+#define SOON 30.0
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define PAD 0xa5
+
+#define assert_ok(call) assert_int_equal((call), FILCH_OK)
+
+static filch_runtime *runtime;
+static filch_codelet *codelet;
+
+/* How a runtime copies: the drive, and helpers ("": the default). */
+typedef struct way {
+    filch_drive drive;
+    const char *helpers;
+} way;
+
+static const way ways[] = {{FILCH_DRIVE_THREADS, ""},
+                           {FILCH_DRIVE_THREADS, "3"},
+                           {FILCH_DRIVE_THREADS, "0"},
+                           {FILCH_DRIVE_POLL, ""}};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+/* --- A runtime, and what tasks do --- */
+
+static uint8_t change(uint8_t byte)
+{
+    return (uint8_t)(byte * 5 + 3);
+}
+
+/* turn(from, to): each byte changed. */
+static int turn(const filch_call *call)
+{
+    const filch_view *from = &call->views[0], *to = &call->views[1];
+    for (uint64_t j = 0; j < to->cols; j++) {
+        const uint8_t *a = (const uint8_t *)from->ptr + j * from->ld * from->element;
+        uint8_t *b = (uint8_t *)to->ptr + j * to->ld * to->element;
+        for (uint64_t i = 0; i < to->rows * to->element; i++)
+            b[i] = change(a[i]);
+    }
+    return 0;
+}
+
+static void start_heard(const char *devices, const char *driver, way how, filch_log_fn log,
+                        void *user)
+{
+    static const char image[] = "FAKECUBIN arch=90 entry=turn";
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+
+    (void)setenv("FILCH_STAGE_THREADS", how.helpers, 1);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(driver));
+    fakecuda_register_filch("turn", turn, 2, false, 0);
+    config.devices = devices;
+    config.drive = how.drive;
+    config.log = log;
+    config.log_user = user;
+    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
+        fail_msg("%s", error.text);
+    cuda.image = image;
+    cuda.image_bytes = sizeof image;
+    cuda.entry = desc.name = "turn";
+    desc.cuda = &cuda;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+}
+
+static void start(const char *devices, const char *driver, way how)
+{
+    start_heard(devices, driver, how, NULL, NULL);
+}
+
+static void stop(void)
+{
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(fakecuda_live("pinned"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static void nap_ms(long ms)
+{
+    const struct timespec span = {ms / 1000, ms % 1000 * 1000000};
+    (void)nanosleep(&span, NULL);
+}
+
+/* --- Blocks of any shape --- */
+
+typedef struct matrix {
+    uint8_t *at;
+    size_t bytes;
+    uint64_t element, rows, cols, ld, tile_rows, tile_cols;
+    filch_data *data;
+} matrix;
+
+static uint64_t between(fl_random *random, uint64_t low, uint64_t high)
+{
+    return low + fl_random_below(random, (uint32_t)(high - low + 1));
+}
+
+/* Its size, and how it is cut: the widths and heights of tiles are all that a copy has. */
+static matrix draw(fl_random *random, size_t most)
+{
+    matrix m = {.element = (uint64_t)1 << fl_random_below(random, 5)};
+    uint64_t elements = between(random, 64 * KIB, most) / m.element;
+    m.cols = fl_random_below(random, 3) == 0 ? 1 : between(random, 1, 1000);
+    m.rows = elements / m.cols + 1;
+    m.ld = m.rows;
+    m.tile_rows =
+        fl_random_below(random, 2) == 0 ? m.rows : between(random, m.rows / 3 + 1, m.rows);
+    m.tile_cols =
+        fl_random_below(random, 2) == 0 ? m.cols : between(random, m.cols / 2 + 1, m.cols);
+    return m;
+}
+
+static void make_at(matrix *m, void *at, uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    m->at = at;
+    m->bytes = (size_t)(m->ld * m->cols * m->element);
+    memset(m->at, PAD, m->bytes);
+    desc.ptr = m->at;
+    desc.element = m->element;
+    desc.rows = m->rows;
+    desc.cols = m->cols;
+    desc.ld = m->ld;
+    desc.tile_rows = m->tile_rows;
+    desc.tile_cols = m->tile_cols;
+    desc.flags = flags;
+    desc.label = "matrix";
+    assert_ok(filch_data_create(runtime, &desc, &m->data));
+}
+
+static void make(matrix *m, fl_random *random, uint32_t flags)
+{
+    m->ld = m->rows + fl_random_below(random, 3) * between(random, 0, m->rows / 4);
+    void *at = malloc((size_t)(m->ld * m->cols * m->element));
+    assert_non_null(at);
+    make_at(m, at, flags);
+}
+
+static void drop(matrix *m)
+{
+    assert_ok(filch_data_destroy(m->data));
+    free(m->at);
+}
+
+static void scatter(matrix *m, fl_random *random)
+{
+    for (uint64_t j = 0; j < m->cols; j++) {
+        uint8_t *column = m->at + j * m->ld * m->element;
+        uint64_t state = fl_random_next(random);
+        for (uint64_t i = 0; i < m->rows * m->element; i++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            column[i] = (uint8_t)(state >> 56);
+        }
+    }
+}
+
+/* b is a, changed; nothing between the columns was touched. */
+static void compare(const matrix *a, const matrix *b, uint32_t times)
+{
+    for (uint64_t j = 0; j < b->cols; j++) {
+        const uint8_t *from = a->at + j * a->ld * a->element;
+        const uint8_t *to = b->at + j * b->ld * b->element;
+        for (uint64_t i = 0; i < b->ld * b->element; i++) {
+            uint8_t wanted = PAD;
+            if (i < b->rows * b->element) {
+                wanted = from[i];
+                for (uint32_t k = 0; k < times; k++)
+                    wanted = change(wanted);
+            }
+            if (to[i] != wanted)
+                fail_msg("byte %llu of column %llu is %02x, not %02x", (unsigned long long)i,
+                         (unsigned long long)j, to[i], wanted);
+        }
+    }
+}
+
+static void add_turns(filch_graph *graph, const matrix *from, const matrix *to)
+{
+    uint64_t down = (from->rows - 1) / from->tile_rows + 1;
+    uint64_t across = (from->cols - 1) / from->tile_cols + 1;
+    for (uint32_t c = 0; c < across; c++) {
+        for (uint32_t r = 0; r < down; r++) {
+            const filch_access accesses[] = {
+                {.data = from->data, .row = r, .col = c, .mode = FILCH_READ},
+                {.data = to->data, .row = r, .col = c, .mode = FILCH_WRITE}};
+            filch_task_desc desc = FILCH_TASK_DESC_INIT;
+            desc.codelet = codelet;
+            desc.accesses = accesses;
+            desc.access_count = 2;
+            assert_ok(filch_graph_add(graph, &desc, NULL));
+        }
+    }
+}
+
+static filch_graph *new_graph(void)
+{
+    filch_graph *graph = NULL;
+    assert_ok(filch_graph_create(runtime, NULL, &graph));
+    return graph;
+}
+
+static filch_status run(filch_graph *graph)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    filch_status status = filch_job_wait(job, SOON);
+    assert_ok(filch_job_release(job));
+    return status;
+}
+
+static uint64_t the_seed(void)
+{
+    const char *given = getenv("FL_TEST_SEED");
+    return given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+}
+
+static void blocks_of_any_shape_arrive(void **state)
+{
+    uint64_t seed = the_seed();
+    (void)state;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int w = 0; w < WAYS; w++) {
+        fl_random random;
+        fl_random_init(&random, seed, (uint64_t)w);
+        start("cuda:0,cuda:1", "{\"copy_gbps\": 20}", ways[w]);
+        for (int round = 0; round < 6; round++) {
+            matrix a = draw(&random, (size_t)(round == 0 ? 40 : 3) * MIB), b = a;
+            filch_graph *graph = new_graph();
+            make(&a, &random, 0);
+            make(&b, &random, round % 2 == 0 ? 0 : FILCH_DATA_MANAGED);
+            add_turns(graph, &a, &b);
+            for (int k = 0; k < 2; k++) {
+                scatter(&a, &random);
+                assert_ok(run(graph));
+                assert_ok(filch_data_acquire(b.data, FILCH_READ));
+                compare(&a, &b, 1);
+                assert_ok(filch_data_release(b.data));
+            }
+            assert_ok(filch_graph_destroy(graph));
+            drop(&a);
+            drop(&b);
+        }
+        assert_true(fakecuda_count("cuMemHostAlloc") >= 2);
+        stop();
+    }
+}
+
+static matrix column(size_t bytes, size_t tile)
+{
+    return (matrix){
+        .element = 1, .rows = bytes, .cols = 1, .ld = bytes, .tile_rows = tile, .tile_cols = 1};
+}
+
+/* What is large enough goes through the slots, whose copies the driver does not stage once more. */
+static void only_large_pageable_copies_are_staged(void **state)
+{
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0", NULL, ways[w]);
+        matrix a = column(4 * MIB, 512 * KIB), b = a;
+        filch_graph *graph = new_graph();
+        make(&a, &random, 0);
+        make(&b, &random, 0);
+        add_turns(graph, &a, &b);
+        assert_ok(run(graph));
+        assert_int_equal(fakecuda_count("pageable"), 0);
+        assert_int_equal(fakecuda_bytes(-1, 0), 4 * MIB);
+        assert_int_equal(fakecuda_bytes(0, -1), 4 * MIB);
+        assert_ok(filch_graph_destroy(graph));
+        drop(&a);
+        drop(&b);
+        a = b = column(512 * KIB, 32 * KIB);
+        graph = new_graph();
+        make(&a, &random, 0);
+        make(&b, &random, 0);
+        add_turns(graph, &a, &b);
+        assert_ok(run(graph));
+        assert_int_equal(fakecuda_count("pageable"), 32);
+        assert_ok(filch_graph_destroy(graph));
+        drop(&a);
+        drop(&b);
+        stop();
+    }
+}
+
+static void pinned_memory_is_not_staged(void **state)
+{
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    start("cuda:0", NULL, ways[1]);
+    matrix a = column(4 * MIB, MIB), b = a;
+    filch_graph *graph = new_graph();
+    make(&a, &random, 0);
+    make(&b, &random, 0);
+    CUcontext context = fl_cuda_of(&runtime->pool.devices[0])->gpu->context;
+    assert_int_equal(cuCtxPushCurrent_v2(context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemHostRegister_v2(a.at, a.bytes, 0), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemHostRegister_v2(b.at, b.bytes, 0), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    add_turns(graph, &a, &b);
+    scatter(&a, &random);
+    assert_ok(run(graph));
+    compare(&a, &b, 1);
+    assert_int_equal(fakecuda_count("cuMemHostAlloc"), 0);
+    assert_int_equal(fakecuda_count("pageable"), 0);
+    assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync"), 4);
+    assert_ok(filch_graph_destroy(graph));
+    assert_int_equal(cuCtxPushCurrent_v2(context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemHostUnregister(a.at), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemHostUnregister(b.at), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    drop(&a);
+    drop(&b);
+    stop();
+}
+
+/* --- Many at once --- */
+
+typedef struct errand {
+    uint64_t seed;
+    pthread_t thread;
+} errand;
+
+static void *run_errand(void *argument)
+{
+    const errand *e = argument;
+    fl_random random;
+    fl_random_init(&random, e->seed, 7);
+    for (int round = 0; round < 6; round++) {
+        matrix a = draw(&random, MIB), b = a, c = a;
+        filch_graph *graph = new_graph();
+        make(&a, &random, 0);
+        make(&b, &random, 0);
+        make(&c, &random, FILCH_DATA_MANAGED);
+        scatter(&a, &random);
+        add_turns(graph, &a, &b);
+        add_turns(graph, &b, &c);
+        assert_ok(run(graph));
+        assert_ok(filch_data_acquire(c.data, FILCH_READ));
+        compare(&a, &b, 1);
+        compare(&a, &c, 2);
+        assert_ok(filch_data_release(c.data));
+        assert_ok(filch_graph_destroy(graph));
+        drop(&a);
+        drop(&b);
+        drop(&c);
+    }
+    return NULL;
+}
+
+static void many_copy_at_once(void **state)
+{
+    enum { THREADS = 4 };
+    static const char *const devices[] = {"cuda:0,cuda:1", "cuda:0/64+64"};
+    uint64_t seed = the_seed();
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        errand errands[THREADS];
+        start(devices[w % 2], "{\"copy_gbps\": 10, \"kernel_ns\": 20000}", ways[w]);
+        for (int t = 0; t < THREADS; t++) {
+            errands[t].seed = seed + (uint64_t)(w * THREADS + t);
+            assert_int_equal(pthread_create(&errands[t].thread, NULL, run_errand, &errands[t]), 0);
+        }
+        for (int t = 0; t < THREADS; t++)
+            assert_int_equal(pthread_join(errands[t].thread, NULL), 0);
+        stop();
+    }
+}
+
+/* Bytes that one GPU sends to the host's memory are read from there by another. */
+static void tiles_travel_through_the_host(void **state)
+{
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, the_seed(), 3);
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0,cuda:1",
+              "{\"devices\":[{\"count\":2}],\"copy_gbps\":20,"
+              "\"links\":[{\"from\":0,\"to\":1,\"peer\":false}]}",
+              ways[w]);
+        matrix cells[6];
+        filch_graph *graph = new_graph();
+        for (int k = 0; k < 6; k++) {
+            cells[k] = column(600 * KIB, 600 * KIB);
+            make(&cells[k], &random, 0);
+        }
+        for (int k = 0; k < 5; k++) {
+            const filch_access accesses[] = {{.data = cells[k].data, .mode = FILCH_READ},
+                                             {.data = cells[k + 1].data, .mode = FILCH_WRITE}};
+            filch_task_desc desc = FILCH_TASK_DESC_INIT;
+            desc.codelet = codelet;
+            desc.accesses = accesses;
+            desc.access_count = 2;
+            desc.affinity = 1 + (uint32_t)k % 2;
+            assert_ok(filch_graph_add(graph, &desc, NULL));
+        }
+        for (int round = 0; round < 4; round++) {
+            scatter(&cells[0], &random);
+            assert_ok(run(graph));
+            for (uint32_t k = 1; k < 6; k++)
+                compare(&cells[0], &cells[k], k);
+        }
+        assert_ok(filch_graph_destroy(graph));
+        for (int k = 0; k < 6; k++)
+            drop(&cells[k]);
+        stop();
+    }
+}
+
+/* --- Order, by copies of the lane's own --- */
+
+typedef struct bench {
+    fl_device *device;
+    char *block;
+    size_t bytes;
+} bench;
+
+static bench lay(size_t bytes)
+{
+    bench b = {.device = &runtime->pool.devices[0], .bytes = bytes};
+    void *block = NULL;
+    assert_ok(b.device->backend->memory_take(b.device, bytes, &block, NULL));
+    b.block = block;
+    return b;
+}
+
+static void clear(const bench *b)
+{
+    b->device->backend->memory_give(b->device, b->block);
+}
+
+static fl_marker put(const bench *b, void *host, size_t offset, size_t bytes, bool is_in)
+{
+    fl_copy copy = {.to = is_in ? (void *)(b->block + offset) : host,
+                    .from = is_in ? host : (void *)(b->block + offset),
+                    .to_device = is_in ? b->device : NULL,
+                    .from_device = is_in ? NULL : b->device,
+                    .to_pitch = bytes,
+                    .from_pitch = bytes,
+                    .width = bytes,
+                    .height = 1};
+    assert_ok(b->device->backend->copy(b->device, &copy, NULL));
+    return copy.marker;
+}
+
+static filch_status look(const bench *b, fl_marker marker)
+{
+    return b->device->backend->reached(b->device, marker, NULL);
+}
+
+static void await(const bench *b, fl_marker marker)
+{
+    filch_status status;
+    uint64_t end = fl_time_now() + (uint64_t)(SOON * 1e9);
+    while ((status = look(b, marker)) == FILCH_NOT_READY && fl_time_now() < end) {
+    }
+    assert_ok(status);
+}
+
+/* A lane is in order: what comes after pieces is not reached before they have landed. */
+static void later_copies_are_reached_later(void **state)
+{
+    enum { BYTES = 3 * 1024 * 1024 };
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0", NULL, ways[w]);
+        bench b = lay(BYTES);
+        uint8_t *from = malloc(BYTES), *to = calloc(1, BYTES), small[100] = {0};
+        memset(from, 42, BYTES);
+        await(&b, put(&b, from, 0, BYTES, true));
+        for (int round = 0; round < 50; round++) {
+            memset(to, 0, BYTES);
+            fl_marker large = put(&b, to, 0, BYTES, false);
+            fl_marker after = put(&b, small, 0, sizeof small, false);
+            assert_true(after > large);
+            await(&b, after);
+            assert_ok(look(&b, large));
+            assert_memory_equal(to, from, BYTES);
+        }
+        clear(&b);
+        free(from);
+        free(to);
+        stop();
+    }
+}
+
+/* Copies to the same bytes land in the order in which they were put, staged or not. */
+static void the_last_copy_to_some_bytes_wins(void **state)
+{
+    enum { BYTES = 1024 * 1024, COPIES = 40 };
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, the_seed(), 4);
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0", NULL, ways[w]);
+        bench b = lay((size_t)2 * BYTES);
+        uint8_t *from = malloc((size_t)2 * BYTES), *to = calloc(1, BYTES), *wanted = malloc(BYTES);
+        for (size_t i = 0; i < (size_t)2 * BYTES; i++)
+            from[i] = (uint8_t)(fl_random_next(&random) >> 40);
+        await(&b, put(&b, from, 0, (size_t)2 * BYTES, true));
+        memset(wanted, 0, BYTES);
+        for (int round = 0; round < 10; round++) {
+            fl_marker last = 0;
+            for (int k = 0; k < COPIES; k++) {
+                size_t bytes =
+                    between(&random, 1, fl_random_below(&random, 2) == 0 ? 60000 : BYTES);
+                size_t at = between(&random, 0, BYTES - bytes);
+                size_t offset = between(&random, 0, 2 * BYTES - bytes);
+                memcpy(wanted + at, from + offset, bytes);
+                last = put(&b, to + at, offset, bytes, false);
+            }
+            await(&b, last);
+            assert_memory_equal(to, wanted, BYTES);
+        }
+        clear(&b);
+        free(from);
+        free(to);
+        free(wanted);
+        stop();
+    }
+}
+
+/* A call that copies in has read the buffer when it returns, though nothing has moved yet. */
+static void the_buffer_is_read_at_once(void **state)
+{
+    enum { BYTES = 1024 * 1024 };
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0", NULL, ways[w]);
+        bench b = lay(BYTES);
+        uint8_t *host = malloc(BYTES);
+        memset(host, 1, BYTES);
+        await(&b, put(&b, host, 0, BYTES, true)); /* with it the slots are made */
+        fakecuda_hold();
+        memset(host, 2, BYTES);
+        fl_marker marker = put(&b, host, 0, BYTES, true);
+        memset(host, 3, BYTES);
+        assert_int_equal(look(&b, marker), FILCH_NOT_READY);
+        fakecuda_release();
+        await(&b, marker);
+        await(&b, put(&b, host, 0, BYTES, false));
+        for (size_t i = 0; i < BYTES; i++)
+            assert_int_equal(host[i], 2);
+        clear(&b);
+        free(host);
+        stop();
+    }
+}
+
+/* --- Quiet --- */
+
+static uint32_t threads(void)
+{
+    uint32_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (const struct dirent *entry; (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    assert_int_equal(closedir(tasks), 0);
+    return count;
+}
+
+/* No thread where the host's own drive; else those that the setting wants, once there is work. */
+static void helpers_come_when_they_are_needed(void **state)
+{
+    static const uint32_t wanted[WAYS] = {0, 3, 0, 0};
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    for (int w = 1; w < WAYS; w++) {
+        start("cuda:0", NULL, ways[w]);
+        matrix a = column(MIB, MIB), b = a;
+        filch_graph *graph = new_graph();
+        make(&a, &random, 0);
+        make(&b, &random, 0);
+        add_turns(graph, &a, &b);
+        uint32_t before = threads();
+        assert_ok(run(graph));
+        assert_int_equal(threads(), before + wanted[w]);
+        assert_ok(filch_graph_destroy(graph));
+        drop(&a);
+        drop(&b);
+        stop();
+    }
+}
+
+/* Nobody looks at anything where nothing is under way, and seldom where the device takes long. */
+static void idle_helpers_do_nothing(void **state)
+{
+    enum { BYTES = 1024 * 1024 };
+    (void)state;
+    start("cuda:0", NULL, ways[1]);
+    bench b = lay(BYTES);
+    uint8_t *host = calloc(1, BYTES);
+    await(&b, put(&b, host, 0, BYTES, true));
+    await(&b, put(&b, host, 0, BYTES, false));
+    nap_ms(100);
+    uint64_t looks = fakecuda_count("cuEventQuery");
+    nap_ms(200);
+    assert_int_equal(fakecuda_count("cuEventQuery"), looks);
+    fakecuda_hold();
+    fl_marker marker = put(&b, host, 0, BYTES, false);
+    nap_ms(300);
+    looks = fakecuda_count("cuEventQuery") - looks;
+    assert_true(looks < 3000); /* the longest nap is 0.5 ms */
+    fakecuda_release();
+    /* Nobody asks: helpers see to it. */
+    for (int k = 0; k < 3000 && !b.device->backend->is_past(b.device, marker); k++)
+        nap_ms(1);
+    assert_ok(look(&b, marker));
+    clear(&b);
+    free(host);
+    stop();
+}
+
+/* --- Failures --- */
+
+typedef struct heard {
+    int calls;
+    char text[512];
+} heard;
+
+static void hear(filch_log_level level, const char *text, void *user)
+{
+    heard *h = user;
+    if (level != FILCH_LOG_WARNING || strstr(text, "page-locked") == NULL)
+        return;
+    h->calls++;
+    snprintf(h->text, sizeof h->text, "%s", text);
+}
+
+/* Without page-locked memory the driver copies, and that is said once a direction. */
+static void the_driver_copies_where_there_are_no_slots(void **state)
+{
+    fl_random random;
+    heard h = {0};
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    start_heard("cuda:0", NULL, ways[1], hear, &h);
+    fakecuda_fail("cuMemHostAlloc", 1, 0, FL_CUDA_ERROR_OUT_OF_MEMORY, -1, false);
+    matrix a = column(4 * MIB, MIB), b = a;
+    filch_graph *graph = new_graph();
+    make(&a, &random, 0);
+    make(&b, &random, 0);
+    add_turns(graph, &a, &b);
+    for (int round = 0; round < 2; round++) {
+        scatter(&a, &random);
+        assert_ok(run(graph));
+        compare(&a, &b, 1);
+    }
+    assert_int_equal(h.calls, 2);
+    assert_non_null(strstr(h.text, "cuMemHostAlloc"));
+    assert_int_equal(fakecuda_count("cuMemHostAlloc"), 2);
+    assert_int_equal(fakecuda_count("pageable"), 16);
+    assert_ok(filch_graph_destroy(graph));
+    drop(&a);
+    drop(&b);
+    stop();
+}
+
+/* Once a job is told that it is over, its buffers are its owner's: nothing lands there, though the
+ * device was lost in the middle. */
+static void nothing_lands_after_a_loss(void **state)
+{
+    enum { BYTES = 8 * 1024 * 1024 };
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    for (int w = 0; w < WAYS; w++) {
+        for (uint64_t nth = 1; nth <= 31; nth += 3) {
+            start("cuda:0", "{\"copy_gbps\": 50}", ways[w]);
+            matrix a = column(BYTES, 2 * MIB), b = a;
+            filch_graph *graph = new_graph();
+            void *pages =
+                mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            assert_true(pages != MAP_FAILED);
+            make(&a, &random, 0);
+            make_at(&b, pages, 0);
+            add_turns(graph, &a, &b);
+            fakecuda_fail("copy", nth, 1, FL_CUDA_ERROR_ILLEGAL_ADDRESS, -1, true);
+            filch_status status = run(graph);
+            assert_int_equal(mprotect(pages, BYTES, PROT_NONE), 0);
+            assert_int_not_equal(status, FILCH_OK);
+            nap_ms(2);
+            assert_ok(filch_graph_destroy(graph));
+            drop(&a);
+            assert_ok(filch_data_destroy(b.data));
+            stop();
+            assert_int_equal(munmap(pages, BYTES), 0);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_of_any_shape_arrive),
+        cmocka_unit_test(only_large_pageable_copies_are_staged),
+        cmocka_unit_test(pinned_memory_is_not_staged),
+        cmocka_unit_test(many_copy_at_once),
+        cmocka_unit_test(tiles_travel_through_the_host),
+        cmocka_unit_test(later_copies_are_reached_later),
+        cmocka_unit_test(the_last_copy_to_some_bytes_wins),
+        cmocka_unit_test(the_buffer_is_read_at_once),
+        cmocka_unit_test(helpers_come_when_they_are_needed),
+        cmocka_unit_test(idle_helpers_do_nothing),
+        cmocka_unit_test(the_driver_copies_where_there_are_no_slots),
+        cmocka_unit_test(nothing_lands_after_a_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
