@@ -74,6 +74,10 @@ static CUresult copy_submit(fake_stream *stream, const side *to, const side *fro
     c->work.duration_ns = copy_duration(to, from, width * height);
     fake_work_use(&c->work, to->block);
     fake_work_use(&c->work, from->block);
+    if (to->block == NULL && !to->is_pageable)
+        fake_work_use_pinned(&c->work, to->bytes);
+    if (from->block == NULL && !from->is_pageable)
+        fake_work_use_pinned(&c->work, from->bytes);
     *c = (copy){c->work, to->bytes, from->bytes, to->pitch, from->pitch, width, height, NULL};
     if (from->is_pageable) {
         c->staged = malloc(width * height);

@@ -192,6 +192,15 @@ void fake_context_wait(const fake_context *context)
     }
 }
 
+void fake_poisoned_settle(void)
+{
+    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM) && !fake.is_held; i++) {
+        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
+        if (stream->object.context->poison != FL_CUDA_SUCCESS)
+            fake_stream_wait(stream);
+    }
+}
+
 void fakecuda_hold(void)
 {
     (void)pthread_mutex_lock(&fake.lock);

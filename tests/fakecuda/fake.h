@@ -357,6 +357,8 @@ char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t
                         fake_allocation **allocation);
 bool fake_is_device_pointer(uintptr_t address);
 bool fake_is_pinned(uintptr_t address, size_t bytes);
+/* Adds to the queued work that uses the pinned memory at the address, if it is such. */
+void fake_pinned_use(uintptr_t address, int change);
 size_t fake_memory_live(const fake_context *context);
 size_t fake_pinned_live(const fake_context *context);
 void fake_memory_end(fake_context *context);
@@ -394,6 +396,8 @@ void fake_team_end(fake_memory *multicast);
 /* work.c */
 void fake_work_init(fake_work *work, const char *call, fake_context *context);
 void fake_work_use(fake_work *work, const fake_allocation *allocation);
+/* The same for pinned memory of the host's. */
+void fake_work_use_pinned(fake_work *work, const void *address);
 void fake_work_hold(fake_work *work);
 void fake_work_drop(fake_work *work);
 /* Enqueues on the stream. Takes over the reference. */
@@ -414,6 +418,9 @@ void fake_executors_end(void);
 void fake_stream_wait(fake_stream *stream);
 /* Until all streams of the context (null: all) are idle. */
 void fake_context_wait(const fake_context *context);
+/* Until those of poisoned contexts are: nothing more runs there, but it is still queued, and filch
+ * has no way to wait for it. */
+void fake_poisoned_settle(void);
 bool fake_stream_is_idle(const fake_stream *stream);
 const fake_stream *fake_running_stream(void);
 

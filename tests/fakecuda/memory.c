@@ -20,6 +20,7 @@ typedef struct host_range {
     size_t size;
     bool is_registered; /* else allocated by cuMemHostAlloc */
     fake_context *context;
+    uint32_t pending; /* queued work that uses it */
 } host_range;
 
 static fake_allocation **blocks; /* ascending by address, freed ones too */
@@ -205,7 +206,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     }
     if (block->context != fake_current())
         (void)fake_violate(0, "the memory is of another context than the current one");
-    if (block->pending > 0 && block->context->poison == FL_CUDA_SUCCESS)
+    fake_poisoned_settle();
+    if (block->pending > 0)
         (void)fake_violate(0, "the memory is used by work that is queued");
     /* As the driver, which waits for the device. */
     fake_context_wait(block->context);
@@ -333,6 +335,14 @@ bool fake_is_pinned(uintptr_t address, size_t bytes)
            address + bytes <= range->address + range->size;
 }
 
+void fake_pinned_use(uintptr_t address, int change)
+{
+    host_range *range = range_find(address, 1);
+
+    if (range != NULL)
+        range->pending += (uint32_t)change;
+}
+
 size_t fake_pinned_live(const fake_context *context)
 {
     size_t count = 0;
@@ -350,7 +360,7 @@ static void range_add(uintptr_t address, size_t size, bool is_registered)
         if (ranges == NULL)
             abort();
     }
-    ranges[range_count++] = (host_range){address, size, is_registered, fake_current()};
+    ranges[range_count++] = (host_range){address, size, is_registered, fake_current(), 0};
 }
 
 static CUresult device_attribute(void *data, CUpointer_attribute attribute,
@@ -429,6 +439,10 @@ static CUresult range_end(void *block, bool is_registered)
                                           : FL_CUDA_ERROR_INVALID_VALUE,
                             "%p was not %s", block, is_registered ? "registered" : "allocated");
     }
+    fake_poisoned_settle();
+    range = range_find((uintptr_t)block, 1);
+    if (range != NULL && range->pending > 0)
+        (void)fake_violate(0, "the memory is used by work that is queued");
     /* As the driver, which waits for all that might use the memory. */
     fake_context_wait(NULL);
     range = range_find((uintptr_t)block, 1);

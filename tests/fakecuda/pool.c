@@ -166,11 +166,11 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream on)
     if (block == NULL || block->address != pointer || was_freed || block->pool == NULL)
         return fake_end(fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "%#llx %s", pointer,
                                      was_freed ? "is freed twice" : "is no block of a pool"));
-    /* Of a context that is poisoned nothing more runs, and nobody can wait for it. */
-    if (block->pending > 0 && fake_current()->poison == FL_CUDA_SUCCESS)
+    fake_poisoned_settle();
+    if (block->pending > 0) {
         (void)fake_violate(0, "the memory is used by work that is queued");
-    if (block->pending > 0)
         fake_context_wait(NULL);
+    }
     fake_pool *pool = block->pool;
     size_t bytes = fake_block_round(block->size);
     fake_block_end(block);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -497,6 +498,39 @@ static void pinned_twice(scene *s)
     scene_end(s);
 }
 
+static int nap(void *data)
+{
+    const struct timespec span = {0, 20000000};
+
+    (void)data;
+    (void)nanosleep(&span, NULL);
+    return 0;
+}
+
+/* Pinned memory given back under a copy that reads it, however it was pinned. */
+static void unpin_queued(scene *s, bool is_registered)
+{
+    static int here[1024];
+    void *pinned = here;
+
+    must(is_registered ? cuMemHostRegister_v2(here, sizeof here, 0)
+                       : cuMemHostAlloc(&pinned, sizeof here, 0));
+    must(fakecuda_enqueue(s->stream, nap, NULL));
+    must(cuMemcpyHtoDAsync_v2(s->memory, pinned, sizeof here, s->stream));
+    must(is_registered ? cuMemHostUnregister(here) : cuMemFreeHost(pinned));
+    scene_end(s);
+}
+
+static void registered_queued(scene *s)
+{
+    unpin_queued(s, true);
+}
+
+static void pinned_queued(scene *s)
+{
+    unpin_queued(s, false);
+}
+
 static void never_registered(scene *s)
 {
     int here;
@@ -621,6 +655,8 @@ static const scenario scenarios[] = {
     SCENARIO(view_bounds, "cuLaunchKernel: 4224 bytes at offset 0 are outside"),
     SCENARIO(pinned_twice, "was not allocated"),
     SCENARIO(never_registered, "was not registered"),
+    SCENARIO(registered_queued, "is used by work that is queued"),
+    SCENARIO(pinned_queued, "is used by work that is queued"),
     SCENARIO(no_blocks, "a grid of 0 x 1 x 1"),
     SCENARIO(many_threads, "a block of 1025 x 1 x 1"),
     SCENARIO(much_shared, "49153 bytes of dynamic shared memory"),

@@ -355,6 +355,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 
     if (result != FL_CUDA_SUCCESS)
         return fake_end(result);
+    fake_poisoned_settle();
     /* Whole mappings, one behind the other. */
     for (size_t at = 0; at < bytes;) {
         const fake_allocation *block = find_mapping(address + at, 1);
@@ -364,10 +365,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
                                          "%#llx and %zu bytes are not what was mapped", address,
                                          bytes));
         }
-        const fake_context *current = fake_current();
-        if (block->pending > 0 && current != NULL && current->poison != FL_CUDA_SUCCESS)
-            fake_context_wait(NULL); /* nothing more runs there, and nobody can wait for it */
-        else if (block->pending > 0)
+        if (block->pending > 0)
             (void)fake_violate(0, "the mapping is used by work that is queued");
         at += block->size;
     }

@@ -27,6 +27,12 @@ void fake_work_use(fake_work *work, const fake_allocation *allocation)
         work->uses[work->use_count++] = allocation->address;
 }
 
+void fake_work_use_pinned(fake_work *work, const void *address)
+{
+    if (work->use_count < FAKE_PARAMS)
+        work->uses[work->use_count++] = (uintptr_t)address;
+}
+
 void fake_work_hold(fake_work *work)
 {
     work->references++;
@@ -48,6 +54,8 @@ static void use(const fake_work *work, int change)
         fake_allocation *block = fake_allocation_find(work->uses[i], &was_freed);
         if (block != NULL)
             block->pending += (uint32_t)change;
+        else
+            fake_pinned_use(work->uses[i], change);
     }
 }
 
