@@ -253,6 +253,12 @@ struct fl_backend {
      * pointers. Any thread. */
     filch_status (*memory_check)(const fl_device *device, const void *pointer, size_t bytes,
                                  const char *label, filch_error *error);
+    /* Page-locks a buffer of the host's, for the copies of all devices of this backend, until it is
+     * unpinned. FILCH_WRONG_STATE: it is, or a part of it. Null where that means nothing. These may
+     * serialize the device; what is unpinned is used by nothing in flight. Any thread. */
+    filch_status (*memory_pin)(fl_device *device, void *buffer, size_t bytes, const char *label,
+                               filch_error *error);
+    void (*memory_unpin)(fl_device *device, void *buffer);
     /* Waits until nothing is in flight on any lane of the device. Any thread. */
     filch_status (*drain)(fl_device *device, filch_error *error);
     /* The device, or a lane, is lost: what launch holds back will never start. The owner. */

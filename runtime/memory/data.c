@@ -10,7 +10,8 @@
 #define CREATE "filch_data_create"
 #define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
 #define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
-#define KNOWN_FLAGS (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE)
+#define KNOWN_FLAGS \
+    (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN)
 
 static size_t written_bytes(const filch_data *data)
 {
@@ -42,6 +43,7 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
 {
     bool has_none = (d->flags & FILCH_DATA_NO_BUFFER) != 0;
     bool on_device = (d->flags & FILCH_DATA_ON_DEVICE) != 0;
+    bool is_pinned = (d->flags & FILCH_DATA_PIN) != 0;
     const char *wrong = (d->flags & ~(uint32_t)KNOWN_FLAGS) != 0 ? "unknown flags are set"
                         : d->reserved != 0 || d->reserved2 != 0  ? "reserved is not 0"
                         : has_none && on_device                  ? "there is no buffer, but flags "
@@ -49,6 +51,8 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
                         : has_none && d->ptr != NULL             ? "there is a buffer, but flags "
                                                                    "say that there is none"
                         : !has_none && d->ptr == NULL            ? "the buffer is null"
+                        : is_pinned && (has_none || on_device)   ? "there is no buffer on the host "
+                                                                   "that could be page-locked"
                         : !on_device && d->device != 0 ? "a device is given, but flags do "
                                                          "not say that the buffer is on it"
                         : d->rows == 0                 ? "rows is 0"
@@ -172,6 +176,15 @@ static const filch_data *find_overlap(const filch_data *data)
     return NULL;
 }
 
+/* What a backend said, under the handle's name. */
+static filch_status report(fl_core *core, filch_status status, filch_error *error,
+                           const char *label)
+{
+    snprintf(error->label, sizeof error->label, "%s", label);
+    return error->call[0] == '\0' ? fl_core_fail(core, status, CREATE, label, "%s", error->text)
+                                  : (fl_error_store(&core->errors, error), status);
+}
+
 static filch_status take_device(filch_data *data, const filch_data_desc *d)
 {
     fl_core *core = data->object.core;
@@ -189,10 +202,7 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
     filch_status status =
         device->backend->memory_check(device, d->ptr, fl_data_bytes(data), data->label, &error);
     if (status != FILCH_OK) {
-        snprintf(error.label, sizeof error.label, "%s", data->label);
-        return error.call[0] == '\0'
-                   ? fl_core_fail(core, status, CREATE, data->label, "%s", error.text)
-                   : (fl_error_store(&core->errors, &error), status);
+        return report(core, status, &error, data->label);
     }
     fl_mutex_lock(&core->lock); /* from here on others find it */
     data->home = device->place;
@@ -206,6 +216,31 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
     }
     fl_mutex_unlock(&core->lock);
     return status;
+}
+
+/* --- Page-locked buffers --- */
+
+/* By one device, for all. */
+static filch_status pin(filch_data *data)
+{
+    fl_core *core = data->object.core;
+    const fl_places *places = core->places;
+    filch_error error = FILCH_ERROR_INIT;
+    char *host = fl_data_host(data);
+    for (uint32_t i = 0; i < places->device_count; ++i) {
+        fl_device *device = &places->devices[i];
+        if (device->backend->memory_pin == NULL || device->backend->lost(device, NULL)) {
+            continue;
+        }
+        filch_status status =
+            device->backend->memory_pin(device, host, fl_data_bytes(data), data->label, &error);
+        if (status != FILCH_OK) {
+            return report(core, status, &error, data->label);
+        }
+        data->pinned_by = device;
+        break;
+    }
+    return FILCH_OK;
 }
 
 /* --- Making and ending --- */
@@ -247,7 +282,7 @@ static filch_status fill(filch_data *made, const filch_data_desc *d)
         return take_device(made, d);
     }
     fl_store_relaxed(&made->host, d->ptr); /* nobody else has the handle yet */
-    return FILCH_OK;
+    return (d->flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
 }
 
 filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
@@ -441,6 +476,10 @@ void fl_data_free_parts(filch_data *data)
 {
     const fl_memory *memory = &data->object.core->memory;
     char *host = fl_load_relaxed(&data->host); /* nobody else uses the handle */
+    if (data->pinned_by != NULL) {
+        data->pinned_by->backend->memory_unpin(data->pinned_by, host);
+        data->pinned_by = NULL;
+    }
     if (host != NULL && (!data->has_home || data->home != 0)) {
         fl_free_aligned(memory, host, fl_data_bytes(data), HOST_ALIGN);
     }

@@ -34,9 +34,10 @@ struct fl_use {
  * needs one and the home is not there, or there is no home at all. */
 struct filch_data {
     fl_object object;
-    _Atomic(char *) host; /* the buffer in the host's memory, or null: not made yet */
-    char *home_base;      /* the caller's in a device's memory, else null */
-    uint32_t home;        /* its place; 0 where has_home is false, too */
+    _Atomic(char *) host;        /* the buffer in the host's memory, or null: not made yet */
+    char *home_base;             /* the caller's in a device's memory, else null */
+    uint32_t home;               /* its place; 0 where has_home is false, too */
+    struct fl_device *pinned_by; /* which has page-locked the host's buffer; null: none has */
     bool has_home;
     uint64_t element, rows, cols, ld;
     uint64_t tile_rows, tile_cols; /* unless the following say otherwise */

@@ -348,6 +348,77 @@ static void pinned_memory_is_not_staged(void **state)
     stop();
 }
 
+/* --- Page-locked on request --- */
+
+static void refuses_pin(filch_data_desc desc, filch_status wanted, const char *text)
+{
+    filch_data *data = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    desc.flags |= FILCH_DATA_PIN;
+    desc.label = "stubborn";
+    assert_int_equal(filch_data_create(runtime, &desc, &data), wanted);
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_int_equal(error.status, wanted);
+    assert_string_equal(error.label, "stubborn");
+    if (strstr(error.text, text) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", text, error.text);
+}
+
+/* The buffer is, for as long as its handle is there; nothing of it is staged then. */
+static void handles_are_page_locked_on_request(void **state)
+{
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0,cuda:1", NULL, ways[w]);
+        matrix a = column(4 * MIB, MIB), b = a;
+        filch_graph *graph = new_graph();
+        make(&a, &random, FILCH_DATA_PIN);
+        make(&b, &random, FILCH_DATA_PIN | FILCH_DATA_MANAGED);
+        assert_int_equal(fakecuda_live("pinned"), 2);
+        add_turns(graph, &a, &b);
+        scatter(&a, &random);
+        assert_ok(run(graph));
+        assert_ok(filch_data_acquire(b.data, FILCH_READ));
+        compare(&a, &b, 1);
+        assert_ok(filch_data_release(b.data));
+        assert_int_equal(fakecuda_count("cuMemHostAlloc"), 0);
+        assert_int_equal(fakecuda_count("pageable"), 0);
+        filch_data_desc again = FILCH_DATA_DESC_INIT;
+        again.ptr = a.at + 100;
+        again.element = 1;
+        again.rows = 1000;
+        refuses_pin(again, FILCH_WRONG_STATE, "page-locked already");
+        assert_ok(filch_graph_destroy(graph));
+        drop(&a);
+        assert_int_equal(fakecuda_live("pinned"), 1);
+        if (w % 2 == 0)
+            assert_ok(filch_data_destroy(b.data));
+        stop(); /* with it the handle that is left */
+        free(b.at);
+    }
+}
+
+static void what_cannot_be_page_locked_is_said(void **state)
+{
+    static char buffer[4096];
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    (void)state;
+    start("cuda:0", NULL, ways[0]);
+    desc.ptr = buffer;
+    desc.element = 1;
+    desc.rows = sizeof buffer;
+    fakecuda_fail("cuMemHostRegister", 1, 1, FL_CUDA_ERROR_INVALID_VALUE, -1, false);
+    refuses_pin(desc, FILCH_BACKEND, "cuMemHostRegister");
+    fakecuda_fail("cuMemHostRegister", 1, 1, FL_CUDA_ERROR_OUT_OF_MEMORY, -1, false);
+    refuses_pin(desc, FILCH_NO_DEVICE_MEMORY, "cuMemHostRegister");
+    desc.flags = FILCH_DATA_NO_BUFFER;
+    desc.ptr = NULL;
+    refuses_pin(desc, FILCH_INVALID_ARGUMENT, "no buffer on the host");
+    stop();
+}
+
 /* --- Many at once --- */
 
 typedef struct errand {
@@ -731,6 +802,8 @@ int main(void)
         cmocka_unit_test(blocks_of_any_shape_arrive),
         cmocka_unit_test(only_large_pageable_copies_are_staged),
         cmocka_unit_test(pinned_memory_is_not_staged),
+        cmocka_unit_test(handles_are_page_locked_on_request),
+        cmocka_unit_test(what_cannot_be_page_locked_is_said),
         cmocka_unit_test(many_copy_at_once),
         cmocka_unit_test(tiles_travel_through_the_host),
         cmocka_unit_test(later_copies_are_reached_later),

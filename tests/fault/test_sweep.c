@@ -75,6 +75,7 @@ static bool may_leave(const char *call)
         "cuCtxGetCurrent",
         "cuMemFree",
         "cuMemFreeHost",
+        "cuMemHostUnregister",
         "cuMemUnmap",
         "cuMemRelease",
         "cuMemAddressFree",

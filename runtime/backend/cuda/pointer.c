@@ -79,3 +79,36 @@ filch_status fl_cuda_memory_check(const fl_device *device, const void *pointer, 
                              bytes, pointer, known.bytes, (void *)(uintptr_t)known.start);
     return FILCH_OK;
 }
+
+filch_status fl_cuda_memory_pin(fl_device *device, void *buffer, size_t bytes, const char *label,
+                                filch_error *error)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    const char *name = device->info.name;
+    fl_cuda_scope scope;
+    CUresult result;
+    filch_status status = fl_cuda_enter(gpu, &scope, error);
+
+    if (status != FILCH_OK)
+        return status;
+    result = gpu->api->cuMemHostRegister(buffer, bytes, FL_CU_MEMHOSTREGISTER_PORTABLE);
+    (void)fl_cuda_leave(&scope);
+    if (result == FL_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+        return fl_error_fill(
+            error, (fl_fault){.status = FILCH_WRONG_STATE, .device = name, .label = label},
+            "%zu bytes from %p on are page-locked already, or some of them", bytes, buffer);
+    return result == FL_CUDA_SUCCESS
+               ? FILCH_OK
+               : fl_cuda_fail(gpu, result, "cuMemHostRegister", name, label, error);
+}
+
+void fl_cuda_memory_unpin(fl_device *device, void *buffer)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    fl_cuda_scope scope;
+
+    if (fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
+        return;
+    (void)gpu->api->cuMemHostUnregister(buffer);
+    (void)fl_cuda_leave(&scope);
+}
