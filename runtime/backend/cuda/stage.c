@@ -7,6 +7,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/lane.h"
+#include "backend/cuda/piece.h"
 #include "base/clock.h"
 
 /* Smaller copies are the driver's: it keeps such in its command buffer, or is as fast. */
@@ -15,9 +16,6 @@
  * core 50 us or so to copy. The ring is what five cores have in work, and as much on its way. */
 #define SLOTS 32
 #define SLOT_BYTES ((size_t)512 << 10)
-/* Copies are cut so that each thread gets some pieces, but not finer. */
-#define PIECES_EACH 2
-#define LEAST_PIECE ((size_t)128 << 10)
 /* Helpers where the setting leaves it open: a part of the cores, and what fills one link. */
 #define HELPERS_MOST 64
 #define HELPERS_USUAL 6
@@ -63,14 +61,6 @@ typedef struct fl_ring {
     char *memory;
     fl_cuda_slot slots[SLOTS];
 } fl_ring;
-
-/* How a copy is cut: whole columns, or parts of one. */
-typedef struct fl_cut {
-    size_t part;    /* bytes of a column that a piece has at most … */
-    size_t parts;   /* … and pieces of a column */
-    size_t columns; /* of a piece, where parts is 1 */
-    size_t pieces;
-} fl_cut;
 
 /* A copy in while its caller waits. */
 typedef struct fl_load {
@@ -148,80 +138,6 @@ bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
            is_ready(stage, (fl_device *)(uintptr_t)device, ring_of(stage, copy));
 }
 
-/* --- Pieces --- */
-
-static fl_cut cut_copy(const fl_copy *copy, uint32_t threads)
-{
-    size_t bytes = copy->width * copy->height;
-    size_t piece = (bytes / (PIECES_EACH * (size_t)threads) + 4095) & ~(size_t)4095;
-    piece = piece < LEAST_PIECE ? LEAST_PIECE : piece > SLOT_BYTES ? SLOT_BYTES : piece;
-    fl_cut cut = {.part = copy->width, .parts = 1, .columns = 1};
-    if (copy->width <= piece) {
-        cut.columns = piece / copy->width;
-        cut.pieces = (copy->height - 1) / cut.columns + 1;
-    } else {
-        cut.part = piece;
-        cut.parts = (copy->width - 1) / piece + 1;
-        cut.pieces = cut.parts * copy->height;
-    }
-    return cut;
-}
-
-/* Piece k, as a copy between the device and a slot. */
-static fl_copy cut_piece(const fl_copy *copy, const fl_cut *cut, size_t k, char *slot, char **host)
-{
-    size_t column = cut->parts == 1 ? k * cut->columns : k / cut->parts;
-    size_t offset = cut->parts == 1 ? 0 : k % cut->parts * cut->part;
-    size_t left = copy->width - offset, below = copy->height - column;
-    fl_copy piece = *copy;
-    char *to = (char *)copy->to + column * copy->to_pitch + offset;
-    char *from = (char *)(uintptr_t)copy->from + column * copy->from_pitch + offset;
-    piece.behind_count = 0;
-    piece.width = left < cut->part ? left : cut->part;
-    piece.height = below < cut->columns ? below : cut->columns;
-    if (copy->from_device == NULL) {
-        *host = from;
-        piece.from = slot;
-        piece.from_pitch = piece.width;
-        piece.to = to;
-    } else {
-        *host = to;
-        piece.to = slot;
-        piece.to_pitch = piece.width;
-        piece.from = from;
-    }
-    return piece;
-}
-
-/* glibc's memcpy goes past the caches by itself where blocks are large. */
-static void copy_columns(char *to, size_t to_pitch, const char *from, size_t from_pitch,
-                         size_t width, size_t height)
-{
-    for (size_t i = 0; i < height; ++i) {
-        memcpy(to + i * to_pitch, from + i * from_pitch, width);
-    }
-}
-
-/* Whether two blocks of columns have bytes in common, or might have: of unlike pitches the columns
- * are taken for as long as these. */
-static bool overlap(const char *a, size_t a_pitch, size_t a_width, size_t a_height, const char *b,
-                    size_t b_pitch, size_t b_width, size_t b_height)
-{
-    if (b < a) {
-        return overlap(b, b_pitch, b_width, b_height, a, a_pitch, a_width, a_height);
-    }
-    size_t apart = (size_t)(b - a);
-    if (apart >= (a_height - 1) * a_pitch + a_width) {
-        return false;
-    }
-    if (a_height == 1 || (a_pitch != b_pitch && b_height != 1)) {
-        return true;
-    }
-    /* b begins in a column of a's or behind its rows; the latter must last until the next. */
-    size_t row = apart % a_pitch;
-    return row < a_width || row + b_width > a_pitch;
-}
-
 /* --- Waking and waiting; the lock is held --- */
 
 static void ring_bell(fl_cuda_stage *stage, bool for_all)
@@ -273,7 +189,8 @@ static bool is_lost(const fl_cuda_stage *stage)
 static bool leads_to(const fl_cuda_slot *slot, const char *to, size_t pitch, size_t width,
                      size_t height)
 {
-    return overlap(slot->to, slot->pitch, slot->width, slot->height, to, pitch, width, height);
+    return fl_columns_overlap(slot->to, slot->pitch, slot->width, slot->height, to, pitch, width,
+                              height);
 }
 
 /* Under the lock: a piece that the device is past, and that may land: what was put before it and
@@ -318,7 +235,7 @@ static bool land_one(fl_cuda_stage *stage)
     slot->state = SLOT_LANDING;
     hand_over(stage);
     fl_mutex_unlock(&stage->lock);
-    copy_columns(slot->to, slot->pitch, slot->bytes, slot->width, slot->width, slot->height);
+    fl_copy_columns(slot->to, slot->pitch, slot->bytes, slot->width, slot->width, slot->height);
     fl_mutex_lock(&stage->lock);
     /* The lane outlives its pieces. Release: the bytes, before it is seen that none is aboard. */
     fl_sub_acq_rel(&slot->lane->aboard, 1);
@@ -486,8 +403,9 @@ static filch_status fill(const fl_load *load, size_t k, fl_cuda_slot *slot, fl_m
 {
     fl_cuda_scope scope;
     char *from;
-    fl_copy piece = cut_piece(load->copy, &load->cut, k, slot->bytes, &from);
-    copy_columns(slot->bytes, piece.width, from, load->copy->from_pitch, piece.width, piece.height);
+    fl_copy piece = fl_cut_piece(load->copy, &load->cut, k, slot->bytes, &from);
+    fl_copy_columns(slot->bytes, piece.width, from, load->copy->from_pitch, piece.width,
+                    piece.height);
     filch_status status = fl_cuda_enter(fl_cuda_of(load->device)->gpu, &scope, error);
     if (status == FILCH_OK) {
         status = fl_cuda_lane_put(load->device, FL_LANE_IN, &piece, NULL, error);
@@ -665,7 +583,7 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
 {
     fl_load load = {.device = device,
                     .copy = copy,
-                    .cut = cut_copy(copy, threads_of(stage)),
+                    .cut = fl_cut_copy(copy, threads_of(stage), SLOT_BYTES),
                     .error = FILCH_ERROR_INIT};
     fl_load **at = &stage->loads;
     uint64_t since = 0;
@@ -714,7 +632,7 @@ static fl_cuda_slot *await_slot(fl_cuda_stage *stage)
 static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_copy *copy,
                              fl_marker *marker, filch_error *error)
 {
-    fl_cut cut = cut_copy(copy, threads_of(stage));
+    fl_cut cut = fl_cut_copy(copy, threads_of(stage), SLOT_BYTES);
     filch_status status = FILCH_OK;
     uint64_t last = 0;
     for (size_t k = 0; k < cut.pieces && status == FILCH_OK; ++k) {
@@ -724,7 +642,7 @@ static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_c
             status = FILCH_DEVICE_LOST;
             break;
         }
-        fl_copy piece = cut_piece(copy, &cut, k, slot->bytes, &slot->to);
+        fl_copy piece = fl_cut_piece(copy, &cut, k, slot->bytes, &slot->to);
         slot->device = device;
         slot->pitch = copy->to_pitch;
         slot->width = piece.width;
