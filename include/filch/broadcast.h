@@ -75,10 +75,10 @@ typedef struct filch_broadcast {
  * @return FILCH_OK; FILCH_WRONG_STATE (nothing ever wrote a tile of a handle without a buffer);
  *         FILCH_INVALID_ARGUMENT (sizes that are not set, an unknown way, reserved fields
  *         that are not 0, a device count that contradicts the devices, a piece below 4096);
- *         FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the handle is not managed;
- *         events in a runtime without a GPU); FILCH_BUSY while the host has acquired the handle;
- *         FILCH_OUT_OF_MEMORY; those of filch_graph_submit() for the events of @p submit;
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the handle is not managed
+ *         or a partition; events in a runtime without a GPU); FILCH_BUSY while the host has
+ *         acquired the handle; FILCH_OUT_OF_MEMORY; those of filch_graph_submit() for the events of
+ * @p submit; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock; where nothing is before the job, also until
  * the first copies are started, for which device memory may have to be taken and which, from

@@ -160,8 +160,8 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  * only are dropped: acquire it first to have them.
  *
  * @param data the handle.
- * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, or tiles of it are
- *         held (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, tiles of it are
+ *         held, or it has partitions (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a
  * short lock; device memory is kept for other handles. Since 0.1.
@@ -177,6 +177,7 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete, or
  *         some of its tiles are held; FILCH_WRONG_STATE when the handle is acquired already, or is
  *         to be read and nobody has written some tile; FILCH_INVALID_ARGUMENT (unknown mode);
+ *         FILCH_UNSUPPORTED (a partition);
  *         FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
  *         brought home (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
@@ -223,6 +224,28 @@ FILCH_API filch_status filch_data_release(filch_data *data);
 FILCH_API filch_status filch_data_reduction(filch_data *data, struct filch_codelet *init,
                                             struct filch_codelet *combine);
 
+/**
+ * Makes a handle that cuts the buffer of another one into other tiles: a partition.
+ *
+ * A partition has no contents of its own. Tasks of graphs use it, between filch_graph_partition()
+ * and filch_graph_unpartition(), which tell what moves then; everybody else uses the parent. It may
+ * have a way to reduce of its own, filch_data_reduction().
+ *
+ * @param parent the handle whose buffer it is; its buffer is in the host's memory, and it is no
+ *               partition. Stays until its partitions are destroyed.
+ * @param tiling how it is cut: size, tile_rows or row_cuts, tile_cols or col_cuts, and a label;
+ *               copied. All else is 0: buffer, shape and flags are the parent's.
+ * @param child  receives the partition, to be given to filch_data_destroy() or left to the runtime.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a size that is not set, members that are not 0,
+ *         a tile larger than the handle, cuts that do not add up); FILCH_UNSUPPORTED (the parent is
+ *         a partition, on a device, or without a buffer); FILCH_OVERFLOW (the tile count, which
+ * must be below 2^32 - 1); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ */
+FILCH_API filch_status filch_data_partition(filch_data *parent, const filch_data_desc *tiling,
+                                            filch_data **child);
+
 /** Tiles that the host has acquired; see filch_data_acquire_tiles(). */
 typedef struct filch_hold filch_hold;
 
@@ -265,9 +288,10 @@ typedef struct filch_tiles {
  * @param hold    receives what is to be released.
  * @return FILCH_OK; FILCH_TIMEOUT (jobs still use the tiles; nothing is acquired);
  *         FILCH_BUSY (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (unknown mode,
- * no such tiles, nowhere to put the result); FILCH_WRONG_STATE (a tile is to be read that nobody
- * has written); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
- * brought home (nothing is acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * no such tiles, nowhere to put the result); FILCH_UNSUPPORTED (a partition); FILCH_WRONG_STATE (a
+ * tile is to be read that nobody has written); FILCH_OUT_OF_MEMORY, FILCH_BACKEND,
+ * FILCH_DEVICE_LOST when the contents cannot be brought home (nothing is acquired);
+ * FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: until the tiles are there. Since 0.1.
  */

@@ -130,13 +130,13 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         twice unless both read, a bad mode or affinity); FILCH_WRONG_RUNTIME (codelet or handle);
  *         FILCH_NO_DEVICE (no device can run the codelet; or it reduces, and one can that has no
  *         implementation of the handle's neutral element); FILCH_WRONG_STATE (the task reduces to a
- *         handle without filch_data_reduction(); a closed graph that
- *         was sealed or submitted; an open one that was not yet submitted, or is closed or
- *         cancelled); FILCH_BUSY (an open graph, and the host has acquired a handle that the graph
- *         did not use before); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its
- *         whole life); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data);
- *         FILCH_FORKED. On failure no task is added; a handle may count as used by the graph from
- * then on.
+ *         handle without filch_data_reduction(), or names a partition
+ *         or its parent where the graph uses the other; a closed graph that was sealed or
+ * submitted; an open one that was not yet submitted, or is closed or cancelled); FILCH_BUSY (an
+ * open graph, and the host has acquired a handle that the graph did not use before); FILCH_OVERFLOW
+ * (more than 2^32 - 2 tasks, in an open graph over its whole life); FILCH_OUT_OF_MEMORY;
+ * FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED. On failure no task is added; a
+ * handle may count as used by the graph from then on.
  *
  * Thread safety: any thread. Blocking: one caller a graph at a time gets in (a short lock);
  * dependencies follow the order in which callers do. Since 0.1.
@@ -160,6 +160,60 @@ FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc
  * divided by 255. Since 0.1.
  */
 FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task after);
+
+/**
+ * Lets the tasks that are added from here on use a handle as it is cut by one of its partitions.
+ *
+ * It is no barrier: nothing waits for more than it needs. A task that uses a tile of the partition
+ * waits for those that use the tiles of the parent that it overlaps, in whatever mode, and for no
+ * others; so does, after filch_graph_unpartition(), a task that uses a tile of the parent. Between
+ * the two, tasks that name the parent are refused, at other times those that name the partition.
+ * What is still partitioned when the graph is sealed or closed is given back then.
+ *
+ * The tilings share the buffer on the host, and contents go from one to the other there. Where all
+ * devices are the host's, nothing is copied. Else filch adds tasks, which fail as others do, and
+ * are skipped in a cancelled job, but which no count of the job's includes. They bring a tile home
+ * before tiles of another tiling are used that it overlaps, if it was written since it last was
+ * home. A device then gets a tile from there when it first uses it in the job, and again when
+ * something that it overlaps was written since: also where the same elements are in the device's
+ * memory as part of another tile.
+ *
+ * To other jobs, a graph that partitions a handle is one that writes all of the parent. Of a job of
+ * it that fails or is cancelled, tiles of the parent hold old, new or intermediate values where
+ * some task of the graph writes, managed or not.
+ *
+ * @param graph  a closed graph that is not sealed, or an open one that runs.
+ * @param parent the handle.
+ * @param child  a partition of it, made by filch_data_partition().
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (@p child is no partition of @p parent);
+ *         FILCH_WRONG_RUNTIME; FILCH_WRONG_STATE (the parent is partitioned at this point, in this
+ * or another way; a closed graph that was sealed or submitted; an open one that was not yet
+ *         submitted, or is closed or cancelled); FILCH_BUSY (an open graph, and the host has
+ * acquired the parent, which the graph did not use before); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure the handles may count as used by the graph
+ *         from then on; else nothing changes.
+ *
+ * Thread safety: any thread; it counts for the tasks that are added when it has returned. Blocking:
+ * short locks. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_partition(filch_graph *graph, filch_data *parent,
+                                             filch_data *child);
+
+/**
+ * Lets the tasks that are added from here on use a handle in its own tiles again; see
+ * filch_graph_partition().
+ *
+ * @param graph  the graph.
+ * @param parent the handle.
+ * @param child  the partition of it that tasks use at this point.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT, FILCH_WRONG_RUNTIME, FILCH_INVALID_HANDLE, FILCH_FORKED
+ *         as there; FILCH_WRONG_STATE (the graph does not use the parent so at this point; or as
+ *         there). On failure nothing changes.
+ *
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent,
+                                               filch_data *child);
 
 /**
  * Ends the building of a closed graph: checks it, and computes priorities and placement. The first
@@ -202,8 +256,9 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
  *
  * @param graph an open graph that was submitted.
  * @return FILCH_OK; FILCH_WRONG_STATE (a closed graph, not submitted, or closed already);
- *         FILCH_OUT_OF_MEMORY (for the tasks that combine what was reduced: nothing changed, and it
- *         may be tried again); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_OUT_OF_MEMORY (for the tasks that combine what was reduced, or give back what is
+ *         partitioned: nothing changed, and it may be tried again); FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
  *
  * Thread safety: any thread. Since 0.1.
  */

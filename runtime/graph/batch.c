@@ -375,6 +375,10 @@ static filch_status check_handle(fl_core *core, const filch_batch_access *access
     if (access->data->object.core != core) {
         return fail(core, FILCH_WRONG_RUNTIME, i, label, "the handle is another runtime's");
     }
+    filch_status status = fl_data_refuse_part(access->data, SUBMIT);
+    if (status != FILCH_OK) {
+        return status;
+    }
     if (access->mode < FILCH_READ || access->mode > FILCH_READWRITE) {
         return fail(core, FILCH_INVALID_ARGUMENT, i, label,
                     access->mode == FILCH_COMMUTE || access->mode == FILCH_REDUCE

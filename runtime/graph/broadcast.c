@@ -186,7 +186,8 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broad
     const filch_broadcast *how = broadcast != NULL ? broadcast : &everything;
     filch_submit full;
     filch_job *made = NULL;
-    status = check(data, how);
+    status = fl_data_refuse_part(data, CALL);
+    status = status == FILCH_OK ? check(data, how) : status;
     if (status == FILCH_OK) {
         status = fl_submit_check(data->object.core, submit, CALL, &full);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/fit.h"
 #include "graph/graph.h"
+#include "graph/fit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -367,6 +367,9 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
         filch_status status = parts->accesses != NULL
                                   ? resolve_accesses(graph, desc, parts->accesses)
                                   : FILCH_OUT_OF_MEMORY;
+        if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
+            status = fl_splits_enter(graph, parts->accesses, desc->access_count);
+        }
         if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
             fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
             status = fl_groups_enter(graph, parts->accesses, desc->access_count, desc->priority,
@@ -459,7 +462,11 @@ static filch_status check_state(filch_graph *graph, const char *label)
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
 {
     fl_parts parts = {0};
-    filch_status status = take_parts(graph, desc, &parts);
+    filch_status status = fl_splits_check(graph, desc);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    status = take_parts(graph, desc, &parts);
     if (status != FILCH_OK) {
         parts_release(graph, desc, &parts);
         return status == FILCH_BUSY

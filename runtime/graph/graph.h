@@ -59,6 +59,8 @@ typedef struct fl_slot {
     /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
     uint8_t *needs;
     bool has_contents; /* a job was submitted: what the graph needs is there, and stays */
+    struct fl_part
+        *part; /* of a handle that the graph uses in several tilings (split.h), or null */
 } fl_slot;
 
 enum {
@@ -112,6 +114,7 @@ struct filch_graph {
     uint32_t own_count;       /* tasks that filch added by itself, of task_count */
     fl_task *start;           /* closed: what a task that commutes waits for if nothing else */
     fl_reduction *reductions; /* all */
+    struct fl_split *splits;  /* all */
     fl_mutex turn_lock;       /* of all turns; a leaf */
 
     /* Closed graphs, after sealing. */
@@ -198,6 +201,26 @@ filch_status fl_groups_enter(struct filch_graph *graph, const fl_task_access *ac
 /* Has everything combined that tasks reduced to: no more will be added. FILCH_OUT_OF_MEMORY: may be
  * called again. */
 filch_status fl_groups_end(struct filch_graph *graph);
+/* A task of filch's own that waits for graph->preds: a gate (reduction: null), which brings the
+ * tile of an access (may be null) to the host's memory, and is called label then; or one that
+ * combines. To be let run when inference knows it. Null: no memory. */
+fl_task *fl_own_add(struct filch_graph *graph, fl_reduction *reduction,
+                    const fl_task_access *access, const char *label);
+void fl_own_let_run(struct filch_graph *graph, fl_task *task);
+/* Ends the group of a tile, unless it is one of readers. FILCH_OUT_OF_MEMORY: nothing changed. */
+filch_status fl_group_end(struct filch_graph *graph, fl_tile_state *state);
+/* Handles in several tilings (split.c). A task with these accesses may use them as they are now
+ * partitioned, or what is wrong is recorded. */
+filch_status fl_splits_check(const struct filch_graph *graph, const struct filch_task_desc *desc);
+/* Before the task's predecessors are looked for: has the contents come that its tiles have in other
+ * tilings. FILCH_OUT_OF_MEMORY: some may, which changes nothing else. */
+filch_status fl_splits_enter(struct filch_graph *graph, const fl_task_access *accesses,
+                             uint32_t count);
+/* Gives everything that is partitioned back: no more tasks will be added. FILCH_OUT_OF_MEMORY: may
+ * be called again, or tasks be added. */
+filch_status fl_splits_end(struct filch_graph *graph);
+/* Frees what only building needs. */
+void fl_splits_drop(struct filch_graph *graph);
 /* Sealing: notes which turns are the last to write their tiles, and counts turns as predecessors.
  */
 void fl_groups_seal(struct filch_graph *graph);

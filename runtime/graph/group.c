@@ -16,17 +16,18 @@
 /* What a task of filch's own needs, taken before anything is changed. */
 typedef struct fl_own_parts {
     fl_task *task;
-    fl_task_access *accesses; /* of one that combines */
+    fl_task_access *accesses; /* of one that combines, or brings a tile home */
+    size_t access_bytes;
     fl_more *blocks;
 } fl_own_parts;
 
 #define COMBINE_ACCESSES 2u
 
-static bool take_parts(filch_graph *graph, bool combines, fl_own_parts *parts)
+static bool take_parts(filch_graph *graph, fl_own_parts *parts)
 {
     bool fits = graph->task_count < UINT32_MAX - 1 && fl_edge_take_blocks(graph, &parts->blocks);
-    if (fits && combines) {
-        parts->accesses = fl_arena_alloc(&graph->arena, fl_access_bytes(COMBINE_ACCESSES, true));
+    if (fits && parts->access_bytes != 0) {
+        parts->accesses = fl_arena_alloc(&graph->arena, parts->access_bytes);
         fits = parts->accesses != NULL;
     }
     parts->task = fits ? fl_graph_task_new(graph) : NULL;
@@ -40,7 +41,7 @@ static void parts_release(filch_graph *graph, fl_own_parts *parts)
         fl_arena_free(&graph->arena, parts->blocks, sizeof *parts->blocks);
         parts->blocks = next;
     }
-    fl_arena_free(&graph->arena, parts->accesses, fl_access_bytes(COMBINE_ACCESSES, true));
+    fl_arena_free(&graph->arena, parts->accesses, parts->access_bytes);
 }
 
 static void fill_gate(fl_task *task)
@@ -87,12 +88,24 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
     }
 }
 
-/* Adds a task that waits for graph->preds; null: no memory. reduction: what it combines, or null
- * for a gate. */
-static fl_task *add_own(filch_graph *graph, fl_reduction *reduction)
+/* The tile of a gate that has one. */
+static void fill_mover(const fl_task_access *access, const char *label, fl_task_access *accesses,
+                       fl_task *task)
 {
-    fl_own_parts parts = {0};
-    if (!take_parts(graph, reduction != NULL, &parts)) {
+    accesses[0] = *access;
+    task->access_count = 1;
+    task->accesses = accesses;
+    task->label = label;
+}
+
+fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_access *access,
+                    const char *label)
+{
+    fl_own_parts parts = {.access_bytes = reduction != NULL
+                                              ? fl_access_bytes(COMBINE_ACCESSES, true)
+                                          : access != NULL ? fl_access_bytes(1, false)
+                                                           : 0};
+    if (!take_parts(graph, &parts)) {
         parts_release(graph, &parts);
         return NULL;
     }
@@ -102,6 +115,9 @@ static fl_task *add_own(filch_graph *graph, fl_reduction *reduction)
         fill_combiner(graph, reduction, parts.accesses, task);
     } else {
         fill_gate(task);
+        if (access != NULL) {
+            fill_mover(access, label, parts.accesses, task);
+        }
     }
     for (size_t i = 0; i < graph->pred_count; ++i) {
         fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
@@ -113,8 +129,8 @@ static fl_task *add_own(filch_graph *graph, fl_reduction *reduction)
     return task;
 }
 
-/* An open graph's task has its edges and is known to inference: it may run. */
-static void let_run(filch_graph *graph, fl_task *task)
+/* One of an open graph has its edges and is known to inference: it may run. */
+void fl_own_let_run(filch_graph *graph, fl_task *task)
 {
     fl_scheduler *scheduler = graph->object.core->scheduler;
     /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
@@ -140,7 +156,8 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
         if (fits && state->readers == NULL && state->writer != NULL) {
             fits = fl_infer_note(graph, state->writer, state->writer_epoch);
         }
-        fl_task *task = fits ? add_own(graph, combines ? state->reduction : NULL) : NULL;
+        fl_task *task =
+            fits ? fl_own_add(graph, combines ? state->reduction : NULL, NULL, NULL) : NULL;
         if (task == NULL) {
             return FILCH_OUT_OF_MEMORY;
         }
@@ -149,10 +166,15 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
         if (combines && graph->kind == FILCH_GRAPH_CLOSED) {
             state->turn = NULL; /* it writes */
         }
-        let_run(graph, task);
+        fl_own_let_run(graph, task);
     }
     fl_infer_forget(graph, state);
     return FILCH_OK;
+}
+
+filch_status fl_group_end(filch_graph *graph, fl_tile_state *state)
+{
+    return state->group == FL_GROUP_READS ? FILCH_OK : end_group(graph, state);
 }
 
 /* Whether the group must be one task before a task with this access is added. One that writes may
@@ -173,7 +195,7 @@ static bool find_start(filch_graph *graph)
 {
     if (graph->start == NULL) {
         graph->pred_count = 0;
-        graph->start = add_own(graph, NULL);
+        graph->start = fl_own_add(graph, NULL, NULL, NULL);
     }
     return graph->start != NULL;
 }

@@ -37,8 +37,9 @@ static filch_status check(const filch_data *data, const filch_tiles *tiles, filc
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "%s", wrong);
     }
-    if (tiles == NULL) {
-        return FILCH_OK;
+    filch_status status = fl_data_refuse_part(data, ACQUIRE);
+    if (status != FILCH_OK || tiles == NULL) {
+        return status;
     }
     which->row0 = tiles->row0;
     which->col0 = tiles->col0;

@@ -329,6 +329,7 @@ void fl_infer_drop(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
     fl_arena_fini(&graph->readers);
+    fl_splits_drop(graph);
     for (size_t i = 0; i < graph->slot_count; ++i) {
         fl_slot *slot = graph->slots[i];
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);

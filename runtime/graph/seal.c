@@ -268,7 +268,7 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
             task->level = level_of(scale, task->rank);
         }
         fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
-        if (task->home == 0 && task->access_count != 0) {
+        if (task->home == 0 && task->access_count != 0 && !task->is_gate) {
             task->home = owner_of(order->graph, task);
         }
         if (task->predecessors == 0) {
@@ -346,7 +346,8 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     fl_core *core = graph->object.core;
     filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
     graph->has_reserved = status == FILCH_OK;
-    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* which may add tasks */
+    status = status == FILCH_OK ? fl_splits_end(graph) : status; /* which may add tasks, … */
+    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* … as this may */
     size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
     fl_order order = {.graph = graph, .count = graph->task_count};
     if (status == FILCH_OK && graph->has_edges_back) {

@@ -189,11 +189,12 @@ filch_status filch_graph_close(filch_graph *graph)
                                                             : NULL;
     filch_job *job = NULL;
     int64_t added = 0;
-    if (wrong == NULL && fl_groups_end(graph) != FILCH_OK) {
+    if (wrong == NULL && (fl_splits_end(graph) != FILCH_OK || fl_groups_end(graph) != FILCH_OK)) {
         if (fl_load_relaxed(&graph->job->cancelled) == 0) {
             fl_mutex_unlock(&graph->lock);
             return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_close", graph->label,
-                                "no memory for the tasks that combine what was reduced");
+                                "no memory for the tasks that combine what was reduced, or give "
+                                "back what is partitioned");
         }
         fl_store_relaxed(&graph->job->left_out, 1); /* before the count that completes the job */
     }

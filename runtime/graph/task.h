@@ -60,7 +60,7 @@ struct fl_task {
     uint32_t successor_count;
     uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
-    uint8_t is_gate : 1;  /* runs nothing: stands for others that have to be over */
+    uint8_t is_gate : 1;  /* calls nothing: stands for others that have to be over */
     uint8_t commutes : 1; /* needs turns (turn.h) */
     uint8_t reduces : 1;  /* adds to partial results (reduction.h) */
     uint8_t combines : 1; /* filch's own: adds those up */
@@ -105,6 +105,13 @@ static inline fl_extra *fl_task_extras(const fl_task *task)
 static inline bool fl_task_is_plain(const fl_task *task)
 {
     return !(task->is_gate || task->commutes || task->reduces || task->combines || task->begins);
+}
+
+/* Whether there is nothing to do for the task: a gate that has an access brings its tile to the
+ * host's memory (split.c). */
+static inline bool fl_task_passes(const fl_task *task)
+{
+    return task->is_gate && task->access_count == 0;
 }
 
 /* Whether filch added the task by itself: no count includes it. */

@@ -73,6 +73,10 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
     if (mode != FILCH_READ && mode != FILCH_WRITE && mode != FILCH_READWRITE) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "unknown mode");
     }
+    status = fl_data_refuse_part(data, ACQUIRE);
+    if (status != FILCH_OK) {
+        return status;
+    }
     fl_mutex_lock(&core->lock);
     status = hold(data, mode);
     fl_mutex_unlock(&core->lock);

@@ -8,6 +8,7 @@
 #include "memory/replica.h"
 
 #define CREATE "filch_data_create"
+#define PARTITION "filch_data_partition"
 #define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
 #define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
 #define KNOWN_FLAGS \
@@ -62,22 +63,22 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
 }
 
 /* How one axis is cut: tiles of a size, or one size each. */
-static filch_status check_cuts(fl_core *core, const char *label, const char *axis, uint64_t extent,
-                               uint64_t tile, const uint64_t *cuts, uint32_t count)
+static filch_status check_cuts(fl_core *core, const char *call, const char *label, const char *axis,
+                               uint64_t extent, uint64_t tile, const uint64_t *cuts, uint32_t count)
 {
     uint64_t sum = 0;
     if (cuts == NULL) {
         return count == 0 ? FILCH_OK
-                          : fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                          : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                                          "there are %u cuts of %s, but they are null", count, axis);
     }
     if (tile != 0) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                             "both cuts of %s and a size of their tiles are given", axis);
     }
     for (uint32_t i = 0; i < count; ++i) {
         if (cuts[i] == 0 || cuts[i] > extent - sum) {
-            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                                 "cut %u of %s is %" PRIu64 ", where %" PRIu64 " of %" PRIu64
                                 " are left",
                                 i, axis, cuts[i], extent - sum, extent);
@@ -85,7 +86,7 @@ static filch_status check_cuts(fl_core *core, const char *label, const char *axi
         sum += cuts[i];
     }
     return sum == extent ? FILCH_OK
-                         : fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+                         : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                                         "the cuts of %s add up to %" PRIu64 ", not %" PRIu64, axis,
                                         sum, extent);
 }
@@ -95,16 +96,16 @@ static uint64_t count_tiles(uint64_t extent, uint64_t tile, const uint64_t *cuts
     return cuts != NULL ? count : (extent - 1) / tile + 1;
 }
 
-static filch_status check_shape(fl_core *core, const filch_data_desc *d)
+static filch_status check_shape(fl_core *core, const char *call, const filch_data_desc *d)
 {
     const char *label = d->label;
     if (d->ld < d->rows) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                             "the leading dimension %" PRIu64 " is less than the %" PRIu64 " rows",
                             d->ld, d->rows);
     }
     if (d->tile_rows > d->rows || d->tile_cols > d->cols) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label,
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
                             "a tile of %" PRIu64 " x %" PRIu64
                             " is larger than the handle of %" PRIu64 " x %" PRIu64,
                             d->tile_rows, d->tile_cols, d->rows, d->cols);
@@ -112,15 +113,15 @@ static filch_status check_shape(fl_core *core, const filch_data_desc *d)
     size_t bytes;
     if (!fl_size_mul((size_t)d->ld, (size_t)d->cols, &bytes) ||
         !fl_size_mul(bytes, (size_t)d->element, &bytes) || bytes > (size_t)PTRDIFF_MAX) {
-        return fl_core_fail(core, FILCH_OVERFLOW, CREATE, label,
+        return fl_core_fail(core, FILCH_OVERFLOW, call, label,
                             "%" PRIu64 " x %" PRIu64 " elements of %" PRIu64
                             " bytes overflow the address space",
                             d->ld, d->cols, d->element);
     }
     filch_status status =
-        check_cuts(core, label, "rows", d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+        check_cuts(core, call, label, "rows", d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
     if (status == FILCH_OK) {
-        status = check_cuts(core, label, "columns", d->cols, d->tile_cols, d->col_cuts,
+        status = check_cuts(core, call, label, "columns", d->cols, d->tile_cols, d->col_cuts,
                             d->col_cut_count);
     }
     if (status != FILCH_OK) {
@@ -130,7 +131,7 @@ static filch_status check_shape(fl_core *core, const filch_data_desc *d)
     uint64_t across = count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
     return down < UINT32_MAX && across < UINT32_MAX && down * across < UINT32_MAX
                ? FILCH_OK
-               : fl_core_fail(core, FILCH_OVERFLOW, CREATE, label,
+               : fl_core_fail(core, FILCH_OVERFLOW, call, label,
                               "%" PRIu64 " x %" PRIu64 " tiles are 2^32 - 1 or more", down, across);
 }
 
@@ -258,7 +259,8 @@ static uint64_t *list_starts(const fl_memory *memory, const uint64_t *cuts, uint
     return starts;
 }
 
-static filch_status fill(filch_data *made, const filch_data_desc *d)
+/* Tables of its tiles. False: no memory. */
+static bool fill_tables(filch_data *made, const filch_data_desc *d)
 {
     const fl_memory *memory = &made->object.core->memory;
     bool fits = true;
@@ -274,15 +276,38 @@ static filch_status fill(filch_data *made, const filch_data_desc *d)
         made->written = fl_alloc_zeroed(memory, written_bytes(made));
         fits = made->written != NULL;
     }
-    if (!fits) {
-        return fl_core_fail(made->object.core, FILCH_OUT_OF_MEMORY, CREATE, d->label,
-                            "no memory for a data handle");
+    return fits;
+}
+
+/* A handle of that shape, without a buffer; null: no memory, as is recorded. */
+static filch_data *make(fl_core *core, const char *call, const filch_data_desc *d)
+{
+    filch_data *made = fl_object_new(core, FL_MAGIC_DATA, sizeof *made, _Alignof(filch_data));
+    if (made != NULL) {
+        made->element = d->element;
+        made->rows = d->rows;
+        made->cols = d->cols;
+        made->ld = d->ld;
+        made->tile_rows = d->tile_rows;
+        made->tile_cols = d->tile_cols;
+        made->tiles_down =
+            (uint32_t)count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+        made->tiles_across =
+            (uint32_t)count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
+        fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
+        made->has_home = (d->flags & FILCH_DATA_NO_BUFFER) == 0;
+        made->is_managed = (d->flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
+        snprintf(made->label, sizeof made->label, "%s", d->label != NULL ? d->label : "");
+        if (!fill_tables(made, d)) {
+            fl_data_free_parts(made);
+            fl_object_delete(made);
+            made = NULL;
+        }
     }
-    if ((d->flags & FILCH_DATA_ON_DEVICE) != 0) {
-        return take_device(made, d);
+    if (made == NULL) {
+        fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, d->label, "no memory for a data handle");
     }
-    fl_store_relaxed(&made->host, d->ptr); /* nobody else has the handle yet */
-    return (d->flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
+    return made;
 }
 
 filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
@@ -299,30 +324,20 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     }
     filch_data_desc full = complete(desc);
     status = check_buffer(core, &full);
-    status = status == FILCH_OK ? check_shape(core, &full) : status;
+    status = status == FILCH_OK ? check_shape(core, CREATE, &full) : status;
     if (status != FILCH_OK) {
         return status;
     }
-    filch_data *made = fl_object_new(core, FL_MAGIC_DATA, sizeof *made, _Alignof(filch_data));
+    filch_data *made = make(core, CREATE, &full);
     if (made == NULL) {
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, CREATE, full.label,
-                            "no memory for a data handle");
+        return FILCH_OUT_OF_MEMORY;
     }
-    made->element = full.element;
-    made->rows = full.rows;
-    made->cols = full.cols;
-    made->ld = full.ld;
-    made->tile_rows = full.tile_rows;
-    made->tile_cols = full.tile_cols;
-    made->tiles_down =
-        (uint32_t)count_tiles(full.rows, full.tile_rows, full.row_cuts, full.row_cut_count);
-    made->tiles_across =
-        (uint32_t)count_tiles(full.cols, full.tile_cols, full.col_cuts, full.col_cut_count);
-    fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
-    made->has_home = (full.flags & FILCH_DATA_NO_BUFFER) == 0;
-    made->is_managed = (full.flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
-    snprintf(made->label, sizeof made->label, "%s", full.label != NULL ? full.label : "");
-    status = fill(made, &full);
+    if ((full.flags & FILCH_DATA_ON_DEVICE) != 0) {
+        status = take_device(made, &full);
+    } else {
+        fl_store_relaxed(&made->host, full.ptr); /* nobody else has the handle yet */
+        status = (full.flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
+    }
     if (status != FILCH_OK) {
         fl_data_free_parts(made);
         fl_object_delete(made);
@@ -331,6 +346,77 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     *data = made;
     return FILCH_OK;
 }
+
+/* --- Partitions --- */
+
+filch_status fl_data_refuse_part(const filch_data *data, const char *call)
+{
+    return data->parent == NULL
+               ? FILCH_OK
+               : fl_core_fail(data->object.core, FILCH_UNSUPPORTED, call, data->label,
+                              "'%s' is a partition of '%s', which only tasks of graphs use",
+                              data->label, data->parent->label);
+}
+
+static filch_status check_partition(const filch_data *parent, const filch_data_desc *d)
+{
+    fl_core *core = parent->object.core;
+    const char *wrong = d->ptr != NULL || d->element != 0 || d->rows != 0 || d->cols != 0 ||
+                                d->ld != 0 || d->flags != 0 || d->device != 0
+                            ? "a partition has the buffer, shape and flags of its parent"
+                        : d->reserved != 0 || d->reserved2 != 0 ? "reserved is not 0"
+                                                                : NULL;
+    const char *missing = parent->parent != NULL ? "a partition cannot be partitioned"
+                          : !parent->has_home || parent->home != 0
+                              ? "only a handle whose buffer is in the host's memory can be"
+                              : NULL;
+    return wrong != NULL
+               ? fl_core_fail(core, FILCH_INVALID_ARGUMENT, PARTITION, d->label, "%s", wrong)
+           : missing != NULL
+               ? fl_core_fail(core, FILCH_UNSUPPORTED, PARTITION, parent->label, "%s", missing)
+               : FILCH_OK;
+}
+
+filch_status filch_data_partition(filch_data *parent, const filch_data_desc *tiling,
+                                  filch_data **child)
+{
+    filch_status status = fl_object_check(parent, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = parent->object.core;
+    const char *wrong = tiling == NULL                  ? "the tiling is null"
+                        : child == NULL                 ? "there is nowhere to put the handle"
+                        : tiling->size < sizeof *tiling ? "the tiling's size is not set"
+                                                        : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, PARTITION, parent->label, "%s", wrong);
+    }
+    status = check_partition(parent, tiling);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_data_desc full = *tiling;
+    full.element = parent->element;
+    full.rows = parent->rows;
+    full.cols = parent->cols;
+    full.ld = parent->ld;
+    full = complete(&full);
+    status = check_shape(core, PARTITION, &full);
+    filch_data *made = status == FILCH_OK ? make(core, PARTITION, &full) : NULL;
+    if (made == NULL) {
+        return status != FILCH_OK ? status : FILCH_OUT_OF_MEMORY;
+    }
+    fl_store_relaxed(&made->host, fl_data_host(parent)); /* nobody else has the handle yet */
+    made->parent = parent;
+    fl_mutex_lock(&core->lock);
+    ++parent->children;
+    fl_mutex_unlock(&core->lock);
+    *child = made;
+    return FILCH_OK;
+}
+
+/* --- The end --- */
 
 filch_status filch_data_destroy(filch_data *data)
 {
@@ -341,12 +427,19 @@ filch_status filch_data_destroy(filch_data *data)
     fl_core *core = data->object.core;
     fl_mutex_lock(&core->lock);
     bool busy = data->first != NULL || fl_load_relaxed(&data->graphs) != 0;
+    bool has_parts = data->children != 0;
     fl_mutex_unlock(&core->lock);
-    if (busy) {
-        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label,
-                            "a graph or a running job uses the handle");
+    if (busy || has_parts) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s",
+                            busy ? "a graph or a running job uses the handle"
+                                 : "the handle has partitions");
     }
     fl_data_drop_replicas(core->places, data);
+    if (data->parent != NULL) {
+        fl_mutex_lock(&core->lock);
+        --data->parent->children;
+        fl_mutex_unlock(&core->lock);
+    }
     fl_object_delete(data);
     return FILCH_OK;
 }

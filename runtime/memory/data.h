@@ -56,6 +56,10 @@ struct filch_data {
     bool is_held;            /* the host has acquired it; under core->lock */
     bool is_written;         /* and writes to it; likewise */
     _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
+    /* Of a partition: the handle in whose buffer it is. What is in it is the parent's, so that it
+     * has contents within graphs alone (graph/split.h). */
+    struct filch_data *parent;
+    uint32_t children; /* partitions that exist; under core->lock */
     /* How tiles are reduced to; null: not. Fixed while a graph names the handle. */
     const struct filch_codelet *reduction_init, *reduction_combine;
     char label[64];
@@ -90,6 +94,9 @@ static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
         data->written[tile / 64] |= (uint64_t)1 << tile % 64;
     }
 }
+
+/* FILCH_OK, or FILCH_UNSUPPORTED recorded for the call: the handle is a partition. */
+filch_status fl_data_refuse_part(const struct filch_data *data, const char *call);
 
 /* What is said of a tile that is read before. */
 filch_status fl_data_fail_unwritten(const struct filch_data *data, uint32_t tile, const char *call,

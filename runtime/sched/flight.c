@@ -419,6 +419,22 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     (void)is_down(w);
 }
 
+/* A gate with a tile that is to be in the host's memory: over when the copies are. */
+static void launch_move(fl_worker *w, uint32_t index)
+{
+    fl_flight *flight = &w->flights[index];
+    fl_tile *tile = &flight->tile;
+    tile->timed = false;
+    flight->launched = 0; /* nothing of it is on a lane */
+    if (!computes(w) || fl_offload_move(w, flight)) {
+        finish(w, index);
+        return;
+    }
+    fail(tile);
+    land(w, index);
+    (void)is_down(w);
+}
+
 /* Puts a tile on the device, or lands it at once where there is nothing to run. */
 static void launch(fl_worker *w, const fl_tile *picked)
 {
@@ -441,6 +457,10 @@ static void launch(fl_worker *w, const fl_tile *picked)
     }
     if (tile->is_replay) {
         launch_replay(w, flight, index);
+        return;
+    }
+    if (FL_UNLIKELY(tile->task != NULL && tile->task->is_gate)) {
+        launch_move(w, index);
         return;
     }
     const filch_codelet *codelet = fl_tile_codelet(tile);

@@ -5,13 +5,14 @@
  * again in every step. */
 #include "sched/sched.h"
 
-/* Whether a device of the set still answers; under the static policy a device's work is its own. */
+/* Whether a device of the set (null: of all) still answers; under the static policy a device's work
+ * is its own. */
 static bool others_run(const fl_worker *w, const uint64_t *devices)
 {
     const fl_sched *sched = w->sched;
     for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
         if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
-            fl_devices_have(devices, d)) {
+            (devices == NULL || fl_devices_have(devices, d))) {
             return true;
         }
     }
@@ -64,7 +65,8 @@ static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
 /* A ready task that nobody else knows of. */
 static void settle_task(fl_worker *w, fl_task *task)
 {
-    if (!task->is_gate && others_run(w, task->codelet->runs_on)) {
+    const uint64_t *able = task->is_gate ? NULL : task->codelet->runs_on;
+    if (!fl_task_passes(task) && others_run(w, able)) {
         fl_sched_route(w->sched, task);
     } else {
         refuse_task(w, task, fl_task_own(task));

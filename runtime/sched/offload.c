@@ -180,6 +180,30 @@ bool fl_offload_clear(fl_worker *w)
     return true;
 }
 
+bool fl_offload_move(fl_worker *w, fl_flight *flight)
+{
+    fl_offload *offload = w->offload;
+    fl_waits *waits = &offload->waits;
+    const fl_admission admission = {.foresight = NULL};
+    waits->count = 0;
+    task_operands(w, flight->tile.task);
+    bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
+                                  &admission, waits, &w->error) == FILCH_OK;
+    for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
+        fl_marker home; /* none: the host's memory is the home of what is partitioned */
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
+               FILCH_OK;
+    }
+    if (!fits) {
+        fl_waits_abandon(places_of(w), waits); /* they lead to the host's buffer */
+        return false;
+    }
+    while (waits->count != 0) {
+        fl_flight_add_home(w, flight, waits->at[--waits->count]);
+    }
+    return true;
+}
+
 void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
 {
     fl_offload *offload = w->offload;

@@ -401,7 +401,7 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     note(w, tile);
     bool is_open = w->job->is_open;
     /* Those behind a gate see a cancellation themselves. */
-    bool failed = tile->code != 0 || (tile->skip && (is_plain || !task->is_gate));
+    bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
     if (is_plain || !fl_task_is_own(task)) {
         count_outcome(w, tile, 1);
         if (task->codelet->work != NULL && !tile->skip) {
@@ -496,7 +496,7 @@ void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
     tile->is_refused = tile->is_ahead = tile->is_replay = false;
     tile->skip = poisoned;
     tile->timed = false;
-    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !task->is_gate)) {
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
         tile->skip = true;
         note_left_out(job);
     }
@@ -946,10 +946,10 @@ static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
 void fl_worker_run(fl_worker *w)
 {
     fl_tile *tile = &w->tile;
-    if (FL_UNLIKELY(tile->skip)) {
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    if (FL_UNLIKELY(tile->skip || codelet == NULL)) {
         return;
     }
-    const filch_codelet *codelet = fl_tile_codelet(tile);
     filch_call call = {.views = w->views,
                        .device = w->index,
                        .team = w->device->info.team,

@@ -237,6 +237,10 @@ bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as
  * above. */
 bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);
+/* Has the tile of a gate brought to the host's memory, and noted as valid there alone where the
+ * gate writes it; the flight is over when it is there. False: it cannot be, and nothing is under
+ * way. */
+bool fl_offload_move(fl_worker *worker, fl_flight *flight);
 /* The tile ran on the host: what it wrote is valid there alone, until it is copied to a GPU whose
  * buffer is to have it; where that fails so does the tile. */
 void fl_offload_commit_host(fl_worker *worker, fl_tile *tile);
@@ -312,11 +316,14 @@ void fl_worker_retire(fl_worker *worker, fl_tile *tile);
 void fl_worker_flush(fl_worker *worker);
 void fl_worker_begin_idle(fl_worker *worker);
 void fl_worker_end_idle(fl_worker *worker);
-/* A gate, which runs nothing: it is over, as one that failed where its predecessors did. */
+/* A gate, for which there is nothing to do: it is over, as one that failed where its predecessors
+ * did. */
 static inline void fl_tile_pass(fl_tile *tile)
 {
-    tile->code = tile->skip ? -1 : 0;
-    tile->skip = true;
+    if (fl_task_passes(tile->task)) {
+        tile->code = tile->skip ? -1 : 0;
+        tile->skip = true;
+    }
 }
 /* Null for a gate. */
 const filch_codelet *fl_tile_codelet(const fl_tile *tile);
