@@ -697,6 +697,62 @@ static void run_groups(sweep_world *world)
     ok(filch_data_destroy(c.data));
 }
 
+/* --- Tilings --- */
+
+/* Tasks on sixths of a handle, on its halves, and on one sixth again. */
+static void run_tilings(sweep_world *world)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_codelet *increases = NULL;
+    filch_data *parts = NULL;
+    filch_graph *graph = NULL;
+    cells c;
+
+    if (!make_codelet(world, "increase", run_increase, "FAKECUBIN arch=90 entry=increase(56,56,8)",
+                      sizeof(arguments), &increases))
+        return;
+    make_cells(world, &c, FILCH_DATA_MANAGED);
+    desc.tile_rows = (uint64_t)TILE * TILES / 2;
+    ok(filch_data_partition(c.data, &desc, &parts));
+    ok(filch_graph_create(world->runtime, NULL, &graph));
+    for (uint32_t k = 0; k < TILES; k++)
+        add(world, graph, &c, k, (k + 1) % TILES, 1);
+    ok(filch_graph_partition(graph, c.data, parts));
+    for (uint64_t k = 0; k < GROUP; k++) {
+        uint64_t half = (uint64_t)TILE * TILES / 2;
+        const arguments args = {k};
+        const filch_access accesses[] = {
+            {.data = parts, .row = (uint32_t)k % 2, .mode = FILCH_READ},
+            {.data = parts, .row = (uint32_t)(k + 1) % 2, .mode = FILCH_READWRITE}};
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+
+        task.codelet = increases;
+        task.args = &args;
+        task.accesses = accesses;
+        task.access_count = 2;
+        task.affinity = 1 + (uint32_t)k % filch_device_count(world->runtime);
+        ok(filch_graph_add(graph, &task, NULL));
+        increase(&c.wanted[k % 2 * half], &c.wanted[(k + 1) % 2 * half], half, k);
+    }
+    ok(filch_graph_unpartition(graph, c.data, parts));
+    add(world, graph, &c, 0, 1, 2);
+    if (run_graph(world, graph)) {
+        filch_error error = FILCH_ERROR_INIT;
+        if (filch_data_acquire(c.data, FILCH_READ) == FILCH_OK) {
+            compare(world, &c);
+            ok(filch_data_release(c.data));
+        } else {
+            (void)filch_runtime_error(world->runtime, &error);
+            check_error(world, "filch_data_acquire", &error);
+        }
+    }
+    if (world->report->is_wrong)
+        return; /* what hangs cannot be destroyed */
+    ok(filch_graph_destroy(graph));
+    ok(filch_data_destroy(parts));
+    ok(filch_data_destroy(c.data));
+}
+
 /* --- One case --- */
 
 static bool make_codelet(sweep_world *world, const char *name, filch_host_fn host,
@@ -838,6 +894,13 @@ const sweep_scenario sweep_scenarios[] = {
      .has_host = true,
      .has_codelets = true,
      .run = run_groups,
+     .rounds = 2},
+    {.name = "tilings", .devices = "cuda", .has_codelets = true, .run = run_tilings, .rounds = 2},
+    {.name = "tilings and host",
+     .devices = "cuda:0,host:1",
+     .has_host = true,
+     .has_codelets = true,
+     .run = run_tilings,
      .rounds = 2},
     {.name = "multicast",
      .devices = "cuda:0,cuda:1",
