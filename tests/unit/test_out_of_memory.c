@@ -179,6 +179,64 @@ static void run_open(filch_drive drive)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* The cells, and every fifth by its partition. */
+static void run_tilings_of(filch_drive drive, filch_graph_kind kind)
+{
+    filch_runtime *runtime = create("host:2", drive, 0);
+    filch_codelet *codelet = make_codelet(runtime);
+    filch_data *data = make_data(runtime), *fives = NULL;
+    filch_graph *graph = make_graph(runtime, kind);
+    filch_data_desc tiling = FILCH_DATA_DESC_INIT;
+    int64_t expected[32] = {0};
+    filch_job *job = NULL;
+    tiling.tile_rows = 5;
+    retried(filch_data_partition(data, &tiling, &fives));
+    if (kind == FILCH_GRAPH_OPEN) {
+        retried(filch_graph_submit(graph, NULL, &job));
+    }
+    for (int64_t i = 0; i < 100; ++i) {
+        bool is_parent = i / 10 % 2 == 0;
+        int64_t tile = is_parent ? i * 7 % 32 : i % 7,
+                *cell = &expected[is_parent ? tile : 5 * tile];
+        filch_access access =
+            fixture_access(is_parent ? data : fives, (uint32_t)tile, FILCH_READWRITE);
+        filch_task_desc desc = FILCH_TASK_DESC_INIT;
+        desc.codelet = codelet;
+        desc.args = &i;
+        desc.accesses = &access;
+        desc.access_count = 1;
+        if (i % 10 == 0 && !is_parent) {
+            retried(filch_graph_partition(graph, data, fives));
+        } else if (i % 10 == 0 && i != 0) {
+            assert_ok(filch_graph_unpartition(graph, data, fives));
+        }
+        retried(filch_graph_add(graph, &desc, NULL));
+        *cell = (int64_t)((uint64_t)*cell * 3 + (uint64_t)i);
+    }
+    if (kind == FILCH_GRAPH_OPEN) {
+        retried(filch_graph_close(graph));
+    } else {
+        retried(filch_graph_submit(graph, NULL, &job));
+    }
+    assert_ok(filch_job_wait(job, -1));
+    assert_memory_equal(cells, expected, sizeof cells);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(fives));
+    assert_ok(filch_data_destroy(data));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void run_tilings(filch_drive drive)
+{
+    run_tilings_of(drive, FILCH_GRAPH_CLOSED);
+}
+
+static void run_open_tilings(filch_drive drive)
+{
+    run_tilings_of(drive, FILCH_GRAPH_OPEN);
+}
+
 static int bump_items(const filch_call *call)
 {
     int64_t *to = call->views[0].ptr;
@@ -398,6 +456,15 @@ static void unbacked(void **state)
     sweep(run_unbacked, FILCH_DRIVE_THREADS);
 }
 
+static void tilings(void **state)
+{
+    (void)state;
+    sweep(run_tilings, FILCH_DRIVE_POLL);
+    sweep(run_tilings, FILCH_DRIVE_THREADS);
+    sweep(run_open_tilings, FILCH_DRIVE_POLL);
+    sweep(run_open_tilings, FILCH_DRIVE_THREADS);
+}
+
 static void trace(void **state)
 {
     (void)state;
@@ -485,6 +552,7 @@ int main(void)
         cmocka_unit_test(open_graph),
         cmocka_unit_test(batch),
         cmocka_unit_test(unbacked),
+        cmocka_unit_test(tilings),
         cmocka_unit_test(trace),
         cmocka_unit_test(nested_wait),
         cmocka_unit_test(memory_that_stays_away),
