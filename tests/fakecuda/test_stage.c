@@ -520,13 +520,18 @@ typedef struct bench {
     size_t bytes;
 } bench;
 
-static bench lay(size_t bytes)
+static bench lay_on(uint32_t device, size_t bytes)
 {
-    bench b = {.device = &runtime->pool.devices[0], .bytes = bytes};
+    bench b = {.device = &runtime->pool.devices[device], .bytes = bytes};
     void *block = NULL;
     assert_ok(b.device->backend->memory_take(b.device, bytes, &block, NULL));
     b.block = block;
     return b;
+}
+
+static bench lay(size_t bytes)
+{
+    return lay_on(0, bytes);
 }
 
 static void clear(const bench *b)
@@ -534,7 +539,8 @@ static void clear(const bench *b)
     b->device->backend->memory_give(b->device, b->block);
 }
 
-static fl_marker put(const bench *b, void *host, size_t offset, size_t bytes, bool is_in)
+static fl_marker put_behind(const bench *b, void *host, size_t offset, size_t bytes, bool is_in,
+                            fl_marker behind)
 {
     fl_copy copy = {.to = is_in ? (void *)(b->block + offset) : host,
                     .from = is_in ? host : (void *)(b->block + offset),
@@ -543,9 +549,16 @@ static fl_marker put(const bench *b, void *host, size_t offset, size_t bytes, bo
                     .to_pitch = bytes,
                     .from_pitch = bytes,
                     .width = bytes,
-                    .height = 1};
+                    .height = 1,
+                    .behind = &behind,
+                    .behind_count = behind != 0};
     assert_ok(b->device->backend->copy(b->device, &copy, NULL));
     return copy.marker;
+}
+
+static fl_marker put(const bench *b, void *host, size_t offset, size_t bytes, bool is_in)
+{
+    return put_behind(b, host, offset, bytes, is_in, 0);
 }
 
 static filch_status look(const bench *b, fl_marker marker)
@@ -625,6 +638,36 @@ static void the_last_copy_to_some_bytes_wins(void **state)
     }
 }
 
+/* What is read from the host's memory behind a copy to it has landed, whoever reads: the processor,
+ * or the other GPU from what is page-locked or small. */
+static void copies_in_wait_for_landings(void **state)
+{
+    enum { BYTES = 2 * 1024 * 1024, SMALL = 1000 };
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0,cuda:1", "{\"copy_gbps\": 5}", ways[w]);
+        bench from = lay_on(0, BYTES), to = lay_on(1, BYTES);
+        uint8_t *relay = malloc(BYTES), *back = malloc(BYTES);
+        for (int round = 0; round < 10; round++) {
+            const size_t bytes = round % 2 == 0 ? BYTES : SMALL;
+            memset(relay, 50 + round, BYTES);
+            await(&from, put(&from, relay, 0, BYTES, true));
+            memset(relay, 0, BYTES);
+            fl_marker out = put(&from, relay, 0, BYTES, false);
+            fl_marker in = put_behind(&to, relay, 0, bytes, true, out);
+            await(&to, put_behind(&to, back, 0, bytes, false, in));
+            for (size_t i = 0; i < bytes; i++)
+                assert_int_equal(back[i], 50 + round);
+            await(&from, out);
+        }
+        clear(&from);
+        clear(&to);
+        free(relay);
+        free(back);
+        stop();
+    }
+}
+
 /* A call that copies in has read the buffer when it returns, though nothing has moved yet. */
 static void the_buffer_is_read_at_once(void **state)
 {
@@ -650,6 +693,54 @@ static void the_buffer_is_read_at_once(void **state)
         free(host);
         stop();
     }
+}
+
+typedef struct parcel {
+    const bench *bench;
+    void *host;
+    size_t bytes;
+    fl_marker marker;
+} parcel;
+
+static void *send_parcel(void *argument)
+{
+    parcel *p = argument;
+    p->marker = put(p->bench, p->host, 0, p->bytes, true);
+    return NULL;
+}
+
+/* More than all slots hold, while nothing moves: what is in them stays until it has moved. */
+static void slots_wait_for_the_device(void **state)
+{
+    enum { BYTES = 24 * 1024 * 1024 };
+    fl_random random;
+    (void)state;
+    fl_random_init(&random, the_seed(), 6);
+    uint8_t *host = malloc(BYTES), *back = calloc(1, BYTES);
+    for (size_t i = 0; i < BYTES; i += sizeof(uint64_t)) {
+        const uint64_t word = fl_random_next(&random);
+        memcpy(host + i, &word, sizeof word);
+    }
+    for (int w = 0; w < WAYS; w++) {
+        start("cuda:0", "{\"fill\": false}", ways[w]);
+        bench b = lay(BYTES);
+        parcel p = {.bench = &b, .host = host, .bytes = BYTES};
+        pthread_t thread;
+        await(&b, put(&b, host, 0, MIB, true));
+        fakecuda_hold();
+        assert_int_equal(pthread_create(&thread, NULL, send_parcel, &p), 0);
+        nap_ms(50);
+        fakecuda_release();
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        await(&b, p.marker);
+        memset(back, 0, BYTES);
+        await(&b, put(&b, back, 0, BYTES, false));
+        assert_memory_equal(host, back, BYTES);
+        clear(&b);
+        stop();
+    }
+    free(host);
+    free(back);
 }
 
 /* --- Quiet --- */
@@ -796,6 +887,42 @@ static void nothing_lands_after_a_loss(void **state)
     }
 }
 
+/* Who is told of the loss may take the buffer away: landings that had begun are over. */
+static void landings_are_over_when_the_loss_is_told(void **state)
+{
+    enum { BYTES = 8 * 1024 * 1024, ROUNDS = 60 };
+    fl_random random;
+    int losses = 0;
+    (void)state;
+    fl_random_init(&random, the_seed(), 5);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint8_t *host =
+            mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(host != MAP_FAILED);
+        start("cuda:0", "{\"fill\": false}", ways[1]);
+        bench b = lay(BYTES);
+        fl_cuda_gpu *gpu = fl_cuda_of(b.device)->gpu;
+        filch_status status;
+        memset(host, 1, BYTES);
+        fl_marker marker = put(&b, host, 0, BYTES, false);
+        uint64_t until = fl_time_now() + fl_random_below(&random, 1500000);
+        while (fl_time_now() < until) {
+        }
+        (void)fl_cuda_lose(gpu, FL_CUDA_ERROR_ILLEGAL_ADDRESS, "a test", NULL, NULL);
+        while ((status = look(&b, marker)) == FILCH_NOT_READY) {
+        }
+        assert_int_equal(mprotect(host, BYTES, PROT_NONE), 0);
+        nap_ms(1);
+        losses += status != FILCH_OK;
+        (void)b.device->backend->drain(b.device, NULL); /* it was not lost in truth */
+        clear(&b);
+        stop();
+        assert_int_equal(munmap(host, BYTES), 0);
+    }
+    print_message("%d losses\n", losses);
+    assert_true(losses != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -808,11 +935,14 @@ int main(void)
         cmocka_unit_test(tiles_travel_through_the_host),
         cmocka_unit_test(later_copies_are_reached_later),
         cmocka_unit_test(the_last_copy_to_some_bytes_wins),
+        cmocka_unit_test(copies_in_wait_for_landings),
         cmocka_unit_test(the_buffer_is_read_at_once),
+        cmocka_unit_test(slots_wait_for_the_device),
         cmocka_unit_test(helpers_come_when_they_are_needed),
         cmocka_unit_test(idle_helpers_do_nothing),
         cmocka_unit_test(the_driver_copies_where_there_are_no_slots),
         cmocka_unit_test(nothing_lands_after_a_loss),
+        cmocka_unit_test(landings_are_over_when_the_loss_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
