@@ -73,10 +73,10 @@ filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const c
                                filch_error *error);
 
 /* Retires what is complete on a lane; FILCH_DEVICE_LOST. Any thread. */
-filch_status fl_cuda_lane_look(fl_device *device, uint32_t lane, filch_error *error);
+filch_status fl_cuda_lane_look(fl_device *device, uint32_t index, filch_error *error);
 /* Puts a copy on a copy lane and marks it, without waits; the context is current. slot: the piece
  * is aboard from then on; or null. Any thread. */
-filch_status fl_cuda_lane_put(fl_device *device, uint32_t lane, fl_copy *copy,
+filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy,
                               struct fl_cuda_slot *slot, filch_error *error);
 
 /* A module of the device's is about to be unloaded; its context is current. Any thread. */
