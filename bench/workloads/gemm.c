@@ -29,6 +29,8 @@
 /* From this order on there are enough tiles of the size at which a GPU is at its best. */
 #define LARGE_N 16384
 #define LARGE_TILE 2048
+/* Tiles of C in a block. */
+#define CHAINS_MOST 64
 /* Of a GPU's memory, for a block of columns and what it needs at once. */
 #define PART_OF_MEMORY 0.9
 /* Sums of n products in another order, or of products of rounded elements, differ by about sqrt(n)
@@ -245,15 +247,18 @@ static size_t steps(const gemm *g)
     return g->offload.has_gpus ? side(g) : 1;
 }
 
-/* Columns of tiles in a block: two blocks, or what fits into the memory of the smallest GPU beside
+/* Columns of tiles in a block: two blocks, or fewer columns, so that what is ready at once is not
+ * more than filch chooses among, or what fits into the memory of the smallest GPU beside
  * two steps' tiles of A and B. */
 static size_t block_columns(const gemm *g)
 {
     double tile = (double)g->tile * (double)g->tile * (double)g->kernels->element;
     double room = PART_OF_MEMORY * g->room / tile, down = (double)side(g);
     double fit = floor((room - 2 * down) / (down + 2));
-    size_t half = (side(g) + 1) / 2;
-    return fit < 1 ? 1 : fit < (double)half ? (size_t)fit : half;
+    size_t most = (side(g) + 1) / 2;
+    most = most * side(g) <= CHAINS_MOST ? most : CHAINS_MOST / side(g);
+    most = fit < (double)most ? (size_t)fmax(fit, 1) : most;
+    return most > 0 ? most : 1;
 }
 
 /* Step k of tile (i, j). */

@@ -642,6 +642,9 @@ fl_act fl_flights_step(fl_worker *w)
         fl_worker_begin_idle(w);
         return any ? FL_ACT_MORE : FL_ACT_WAIT;
     }
+    if (w->offload != NULL && w->offload->near_count != 0) {
+        fl_near_fetch(w);
+    }
     fl_act act = wait_computing(w);
     if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
         w->wake_at = w->stalled_at + STALL_NAP_NS;

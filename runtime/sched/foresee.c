@@ -124,8 +124,8 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
     uint32_t at = forecast->base[slot] + tile;
     const uint32_t *users = forecast->users + forecast->begin[at];
     uint32_t count = forecast->begin[at + 1] - forecast->begin[at];
-    /* Ours is claimed, which moved it on to the next epoch. */
-    uint32_t run = fl_word_epoch(fl_load_relaxed(&now->word)) - 1;
+    /* Where ours is claimed, that moved it on to the next epoch. */
+    uint32_t run = fl_word_epoch(fl_load_relaxed(&now->word)) - !outlook->is_ahead;
     uint64_t seen = fl_load_relaxed(&forecast->cursor[at]);
     uint32_t i = (uint32_t)(seen >> 32) == run ? (uint32_t)seen : 0;
     while (i < count &&

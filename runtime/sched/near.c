@@ -1,44 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ready task comes first where memory is short: the one of which most is there already. Roots
- * are otherwise run in the order in which they were added, and where they use more than there is
- * memory for in turn, that order may bring everything anew each time around: what a task needs left
- * just before. So a worker in that state takes several roots from its span at once, and chooses
- * among them. Tiles of work in flight pin what they use, so there are fewer of those, too. */
+/* Which ready task comes first where tiles have to be brought to the device: the one of which most
+ * is there already. In the order in which tasks became ready, each may bring something of its own
+ * while others could run; and where all do not fit into memory, that order may bring everything
+ * anew each time around, since what a task needs left just before. So a worker in that state, of a
+ * device with memory of its own, keeps ready tasks to itself, from its spans and deques, and
+ * chooses among those of the highest level: of which least is missing; of several of which nothing
+ * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
+ * their order brings the fewest tiles; else the oldest (the idea of
+ * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
+ * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
+ *
+ * While it has something to run, what the next ones miss is fetched ahead, a few tasks' at a time.
+ * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
+ * too. */
 #include "sched/sched.h"
 
-/* Tiles of work for which memory counts as short after something had to leave for one. */
+/* Tiles of work for which memory counts as short after something had to leave for one, and copies
+ * as worth thinking of after one had to bring something. */
 #define PRESSED_TILES 64u
-/* Of those that are left in the span, others should find enough. */
+#define CHOOSY_TILES 64u
+/* Of those that are left in the span, others should find enough; and no more than so many of what
+ * became ready here are kept from them. */
+/* Roots come in groups, with room left for what they make ready, and the next group when few of all
+ * are left: one by one, they would bring the first tiles of their own chains in between. */
+#define MOST_ROOTS (FL_NEAR / 2)
+#define FEW_LEFT (FL_NEAR / 8)
 #define PART_OF_SPAN 4u
+#define MOST_KEPT 12u
+/* Tasks whose operands are fetched ahead at once; fewer where something may have to leave for it.
+ */
+#define FETCHES_AHEAD 3u
+#define FETCHES_PRESSED 1u
 
-void fl_near_note(fl_worker *w)
-{
-    fl_offload *offload = w->offload;
-    uint64_t evicted =
-        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
-    if (evicted != offload->evicted) {
-        offload->evicted = evicted;
-        offload->pressed = PRESSED_TILES;
-    } else if (offload->pressed != 0) {
-        --offload->pressed;
-    }
-}
-
-uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
-{
-    const fl_offload *offload = w->offload;
-    if (offload == NULL || offload->pressed == 0 || offload->near_count >= FL_NEAR / 2) {
-        return 1;
-    }
-    uint32_t room = FL_NEAR - offload->near_count;
-    uint32_t most = w->sched->count == 1 ? rest : rest / PART_OF_SPAN;
-    return most < 1 ? 1 : most < room ? most : room;
-}
-
-void fl_near_add(fl_worker *w, fl_task *task)
-{
-    w->offload->near[w->offload->near_count++] = task;
-}
+/* --- When --- */
 
 /* Bytes that a task would have to bring; a guess, as others move tiles meanwhile. */
 static uint64_t missing(const fl_worker *w, const fl_task *task)
@@ -48,28 +42,164 @@ static uint64_t missing(const fl_worker *w, const fl_task *task)
         fl_task_access access = task->accesses[i];
         if (access.mode != FILCH_SCRATCH && access.mode != FILCH_WRITE) {
             bytes +=
-                fl_tile_missing(w->device, task->graph->slots[access.slot]->use.data, access.tile);
+                fl_tile_missing(w->device, fl_graph_data(task->graph, access.slot), access.tile);
         }
     }
     return bytes;
 }
 
-fl_task *fl_near_take(fl_worker *w)
+static void count_down(uint32_t *count, bool again, uint32_t from)
+{
+    *count = again ? from : *count != 0 ? *count - 1 : 0;
+}
+
+void fl_near_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
-    uint32_t best = 0;
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
+    /* Looking at what is missing takes about as long as a short tile. */
+    bool is_worth = ns > FL_SHORT_NS && missing(w, task) != 0;
+    count_down(&offload->choosy, is_worth, CHOOSY_TILES);
+}
+
+void fl_near_note(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint64_t evicted =
+        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
+    count_down(&offload->pressed, evicted != offload->evicted, PRESSED_TILES);
+    offload->evicted = evicted;
+}
+
+/* --- Keeping --- */
+
+uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
+{
+    const fl_offload *offload = w->offload;
+    if (!fl_near_chooses(w) || offload->near_count >= FEW_LEFT) {
+        return 1;
+    }
+    uint32_t room = MOST_ROOTS - offload->near_count;
+    uint32_t most = w->sched->count == 1 ? rest : rest / PART_OF_SPAN;
+    return most < 1 ? 1 : most < room ? most : room;
+}
+
+void fl_near_add(fl_worker *w, fl_task *task)
+{
+    w->offload->near[w->offload->near_count++] = (fl_near){task, false};
+}
+
+/* A task that is ready here, ours alone from now on but not claimed; null: there is none. */
+static fl_task *unqueue(fl_worker *w)
+{
+    fl_task *task = w->bypass;
+    uint64_t hint;
+    w->bypass = NULL;
+    if (task == NULL && FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+        fl_worker_drain(w);
+    }
+    while (task == NULL && w->mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
+        if (fl_deque_pop(&w->levels[level], &hint)) {
+            w->queued -= w->queued != 0;
+            return fl_hint_task(hint);
+        }
+        w->mask &= ~(1u << level);
+        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
+        w->queued = w->mask != 0 ? w->queued : 0;
+    }
+    return task;
+}
+
+/* The level of the next such task, or more; below 0: there is none. */
+static int next_level(const fl_worker *w)
+{
+    int queued = w->mask != 0 ? 31 - __builtin_clz(w->mask) : -1;
+    int next = w->bypass != NULL ? w->bypass->level : -1;
+    return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
+}
+
+bool fl_near_gather(fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    fl_task *task;
+    /* Where notes are sent, what is in the deque may be another's already. */
+    if (w->device->place == 0 || w->sched->mails) {
+        return false;
+    }
+    uint32_t most = w->sched->count == 1 ? FL_NEAR : MOST_KEPT;
+    int level = -1; /* the highest that is kept; what is above it comes before all of that */
+    for (uint32_t i = 0; i < offload->near_count; ++i) {
+        level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
+    }
+    while (offload->near_count < FL_NEAR && (offload->near_count < most || next_level(w) > level) &&
+           (task = unqueue(w)) != NULL) {
+        level = task->level > level ? task->level : level;
+        fl_near_add(w, task);
+    }
+    return offload->near_count != 0;
+}
+
+/* --- Choosing --- */
+
+/* Index of the task to choose: one that misses something, where that is asked for. near_count:
+ * there is none. */
+static uint32_t choose(const fl_worker *w, bool must_miss)
+{
+    const fl_offload *offload = w->offload;
+    uint32_t best = offload->near_count;
     uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < offload->near_count && least != 0; ++i) {
-        uint64_t bytes = missing(w, offload->near[i]);
-        if (bytes < least) {
+    for (uint32_t i = 0; i < offload->near_count; ++i) {
+        const fl_near *near = &offload->near[i];
+        const fl_task *before = best < offload->near_count ? offload->near[best].task : NULL;
+        if (before != NULL && near->task->level < before->level) {
+            continue;
+        }
+        uint64_t bytes = missing(w, near->task);
+        if (must_miss && (bytes == 0 || near->is_fetched)) {
+            continue;
+        }
+        if (before == NULL || near->task->level > before->level || bytes < least ||
+            (bytes == 0 && least == 0 && offload->pressed == 0)) {
             least = bytes;
             best = i;
         }
     }
-    fl_task *task = offload->near[best];
+    return best;
+}
+
+fl_task *fl_near_take(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint32_t best = choose(w, false);
+    fl_task *task = offload->near[best].task;
     --offload->near_count;
     for (uint32_t i = best; i < offload->near_count; ++i) { /* in their order */
         offload->near[i] = offload->near[i + 1];
     }
     return task;
+}
+
+/* --- Fetching ahead --- */
+
+void fl_near_fetch(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint32_t most = offload->pressed != 0 ? FETCHES_PRESSED : FETCHES_AHEAD, ahead = 0;
+    if (w->computing == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < offload->near_count; ++i) {
+        ahead += offload->near[i].is_fetched;
+    }
+    while (ahead++ < most) {
+        uint32_t next = choose(w, true);
+        if (next == offload->near_count) {
+            return;
+        }
+        offload->near[next].is_fetched = true;
+        if (!fl_offload_fetch_ahead(w, offload->near[next].task)) {
+            return; /* there is no room now; when it is its turn, it is told why */
+        }
+    }
 }

@@ -113,7 +113,7 @@ static bool list_operands(fl_worker *w, const fl_tile *tile)
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
-    fl_outlook outlook = {w, tile};
+    fl_outlook outlook = {w, tile, false};
     const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
     const fl_admission admission = {&foresight, offload->is_tight};
     offload->waits.count = 0;
@@ -133,6 +133,30 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
     if (FL_UNLIKELY(tile->task != NULL && fl_task_has_extras(tile->task))) {
         fl_reduction_place_views(tile->task, w->views);
     }
+    return status == FILCH_OK;
+}
+
+bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
+{
+    fl_offload *offload = w->offload;
+    const fl_tile tile = {.job = task->graph->job, .task = task};
+    fl_outlook outlook = {w, &tile, true};
+    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    const fl_admission admission = {&foresight, false};
+    if (fl_task_has_extras(task)) {
+        return false; /* of what it uses, some is made when it begins */
+    }
+    offload->waits.count = 0;
+    task_operands(w, task);
+    filch_status status =
+        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                          &admission, &offload->waits, &w->error);
+    if (status == FILCH_OK) {
+        fl_near_note(w);
+        /* What is on its way stays where it is until it has arrived. */
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count, 0);
+    }
+    offload->waits.count = 0;
     return status == FILCH_OK;
 }
 
@@ -534,6 +558,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
          * graph others may be adding successors. */
         __builtin_prefetch(tile->task->successors[0], 1);
         __builtin_prefetch(&tile->task->successors[0]->more);
+    }
+    if (tile->task != NULL && tile->task->access_count != 0) {
+        fl_near_expect(w, tile->task);
     }
     if (!fl_offload_fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
         !note_foreign(w, flight)) {

@@ -227,7 +227,10 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
         return true;
     }
     fl_span *span = &fl_job_share(job, w->index)->span;
-    uint32_t want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
+    uint32_t want = 1;
+    if (FL_UNLIKELY(fl_near_chooses(w))) {
+        want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
+    }
     if (!fl_span_take(span, want, &lo, &hi)) {
         return false;
     }
@@ -287,7 +290,7 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     bool has_near = w->offload != NULL && w->offload->near_count != 0;
-    if (FL_UNLIKELY(has_near) && (w->offload->pressed == 0 || fl_near_room(w, FL_NEAR) == 1)) {
+    if (FL_UNLIKELY(has_near) && fl_near_room(w, FL_NEAR) == 1) {
         return pick_near(w, tile);
     }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {

@@ -550,8 +550,7 @@ static bool pop_deques(fl_worker *w, fl_tile *tile)
     return false;
 }
 
-/* Everything that others put into our inbox becomes part of our deques. */
-static void drain_inbox(fl_worker *w)
+void fl_worker_drain(fl_worker *w)
 {
     fl_link *link = fl_inbox_drain(&w->inbox);
     while (link != NULL) {
@@ -588,7 +587,7 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
         fl_worker_push(w, task);
     }
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
-        drain_inbox(w);
+        fl_worker_drain(w);
     }
     return w->mask != 0 && pop_deques(w, tile);
 }
@@ -656,7 +655,8 @@ static bool pick(fl_worker *w, fl_tile *tile)
             return false; /* the wait may be over: one more tile would be one more on the stack */
         }
     }
-    if (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile))) {
+    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
+    if (!is_kept && (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile)))) {
         return true;
     }
     if (is_deep(w) || !fl_pick_span(w, tile)) {

@@ -63,8 +63,12 @@ typedef struct fl_flight {
 /* Launched tasks whose successors a worker remembers to look at. */
 #define FL_AHEAD 64
 
-/* Roots among which a worker chooses where memory is short. */
-#define FL_NEAR 64
+/* Ready tasks among which a worker chooses where tiles have to be brought. */
+#define FL_NEAR 128
+typedef struct fl_near {
+    fl_task *task;   /* ours alone, not claimed */
+    bool is_fetched; /* what it missed was, ahead */
+} fl_near;
 
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
@@ -84,10 +88,11 @@ typedef struct fl_offload {
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
-    /* Where memory is short (near.c): roots that are ours alone, in their order. */
-    fl_task *near[FL_NEAR];
+    /* Where tiles have to be brought (near.c): in the order in which they came. */
+    fl_near near[FL_NEAR];
     uint32_t near_count;
-    uint32_t pressed; /* tiles of work until memory counts as enough */
+    uint32_t choosy;  /* tiles of work until copies count as rare … */
+    uint32_t pressed; /* … and memory as enough */
     uint64_t evicted; /* in the place, when last looked at */
 } fl_offload;
 
@@ -251,6 +256,7 @@ bool fl_offload_concerns(const fl_tile *tile);
 typedef struct fl_outlook {
     const fl_worker *worker;
     const fl_tile *tile;
+    bool is_ahead; /* it is not put there yet, nor claimed */
 } fl_outlook;
 void fl_foresee_prepare(void *user);
 uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place);
@@ -265,9 +271,19 @@ void fl_offload_drop_scratch(fl_worker *worker);
  * others use the place. */
 bool fl_offload_clear(fl_worker *worker);
 
-/* Where memory is short (near.c). A tile of work is being put on the device: looks whether it is.
+/* Starts to bring what a task of ours will use, and lets go of it. False: that is not possible now.
  */
+bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task);
+
+/* Where tiles have to be brought, or memory is short (near.c). A task is about to be put on the
+ * device: looks whether something is missing there. */
+void fl_near_expect(fl_worker *worker, const fl_task *task);
+/* A tile of work was: looks whether something had to leave. */
 void fl_near_note(fl_worker *worker);
+/* Keeps what is ready here to itself, in part. True: the next task is one that is kept so. */
+bool fl_near_gather(fl_worker *worker);
+/* Nothing can be put on the device now: fetches what comes next. */
+void fl_near_fetch(fl_worker *worker);
 /* How many roots of the `rest` in a span the worker takes at once; those beyond the first it adds,
  * and then takes one of all. */
 uint32_t fl_near_room(const fl_worker *worker, uint32_t rest);
@@ -312,6 +328,8 @@ void fl_worker_note(fl_worker *worker, const fl_tile *tile);
 /* Fills *tile with a task that the caller owns. */
 void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_tile *tile);
 bool fl_worker_pick(fl_worker *worker, fl_tile *tile);
+/* Everything that others put into the inbox becomes part of the deques. */
+void fl_worker_drain(fl_worker *worker);
 void fl_worker_retire(fl_worker *worker, fl_tile *tile);
 void fl_worker_flush(fl_worker *worker);
 void fl_worker_begin_idle(fl_worker *worker);
@@ -347,6 +365,12 @@ static inline bool fl_worker_is_lost(const fl_worker *w)
 static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
 {
     return task->is_gate || fl_codelet_runs_on(task->codelet, w->index);
+}
+
+/* Whether tiles have to be brought, or memory is short (near.c). */
+static inline bool fl_near_chooses(const fl_worker *w)
+{
+    return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
 }
 
 static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
