@@ -255,6 +255,22 @@ static uint64_t queued_in(const fl_places *places, fl_residents *residents, fl_f
     return queued;
 }
 
+void fl_flow_look(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    fl_flow *flow = &residents->in;
+    fl_marker oldest;
+    do {
+        (void)queued_in(places, residents, flow);
+        fl_mutex_lock(&residents->flow_lock);
+        oldest = flow->count != 0 ? flow->at[flow->first] : 0;
+        fl_mutex_unlock(&residents->flow_lock);
+        /* A copy that failed is told to who waits for it. */
+    } while (oldest != 0 &&
+             places->devices[fl_marker_device(oldest)].backend->reached(
+                 &places->devices[fl_marker_device(oldest)], oldest, NULL) == FILCH_OK);
+}
+
 uint64_t fl_flow_in(const fl_places *places, uint32_t place)
 {
     fl_residents *residents = residents_of(places, place);

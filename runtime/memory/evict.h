@@ -111,7 +111,9 @@ filch_status fl_block_read(const fl_places *places, fl_block *block, fl_marker m
 /* A copy from one place to another was started. */
 void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker marker,
                   uint64_t bytes);
-/* Bytes that still wait to come into a place, or to leave it. Any thread. */
+/* Asks which of those that come into a place have arrived. Any thread. */
+void fl_flow_look(const fl_places *places, uint32_t place);
+/* Bytes that still wait to come into a place, or to leave it, as far as was seen. Any thread. */
 uint64_t fl_flow_in(const fl_places *places, uint32_t place);
 uint64_t fl_flow_out(const fl_places *places, uint32_t place);
 

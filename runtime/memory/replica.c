@@ -522,14 +522,19 @@ const void *fl_operand_at(const fl_device *device, const fl_operand *operand)
     return block != NULL ? fl_block_at(operand->data, block, operand->view) : NULL;
 }
 
-uint64_t fl_tile_missing(const fl_device *device, const filch_data *data, uint32_t tile)
+fl_tile_hint fl_tile_outlook(const fl_places *places, const fl_device *device,
+                             const filch_data *data, uint32_t tile)
 {
     /* Acquire: with the pointer comes what it points to. */
     const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
-    bool is_there =
-        replicas != NULL &&
-        fl_replica_is_valid(data, fl_replica_at(replicas, tile, device->place), device->place);
-    return is_there ? 0 : fl_run_bytes(data, tile, tile + 1);
+    const fl_replica *replica =
+        replicas != NULL ? fl_replica_at(replicas, tile, device->place) : NULL;
+    if (replica == NULL || !fl_replica_is_valid(data, replica, device->place)) {
+        return (fl_tile_hint){fl_run_bytes(data, tile, tile + 1), false};
+    }
+    fl_marker marker = fl_load_relaxed(&replica->coming); /* a guess */
+    const fl_device *from = &places->devices[fl_marker_device(marker)];
+    return (fl_tile_hint){0, marker != 0 && !from->backend->is_past(from, marker)};
 }
 
 /* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */

@@ -105,9 +105,13 @@ uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count);
 /* Where a tile's operand is in the device's place; null: nowhere. Under the contract of who knows
  * that nobody moves it. */
 const void *fl_operand_at(const fl_device *device, const fl_operand *operand);
-/* Bytes of a tile that are to be brought to a device where it is to be read; a guess, without
- * locks. */
-uint64_t fl_tile_missing(const fl_device *device, const struct filch_data *data, uint32_t tile);
+/* What a device that is to read a tile has to wait for; a guess, without locks. Any thread. */
+typedef struct fl_tile_hint {
+    uint64_t missing; /* bytes to be brought */
+    bool is_coming;   /* they are on their way, as far as was seen */
+} fl_tile_hint;
+fl_tile_hint fl_tile_outlook(const fl_places *places, const fl_device *device,
+                             const struct filch_data *data, uint32_t tile);
 /* The work that uses the operand was put on a lane behind those waits, and marker is its own (0: it
  * ran on the host). What it writes becomes valid here alone. Starts the way home where that is
  * wanted; *home is then that copy's marker, else 0. */

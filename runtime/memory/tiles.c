@@ -89,6 +89,7 @@ void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity sta
     fl_store_relaxed(&replica->state, (uint32_t)state);
     replica->ready = ready;
     replica->source = 0;
+    fl_store_relaxed(&replica->coming, ready); /* a guess */
 }
 
 /* The device that was lost before the marker was reached, or null. */

@@ -21,6 +21,7 @@ typedef struct fl_replica {
     fl_marker source; /* … from what this made, another device's: valid if that did not fail */
     _Atomic uint32_t version; /* that state speaks of */
     _Atomic uint32_t state;   /* fl_validity */
+    _Atomic uint64_t coming;  /* ready, for those who guess without the lock */
 } fl_replica;
 
 typedef struct fl_replicas {

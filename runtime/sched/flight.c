@@ -26,6 +26,8 @@
 #define LOOK_NS 2000u
 #define MOST_LOOK_NS 2000000u
 #define LOOKS_OF_TILE 64
+/* Looks for copies that ready tasks wait for. */
+#define ARRIVAL_NS 50000u
 #define LOOKS_OF_PAST 4
 #define LOOKS_OF_UNKNOWN 8
 /* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
@@ -571,6 +573,11 @@ static fl_act wait_computing(fl_worker *w)
             return FL_ACT_MORE;
         }
         w->wake_at = next_look(w);
+        /* What is kept may be waiting for a copy, which ends without a tile's. */
+        if (w->offload != NULL && w->offload->near_count != 0) {
+            uint64_t arrival = now(w) + ARRIVAL_NS;
+            w->wake_at = arrival < w->wake_at ? arrival : w->wake_at;
+        }
     }
     return FL_ACT_WAIT;
 }
@@ -594,6 +601,9 @@ fl_act fl_flights_step(fl_worker *w)
     if (FL_UNLIKELY(w->has_stalled)) {
         launch_stalled(w, any);
     }
+    if (w->offload != NULL && w->offload->near_count != 0) {
+        fl_flow_look(w->sched->core->places, w->device->place);
+    }
     while (w->in_flight < window && !w->has_stalled && !fl_worker_is_lost(w)) {
         fl_tile tile;
         if (++launches % LOOK_LAUNCHES == 0) {
@@ -602,6 +612,10 @@ fl_act fl_flights_step(fl_worker *w)
             if (fl_worker_is_lost(w)) {
                 break;
             }
+        }
+        if (w->offload != NULL && fl_near_waits(w)) {
+            fl_near_fetch(w);
+            break;
         }
         if (fl_worker_pick(w, &tile)) {
             fl_worker_end_idle(w);

@@ -24,28 +24,37 @@
 /* Roots come in groups, with room left for what they make ready, and the next group when few of all
  * are left: one by one, they would bring the first tiles of their own chains in between. */
 #define MOST_ROOTS (FL_NEAR / 2)
-#define FEW_LEFT (FL_NEAR / 8)
+#define FEW_LEFT (FL_NEAR / 4)
 #define PART_OF_SPAN 4u
 #define MOST_KEPT 12u
-/* Tasks whose operands are fetched ahead at once; fewer where something may have to leave for it.
- */
-#define FETCHES_AHEAD 3u
-#define FETCHES_PRESSED 1u
+/* Bytes that are fetched ahead at once, about 2 ms of a link; and of the device's memory, at most a
+ * part. */
+#define MOST_AHEAD ((uint64_t)128 << 20)
+#define PART_AHEAD 16u
+/* Tasks of which something was fetched ahead, and that are still kept; where memory is short, what
+ * is brought too soon makes something else leave that is needed before. */
+#define TASKS_AHEAD 32u
+#define TASKS_PRESSED 2u
+#define PART_PRESSED 32u
 
 /* --- When --- */
 
-/* Bytes that a task would have to bring; a guess, as others move tiles meanwhile. */
-static uint64_t missing(const fl_worker *w, const fl_task *task)
+/* What a task would have to wait for: 0: nothing; odd: what is on its way; else bytes to be
+ * brought. A guess, as others move tiles meanwhile. */
+static uint64_t lack(const fl_worker *w, const fl_task *task)
 {
-    uint64_t bytes = 0;
+    const fl_places *places = w->sched->core->places;
+    uint64_t bytes = 0, is_coming = 0;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode != FILCH_SCRATCH && access.mode != FILCH_WRITE) {
-            bytes +=
-                fl_tile_missing(w->device, fl_graph_data(task->graph, access.slot), access.tile);
+            fl_tile_hint hint = fl_tile_outlook(
+                places, w->device, fl_graph_data(task->graph, access.slot), access.tile);
+            bytes += hint.missing;
+            is_coming |= hint.is_coming;
         }
     }
-    return bytes;
+    return bytes != 0 ? bytes * 2 : is_coming;
 }
 
 static void count_down(uint32_t *count, bool again, uint32_t from)
@@ -58,7 +67,7 @@ void fl_near_expect(fl_worker *w, const fl_task *task)
     fl_offload *offload = w->offload;
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
     /* Looking at what is missing takes about as long as a short tile. */
-    bool is_worth = ns > FL_SHORT_NS && missing(w, task) != 0;
+    bool is_worth = ns > FL_SHORT_NS && lack(w, task) > 1;
     count_down(&offload->choosy, is_worth, CHOOSY_TILES);
 }
 
@@ -86,7 +95,9 @@ uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
 
 void fl_near_add(fl_worker *w, fl_task *task)
 {
-    w->offload->near[w->offload->near_count++] = (fl_near){task, false};
+    fl_offload *offload = w->offload;
+    offload->near_fetched[offload->near_count] = false;
+    offload->near[offload->near_count++] = task;
 }
 
 /* A task that is ready here, ours alone from now on but not claimed; null: there is none. */
@@ -130,7 +141,7 @@ bool fl_near_gather(fl_worker *w)
     uint32_t most = w->sched->count == 1 ? FL_NEAR : MOST_KEPT;
     int level = -1; /* the highest that is kept; what is above it comes before all of that */
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
+        level = offload->near[i]->level > level ? offload->near[i]->level : level;
     }
     while (offload->near_count < FL_NEAR && (offload->near_count < most || next_level(w) > level) &&
            (task = unqueue(w)) != NULL) {
@@ -142,26 +153,26 @@ bool fl_near_gather(fl_worker *w)
 
 /* --- Choosing --- */
 
-/* Index of the task to choose: one that misses something, where that is asked for. near_count:
- * there is none. */
-static uint32_t choose(const fl_worker *w, bool must_miss)
+/* Index of the task to choose: one that has something to be brought, where that is asked for.
+ * near_count: there is none. *least: what it lacks. */
+static uint32_t choose(const fl_worker *w, bool must_miss, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
     uint32_t best = offload->near_count;
-    uint64_t least = UINT64_MAX;
+    *least = UINT64_MAX;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        const fl_near *near = &offload->near[i];
-        const fl_task *before = best < offload->near_count ? offload->near[best].task : NULL;
-        if (before != NULL && near->task->level < before->level) {
+        const fl_task *task = offload->near[i];
+        const fl_task *before = best < offload->near_count ? offload->near[best] : NULL;
+        if (before != NULL && task->level < before->level) {
             continue;
         }
-        uint64_t bytes = missing(w, near->task);
-        if (must_miss && (bytes == 0 || near->is_fetched)) {
+        uint64_t lacks = lack(w, task);
+        if (must_miss && lacks <= 1) {
             continue;
         }
-        if (before == NULL || near->task->level > before->level || bytes < least ||
-            (bytes == 0 && least == 0 && offload->pressed == 0)) {
-            least = bytes;
+        if (before == NULL || task->level > before->level || lacks < *least ||
+            (lacks == 0 && *least == 0 && offload->pressed == 0)) {
+            *least = lacks;
             best = i;
         }
     }
@@ -171,13 +182,27 @@ static uint32_t choose(const fl_worker *w, bool must_miss)
 fl_task *fl_near_take(fl_worker *w)
 {
     fl_offload *offload = w->offload;
-    uint32_t best = choose(w, false);
-    fl_task *task = offload->near[best].task;
+    uint64_t least;
+    uint32_t best = choose(w, false, &least);
+    fl_task *task = offload->near[best];
     --offload->near_count;
     for (uint32_t i = best; i < offload->near_count; ++i) { /* in their order */
         offload->near[i] = offload->near[i + 1];
+        offload->near_fetched[i] = offload->near_fetched[i + 1];
     }
     return task;
+}
+
+bool fl_near_waits(fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    uint64_t least;
+    /* Lanes are in order: what waits there for a copy is in the way of what need not. */
+    if (offload->near_count == 0 || w->computing < w->device->lanes || !fl_near_chooses(w)) {
+        return false;
+    }
+    (void)choose(w, false, &least);
+    return least != 0;
 }
 
 /* --- Fetching ahead --- */
@@ -185,21 +210,25 @@ fl_task *fl_near_take(fl_worker *w)
 void fl_near_fetch(fl_worker *w)
 {
     fl_offload *offload = w->offload;
-    uint32_t most = offload->pressed != 0 ? FETCHES_PRESSED : FETCHES_AHEAD, ahead = 0;
-    if (w->computing == 0) {
-        return;
-    }
+    const fl_places *places = w->sched->core->places;
+    uint64_t part = w->device->info.budget / PART_AHEAD, least;
+    uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
+    uint32_t ahead = 0;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        ahead += offload->near[i].is_fetched;
+        ahead += offload->near_fetched[i];
     }
-    while (ahead++ < most) {
-        uint32_t next = choose(w, true);
-        if (next == offload->near_count) {
+    while (ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) && w->computing != 0 &&
+           fl_flow_in(places, w->device->place) < most) {
+        uint32_t next = choose(w, true, &least);
+        if (next == offload->near_count ||
+            (offload->pressed != 0 && least / 2 > w->device->info.budget / PART_PRESSED)) {
             return;
         }
-        offload->near[next].is_fetched = true;
-        if (!fl_offload_fetch_ahead(w, offload->near[next].task)) {
-            return; /* there is no room now; when it is its turn, it is told why */
+        /* Where there is no room now, it is told why when it is its turn. */
+        if (!fl_offload_fetch_ahead(w, offload->near[next])) {
+            return;
         }
+        ahead += !offload->near_fetched[next];
+        offload->near_fetched[next] = true;
     }
 }

@@ -65,10 +65,6 @@ typedef struct fl_flight {
 
 /* Ready tasks among which a worker chooses where tiles have to be brought. */
 #define FL_NEAR 128
-typedef struct fl_near {
-    fl_task *task;   /* ours alone, not claimed */
-    bool is_fetched; /* what it missed was, ahead */
-} fl_near;
 
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
@@ -88,8 +84,10 @@ typedef struct fl_offload {
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
-    /* Where tiles have to be brought (near.c): in the order in which they came. */
-    fl_near near[FL_NEAR];
+    /* Where tiles have to be brought (near.c): ours alone, not claimed, in the order in which they
+     * came. */
+    fl_task *near[FL_NEAR];
+    bool near_fetched[FL_NEAR]; /* what it lacks was fetched ahead */
     uint32_t near_count;
     uint32_t choosy;  /* tiles of work until copies count as rare … */
     uint32_t pressed; /* … and memory as enough */
@@ -282,6 +280,8 @@ void fl_near_expect(fl_worker *worker, const fl_task *task);
 void fl_near_note(fl_worker *worker);
 /* Keeps what is ready here to itself, in part. True: the next task is one that is kept so. */
 bool fl_near_gather(fl_worker *worker);
+/* Whether none of them has all it needs, while every lane has something to run. */
+bool fl_near_waits(fl_worker *worker);
 /* Nothing can be put on the device now: fetches what comes next. */
 void fl_near_fetch(fl_worker *worker);
 /* How many roots of the `rest` in a span the worker takes at once; those beyond the first it adds,
