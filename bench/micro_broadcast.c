@@ -129,10 +129,10 @@ static filch_status our_round(const bed *b, const load *l, filch_broadcast_way w
         status = finish(job, &moved, error);
     *seconds = bench_now_s() - begin;
     /* A rate of what was not moved would be worthless; more is moved through the host. */
-    if (status == FILCH_OK && moved < (b->count - 1) * (uint64_t)l->bytes)
+    uint64_t least = (b->count - 1) * (uint64_t)l->bytes;
+    if (status == FILCH_OK && moved < least)
         return bench_fail(error, FILCH_DATA, "broadcast", 0, "%llu bytes were moved, not %llu",
-                          (unsigned long long)moved,
-                          (unsigned long long)((b->count - 1) * (uint64_t)l->bytes));
+                          (unsigned long long)moved, (unsigned long long)least);
     return status;
 }
 

@@ -162,10 +162,10 @@ typedef struct filch_config {
     filch_cuda_context cuda_context;   /**< In which context filch works on each GPU. */
     filch_cuda_schedule cuda_schedule; /**< Of private contexts; primary ones are the host's. */
     uint64_t memory_limit;    /**< Bytes that filch may take of each GPU's memory, all its devices
-                                   together; at most what is free at the start. ::FILCH_MEMORY_FIT,
-                                   ::FILCH_MEMORY_HALF; 0: FILCH_MEMORY_LIMIT, else fit. Above all of
-                                   a GPU's memory: FILCH_TOO_LARGE for a GPU that devices names by its
-                                   number; others are left out. */
+                                   together; at most what is free at the start.
+                                   ::FILCH_MEMORY_FIT, ::FILCH_MEMORY_HALF; 0: FILCH_MEMORY_LIMIT,
+                                   else fit. Above all of a GPU's memory: FILCH_TOO_LARGE for a GPU
+                                   that devices names by its number; others are left out. */
     uint32_t allow_multicast; /**< 1: multicast objects may be made (multicast.h); 0:
                                    FILCH_MULTICAST says, else they may not. */
 } filch_config;

@@ -18,7 +18,8 @@ typedef struct fl_bandwidths {
 } fl_bandwidths;
 
 filch_status fl_bandwidths_init(fl_bandwidths *bandwidths);
-/* Bytes a second from one place to another of so many, as measured; 0: they were not. Any thread. */
+/* Bytes a second from one place to another of so many, as measured; 0: they were not. Any thread.
+ */
 double fl_bandwidths_get(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from,
                          uint32_t to);
 void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory);

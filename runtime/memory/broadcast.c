@@ -255,7 +255,6 @@ static part next_part(const fl_broadcast *b, const filch_view *view)
     size_t at = (size_t)b->sent, left = (size_t)(view_bytes(view) - b->sent);
     if (cols > 1 && is_tight(b, width)) {
         width *= cols; /* one run of bytes everywhere */
-        cols = 1;
     }
     part p = {.column = at / width, .offset = at % width, .height = 1};
     size_t piece = b->piece < SIZE_MAX ? (size_t)b->piece : SIZE_MAX;
