@@ -22,6 +22,8 @@
 static void begin(const char *devices, const char *policy, const char *driver)
 {
     (void)setenv("FILCH_POLICY", policy, 1);
+    /* The driver's pool waits for the device, which is held here, when it has to grow. */
+    (void)setenv("FILCH_ARENA", "pages", 1);
     start(devices, "1", driver);
 }
 
