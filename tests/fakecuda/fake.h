@@ -297,6 +297,8 @@ extern fake_state fake;
 
 /* Locks. On failure the entry point must do nothing but fake_end with that result. */
 CUresult fake_begin(const char *call, unsigned needs);
+/* After a begin that failed: a failure for good is that of another context than the current one. */
+void fake_blame(fake_context *context);
 /* The same for a call that names a device, which failures may ask for. */
 CUresult fake_begin_device(const char *call, unsigned needs, CUdevice device);
 /* Unlocks, and gives result back. */

@@ -104,6 +104,10 @@ static CUresult context_check(fake_context *context, unsigned needs)
     return (needs & FAKE_ENDING) != 0 ? FL_CUDA_SUCCESS : context->poison;
 }
 
+/* By the call that is in progress, where it fails for good: under the lock. */
+static fake_context *struck;
+static CUresult poison_before;
+
 static CUresult begin(const char *call, unsigned needs, int device)
 {
     CUresult result = FL_CUDA_SUCCESS;
@@ -127,9 +131,22 @@ static CUresult begin(const char *call, unsigned needs, int device)
                                 : current != NULL ? current->device
                                                   : -1,
                                 &sticky);
-    if (result != FL_CUDA_SUCCESS && sticky && current != NULL)
+    struck = NULL;
+    if (result != FL_CUDA_SUCCESS && sticky && current != NULL) {
+        struck = current;
+        poison_before = current->poison;
         current->poison = result;
+    }
     return result;
+}
+
+void fake_blame(fake_context *context)
+{
+    if (struck == NULL || context == NULL || context == struck)
+        return;
+    context->poison = struck->poison;
+    struck->poison = poison_before;
+    struck = NULL;
 }
 
 CUresult fake_begin(const char *call, unsigned needs)

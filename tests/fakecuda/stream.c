@@ -171,6 +171,15 @@ static CUresult event_get(CUevent handle, fake_event **event)
     return (*event)->object.context->poison;
 }
 
+/* What an event answers is its own context's fault, whatever the caller's is. */
+static void blame_event(CUevent handle)
+{
+    const fake_event *event = fake_find(FAKE_EVENT, handle);
+
+    if (event != NULL)
+        fake_blame(event->object.context);
+}
+
 CUresult cuEventQuery(CUevent handle)
 {
     CUresult result = fake_begin("cuEventQuery", FAKE_READY);
@@ -178,6 +187,8 @@ CUresult cuEventQuery(CUevent handle)
 
     if (result == FL_CUDA_SUCCESS)
         result = event_get(handle, &event);
+    else
+        blame_event(handle);
     if (result == FL_CUDA_SUCCESS && event->last != NULL && !event->last->is_done)
         result = FL_CUDA_ERROR_NOT_READY;
     return fake_end(result);
@@ -190,6 +201,8 @@ CUresult cuEventSynchronize(CUevent handle)
 
     if (result == FL_CUDA_SUCCESS)
         result = event_get(handle, &event);
+    else
+        blame_event(handle);
     if (result != FL_CUDA_SUCCESS)
         return fake_end(result);
     if ((event->flags & FL_CU_EVENT_BLOCKING_SYNC) == 0 && fake_is_steady())

@@ -91,6 +91,7 @@ struct fl_cuda_stage {
     uint32_t sleeping;          /* helpers that wait for work */
     bool is_watched;            /* one looks after what is aboard */
     bool is_ending;
+    uint32_t lookers;              /* at lanes, without the lock */
     _Atomic uint32_t bell;         /* counts what there is to wake up for */
     _Atomic uint32_t helper_count; /* release after they were started */
     fl_thread helpers[HELPERS_MOST];
@@ -244,6 +245,21 @@ static bool land_one(fl_cuda_stage *stage)
     return true;
 }
 
+/* Without the lock between these: whose lanes are looked at is not closed meanwhile. */
+static void begin_look(fl_cuda_stage *stage)
+{
+    ++stage->lookers;
+    fl_mutex_unlock(&stage->lock);
+}
+
+static void end_look(fl_cuda_stage *stage)
+{
+    fl_mutex_lock(&stage->lock);
+    if (--stage->lookers == 0) {
+        fl_cond_broadcast(&stage->done);
+    }
+}
+
 /* Looks how far the lanes are that pieces aboard wait for, without the lock meanwhile. */
 static void look_aboard(fl_cuda_stage *stage)
 {
@@ -258,11 +274,11 @@ static void look_aboard(fl_cuda_stage *stage)
             devices[count++] = slot->device;
         }
     }
-    fl_mutex_unlock(&stage->lock);
+    begin_look(stage);
     for (uint32_t i = 0; i < count; ++i) {
         (void)fl_cuda_lane_look(devices[i], FL_LANE_OUT, NULL);
     }
-    fl_mutex_lock(&stage->lock);
+    end_look(stage);
 }
 
 /* What a caller does that waits for landings. */
@@ -546,11 +562,11 @@ static void wait_for_slot(fl_cuda_stage *stage, fl_load *load, uint64_t *since)
     fl_device *device = slot->state == SLOT_FREE ? slot->device : NULL;
     filch_error error = FILCH_ERROR_INIT;
     filch_status status = FILCH_OK;
-    fl_mutex_unlock(&stage->lock);
+    begin_look(stage);
     if (device != NULL) {
         status = fl_cuda_lane_look(device, FL_LANE_IN, &error);
     }
-    fl_mutex_lock(&stage->lock);
+    end_look(stage);
     if (status != FILCH_OK && load->status == FILCH_OK) {
         load->status = status;
         load->error = error;
@@ -802,6 +818,10 @@ void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
                 slots[k]->device = NULL;
             }
         }
+    }
+    /* Who began to look at it before does not know that it goes. */
+    while (stage->lookers != 0) {
+        fl_cond_wait(&stage->done, &stage->lock);
     }
     fl_mutex_unlock(&stage->lock);
 }
