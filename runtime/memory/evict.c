@@ -63,7 +63,11 @@ static void free_block(fl_places *places, fl_block *block)
 static bool is_past(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
-    return marker == 0 || device->backend->reached(device, marker, NULL) != FILCH_NOT_READY;
+    filch_status status = marker != 0 ? device->backend->reached(device, marker, NULL) : FILCH_OK;
+    if (status != FILCH_OK && status != FILCH_NOT_READY) {
+        device->backend->drain(device, NULL); /* nobody can tell how far it is */
+    }
+    return status != FILCH_NOT_READY;
 }
 
 static bool is_free(const fl_places *places, fl_block *block)
