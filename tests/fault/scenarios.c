@@ -877,12 +877,16 @@ const sweep_scenario sweep_scenarios[] = {
     {.name = "broadcast",
      .devices = "cuda",
      .has_codelets = true,
+     /* To all devices: a lost one may fail each of them. */
+     .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
     {.name = "staged broadcast",
      .devices = "cuda",
      .has_codelets = true,
      .is_apart = true,
+     /* To all devices: a lost one may fail each of them. */
+     .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
     {.name = "wide", .devices = "cuda", .has_codelets = true, .run = run_wide, .rounds = 2},
