@@ -877,7 +877,7 @@ const sweep_scenario sweep_scenarios[] = {
     {.name = "broadcast",
      .devices = "cuda",
      .has_codelets = true,
-     /* To all devices: a lost one may fail each of them. */
+     /* Not held to recover: under load jobs after a loss were seen to fail, why is not known. */
      .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
@@ -885,7 +885,7 @@ const sweep_scenario sweep_scenarios[] = {
      .devices = "cuda",
      .has_codelets = true,
      .is_apart = true,
-     /* To all devices: a lost one may fail each of them. */
+     /* Not held to recover: under load jobs after a loss were seen to fail, why is not known. */
      .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
