@@ -877,16 +877,12 @@ const sweep_scenario sweep_scenarios[] = {
     {.name = "broadcast",
      .devices = "cuda",
      .has_codelets = true,
-     /* Not held to recover: under load jobs after a loss were seen to fail, why is not known. */
-     .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
     {.name = "staged broadcast",
      .devices = "cuda",
      .has_codelets = true,
      .is_apart = true,
-     /* Not held to recover: under load jobs after a loss were seen to fail, why is not known. */
-     .is_alone = true,
      .run = run_broadcast,
      .rounds = 2},
     {.name = "wide", .devices = "cuda", .has_codelets = true, .run = run_wide, .rounds = 2},

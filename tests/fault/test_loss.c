@@ -340,6 +340,27 @@ static void slices_are_lost_together(void **state)
     stop();
 }
 
+/* A question about two GPUs is asked of no context: whatever it is answered, both still work. */
+static void a_question_about_links_loses_nobody(void **state)
+{
+    filch_link link = {.size = sizeof link};
+
+    (void)state;
+    begin("cuda", "static", TWO);
+    filch_codelet *bumps = on_gpu("bump");
+    filch_data *data = label(x, "data", 0);
+    set(x, 1);
+    fakecuda_fail("cuDeviceCanAccessPeer", 1, 1, GONE, -1, false);
+    assert_int_equal(filch_device_link(runtime, 1, 0, &link), FILCH_DEVICE_LOST);
+    fakecuda_fail("cuDeviceGetP2PAttribute", 1, 1, GONE, -1, false);
+    assert_int_equal(filch_device_link(runtime, 0, 1, &link), FILCH_DEVICE_LOST);
+    for (uint32_t device = 0; device < 2; device++)
+        succeeds(run(device, bumps, NULL, data, FILCH_READWRITE));
+    expect(x, 3);
+    assert_ok(filch_data_destroy(data));
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +369,7 @@ int main(void)
         cmocka_unit_test(others_do_the_work_where_they_may),
         cmocka_unit_test(a_slow_device_takes_over_from_a_fast_one),
         cmocka_unit_test(slices_are_lost_together),
+        cmocka_unit_test(a_question_about_links_loses_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

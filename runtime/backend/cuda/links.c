@@ -35,8 +35,10 @@ filch_status fl_cuda_link_describe(const fl_device *device, const fl_device *oth
             result = gpu->api->cuDeviceGetP2PAttribute(
                 &atomics, FL_CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, from, to);
     }
+    /* These calls ask of a pair and use no context. Who asks may have another GPU's current, whose
+     * trouble this would be: neither of the pair is lost by it. */
     if (result != FL_CUDA_SUCCESS)
-        return fl_cuda_fail(gpu, result, call, device->info.name, NULL, error);
+        return fl_cuda_fail_api(gpu->api, result, call, device->info.name, NULL, error);
     link->has_access = access != 0;
     link->has_atomics = atomics != 0;
     link->rank = rank;
