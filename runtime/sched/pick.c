@@ -24,7 +24,7 @@
 /* Of a GPU's share, the part that is its probe. */
 #define PROBES_OF_REST 64u
 #define PROBES_AT_ONCE 2u
-/* With less than this many chunks left, one at a time is in flight. */
+/* With less than this many chunks left, one at a time is in flight where others could take them. */
 #define NEAR_END_CHUNKS 4.0
 /* Parts of a batch's rest that are looked at to tell its work. */
 #define MOST_LOOKS 8u
@@ -145,6 +145,17 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
     return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
 }
 
+/* Whether some other device could take of what is left. */
+static bool has_thieves(const fl_worker *w, const filch_job *job)
+{
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
@@ -172,7 +183,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     if (share->fill > grains) {
         grains = fmax(grains, filling(w, job, rest));
     }
-    if (w->in_flight != 0 && (double)rest < NEAR_END_CHUNKS * grains) {
+    if (w->computing != 0 && (double)rest < NEAR_END_CHUNKS * grains && has_thieves(w, job)) {
         return 0; /* what is in flight cannot be stolen */
     }
     return (uint32_t)grains;
