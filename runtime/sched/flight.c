@@ -16,6 +16,8 @@
 #define WINDOW_LEAST 2u
 /* Where memory is short, tiles in flight beyond one a lane: what they use stays there. */
 #define PRESSED_AHEAD 2u
+/* Times as many tiles as may compute may be in flight there, with those whose results go home. */
+#define PRESSED_HOMING 2u
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
@@ -154,6 +156,7 @@ static void finish(fl_worker *w, uint32_t index)
         return;
     }
     flight->next = NO_FLIGHT;
+    ++w->homing_count;
     if (w->homing == NO_FLIGHT) {
         w->homing = index;
     } else {
@@ -211,6 +214,7 @@ static bool land_homing(fl_worker *w)
             return any;
         }
         w->homing = flight->next;
+        --w->homing_count;
         land(w, index);
         any = true;
     }
@@ -257,6 +261,7 @@ static void lose(fl_worker *w)
     while (w->homing != NO_FLIGHT) {
         uint32_t index = w->homing;
         w->homing = w->flights[index].next;
+        --w->homing_count;
         fail_flight(w, index);
     }
     if (w->has_stalled) {
@@ -496,6 +501,15 @@ static void launch_stalled(fl_worker *w, bool any)
 
 /* --- The step --- */
 
+/* Whether one more tile can be put on the device. Those whose results are on the way home keep it
+ * busy no more; but what they use stays in its memory until they land. */
+static bool has_room(const fl_worker *w, uint32_t window)
+{
+    uint32_t most =
+        w->offload != NULL && w->offload->pressed != 0 ? PRESSED_HOMING * window : w->flight_count;
+    return w->in_flight - w->homing_count < window && w->in_flight < most;
+}
+
 /* Tiles in flight that keep the device busy. */
 static uint32_t window_of(const fl_worker *w)
 {
@@ -574,7 +588,8 @@ static fl_act wait_computing(fl_worker *w)
         }
         w->wake_at = next_look(w);
         /* What is kept may be waiting for a copy, which ends without a tile's. */
-        if (w->offload != NULL && w->offload->near_count != 0) {
+        if (w->offload != NULL && w->offload->near_count != 0 &&
+            fl_flow_in(w->sched->core->places, w->device->place) != 0) {
             uint64_t arrival = now(w) + ARRIVAL_NS;
             w->wake_at = arrival < w->wake_at ? arrival : w->wake_at;
         }
@@ -604,7 +619,7 @@ fl_act fl_flights_step(fl_worker *w)
     if (w->offload != NULL && w->offload->near_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);
     }
-    while (w->in_flight < window && !w->has_stalled && !fl_worker_is_lost(w)) {
+    while (has_room(w, window) && !w->has_stalled && !fl_worker_is_lost(w)) {
         fl_tile tile;
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);

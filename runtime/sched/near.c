@@ -10,7 +10,10 @@
  * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
  * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
  *
- * While it has something to run, what the next ones miss is fetched ahead, a few tasks' at a time.
+ * While it has something to run, what the next ones miss is fetched ahead, a few tasks' at a time,
+ * and first that by which most of those that are kept could run for each byte (as the scheduler
+ * DARTS chooses data: M. Gonthier, L. Marchal, S. Thibault, "Taming data locality for task
+ * scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143, 2023).
  * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
  * too. */
 #include "sched/sched.h"
@@ -39,22 +42,47 @@
 
 /* --- When --- */
 
-/* What a task would have to wait for: 0: nothing; odd: what is on its way; else bytes to be
- * brought. A guess, as others move tiles meanwhile. */
-static uint64_t lack(const fl_worker *w, const fl_task *task)
+/* Tiles that one task lacks of which the names are kept; tasks that are weighed by them. */
+#define NAMES 4
+#define WEIGHED 32
+
+typedef struct fl_lack {
+    uint64_t bytes;
+    bool is_coming; /* something else is */
+    uint32_t count; /* tiles */
+    struct {
+        const filch_data *data;
+        uint32_t tile;
+    } of[NAMES];
+} fl_lack;
+
+/* What a task would have to wait for. A guess, as others move tiles meanwhile. */
+static fl_lack find_lack(const fl_worker *w, const fl_task *task)
 {
     const fl_places *places = w->sched->core->places;
-    uint64_t bytes = 0, is_coming = 0;
+    fl_lack lack = {.bytes = 0};
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
-        if (access.mode != FILCH_SCRATCH && access.mode != FILCH_WRITE) {
-            fl_tile_hint hint = fl_tile_outlook(
-                places, w->device, fl_graph_data(task->graph, access.slot), access.tile);
-            bytes += hint.missing;
-            is_coming |= hint.is_coming;
+        if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
+            continue;
+        }
+        const filch_data *data = fl_graph_data(task->graph, access.slot);
+        fl_tile_hint hint = fl_tile_outlook(places, w->device, data, access.tile);
+        lack.bytes += hint.missing;
+        lack.is_coming = lack.is_coming || hint.is_coming;
+        if (hint.missing != 0 && lack.count++ < NAMES) {
+            lack.of[lack.count - 1].data = data;
+            lack.of[lack.count - 1].tile = access.tile;
         }
     }
-    return bytes != 0 ? bytes * 2 : is_coming;
+    return lack;
+}
+
+/* 0: nothing; odd: what is on its way; else twice the bytes to be brought. */
+static uint64_t lack(const fl_worker *w, const fl_task *task)
+{
+    fl_lack found = find_lack(w, task);
+    return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
 static void count_down(uint32_t *count, bool again, uint32_t from)
@@ -77,6 +105,7 @@ void fl_near_note(fl_worker *w)
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
     count_down(&offload->pressed, evicted != offload->evicted, PRESSED_TILES);
+    offload->near_lacks = offload->near_lacks || evicted != offload->evicted;
     offload->evicted = evicted;
 }
 
@@ -97,6 +126,7 @@ void fl_near_add(fl_worker *w, fl_task *task)
 {
     fl_offload *offload = w->offload;
     offload->near_fetched[offload->near_count] = false;
+    offload->near_lacks = true;
     offload->near[offload->near_count++] = task;
 }
 
@@ -153,9 +183,8 @@ bool fl_near_gather(fl_worker *w)
 
 /* --- Choosing --- */
 
-/* Index of the task to choose: one that has something to be brought, where that is asked for.
- * near_count: there is none. *least: what it lacks. */
-static uint32_t choose(const fl_worker *w, bool must_miss, uint64_t *least)
+/* Index of the task to choose. near_count: there is none. *least: what it lacks. */
+static uint32_t choose(const fl_worker *w, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
     uint32_t best = offload->near_count;
@@ -167,9 +196,6 @@ static uint32_t choose(const fl_worker *w, bool must_miss, uint64_t *least)
             continue;
         }
         uint64_t lacks = lack(w, task);
-        if (must_miss && lacks <= 1) {
-            continue;
-        }
         if (before == NULL || task->level > before->level || lacks < *least ||
             (lacks == 0 && *least == 0 && offload->pressed == 0)) {
             *least = lacks;
@@ -183,8 +209,9 @@ fl_task *fl_near_take(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     uint64_t least;
-    uint32_t best = choose(w, false, &least);
+    uint32_t best = choose(w, &least);
     fl_task *task = offload->near[best];
+    offload->near_lacks = true; /* what was there may have gone meanwhile */
     --offload->near_count;
     for (uint32_t i = best; i < offload->near_count; ++i) { /* in their order */
         offload->near[i] = offload->near[i + 1];
@@ -201,27 +228,78 @@ bool fl_near_waits(fl_worker *w)
     if (offload->near_count == 0 || w->computing < w->device->lanes || !fl_near_chooses(w)) {
         return false;
     }
-    (void)choose(w, false, &least);
+    (void)choose(w, &least);
     return least != 0;
 }
 
 /* --- Fetching ahead --- */
 
+static bool is_among(const fl_lack *few, const fl_lack *many)
+{
+    bool all = few->count <= NAMES && many->count <= NAMES;
+    for (uint32_t i = 0; all && i < few->count; ++i) {
+        uint32_t at = 0;
+        while (at < many->count &&
+               (few->of[i].data != many->of[at].data || few->of[i].tile != many->of[at].tile)) {
+            ++at;
+        }
+        all = at < many->count;
+    }
+    return all;
+}
+
+/* Index of the task of which to bring what is missing: of the highest level of those that lack
+ * something, where most tasks for each byte could run then. near_count: there is none. */
+static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
+{
+    const fl_offload *offload = w->offload;
+    fl_lack lacks[WEIGHED];
+    uint32_t at[WEIGHED], count = 0, best = offload->near_count;
+    int level = -1;
+    for (uint32_t i = 0; i < offload->near_count; ++i) {
+        const fl_task *task = offload->near[i];
+        if (task->level < level || (task->level == level && count == WEIGHED)) {
+            continue;
+        }
+        fl_lack lack = find_lack(w, task);
+        if (lack.bytes != 0) {
+            count = task->level > level ? 0 : count; /* of that level only */
+            level = task->level;
+            lacks[count] = lack;
+            at[count++] = i;
+        }
+    }
+    double most = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t served = 0;
+        for (uint32_t k = 0; k < count; ++k) {
+            served += k == i || is_among(&lacks[k], &lacks[i]);
+        }
+        if (served / (double)lacks[i].bytes > most) {
+            most = served / (double)lacks[i].bytes;
+            best = at[i];
+            *bytes = lacks[i].bytes;
+        }
+    }
+    return best;
+}
+
 void fl_near_fetch(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
-    uint64_t part = w->device->info.budget / PART_AHEAD, least;
+    uint64_t part = w->device->info.budget / PART_AHEAD, bytes = 0;
     uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
     uint32_t ahead = 0;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
         ahead += offload->near_fetched[i];
     }
-    while (ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) && w->computing != 0 &&
-           fl_flow_in(places, w->device->place) < most) {
-        uint32_t next = choose(w, true, &least);
+    while (offload->near_lacks && ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) &&
+           w->computing != 0 && fl_flow_in(places, w->device->place) < most) {
+        uint32_t next = choose_missing(w, &bytes);
+        offload->near_lacks = next != offload->near_count;
         if (next == offload->near_count ||
-            (offload->pressed != 0 && least / 2 > w->device->info.budget / PART_PRESSED)) {
+            (offload->pressed != 0 && bytes > w->device->info.budget / PART_PRESSED)) {
             return;
         }
         /* Where there is no room now, it is told why when it is its turn. */

@@ -88,6 +88,7 @@ typedef struct fl_offload {
      * came. */
     fl_task *near[FL_NEAR];
     bool near_fetched[FL_NEAR]; /* what it lacks was fetched ahead */
+    bool near_lacks;            /* some may lack something: look */
     uint32_t near_count;
     uint32_t choosy;  /* tiles of work until copies count as rare … */
     uint32_t pressed; /* … and memory as enough */
@@ -157,7 +158,8 @@ typedef struct fl_worker {
     fl_flight *flights; /* asynchronous: flight_count of them */
     uint32_t flight_count, free_flight, in_flight;
     uint32_t computing;           /* of those in flight, not yet past on their lane */
-    uint32_t homing, homing_last; /* computed, their results on the way home; oldest first */
+    uint32_t homing, homing_last; /* computed, their results on the way home; oldest first … */
+    uint32_t homing_count;        /* … and how many */
     uint64_t clock;               /* at one of the last launches */
     uint32_t clock_age;           /* launches since */
     uint64_t last_done;           /* when a tile was last seen past */
