@@ -345,18 +345,18 @@ static bool may_leave(const fl_block *block)
     return fl_load_relaxed(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0;
 }
 
-/* Takes the best victim out of the ring; null: all are in use, or (*is_empty) there is none. */
-static fl_block *choose(fl_residents *residents, const fl_foresight *foresight, bool *is_empty)
+/* Takes the best victim out of the ring; null: none may leave, or (*is_empty) there is none. */
+static fl_block *choose(fl_residents *residents, const fl_victims *victims, bool *is_empty)
 {
     fl_block *best = NULL;
-    double most = -1;
+    double most = victims->later != 0 ? (double)victims->later : -1;
     uint32_t compared = 0;
     fl_mutex_lock(&residents->lock);
     fl_block *at = residents->ring;
     *is_empty = residents->count == 0;
     for (size_t left = residents->count; left != 0 && compared < MOST_COMPARED; --left) {
         if (may_leave(at)) {
-            double score = score_block(residents, at, foresight);
+            double score = score_block(residents, at, victims->foresight);
             ++compared;
             if (score > most) {
                 most = score;
@@ -444,14 +444,15 @@ static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic,
 }
 
 /* FILCH_NOT_READY: all are in use; FILCH_NO_DEVICE_MEMORY: there is none. */
-static filch_status evict(fl_places *places, fl_device *device, const fl_foresight *foresight,
-                          fl_traffic *traffic, filch_error *error)
+static filch_status evict(fl_places *places, fl_device *device, const fl_victims *victims,
+                          filch_error *error)
 {
+    fl_traffic *traffic = victims->traffic;
     fl_residents *residents = residents_of(places, device->place);
     filch_status status = FILCH_OK;
     bool is_empty = false;
     for (uint32_t tries = 0; tries < MOST_TRIES; ++tries) {
-        fl_block *block = choose(residents, foresight, &is_empty);
+        fl_block *block = choose(residents, victims, &is_empty);
         if (block == NULL) {
             return is_empty ? FILCH_NO_DEVICE_MEMORY : FILCH_NOT_READY;
         }
@@ -473,11 +474,12 @@ static filch_status evict(fl_places *places, fl_device *device, const fl_foresig
 }
 
 filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t bytes,
-                                const fl_foresight *foresight, fl_traffic *traffic,
-                                fl_block **block, filch_error *error)
+                                const fl_victims *victims, fl_block **block, filch_error *error)
 {
     fl_residents *residents = residents_of(places, device->place);
+    const fl_foresight *foresight = victims->foresight;
     bool is_prepared = foresight == NULL;
+    uint32_t gone = 0;
     for (;;) {
         /* Acquire: who came before, pinned before. */
         uint64_t entered = fl_load_acquire(&residents->entered);
@@ -487,7 +489,7 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
         if (status != FILCH_NO_DEVICE_MEMORY) {
             return status;
         }
-        if (waiting >= bytes) {
+        if (waiting >= bytes || (victims->most != 0 && gone == victims->most)) {
             return FILCH_NOT_READY;
         }
         filch_error cause = FILCH_ERROR_INIT;
@@ -495,15 +497,17 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             foresight->prepare(foresight->user);
             is_prepared = true;
         }
-        status = evict(places, device, foresight, traffic, &cause);
+        status = evict(places, device, victims, &cause);
         if (status == FILCH_OK) {
+            ++gone;
             continue;
         }
         if (status != FILCH_NOT_READY && status != FILCH_NO_DEVICE_MEMORY) {
             *error = cause;
             return status;
         }
-        if (waiting != 0 || !is_alone || fl_load_acquire(&residents->entered) != entered) {
+        if (waiting != 0 || !is_alone || victims->later != 0 ||
+            fl_load_acquire(&residents->entered) != entered) {
             return FILCH_NOT_READY;
         }
         return FILCH_NO_DEVICE_MEMORY; /* as the last attempt says */
@@ -512,9 +516,10 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
 
 bool fl_residents_clear(fl_places *places, fl_device *device)
 {
+    const fl_victims all = {.foresight = NULL};
     filch_error error = FILCH_ERROR_INIT;
     bool any = false;
-    while (evict(places, device, NULL, NULL, &error) == FILCH_OK) {
+    while (evict(places, device, &all, &error) == FILCH_OK) {
         any = true;
     }
     return any;

@@ -93,12 +93,18 @@ void fl_residents_free(fl_places *places);
  * FILCH_OUT_OF_MEMORY. Nothing is evicted. */
 filch_status fl_block_new(fl_places *places, uint32_t place, size_t bytes, fl_block **block,
                           filch_error *error);
+/* Who may have to leave. */
+typedef struct fl_victims {
+    const fl_foresight *foresight; /* null: nothing is known */
+    uint64_t later;                /* those that are wanted later than this; 0: any */
+    uint32_t most;                 /* so many at most; 0: any number */
+    struct fl_traffic *traffic;    /* of whom they leave for, or null */
+} fl_victims;
 /* The same, where others are evicted for it; under residents->admit, and no handle's lock.
- * foresight: null where nothing is known. FILCH_NOT_READY: others use the place, and when they do
- * no more, there may be enough. */
+ * FILCH_NOT_READY: others use the place, and when they do no more, there may be enough; or those
+ * who may leave were not enough. */
 filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t bytes,
-                                const fl_foresight *foresight, struct fl_traffic *traffic,
-                                fl_block **block, filch_error *error);
+                                const fl_victims *victims, fl_block **block, filch_error *error);
 /* Gives it back; it is in no ring, and free behind the marker. */
 void fl_block_give(fl_places *places, fl_block *block, fl_marker last);
 /* Puts it among those that may be evicted, and takes it out. False: somebody is evicting it. */

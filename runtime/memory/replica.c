@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "memory/tiles.h"
+#include "memory/run.h"
 
 /* --- Waits --- */
 
@@ -164,8 +164,21 @@ static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t coun
     }
 }
 
-/* Pins what the operand uses if it is there. */
-static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand)
+/* Under the lock: whether a tile had better get a block together with its neighbours than be
+ * brought into the one that it has. */
+static bool may_regroup(const fl_fetch *fetch, const fl_operand *operand,
+                        const fl_replicas *replicas, const fl_block *block)
+{
+    const fl_admission *admission = fetch->admission;
+    return !operand->is_chunk && (operand->mode & FILCH_READ) != 0 && !admission->is_tight &&
+           !admission->is_pressed && fl_load_relaxed(&block->uses) == 0 && /* under the lock */
+           !fl_replica_is_valid(operand->data, fl_replica_at(replicas, operand->tile, fetch->place),
+                                fetch->place) &&
+           fl_run_may_join(operand->data, replicas, operand->tile, fetch->place);
+}
+
+/* Pins what the operand uses if it is there, and is to stay where it is. */
+static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool stays)
 {
     if (is_empty(operand)) {
         operand->is_reserved = true;
@@ -173,7 +186,7 @@ static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand)
         fl_replicas *replicas = replicas_of(operand);
         fl_mutex_lock(&replicas->lock);
         fl_block *block = find_block(replicas, operand, fetch->place);
-        if (block != NULL) {
+        if (block != NULL && (stays || !may_regroup(fetch, operand, replicas, block))) {
             pin(fetch, block);
             operand->is_reserved = true;
         }
@@ -202,14 +215,18 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
 {
     filch_data *data = operand->data;
     fl_replicas *replicas = replicas_of(operand);
-    filch_view view = fl_data_tile_view(data, first);
+    filch_view view = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
     filch_status status = FILCH_OK;
     block->data = data;
     block->first = first;
     block->end = end;
-    block->pitch = (size_t)(view.rows * view.element); /* a run of columns, or one column */
+    /* A run of columns, or tiles of one column of tiles. */
+    block->pitch = (size_t)((to.row + to.rows - view.row) * view.element);
     fl_mutex_lock(&replicas->lock);
     fl_block *found = find_block(replicas, operand, fetch->place);
+    if (found != NULL && !operand->is_chunk && (found->first > first || found->end < end)) {
+        found = NULL; /* a task's tile is to be with its neighbours */
+    }
     if (found != NULL || is_used(replicas, first, end, fetch->place)) {
         if (found != NULL) {
             pin(fetch, found);
@@ -238,8 +255,8 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
 static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_t bytes,
                          fl_block **block)
 {
-    return fl_block_new_evict(fetch->places, fetch->device, bytes, fetch->admission->foresight,
-                              operand->traffic, block, fetch->error);
+    const fl_victims any = {.foresight = fetch->admission->foresight, .traffic = operand->traffic};
+    return fl_block_new_evict(fetch->places, fetch->device, bytes, &any, block, fetch->error);
 }
 
 /* Memory for elements [first, last) by themselves. */
@@ -266,6 +283,28 @@ static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
     return settle(fetch, operand, block, 0, tiles) == FILCH_OK;
 }
 
+/* A tile with its neighbours, where that is worth it and makes nobody leave who is wanted sooner.
+ */
+static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
+{
+    const fl_foresight *foresight = fetch->admission->foresight;
+    if ((operand->mode & FILCH_READ) == 0 || fetch->admission->is_tight) {
+        return false;
+    }
+    fl_run run =
+        fl_run_choose(fetch->places, fetch->device, operand->data, operand->tile, fetch->admission);
+    uint32_t count = run.end - run.first;
+    const fl_victims later = {foresight, run.latest, 2 * count, operand->traffic};
+    filch_error error = FILCH_ERROR_INIT;
+    fl_block *block;
+    if (count == 1 || fl_block_new_evict(fetch->places, fetch->device,
+                                         fl_run_bytes(operand->data, run.first, run.end), &later,
+                                         &block, &error) != FILCH_OK) {
+        return false;
+    }
+    return settle(fetch, operand, block, run.first, run.end) == FILCH_OK;
+}
+
 /* Under residents->admit. */
 static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint32_t index)
 {
@@ -283,6 +322,10 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
             return stage(fetch, operand);
         }
     }
+    if (!operand->is_chunk &&
+        (reserve_run(fetch, operand) || reserve_resident(fetch, operand, true))) {
+        return FILCH_OK;
+    }
     filch_status status =
         take(fetch, operand, fl_run_bytes(operand->data, operand->tile, operand->tile_end), &block);
     return status == FILCH_OK ? settle(fetch, operand, block, operand->tile, operand->tile_end)
@@ -297,7 +340,7 @@ static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uin
     fl_mutex_lock(&residents->admit);
     /* First what is there, lest it should be evicted for the rest. */
     for (uint32_t i = 0; i < count; ++i) {
-        reserve_resident(fetch, &operands[i]);
+        reserve_resident(fetch, &operands[i], false);
     }
     for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
         if (!operands[i].is_reserved) {
@@ -407,7 +450,13 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
         set_view(fetch, operand, replicas);
         return status;
     }
+    bool in_run = !operand->is_chunk && fetch->place != 0 && (operand->mode & FILCH_READ) != 0 &&
+                  fl_run_is_wanted(operand->data, operand->tile, fetch->admission);
     fl_mutex_lock(&replicas->lock);
+    if (in_run) {
+        status = fl_run_fill(fetch->places, operand->data, replicas, operand->tile, fetch->device,
+                             fetch->admission, operand->traffic, fetch->error);
+    }
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         status = operand->staging != NULL
                      ? gather_tile(fetch, operand, replicas, tile)
@@ -463,7 +512,7 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     }
     if (fetch.place != 0) {
         fl_residents_come(places, fetch.place);
-        while (here < count && reserve_resident(&fetch, &operands[here])) {
+        while (here < count && reserve_resident(&fetch, &operands[here], false)) {
             ++here;
         }
         if (here < count) {
@@ -514,11 +563,12 @@ uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count)
     return staged;
 }
 
-const void *fl_operand_at(const fl_device *device, const fl_operand *operand)
+const void *fl_operand_at(const fl_device *device, const fl_operand *operand, uint64_t *ld)
 {
     const fl_replicas *replicas = replicas_of(operand);
     const fl_block *block =
         replicas != NULL ? fl_replica_at(replicas, operand->tile, device->place)->block : NULL;
+    *ld = block != NULL ? block->pitch / operand->data->element : 0;
     return block != NULL ? fl_block_at(operand->data, block, operand->view) : NULL;
 }
 

@@ -8,8 +8,8 @@
  * memory is needed for others (evict.h).
  *
  * Storage. Tiles lie in blocks: each block holds a run of tiles of one handle, and each tile is in
- * at most one block of a place. A task makes blocks of one tile. A chunk of a batch wants all its
- * tiles in one view, so it takes, in this order,
+ * at most one block of a place. A task makes blocks of one tile, or few. A chunk of a batch wants
+ * all its tiles in one view, so it takes, in this order,
  *  1. a block that holds them all, whoever made it;
  *  2. a new block for the whole handle, where nothing has to be evicted for that;
  *  3. if it writes them, or they are the whole handle: a new block for them, into which moves what
@@ -81,7 +81,8 @@ void fl_operand_resolve(fl_operand *operand);
 /* How much memory may be taken for operands, and from whom. */
 typedef struct fl_admission {
     const fl_foresight *foresight; /* null: nothing is known */
-    bool is_tight; /* nothing is in the place: take no more than the operands need */
+    bool is_tight;   /* nothing is in the place: take no more than the operands need */
+    bool is_pressed; /* others have to leave for them */
 } fl_admission;
 
 /* Operands of one tile of work of which more are staged than one word has bits are refused. */
@@ -102,9 +103,9 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
                          uint64_t staged);
 /* Bits of the operands that have. */
 uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count);
-/* Where a tile's operand is in the device's place; null: nowhere. Under the contract of who knows
- * that nobody moves it. */
-const void *fl_operand_at(const fl_device *device, const fl_operand *operand);
+/* Where a tile's operand is in the device's place, and *ld its elements from column to column;
+ * null: nowhere. Under the contract of who knows that nobody moves it. */
+const void *fl_operand_at(const fl_device *device, const fl_operand *operand, uint64_t *ld);
 /* What a device that is to read a tile has to wait for; a guess, without locks. Any thread. */
 typedef struct fl_tile_hint {
     uint64_t missing; /* bytes to be brought */

@@ -110,12 +110,18 @@ static bool list_operands(fl_worker *w, const fl_tile *tile)
     return chunk_operands(w, tile);
 }
 
+static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, bool is_tight)
+{
+    return (fl_admission){
+        .foresight = foresight, .is_tight = is_tight, .is_pressed = w->offload->pressed != 0};
+}
+
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
     fl_outlook outlook = {w, tile, false};
     const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
-    const fl_admission admission = {&foresight, offload->is_tight};
+    const fl_admission admission = admit(w, &foresight, offload->is_tight);
     offload->waits.count = 0;
     if (!list_operands(w, tile)) {
         return false;
@@ -142,7 +148,7 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
     const fl_tile tile = {.job = task->graph->job, .task = task};
     fl_outlook outlook = {w, &tile, true};
     const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
-    const fl_admission admission = {&foresight, false};
+    const fl_admission admission = admit(w, &foresight, false);
     if (fl_task_has_extras(task)) {
         return false; /* of what it uses, some is made when it begins */
     }
@@ -292,9 +298,10 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
     if (*scratch != NULL && bytes <= (*scratch)->bytes) {
         return true;
     }
+    const fl_victims any = {.foresight = NULL};
     fl_mutex_lock(&residents->admit);
     filch_status status =
-        fl_block_new_evict(places_of(w), w->device, bytes, NULL, NULL, &taken, &w->error);
+        fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->error);
     fl_mutex_unlock(&residents->admit);
     if (status != FILCH_OK) {
         w->error.status = status;

@@ -23,7 +23,8 @@ enum {
 
 /* A tile of a handle. */
 typedef struct fl_replay_tile {
-    const void *ptr; /* where it was when the replay was made: where its kernels look for it */
+    const void *ptr; /* where it was when the replay was made: where its kernels look for it … */
+    uint64_t ld;     /* … and how */
     uint32_t bits;   /* of the above */
 } fl_replay_tile;
 
@@ -120,6 +121,7 @@ static void note_tiles(const fl_worker *w, fl_replay *replay, const fl_task *tas
             tile->bits |= TILE_NEEDED;
         }
         tile->ptr = w->views[i].ptr;
+        tile->ld = w->views[i].ld;
         tile->bits |= TILE_USED;
         if ((access.mode & FILCH_WRITE) != 0) {
             tile->bits |= TILE_WRITTEN;
@@ -232,9 +234,11 @@ static bool is_in_place(const fl_worker *w, const filch_graph *graph)
     filch_view view;
     for (size_t s = 0; s < graph->slot_count; ++s) {
         for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
+            const fl_replay_tile *tile = &graph->replay->tiles[s][t];
             fl_operand operand = operand_of(w, graph, s, t, &view);
-            if (graph->replay->tiles[s][t].bits != 0 &&
-                fl_operand_at(w->device, &operand) != graph->replay->tiles[s][t].ptr) {
+            uint64_t ld;
+            if (tile->bits != 0 &&
+                (fl_operand_at(w->device, &operand, &ld) != tile->ptr || ld != tile->ld)) {
                 return false;
             }
         }

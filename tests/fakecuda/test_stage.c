@@ -302,7 +302,14 @@ static void only_large_pageable_copies_are_staged(void **state)
         assert_ok(filch_graph_destroy(graph));
         drop(&a);
         drop(&b);
-        a = b = column(512 * KIB, 32 * KIB);
+        /* Side by side, where each comes by itself. */
+        a = (matrix){.element = 1,
+                     .rows = 32 * KIB,
+                     .cols = 16,
+                     .ld = 32 * KIB,
+                     .tile_rows = 32 * KIB,
+                     .tile_cols = 1};
+        b = a;
         graph = new_graph();
         make(&a, &random, 0);
         make(&b, &random, 0);
