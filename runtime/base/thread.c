@@ -9,12 +9,15 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 
 /* Longer waits end early and say so as a spurious wake-up. The deadline is one of the wall clock,
  * the only one that C11 can wait for: the cap bounds what a step of that clock can do to a wait,
  * and keeps the deadline representable. */
 #define WAIT_LONGEST (600 * FL_NS_PER_S)
+/* Attempts at a mutex that is held briefly, which take 5 us or so in all. */
+#define ATTEMPTS 100
 
 /* New threads start with their creator's mask. The signals left open are those that a thread's own
  * instruction raises; blocking them would turn the host's crash handler off. */
@@ -62,6 +65,16 @@ void fl_thread_name(const char *name)
 void fl_thread_slack(uint32_t ns)
 {
     (void)prctl(PR_SET_TIMERSLACK, (unsigned long)ns);
+}
+
+void fl_mutex_lock_soon(fl_mutex *mutex)
+{
+    for (uint32_t i = 0; i < ATTEMPTS; i++) {
+        if (fl_mutex_try(mutex))
+            return;
+        fl_relax();
+    }
+    fl_mutex_lock(mutex);
 }
 
 #ifdef FL_THREAD_PTHREADS

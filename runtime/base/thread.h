@@ -50,6 +50,9 @@ void fl_thread_slack(uint32_t ns);
 filch_status fl_mutex_init(fl_mutex *mutex);
 void fl_mutex_fini(fl_mutex *mutex);
 void fl_mutex_lock(fl_mutex *mutex);
+/* The same for one that is held for some microseconds at most: tries for so long before it sleeps,
+ * as being woken takes several times that. */
+void fl_mutex_lock_soon(fl_mutex *mutex);
 bool fl_mutex_try(fl_mutex *mutex);
 void fl_mutex_unlock(fl_mutex *mutex);
 

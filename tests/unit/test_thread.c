@@ -197,8 +197,10 @@ static int count(void *arg)
     gate *g = arg;
 
     for (int i = 0; i < 20000; i++) {
-        if (i % 2 == 0) {
+        if (i % 3 == 0) {
             fl_mutex_lock(&g->mutex);
+        } else if (i % 3 == 1) {
+            fl_mutex_lock_soon(&g->mutex);
         } else {
             while (!fl_mutex_try(&g->mutex))
                 fl_thread_yield();

@@ -358,7 +358,7 @@ filch_status fl_cuda_lane_look(fl_device *device, uint32_t index, filch_error *e
     if (fl_cuda_lost(state->gpu, device->info.name, error)) {
         return FILCH_DEVICE_LOST;
     }
-    fl_mutex_lock(&lane->lock);
+    fl_mutex_lock_soon(&lane->lock);
     CUresult result = look(state->gpu->api, lane);
     fl_mutex_unlock(&lane->lock);
     return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventQuery", error);
@@ -728,7 +728,7 @@ filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, 
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
     const char *call;
-    fl_mutex_lock(&lane->lock);
+    fl_mutex_lock_soon(&lane->lock);
     CUresult result = put_copy(api, copy, lane->stream, &call);
     filch_status status = result == FL_CUDA_SUCCESS
                               ? issue_copy(device, index, slot, &copy->marker, error)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of columns, cut into pieces that fit into page-locked slots. */
+/* Blocks of columns, cut into pieces that fit into page-locked slots; and what processors move
+ * between a slot, where a piece's columns lie without gaps, and the host's buffer. */
 #ifndef FL_BACKEND_CUDA_PIECE_H
 #define FL_BACKEND_CUDA_PIECE_H
 
@@ -7,20 +8,25 @@
 
 /* How a copy is cut: whole columns, or parts of one. */
 typedef struct fl_cut {
-    size_t part;    /* bytes of a column that a piece has at most … */
-    size_t parts;   /* … and pieces of a column */
-    size_t columns; /* of a piece, where parts is 1 */
+    bool is_by_columns;
+    size_t each;    /* columns of a piece, or bytes … */
+    size_t lead[2]; /* … and of the first two … */
+    size_t parts;   /* … of which so many make up the block, or one column */
     size_t pieces;
 } fl_cut;
 
-/* So that each thread gets some pieces, of `most` bytes at most. */
-fl_cut fl_cut_copy(const fl_copy *copy, uint32_t threads, size_t most);
-/* Piece k, as a copy between the device and a slot; *host: where it is in the host's buffer, whose
- * columns are as far apart as the copy says. */
-fl_copy fl_cut_piece(const fl_copy *copy, const fl_cut *cut, size_t k, char *slot, char **host);
+/* Some pieces of `most` bytes at most. is_led: begins with smaller ones, so that the device has
+ * something to do soon. */
+fl_cut fl_cut_copy(const fl_copy *copy, size_t most, bool is_led);
+/* Piece k, as a copy between the device and a slot, to be set; *host: where it is in the host's
+ * buffer, whose columns are as far apart as the copy says. */
+fl_copy fl_cut_piece(const fl_copy *copy, const fl_cut *cut, size_t k, char **host);
 
-void fl_copy_columns(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width,
-                     size_t height);
+/* Bytes [begin, end) of a slot, from or to columns of `width` bytes in the host's buffer. */
+void fl_slot_fill(char *slot, const char *host, size_t pitch, size_t width, size_t begin,
+                  size_t end);
+void fl_slot_land(const char *slot, char *host, size_t pitch, size_t width, size_t begin,
+                  size_t end);
 
 /* Whether two blocks of columns have bytes in common, or might have: of unlike pitches the columns
  * are taken for as long as these. */

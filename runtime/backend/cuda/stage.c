@@ -8,21 +8,24 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/lane.h"
 #include "backend/cuda/piece.h"
+#include "backend/cuda/ring.h"
 #include "base/clock.h"
 
 /* Smaller copies are the driver's: it keeps such in its command buffer, or is as fast. */
 #define LEAST_BYTES ((size_t)64 << 10)
-/* Slots of a ring, and bytes of each: a piece takes the link 10 us, putting it there 2 us, and a
- * core 50 us or so to copy. The ring is what five cores have in work, and as much on its way. */
-#define SLOTS 32
-#define SLOT_BYTES ((size_t)512 << 10)
+/* Units that a call lands where there are no helpers. */
+#define UNITS_OF_CALL 4
 /* Helpers where the setting leaves it open: a part of the cores, and what fills one link. */
 #define HELPERS_MOST 64
-#define HELPERS_USUAL 6
-#define CORES_OF_HELPER 4
-/* A helper that has just worked looks so long for more before it sleeps: tiles follow each other,
- * and waking a thread takes as long as copying a small piece. */
-#define SPIN_NS 20000u
+#define HELPERS_USUAL 7
+#define CORES_OF_HELPER 2
+/* Who has nothing to do looks so long for more before it sleeps: tiles follow each other, a piece
+ * comes in 40 us, and a thread takes 25 to 120 us to be woken. */
+#define SPIN_NS 100000u
+/* Between two looks: who puts copies on the lane needs its lock, too. */
+#define RELAXES 40
+/* More sleepers than these are woken all at once. */
+#define WAKES_EACH 2
 /* Naps of who waits for the device, growing by a part of the time waited. */
 #define LEAST_NAP_NS 5000u
 #define MOST_NAP_NS 500000u
@@ -34,41 +37,15 @@
 #define ASK_AGAIN 63u
 #define KNOWN_PINNED 64u
 
-typedef enum fl_slot_state {
-    SLOT_FREE, /* in: as soon as its lane is past the sequence */
-    SLOT_TAKEN,
-    SLOT_ABOARD,
-    SLOT_LANDING
-} fl_slot_state;
-
-struct fl_cuda_slot {
-    char *bytes;
-    fl_slot_state state;
-    fl_device *device;  /* which used it last; null: none that lives */
-    fl_cuda_lane *lane; /* of that */
-    uint64_t sequence;  /* of the copy from or to it */
-    /* Out: */
-    char *to;
-    size_t pitch, width, height;
-    fl_cuda_slot *next; /* of those aboard, in the order in which they were put */
-};
-
-enum { RING_NONE, RING_THERE, RING_REFUSED };
-
-typedef struct fl_ring {
-    _Atomic uint32_t state; /* release once it is there or never will be */
-    uint32_t next;          /* where to look for a free slot first */
-    char *memory;
-    fl_cuda_slot slots[SLOTS];
-} fl_ring;
-
 /* A copy in while its caller waits. */
 typedef struct fl_load {
     fl_device *device;
     const fl_copy *copy;
     fl_cut cut;
-    size_t next;              /* piece that nobody has taken yet */
-    _Atomic uint32_t filling; /* pieces in work; release after the buffer was read */
+    size_t next;              /* piece that has no slot yet */
+    size_t left;              /* bytes of those */
+    fl_cuda_slot *open;       /* has units that nobody has taken; null: none does */
+    _Atomic uint32_t filling; /* pieces with slots; release after the buffer was read */
     uint64_t last;            /* newest sequence of its pieces; 0: none */
     filch_status status;      /* first failure, and what it was */
     filch_error error;
@@ -87,9 +64,12 @@ struct fl_cuda_stage {
     fl_cond done;  /* for callers */
     fl_ring in, out;
     fl_cuda_slot *first, *last; /* aboard */
-    fl_load *loads;             /* with pieces left */
-    uint32_t sleeping;          /* helpers that wait for work */
-    bool is_watched;            /* one looks after what is aboard */
+    uint64_t copies;            /* out, so far */
+    uint32_t landing;           /* units */
+    fl_load *loads;             /* with units left */
+    uint32_t dozing, sleeping;  /* helpers that wait for work, awake or not */
+    uint32_t waiting;           /* callers that sleep */
+    bool is_watched;            /* a helper looks at the lanes again and again */
     bool is_ending;
     uint32_t lookers;              /* at lanes, without the lock */
     _Atomic uint32_t bell;         /* counts what there is to wake up for */
@@ -141,29 +121,45 @@ bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
 
 /* --- Waking and waiting; the lock is held --- */
 
-static void ring_bell(fl_cuda_stage *stage, bool for_all)
+static void lock_stage(fl_cuda_stage *stage)
+{
+    fl_mutex_lock_soon(&stage->lock);
+}
+
+/* There are so many units more to take, or something to look after: helpers that must be woken for
+ * it, by wake_up. */
+static uint32_t ring_bell(fl_cuda_stage *stage, size_t units)
 {
     /* Relaxed: who spins takes the lock before it believes it. */
     fl_add_relaxed(&stage->bell, 1);
-    if (stage->sleeping != 0) {
-        if (for_all) {
-            fl_cond_broadcast(&stage->work);
-        } else {
-            fl_cond_signal(&stage->work);
-        }
+    size_t wanted = units > stage->dozing ? units - stage->dozing : 0;
+    return wanted < stage->sleeping ? (uint32_t)wanted : stage->sleeping;
+}
+
+/* Not under the lock, which who wakes up needs. */
+static void wake_up(fl_cuda_stage *stage, uint32_t wakes)
+{
+    if (wakes > WAKES_EACH) {
+        fl_cond_broadcast(&stage->work);
+        return;
+    }
+    for (uint32_t i = 0; i < wakes; ++i) {
+        fl_cond_signal(&stage->work);
     }
 }
 
-/* Who goes to work leaves nothing aboard without anybody who looks after it. */
-static void hand_over(fl_cuda_stage *stage)
+static void tell_done(fl_cuda_stage *stage)
 {
-    const fl_cuda_slot *slot = stage->first;
-    while (slot != NULL && slot->state != SLOT_ABOARD) {
-        slot = slot->next;
+    if (stage->waiting != 0) {
+        fl_cond_broadcast(&stage->done);
     }
-    if (slot != NULL && !stage->is_watched && stage->sleeping != 0) {
-        fl_cond_signal(&stage->work);
-    }
+}
+
+static void sleep_until_done(fl_cuda_stage *stage)
+{
+    ++stage->waiting;
+    fl_cond_wait(&stage->done, &stage->lock);
+    --stage->waiting;
 }
 
 static uint64_t nap_after(uint64_t waited)
@@ -172,12 +168,30 @@ static uint64_t nap_after(uint64_t waited)
     return nap < LEAST_NAP_NS ? LEAST_NAP_NS : nap > MOST_NAP_NS ? MOST_NAP_NS : nap;
 }
 
-/* A caller's nap; *since is 0 at its first. */
-static void rest(fl_cuda_stage *stage, uint64_t *since)
+/* Some microseconds, in which another may have the processor. */
+static void pause_briefly(void)
+{
+    for (uint32_t i = 0; i < RELAXES; ++i) {
+        fl_relax();
+    }
+    fl_thread_yield();
+}
+
+/* Who waits for the device does so awake at first, then by naps on a condition: as one of `count`
+ * that do. *since is 0 at the first time. */
+static void rest(fl_cuda_stage *stage, uint64_t *since, fl_cond *on, uint32_t *count)
 {
     uint64_t now = fl_time_now();
     *since = *since != 0 ? *since : now;
-    fl_cond_wait_for(&stage->done, &stage->lock, nap_after(now - *since));
+    if (now - *since < SPIN_NS) {
+        fl_mutex_unlock(&stage->lock);
+        pause_briefly();
+        lock_stage(stage);
+        return;
+    }
+    ++*count;
+    fl_cond_wait_for(on, &stage->lock, nap_after(now - *since));
+    --*count;
 }
 
 static bool is_lost(const fl_cuda_stage *stage)
@@ -190,26 +204,41 @@ static bool is_lost(const fl_cuda_stage *stage)
 static bool leads_to(const fl_cuda_slot *slot, const char *to, size_t pitch, size_t width,
                      size_t height)
 {
-    return fl_columns_overlap(slot->to, slot->pitch, slot->width, slot->height, to, pitch, width,
+    return fl_columns_overlap(slot->host, slot->pitch, slot->width, slot->height, to, pitch, width,
                               height);
 }
 
-/* Under the lock: a piece that the device is past, and that may land: what was put before it and
- * leads to the same bytes lands first. */
-static fl_cuda_slot *find_landable(const fl_cuda_stage *stage)
+/* Under the lock: whether one of another copy, put before, is aboard that leads to the same bytes;
+ * those of one copy lead to different ones. */
+static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
+{
+    for (const fl_cuda_slot *other = stage->first; other != NULL && other != slot;
+         other = other->next) {
+        if (other->copy != slot->copy &&
+            leads_to(other, slot->host, slot->pitch, slot->width, slot->height)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Under the lock: a piece with units that nobody has taken, which the device is past and that may
+ * land: what was put before it and leads to the same bytes lands first. */
+static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
 {
     if (stage->first == NULL || is_lost(stage)) {
         return NULL;
     }
     for (fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
-        /* Acquire: what the device wrote. */
-        bool may =
-            slot->state == SLOT_ABOARD && fl_load_acquire(&slot->lane->passed) >= slot->sequence;
-        for (const fl_cuda_slot *other = stage->first; may && other != slot; other = other->next) {
-            may = !leads_to(other, slot->to, slot->pitch, slot->width, slot->height);
-        }
-        if (may) {
+        if (slot->state == SLOT_LANDING && slot->begun != slot->units) {
             return slot;
+        }
+        /* Acquire: what the device wrote. */
+        if (slot->state == SLOT_ABOARD && fl_load_acquire(&slot->lane->passed) >= slot->sequence) {
+            slot->is_behind = slot->is_behind && has_before(stage, slot);
+            if (!slot->is_behind) {
+                return slot;
+            }
         }
     }
     return NULL;
@@ -224,46 +253,74 @@ static void take_out(fl_cuda_stage *stage, fl_cuda_slot *slot)
     *(before != NULL ? &before->next : &stage->first) = slot->next;
     stage->last = stage->last == slot ? before : stage->last;
     slot->state = SLOT_FREE;
+    slot->lane = NULL; /* what landed is free at once */
 }
 
-/* Lands one piece, without the lock meanwhile. False: there is none that may. */
+/* Lands one unit, without the lock meanwhile. False: there is none that may. */
 static bool land_one(fl_cuda_stage *stage)
 {
     fl_cuda_slot *slot = find_landable(stage);
+    uint32_t wakes = 0;
     if (slot == NULL) {
         return false;
     }
-    slot->state = SLOT_LANDING;
-    hand_over(stage);
+    if (slot->state == SLOT_ABOARD) {
+        slot->state = SLOT_LANDING;
+        wakes = ring_bell(stage, slot->units - 1);
+    }
+    uint32_t unit = slot->begun++;
+    ++stage->landing;
     fl_mutex_unlock(&stage->lock);
-    fl_copy_columns(slot->to, slot->pitch, slot->bytes, slot->width, slot->width, slot->height);
-    fl_mutex_lock(&stage->lock);
-    /* The lane outlives its pieces. Release: the bytes, before it is seen that none is aboard. */
-    fl_sub_acq_rel(&slot->lane->aboard, 1);
-    take_out(stage, slot);
-    fl_cond_broadcast(&stage->done);
+    wake_up(stage, wakes);
+    fl_slot_land(slot->bytes, slot->host, slot->pitch, slot->width, fl_cuda_slot_begin(slot, unit),
+                 fl_cuda_slot_begin(slot, unit + 1));
+    lock_stage(stage);
+    --stage->landing;
+    if (++slot->ended == slot->units) {
+        /* The lane outlives its pieces. Release: the bytes, before it is seen that none is aboard;
+         * those of others are before ours by the lock. */
+        fl_sub_acq_rel(&slot->lane->aboard, 1);
+        take_out(stage, slot);
+    }
+    tell_done(stage);
     return true;
 }
 
-/* Without the lock between these: whose lanes are looked at is not closed meanwhile. */
-static void begin_look(fl_cuda_stage *stage)
+/* --- Looking --- */
+
+static bool fill_any(fl_cuda_stage *stage);
+
+static bool can_open(const fl_load *load)
 {
-    ++stage->lookers;
-    fl_mutex_unlock(&stage->lock);
+    return load->status == FILCH_OK && load->next < load->cut.pieces;
 }
 
-static void end_look(fl_cuda_stage *stage)
+/* Under the lock: the oldest slot in, if the device is what it waits for, and a load for it. */
+static fl_cuda_slot *find_awaited(fl_cuda_stage *stage)
 {
-    fl_mutex_lock(&stage->lock);
-    if (--stage->lookers == 0) {
-        fl_cond_broadcast(&stage->done);
+    fl_ring *ring = &stage->in;
+    fl_cuda_slot *oldest = &ring->slots[ring->oldest];
+    if (ring->used == 0 || oldest->state != SLOT_FREE || oldest->lane == NULL) {
+        return NULL;
     }
+    for (const fl_load *load = stage->loads; load != NULL; load = load->later) {
+        if (can_open(load)) {
+            return oldest;
+        }
+    }
+    return NULL;
 }
 
-/* Looks how far the lanes are that pieces aboard wait for, without the lock meanwhile. */
-static void look_aboard(fl_cuda_stage *stage)
+/* Under the lock: whether it is the device that may give us work. */
+static bool is_pending(fl_cuda_stage *stage)
 {
-    fl_device *devices[SLOTS];
+    return (stage->first != NULL || find_awaited(stage) != NULL) && !is_lost(stage);
+}
+
+/* Looks how far the lanes are that pieces aboard and loads wait for, without the lock meanwhile. */
+static void look_around(fl_cuda_stage *stage)
+{
+    fl_device *devices[FL_RING_SLOTS];
     uint32_t count = 0;
     for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
         bool is_new = fl_load_relaxed(&slot->lane->passed) < slot->sequence; /* else landable */
@@ -274,46 +331,76 @@ static void look_aboard(fl_cuda_stage *stage)
             devices[count++] = slot->device;
         }
     }
-    begin_look(stage);
+    const fl_cuda_slot *awaited = find_awaited(stage);
+    fl_device *other = awaited != NULL ? awaited->device : NULL;
+    ++stage->lookers; /* whose lanes are looked at is not closed meanwhile */
+    fl_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < count; ++i) {
         (void)fl_cuda_lane_look(devices[i], FL_LANE_OUT, NULL);
     }
-    end_look(stage);
+    if (other != NULL) {
+        (void)fl_cuda_lane_look(other, FL_LANE_IN, NULL);
+    }
+    lock_stage(stage);
+    if (--stage->lookers == 0) {
+        tell_done(stage);
+    }
+}
+
+/* Under the lock: whether there is work, or room for some. */
+static bool has_work(fl_cuda_stage *stage)
+{
+    const fl_cuda_slot *awaited = find_awaited(stage);
+    return find_landable(stage) != NULL || (awaited != NULL && fl_cuda_slot_is_free(awaited));
+}
+
+/* What a caller does that waits, and found nothing to land or to fill. Where a helper watches, that
+ * one looks. */
+static void linger(fl_cuda_stage *stage, uint64_t *since)
+{
+    if (!stage->is_watched) {
+        look_around(stage);
+    }
+    if (!has_work(stage)) {
+        rest(stage, since, &stage->done, &stage->waiting);
+    }
 }
 
 /* What a caller does that waits for landings. */
 static void press(fl_cuda_stage *stage, uint64_t *since)
 {
-    if (land_one(stage)) {
+    if (land_one(stage) || fill_any(stage)) {
         *since = 0;
-        return;
-    }
-    look_aboard(stage);
-    if (find_landable(stage) == NULL) {
-        rest(stage, since);
+    } else {
+        linger(stage, since);
     }
 }
+
+/* --- For lanes --- */
 
 void fl_cuda_stage_board(fl_cuda_stage *stage, fl_cuda_slot *slot, fl_cuda_lane *lane,
                          uint64_t sequence)
 {
-    fl_mutex_lock(&stage->lock);
+    uint32_t wakes = 0;
+    lock_stage(stage);
     slot->lane = lane;
     slot->sequence = sequence;
     slot->state = SLOT_ABOARD;
     slot->next = NULL;
+    slot->is_behind = has_before(stage, slot);
     *(stage->last != NULL ? &stage->last->next : &stage->first) = slot;
     stage->last = slot;
     fl_add_relaxed(&lane->aboard, 1); /* it is looked at under the lane's lock */
     if (!stage->is_watched) {
-        ring_bell(stage, false);
+        wakes = ring_bell(stage, 1);
     }
     fl_mutex_unlock(&stage->lock);
+    wake_up(stage, wakes);
 }
 
 uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uint64_t passed)
 {
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
         if (slot->lane == lane) { /* its first: it was put under the lane's lock */
             passed = slot->sequence <= passed ? slot->sequence - 1 : passed;
@@ -326,26 +413,24 @@ uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uin
 
 bool fl_cuda_stage_help(fl_cuda_stage *stage)
 {
+    bool has_landed = false;
     /* Acquire: they were started before. */
     if (fl_load_acquire(&stage->helper_count) != 0) {
         return false;
     }
-    fl_mutex_lock(&stage->lock);
-    bool has_landed = land_one(stage);
+    lock_stage(stage);
+    for (uint32_t i = 0; i < UNITS_OF_CALL && land_one(stage); ++i) {
+        has_landed = true;
+    }
     fl_mutex_unlock(&stage->lock);
     return has_landed;
 }
 
 void fl_cuda_stage_quiet(fl_cuda_stage *stage)
 {
-    fl_mutex_lock(&stage->lock);
-    for (const fl_cuda_slot *slot = stage->first; slot != NULL;) {
-        if (slot->state == SLOT_LANDING) {
-            fl_cond_wait(&stage->done, &stage->lock);
-            slot = stage->first;
-        } else {
-            slot = slot->next;
-        }
+    lock_stage(stage);
+    while (stage->landing != 0) {
+        sleep_until_done(stage);
     }
     fl_mutex_unlock(&stage->lock);
 }
@@ -356,9 +441,11 @@ filch_status fl_cuda_stage_await(fl_device *device, fl_marker marker, filch_erro
     filch_status status;
     uint64_t since = 0;
     while ((status = fl_cuda_reached(device, marker, error)) == FILCH_NOT_READY) {
-        fl_mutex_lock(&stage->lock);
-        if (!land_one(stage)) {
-            rest(stage, &since);
+        lock_stage(stage);
+        if (land_one(stage)) {
+            since = 0;
+        } else {
+            rest(stage, &since, &stage->done, &stage->waiting);
         }
         fl_mutex_unlock(&stage->lock);
     }
@@ -373,7 +460,7 @@ void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
     if (copy->to_device != NULL || fl_load_acquire(&stage->out.state) != RING_THERE) {
         return;
     }
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     for (const fl_cuda_slot *slot = stage->first; slot != NULL && !is_lost(stage);) {
         if (leads_to(slot, copy->to, copy->to_pitch, copy->width, copy->height)) {
             press(stage, &since);
@@ -387,70 +474,41 @@ void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
 
 /* --- Filling --- */
 
-/* Under the lock: whether nothing uses the slot. */
-static bool is_free(const fl_cuda_slot *slot)
+/* Under the lock: a slot for the load's next piece; null: there is none, or no room. */
+static fl_cuda_slot *open_slot(fl_cuda_stage *stage, fl_load *load)
 {
-    /* Acquire: what the device read of it. */
-    return slot->state == SLOT_FREE &&
-           (slot->lane == NULL || fl_load_acquire(&slot->lane->passed) >= slot->sequence);
-}
-
-/* Under the lock: one of them; null: there is none. */
-static fl_cuda_slot *take_slot(fl_ring *ring)
-{
-    for (uint32_t i = 0; i < SLOTS; ++i) {
-        fl_cuda_slot *slot = &ring->slots[(ring->next + i) % SLOTS];
-        if (is_free(slot)) {
-            slot->state = SLOT_TAKEN;
-            ring->next = (ring->next + i + 1) % SLOTS;
-            return slot;
-        }
+    char *from;
+    if (!can_open(load)) {
+        return NULL;
     }
-    return NULL;
+    fl_copy piece = fl_cut_piece(load->copy, &load->cut, load->next, &from);
+    fl_cuda_slot *slot = fl_ring_take(&stage->in, &piece, from, load->copy->from_pitch);
+    if (slot != NULL) {
+        slot->piece.from = slot->bytes;
+        load->open = slot;
+        load->left -= piece.width * piece.height;
+        ++load->next;
+        fl_add_relaxed(&load->filling, 1); /* under the lock, as is the look for the end */
+    }
+    return slot;
 }
 
-static bool has_pieces(const fl_load *load)
-{
-    return load->status == FILCH_OK && load->next < load->cut.pieces;
-}
-
-static filch_status fill(const fl_load *load, size_t k, fl_cuda_slot *slot, fl_marker *marker,
-                         filch_error *error)
+/* The slot is full: without the lock meanwhile, puts its piece on the lane. */
+static void put_slot(fl_cuda_stage *stage, fl_load *load, fl_cuda_slot *slot)
 {
     fl_cuda_scope scope;
-    char *from;
-    fl_copy piece = fl_cut_piece(load->copy, &load->cut, k, slot->bytes, &from);
-    fl_copy_columns(slot->bytes, piece.width, from, load->copy->from_pitch, piece.width,
-                    piece.height);
-    filch_status status = fl_cuda_enter(fl_cuda_of(load->device)->gpu, &scope, error);
+    filch_error error = FILCH_ERROR_INIT;
+    fl_mutex_unlock(&stage->lock);
+    filch_status status = fl_cuda_enter(fl_cuda_of(load->device)->gpu, &scope, &error);
     if (status == FILCH_OK) {
-        status = fl_cuda_lane_put(load->device, FL_LANE_IN, &piece, NULL, error);
-        *marker = status == FILCH_OK ? piece.marker : 0;
+        status = fl_cuda_lane_put(load->device, FL_LANE_IN, &slot->piece, NULL, &error);
         fl_cuda_leave(&scope);
     }
-    return status;
-}
-
-/* Fills a slot with the load's next piece, without the lock meanwhile. False: there is none, or no
- * slot. */
-static bool fill_one(fl_cuda_stage *stage, fl_load *load)
-{
-    fl_cuda_slot *slot = has_pieces(load) ? take_slot(&stage->in) : NULL;
-    if (slot == NULL) {
-        return false;
-    }
-    filch_error error = FILCH_ERROR_INIT;
-    fl_marker marker = 0;
-    size_t k = load->next++;
-    fl_add_relaxed(&load->filling, 1); /* under the lock, as is the look for the end */
-    hand_over(stage);
-    fl_mutex_unlock(&stage->lock);
-    filch_status status = fill(load, k, slot, &marker, &error);
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     if (status == FILCH_OK) {
         slot->device = load->device;
         slot->lane = &fl_cuda_of(load->device)->lanes->lane[FL_LANE_IN];
-        slot->sequence = fl_marker_sequence(marker);
+        slot->sequence = fl_marker_sequence(slot->piece.marker);
         load->last = load->last > slot->sequence ? load->last : slot->sequence;
     } else if (load->status == FILCH_OK) {
         load->status = status;
@@ -458,8 +516,32 @@ static bool fill_one(fl_cuda_stage *stage, fl_load *load)
     }
     slot->state = SLOT_FREE;
     /* Release: the caller's buffer was read. The load is there until we let go of the lock. */
-    if (fl_sub_acq_rel(&load->filling, 1) == 1 && !has_pieces(load)) {
-        fl_cond_broadcast(&stage->done);
+    if (fl_sub_acq_rel(&load->filling, 1) == 1 && !can_open(load)) {
+        tell_done(stage);
+    }
+}
+
+/* Fills a unit of the load's, without the lock meanwhile. False: there is none, or no room. */
+static bool fill_one(fl_cuda_stage *stage, fl_load *load)
+{
+    fl_cuda_slot *slot = load->open;
+    uint32_t wakes = 0;
+    if (slot == NULL) {
+        slot = open_slot(stage, load);
+        if (slot == NULL) {
+            return false;
+        }
+        wakes = ring_bell(stage, slot->units - 1 + load->left / FL_UNIT_BYTES);
+    }
+    uint32_t unit = slot->begun++;
+    load->open = slot->begun != slot->units ? slot : NULL;
+    fl_mutex_unlock(&stage->lock);
+    wake_up(stage, wakes);
+    fl_slot_fill(slot->bytes, slot->host, slot->pitch, slot->width, fl_cuda_slot_begin(slot, unit),
+                 fl_cuda_slot_begin(slot, unit + 1));
+    lock_stage(stage);
+    if (++slot->ended == slot->units) {
+        put_slot(stage, load, slot);
     }
     return true;
 }
@@ -476,42 +558,38 @@ static bool fill_any(fl_cuda_stage *stage)
 
 /* --- Helpers --- */
 
-/* Looks after what is aboard and not past, or naps; false: there is none, or another does. */
-static bool watch(fl_cuda_stage *stage, uint64_t *since)
-{
-    if (stage->first == NULL || stage->is_watched || is_lost(stage)) {
-        return false;
-    }
-    stage->is_watched = true;
-    look_aboard(stage);
-    uint64_t now = fl_time_now();
-    if (find_landable(stage) != NULL) {
-        *since = 0;
-        ring_bell(stage, true);
-    } else if (stage->first != NULL && !stage->is_ending) {
-        *since = *since != 0 ? *since : now;
-        ++stage->sleeping;
-        fl_cond_wait_for(&stage->work, &stage->lock, nap_after(now - *since));
-        --stage->sleeping;
-    }
-    stage->is_watched = false;
-    return true;
-}
-
 /* Waits for more to do: for a moment awake. */
 static void doze(fl_cuda_stage *stage, uint32_t bell)
 {
     uint64_t begun = fl_time_now();
+    ++stage->dozing;
     fl_mutex_unlock(&stage->lock);
     while (fl_load_relaxed(&stage->bell) == bell && fl_time_now() - begun < SPIN_NS) {
-        fl_relax();
+        pause_briefly();
     }
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
+    --stage->dozing;
     if (fl_load_relaxed(&stage->bell) == bell && !stage->is_ending) {
         ++stage->sleeping;
         fl_cond_wait(&stage->work, &stage->lock);
         --stage->sleeping;
     }
+}
+
+/* What a helper does that can do nothing: one looks at the lanes, the others wait for the bell. */
+static void stand_by(fl_cuda_stage *stage, uint64_t *since, uint32_t bell)
+{
+    if (stage->is_watched || !is_pending(stage)) {
+        *since = 0;
+        doze(stage, bell);
+        return;
+    }
+    stage->is_watched = true;
+    look_around(stage);
+    if (!has_work(stage) && !stage->is_ending) {
+        rest(stage, since, &stage->work, &stage->sleeping);
+    }
+    stage->is_watched = false;
 }
 
 static int help(void *argument)
@@ -527,13 +605,13 @@ static int help(void *argument)
             break;
         }
     }
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     while (!stage->is_ending) {
         uint32_t bell = fl_load_relaxed(&stage->bell); /* changed under the lock only */
         if (land_one(stage) || fill_any(stage)) {
             since = 0;
-        } else if (!watch(stage, &since)) {
-            doze(stage, bell);
+        } else {
+            stand_by(stage, &since, bell);
         }
     }
     fl_mutex_unlock(&stage->lock);
@@ -541,11 +619,6 @@ static int help(void *argument)
 }
 
 /* --- Copies --- */
-
-static uint32_t threads_of(const fl_cuda_stage *stage)
-{
-    return fl_load_acquire(&stage->helper_count) + 1; /* as in help */
-}
 
 /* Nothing of a copy that failed is left under way: what it used may be gone. */
 static void abandon(fl_device *device, uint32_t lane, uint64_t last)
@@ -555,27 +628,18 @@ static void abandon(fl_device *device, uint32_t lane, uint64_t last)
     }
 }
 
-/* Under the lock, where no slot is free. */
-static void wait_for_slot(fl_cuda_stage *stage, fl_load *load, uint64_t *since)
+/* Under the lock: fills the load's slots, and does what else there is while there is no room. */
+static void fill_all(fl_cuda_stage *stage, fl_load *load)
 {
-    const fl_cuda_slot *slot = &stage->in.slots[stage->in.next];
-    fl_device *device = slot->state == SLOT_FREE ? slot->device : NULL;
-    filch_error error = FILCH_ERROR_INIT;
-    filch_status status = FILCH_OK;
-    begin_look(stage);
-    if (device != NULL) {
-        status = fl_cuda_lane_look(device, FL_LANE_IN, &error);
-    }
-    end_look(stage);
-    if (status != FILCH_OK && load->status == FILCH_OK) {
-        load->status = status;
-        load->error = error;
-    }
-    if (is_free(slot)) {
-        *since = 0;
-        ring_bell(stage, true);
-    } else {
-        rest(stage, since);
+    uint64_t since = 0;
+    while (load->open != NULL || can_open(load)) {
+        if (fill_one(stage, load) || land_one(stage) || fill_any(stage)) {
+            since = 0;
+        } else if (fl_cuda_lost(stage->gpu, load->device->info.name, &load->error)) {
+            load->status = FILCH_DEVICE_LOST;
+        } else {
+            linger(stage, &since);
+        }
     }
 }
 
@@ -586,11 +650,11 @@ static void wait_for_helpers(fl_cuda_stage *stage, fl_load *load)
     fl_mutex_unlock(&stage->lock);
     /* Relaxed: the lock orders it. */
     while (fl_load_relaxed(&load->filling) != 0 && fl_time_now() - begun < SPIN_NS) {
-        fl_relax();
+        fl_thread_yield();
     }
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     while (fl_load_relaxed(&load->filling) != 0) {
-        fl_cond_wait(&stage->done, &stage->lock);
+        sleep_until_done(stage);
     }
 }
 
@@ -599,23 +663,16 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
 {
     fl_load load = {.device = device,
                     .copy = copy,
-                    .cut = fl_cut_copy(copy, threads_of(stage), SLOT_BYTES),
+                    .cut = fl_cut_copy(copy, FL_SLOT_MOST, true),
+                    .left = copy->width * copy->height,
                     .error = FILCH_ERROR_INIT};
     fl_load **at = &stage->loads;
-    uint64_t since = 0;
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     while (*at != NULL) {
         at = &(*at)->later;
     }
     *at = &load;
-    if (load.cut.pieces > 1) {
-        ring_bell(stage, true);
-    }
-    while (has_pieces(&load)) {
-        if (!fill_one(stage, &load)) {
-            wait_for_slot(stage, &load, &since);
-        }
-    }
+    fill_all(stage, &load);
     for (at = &stage->loads; *at != &load;) {
         at = &(*at)->later;
     }
@@ -633,12 +690,12 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
 }
 
 /* A slot for a piece out; null: the GPU is lost. */
-static fl_cuda_slot *await_slot(fl_cuda_stage *stage)
+static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_copy *piece, char *to, size_t pitch)
 {
     fl_cuda_slot *slot = NULL;
     uint64_t since = 0;
-    fl_mutex_lock(&stage->lock);
-    while (!is_lost(stage) && (slot = take_slot(&stage->out)) == NULL) {
+    lock_stage(stage);
+    while (!is_lost(stage) && (slot = fl_ring_take(&stage->out, piece, to, pitch)) == NULL) {
         press(stage, &since);
     }
     fl_mutex_unlock(&stage->lock);
@@ -648,28 +705,31 @@ static fl_cuda_slot *await_slot(fl_cuda_stage *stage)
 static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_copy *copy,
                              fl_marker *marker, filch_error *error)
 {
-    fl_cut cut = fl_cut_copy(copy, threads_of(stage), SLOT_BYTES);
+    fl_cut cut = fl_cut_copy(copy, FL_SLOT_MOST, false);
     filch_status status = FILCH_OK;
     uint64_t last = 0;
+    lock_stage(stage);
+    uint64_t number = ++stage->copies;
+    fl_mutex_unlock(&stage->lock);
     for (size_t k = 0; k < cut.pieces && status == FILCH_OK; ++k) {
-        fl_cuda_slot *slot = await_slot(stage);
+        char *to;
+        fl_copy piece = fl_cut_piece(copy, &cut, k, &to);
+        fl_cuda_slot *slot = await_slot(stage, &piece, to, copy->to_pitch);
         if (slot == NULL) {
             fl_cuda_lost(stage->gpu, device->info.name, error);
             status = FILCH_DEVICE_LOST;
             break;
         }
-        fl_copy piece = fl_cut_piece(copy, &cut, k, slot->bytes, &slot->to);
+        piece.to = slot->bytes;
         slot->device = device;
-        slot->pitch = copy->to_pitch;
-        slot->width = piece.width;
-        slot->height = piece.height;
+        slot->copy = number;
         status = fl_cuda_lane_put(device, FL_LANE_OUT, &piece, slot, error);
         if (status == FILCH_OK) {
             *marker = piece.marker;
             last = fl_marker_sequence(piece.marker);
             continue;
         }
-        fl_mutex_lock(&stage->lock);
+        lock_stage(stage);
         if (slot->state == SLOT_TAKEN) { /* it was not put there */
             slot->state = SLOT_FREE;
         }
@@ -767,7 +827,7 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring
 {
     void *memory = NULL;
     CUresult result =
-        stage->gpu->api->cuMemHostAlloc(&memory, SLOTS * SLOT_BYTES, FL_CU_MEMHOSTALLOC_PORTABLE);
+        stage->gpu->api->cuMemHostAlloc(&memory, FL_RING_BYTES, FL_CU_MEMHOSTALLOC_PORTABLE);
     if (result != FL_CUDA_SUCCESS) {
         filch_error error = FILCH_ERROR_INIT;
         (void)fl_cuda_call_fail(device, result, "cuMemHostAlloc", &error);
@@ -778,9 +838,6 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring
         return RING_REFUSED;
     }
     ring->memory = memory;
-    for (uint32_t i = 0; i < SLOTS; ++i) {
-        ring->slots[i].bytes = ring->memory + i * SLOT_BYTES;
-    }
     start_helpers(stage);
     return RING_THERE;
 }
@@ -803,14 +860,14 @@ static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_ring *ring)
 
 void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
 {
-    fl_mutex_lock(&stage->lock);
+    lock_stage(stage);
     for (fl_cuda_slot *slot = stage->first, *next; slot != NULL; slot = next) {
         next = slot->next;
         if (slot->lane == lane) {
             take_out(stage, slot);
         }
     }
-    for (uint32_t i = 0; i < SLOTS; ++i) {
+    for (uint32_t i = 0; i < FL_RING_SLOTS; ++i) {
         fl_cuda_slot *slots[] = {&stage->in.slots[i], &stage->out.slots[i]};
         for (uint32_t k = 0; k < 2; ++k) {
             if (slots[k]->lane == lane) {
@@ -821,7 +878,7 @@ void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
     }
     /* Who began to look at it before does not know that it goes. */
     while (stage->lookers != 0) {
-        fl_cond_wait(&stage->done, &stage->lock);
+        sleep_until_done(stage);
     }
     fl_mutex_unlock(&stage->lock);
 }
