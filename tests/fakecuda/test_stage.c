@@ -20,18 +20,16 @@
 #include "backend/cuda/lane.h"
 #include "backend/cuda/stage.h"
 #include "base/clock.h"
+#include "bench.h"
 #include "fake.h"
 #include "fakecuda.h"
 #include "filch/filch.h"
 #include "random.h"
 #include "runtime.h"
 
-#define SOON 30.0
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 #define PAD 0xa5
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 static filch_runtime *runtime;
 static filch_codelet *codelet;
@@ -521,65 +519,14 @@ static void tiles_travel_through_the_host(void **state)
 
 /* --- Order, by copies of the lane's own --- */
 
-typedef struct bench {
-    fl_device *device;
-    char *block;
-    size_t bytes;
-} bench;
-
 static bench lay_on(uint32_t device, size_t bytes)
 {
-    bench b = {.device = &runtime->pool.devices[device], .bytes = bytes};
-    void *block = NULL;
-    assert_ok(b.device->backend->memory_take(b.device, bytes, &block, NULL));
-    b.block = block;
-    return b;
+    return bench_lay(&runtime->pool.devices[device], bytes);
 }
 
 static bench lay(size_t bytes)
 {
     return lay_on(0, bytes);
-}
-
-static void clear(const bench *b)
-{
-    b->device->backend->memory_give(b->device, b->block);
-}
-
-static fl_marker put_behind(const bench *b, void *host, size_t offset, size_t bytes, bool is_in,
-                            fl_marker behind)
-{
-    fl_copy copy = {.to = is_in ? (void *)(b->block + offset) : host,
-                    .from = is_in ? host : (void *)(b->block + offset),
-                    .to_device = is_in ? b->device : NULL,
-                    .from_device = is_in ? NULL : b->device,
-                    .to_pitch = bytes,
-                    .from_pitch = bytes,
-                    .width = bytes,
-                    .height = 1,
-                    .behind = &behind,
-                    .behind_count = behind != 0};
-    assert_ok(b->device->backend->copy(b->device, &copy, NULL));
-    return copy.marker;
-}
-
-static fl_marker put(const bench *b, void *host, size_t offset, size_t bytes, bool is_in)
-{
-    return put_behind(b, host, offset, bytes, is_in, 0);
-}
-
-static filch_status look(const bench *b, fl_marker marker)
-{
-    return b->device->backend->reached(b->device, marker, NULL);
-}
-
-static void await(const bench *b, fl_marker marker)
-{
-    filch_status status;
-    uint64_t end = fl_time_now() + (uint64_t)(SOON * 1e9);
-    while ((status = look(b, marker)) == FILCH_NOT_READY && fl_time_now() < end) {
-    }
-    assert_ok(status);
 }
 
 /* A lane is in order: what comes after pieces is not reached before they have landed. */
@@ -592,17 +539,17 @@ static void later_copies_are_reached_later(void **state)
         bench b = lay(BYTES);
         uint8_t *from = malloc(BYTES), *to = calloc(1, BYTES), small[100] = {0};
         memset(from, 42, BYTES);
-        await(&b, put(&b, from, 0, BYTES, true));
+        bench_await(&b, bench_put(&b, from, 0, BYTES, true));
         for (int round = 0; round < 50; round++) {
             memset(to, 0, BYTES);
-            fl_marker large = put(&b, to, 0, BYTES, false);
-            fl_marker after = put(&b, small, 0, sizeof small, false);
+            fl_marker large = bench_put(&b, to, 0, BYTES, false);
+            fl_marker after = bench_put(&b, small, 0, sizeof small, false);
             assert_true(after > large);
-            await(&b, after);
-            assert_ok(look(&b, large));
+            bench_await(&b, after);
+            assert_ok(bench_look(&b, large));
             assert_memory_equal(to, from, BYTES);
         }
-        clear(&b);
+        bench_clear(&b);
         free(from);
         free(to);
         stop();
@@ -622,7 +569,7 @@ static void the_last_copy_to_some_bytes_wins(void **state)
         uint8_t *from = malloc((size_t)2 * BYTES), *to = calloc(1, BYTES), *wanted = malloc(BYTES);
         for (size_t i = 0; i < (size_t)2 * BYTES; i++)
             from[i] = (uint8_t)(fl_random_next(&random) >> 40);
-        await(&b, put(&b, from, 0, (size_t)2 * BYTES, true));
+        bench_await(&b, bench_put(&b, from, 0, (size_t)2 * BYTES, true));
         memset(wanted, 0, BYTES);
         for (int round = 0; round < 10; round++) {
             fl_marker last = 0;
@@ -632,12 +579,12 @@ static void the_last_copy_to_some_bytes_wins(void **state)
                 size_t at = between(&random, 0, BYTES - bytes);
                 size_t offset = between(&random, 0, 2 * BYTES - bytes);
                 memcpy(wanted + at, from + offset, bytes);
-                last = put(&b, to + at, offset, bytes, false);
+                last = bench_put(&b, to + at, offset, bytes, false);
             }
-            await(&b, last);
+            bench_await(&b, last);
             assert_memory_equal(to, wanted, BYTES);
         }
-        clear(&b);
+        bench_clear(&b);
         free(from);
         free(to);
         free(wanted);
@@ -658,17 +605,17 @@ static void copies_in_wait_for_landings(void **state)
         for (int round = 0; round < 10; round++) {
             const size_t bytes = round % 2 == 0 ? BYTES : SMALL;
             memset(relay, 50 + round, BYTES);
-            await(&from, put(&from, relay, 0, BYTES, true));
+            bench_await(&from, bench_put(&from, relay, 0, BYTES, true));
             memset(relay, 0, BYTES);
-            fl_marker out = put(&from, relay, 0, BYTES, false);
-            fl_marker in = put_behind(&to, relay, 0, bytes, true, out);
-            await(&to, put_behind(&to, back, 0, bytes, false, in));
+            fl_marker out = bench_put(&from, relay, 0, BYTES, false);
+            fl_marker in = bench_put_behind(&to, relay, 0, bytes, true, out);
+            bench_await(&to, bench_put_behind(&to, back, 0, bytes, false, in));
             for (size_t i = 0; i < bytes; i++)
                 assert_int_equal(back[i], 50 + round);
-            await(&from, out);
+            bench_await(&from, out);
         }
-        clear(&from);
-        clear(&to);
+        bench_clear(&from);
+        bench_clear(&to);
         free(relay);
         free(back);
         stop();
@@ -685,18 +632,18 @@ static void the_buffer_is_read_at_once(void **state)
         bench b = lay(BYTES);
         uint8_t *host = malloc(BYTES);
         memset(host, 1, BYTES);
-        await(&b, put(&b, host, 0, BYTES, true)); /* with it the slots are made */
+        bench_await(&b, bench_put(&b, host, 0, BYTES, true)); /* with it the slots are made */
         fakecuda_hold();
         memset(host, 2, BYTES);
-        fl_marker marker = put(&b, host, 0, BYTES, true);
+        fl_marker marker = bench_put(&b, host, 0, BYTES, true);
         memset(host, 3, BYTES);
-        assert_int_equal(look(&b, marker), FILCH_NOT_READY);
+        assert_int_equal(bench_look(&b, marker), FILCH_NOT_READY);
         fakecuda_release();
-        await(&b, marker);
-        await(&b, put(&b, host, 0, BYTES, false));
+        bench_await(&b, marker);
+        bench_await(&b, bench_put(&b, host, 0, BYTES, false));
         for (size_t i = 0; i < BYTES; i++)
             assert_int_equal(host[i], 2);
-        clear(&b);
+        bench_clear(&b);
         free(host);
         stop();
     }
@@ -712,7 +659,7 @@ typedef struct parcel {
 static void *send_parcel(void *argument)
 {
     parcel *p = argument;
-    p->marker = put(p->bench, p->host, 0, p->bytes, true);
+    p->marker = bench_put(p->bench, p->host, 0, p->bytes, true);
     return NULL;
 }
 
@@ -733,17 +680,17 @@ static void slots_wait_for_the_device(void **state)
         bench b = lay(BYTES);
         parcel p = {.bench = &b, .host = host, .bytes = BYTES};
         pthread_t thread;
-        await(&b, put(&b, host, 0, MIB, true));
+        bench_await(&b, bench_put(&b, host, 0, MIB, true));
         fakecuda_hold();
         assert_int_equal(pthread_create(&thread, NULL, send_parcel, &p), 0);
         nap_ms(50);
         fakecuda_release();
         assert_int_equal(pthread_join(thread, NULL), 0);
-        await(&b, p.marker);
+        bench_await(&b, p.marker);
         memset(back, 0, BYTES);
-        await(&b, put(&b, back, 0, BYTES, false));
+        bench_await(&b, bench_put(&b, back, 0, BYTES, false));
         assert_memory_equal(host, back, BYTES);
-        clear(&b);
+        bench_clear(&b);
         stop();
     }
     free(host);
@@ -795,14 +742,14 @@ static void idle_helpers_do_nothing(void **state)
     start("cuda:0", NULL, ways[1]);
     bench b = lay(BYTES);
     uint8_t *host = calloc(1, BYTES);
-    await(&b, put(&b, host, 0, BYTES, true));
-    await(&b, put(&b, host, 0, BYTES, false));
+    bench_await(&b, bench_put(&b, host, 0, BYTES, true));
+    bench_await(&b, bench_put(&b, host, 0, BYTES, false));
     nap_ms(100);
     uint64_t looks = fakecuda_count("cuEventQuery");
     nap_ms(200);
     assert_int_equal(fakecuda_count("cuEventQuery"), looks);
     fakecuda_hold();
-    fl_marker marker = put(&b, host, 0, BYTES, false);
+    fl_marker marker = bench_put(&b, host, 0, BYTES, false);
     nap_ms(300);
     looks = fakecuda_count("cuEventQuery") - looks;
     assert_true(looks < 3000); /* the longest nap is 0.5 ms */
@@ -810,8 +757,8 @@ static void idle_helpers_do_nothing(void **state)
     /* Nobody asks: helpers see to it. */
     for (int k = 0; k < 3000 && !b.device->backend->is_past(b.device, marker); k++)
         nap_ms(1);
-    assert_ok(look(&b, marker));
-    clear(&b);
+    assert_ok(bench_look(&b, marker));
+    bench_clear(&b);
     free(host);
     stop();
 }
@@ -911,18 +858,18 @@ static void landings_are_over_when_the_loss_is_told(void **state)
         fl_cuda_gpu *gpu = fl_cuda_of(b.device)->gpu;
         filch_status status;
         memset(host, 1, BYTES);
-        fl_marker marker = put(&b, host, 0, BYTES, false);
+        fl_marker marker = bench_put(&b, host, 0, BYTES, false);
         uint64_t until = fl_time_now() + fl_random_below(&random, 1500000);
         while (fl_time_now() < until) {
         }
         (void)fl_cuda_lose(gpu, FL_CUDA_ERROR_ILLEGAL_ADDRESS, "a test", NULL, NULL);
-        while ((status = look(&b, marker)) == FILCH_NOT_READY) {
+        while ((status = bench_look(&b, marker)) == FILCH_NOT_READY) {
         }
         assert_int_equal(mprotect(host, BYTES, PROT_NONE), 0);
         nap_ms(1);
         losses += status != FILCH_OK;
         (void)b.device->backend->drain(b.device, NULL); /* it was not lost in truth */
-        clear(&b);
+        bench_clear(&b);
         stop();
         assert_int_equal(munmap(host, BYTES), 0);
     }

@@ -22,7 +22,7 @@ enum {
     RUNS = 5,
     GROUP = 4,
     WIDE_TILES = 3,
-    WIDE = 24000
+    WIDE = 70000
 };
 
 /* Bytes of memory for about half of the tiles. */
