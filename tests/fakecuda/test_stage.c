@@ -754,9 +754,11 @@ static void idle_helpers_do_nothing(void **state)
     looks = fakecuda_count("cuEventQuery") - looks;
     assert_true(looks < 3000); /* the longest nap is 0.5 ms */
     fakecuda_release();
-    /* Nobody asks: helpers see to it. */
-    for (int k = 0; k < 3000 && !b.device->backend->is_past(b.device, marker); k++)
+    /* Nobody asks: helpers see to it. Acquire: as lanes do. */
+    const fl_cuda_lane *lane = &fl_cuda_of(b.device)->lanes->lane[FL_LANE_OUT];
+    for (int k = 0; k < 30000 && fl_load_acquire(&lane->aboard) != 0; k++)
         nap_ms(1);
+    assert_int_equal(fl_load_acquire(&lane->aboard), 0);
     assert_ok(bench_look(&b, marker));
     bench_clear(&b);
     free(host);

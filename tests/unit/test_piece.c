@@ -36,7 +36,7 @@ static void move(fl_random *random, char *slot, char *host, size_t pitch, const 
 {
     size_t bytes = piece->width * piece->height;
     for (size_t begin = 0, end; begin < bytes; begin = end) {
-        size_t most = fl_random_below(random, 2) == 0 ? 100 : bytes;
+        size_t most = fl_random_below(random, 2) == 0 ? 5000 : bytes;
         end = begin + 1 + fl_random_below(random, (uint32_t)most);
         end = end < bytes ? end : bytes;
         if (is_in)
@@ -60,7 +60,7 @@ static void pieces_are_the_whole(void **state)
     char *slot = malloc(SLOT);
     (void)state;
     fl_random_init(&random, seed(), 1);
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 100; round++) {
         const size_t width = 1 + fl_random_below(&random, round % 2 == 0 ? 1500000 : 20000);
         const size_t height = 1 + fl_random_below(&random, (uint32_t)(4000000 / width));
         const size_t from_pitch = width + fl_random_below(&random, 3) * 20;
@@ -100,7 +100,7 @@ static void pieces_are_the_whole(void **state)
         for (size_t j = 0; j < height; j++) {
             assert_memory_equal(to + j * to_pitch, from + j * from_pitch, width);
             for (size_t i = width; i < to_pitch; i++)
-                assert_int_equal(to[j * to_pitch + i], 0);
+                assert_true(to[j * to_pitch + i] == 0);
         }
         free(from);
         free(to);
@@ -147,13 +147,13 @@ static void pieces_are_few(void **state)
 static void ranges_move_their_bytes(void **state)
 {
     enum { ROOM = 40000 };
-    static char slot[ROOM], host[ROOM], wanted[ROOM];
+    static char slot[ROOM], host[ROOM], wanted[ROOM], nothing[ROOM];
     fl_random random;
     (void)state;
     fl_random_init(&random, seed(), 3);
     for (int i = 0; i < ROOM; i++)
         slot[i] = (char)(1 + i % 127);
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < 2000; round++) {
         const size_t width = 1 + fl_random_below(&random, round % 2 == 0 ? 9000 : 300);
         const size_t pitch = width + fl_random_below(&random, 3) * fl_random_below(&random, 90);
         const size_t height = 1 + fl_random_below(&random, (uint32_t)((ROOM - 100) / pitch));
@@ -169,10 +169,8 @@ static void ranges_move_their_bytes(void **state)
         char back[ROOM] = {0};
         fl_slot_fill(back, host + at, pitch, width, begin, end);
         assert_memory_equal(back + begin, slot + begin, end - begin);
-        for (size_t i = 0; i < begin; i++)
-            assert_int_equal(back[i], 0);
-        for (size_t i = end; i < ROOM; i++)
-            assert_int_equal(back[i], 0);
+        memset(back + begin, 0, end - begin);
+        assert_memory_equal(back, nothing, ROOM);
     }
 }
 
