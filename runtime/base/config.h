@@ -58,7 +58,7 @@
       "default jemalloc pages pool plain",                                                     \
       "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
     X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                         \
-      "Threads a GPU that help to copy pageable memory; -1: a quarter of the cores, up to 6.")
+      "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

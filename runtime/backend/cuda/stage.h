@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between a GPU's memory and pageable memory of the host's, through rings of page-locked
  * slots: one ring a direction, shared by the GPU's slices. Such a copy is cut into pieces. Each is
- * an ordinary copy of its lane, from or to a slot; the processor does the rest, between slot and
- * caller's buffer.
+ * an ordinary copy of its lane, from or to a slot; processors do the rest, between slot and
+ * caller's buffer, in units of which several threads take some.
  *
- * In: the calling thread and the helpers fill slots and put pieces on the lane. The call returns
- * when the buffer has been read; nothing else is special about its marker.
+ * In: the calling thread and the helpers fill slots, and put a piece on the lane when its slot is
+ * full. The call returns when the buffer has been read; nothing else is special about its marker.
  * Out: the caller puts pieces on the lane and returns. A piece is *aboard* from then on until it
  * has landed in the caller's buffer, which helpers see to. The lane does not reach a piece that is
  * aboard, nor what comes after it (fl_cuda_stage_bound).
