@@ -46,7 +46,8 @@ fl_cut fl_cut_copy(const fl_copy *copy, size_t most, bool is_led)
     piece = smaller(piece < LEAST_PIECE ? LEAST_PIECE : piece, most);
     fl_cut cut = {.is_by_columns = copy->width <= piece};
     size_t unit = cut.is_by_columns ? copy->width : 1;
-    cut.each = piece / unit;
+    size_t each = piece / unit;
+    cut.each = each != 0 ? each : 1;
     for (size_t i = 0; i < 2; ++i) {
         size_t lead = is_led && (cut.is_by_columns || copy->height == 1)
                           ? smaller((LEAST_PIECE << i) / unit, cut.each)
