@@ -89,24 +89,84 @@ static filch_drive choose_drive(const filch_runtime *rt)
     return drive;
 }
 
+/* Rings of the runtime, by their place in rt->rings. */
+static size_t ring_count(const filch_runtime *rt)
+{
+    return 3 * rt->pool.count;
+}
+
+static void free_rings(filch_runtime *rt)
+{
+    for (size_t i = 0; i < ring_count(rt); ++i) {
+        fl_trace_ring_free(&rt->core.memory, rt->rings[i]);
+        rt->rings[i] = NULL;
+    }
+}
+
+static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
+{
+    return &rt->rings[rt->pool.count + 2 * (size_t)device];
+}
+
+/* All of them, or none; the first is there where all are. */
+static filch_status make_rings(filch_runtime *rt)
+{
+    for (size_t i = 0; i < ring_count(rt); ++i) {
+        size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / 2;
+        if (i < rt->pool.count || rt->pool.devices[device].backend->trace_start != NULL) {
+            rt->rings[i] =
+                fl_trace_ring_new(&rt->core.memory, (uint64_t)rt->core.settings.trace_events);
+            if (rt->rings[i] == NULL) {
+                free_rings(rt);
+                return FILCH_OUT_OF_MEMORY;
+            }
+        }
+    }
+    return FILCH_OK;
+}
+
+static void stop_trace(filch_runtime *rt)
+{
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_backend *backend = rt->pool.devices[i].backend;
+        fl_store_release(&rt->sched.workers[i].trace, NULL);
+        if (backend->trace_stop != NULL) {
+            backend->trace_stop(&rt->pool.devices[i]);
+        }
+    }
+}
+
 static filch_status start_trace(filch_runtime *rt)
 {
-    const fl_memory *memory = &rt->core.memory;
-    uint64_t events = (uint64_t)rt->core.settings.trace_events;
-    for (uint32_t i = 0; rt->rings[rt->sched.count - 1] == NULL && i < rt->sched.count; ++i) {
-        rt->rings[i] = fl_trace_ring_new(memory, events);
-        if (rt->rings[i] == NULL) {
-            while (i-- > 0) {
-                fl_trace_ring_free(memory, rt->rings[i]);
-                rt->rings[i] = NULL;
-            }
-            return FILCH_OUT_OF_MEMORY;
+    filch_status status = rt->rings[0] == NULL ? make_rings(rt) : FILCH_OK;
+    for (uint32_t i = 0; i < rt->sched.count && status == FILCH_OK; ++i) {
+        fl_device *device = &rt->pool.devices[i];
+        fl_trace_ring **copies = copy_rings(rt, i);
+        if (device->backend->trace_start != NULL) {
+            status = device->backend->trace_start(device, &rt->core.memory, copies[0], copies[1]);
         }
+    }
+    if (status != FILCH_OK) {
+        stop_trace(rt);
+        return status;
     }
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         fl_store_release(&rt->sched.workers[i].trace, rt->rings[i]);
     }
     return FILCH_OK;
+}
+
+/* Before and after the rings of copies are read. */
+static void hold_copies(filch_runtime *rt, bool begins)
+{
+    fl_mutex_lock(&rt->core.lock); /* no trace starts meanwhile */
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_backend *backend = rt->pool.devices[i].backend;
+        if (backend->trace_hold != NULL) {
+            backend->trace_hold(&rt->pool.devices[i], begins);
+        }
+    }
+    fl_mutex_unlock(&rt->core.lock);
 }
 
 /* Whether some device computes in memory of its own; simulated ones only pretend to. */
@@ -207,7 +267,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     if (status != FILCH_OK) {
         goto pool;
     }
-    rt->rings = fl_alloc_zeroed(&core->memory, rt->pool.count * sizeof *rt->rings);
+    rt->rings = fl_alloc_zeroed(&core->memory, ring_count(rt) * sizeof *rt->rings);
     if (rt->rings == NULL) {
         status = refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the trace");
         goto memories;
@@ -226,11 +286,9 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
     return FILCH_OK;
 sched:
     fl_sched_fini(&rt->sched);
-    for (uint32_t i = 0; i < rt->pool.count; ++i) {
-        fl_trace_ring_free(&core->memory, rt->rings[i]);
-    }
+    free_rings(rt);
 rings:
-    fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+    fl_free(&core->memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
 memories:
     close_memories(rt);
 pool:
@@ -316,6 +374,7 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
 static void tear_down(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
+    stop_trace(rt); /* the rings go before what copies */
     fl_sched_fini(&rt->sched);
     for (fl_object *object = core->objects; object != NULL;) {
         fl_object *next = object->next;
@@ -338,10 +397,8 @@ static void tear_down(filch_runtime *rt)
         object = next;
     }
     fl_jobs_fini(core);
-    for (uint32_t i = 0; i < rt->pool.count; ++i) {
-        fl_trace_ring_free(&core->memory, rt->rings[i]);
-    }
-    fl_free(&core->memory, rt->rings, rt->pool.count * sizeof *rt->rings);
+    free_rings(rt);
+    fl_free(&core->memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
     close_memories(rt);
     fl_pool_close(&rt->pool, &core->memory);
     fl_store_fini(&rt->store);
@@ -490,8 +547,8 @@ filch_status filch_trace_start(filch_runtime *rt)
 filch_status filch_trace_stop(filch_runtime *rt)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
-    for (uint32_t i = 0; status == FILCH_OK && i < rt->sched.count; ++i) {
-        fl_store_release(&rt->sched.workers[i].trace, NULL);
+    if (status == FILCH_OK) {
+        stop_trace(rt);
     }
     return status;
 }
@@ -519,9 +576,13 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_trace_write", NULL, "no memory");
     }
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        lanes[i] = (fl_trace_lane){rt->pool.devices[i].info.name, rt->rings[i]};
+        fl_trace_ring **copies = copy_rings(rt, i);
+        lanes[i] =
+            (fl_trace_lane){rt->pool.devices[i].info.name, rt->rings[i], {copies[0], copies[1]}};
     }
+    hold_copies(rt, true);
     status = fl_trace_write(path, lanes, rt->sched.count, core);
+    hold_copies(rt, false);
     fl_free(&core->memory, lanes, bytes);
     return status;
 }

@@ -19,7 +19,9 @@ struct filch_runtime {
     fl_places places;
     fl_modules modules;
     fl_sched sched;
-    fl_trace_ring **rings; /* one a worker; null until tracing starts */
+    /* Null until tracing starts: one a worker, and then for each device two, of copies in and out,
+     * where its backend can tell of such. */
+    fl_trace_ring **rings;
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file trace.h
- * Traces: tiles, thefts and waits, as Chrome/Perfetto JSON.
+ * Traces: tiles, copies, thefts and waits, as Chrome/Perfetto JSON.
  */
 #ifndef FILCH_TRACE_H
 #define FILCH_TRACE_H
@@ -13,14 +13,18 @@ extern "C" {
 #endif
 
 /**
- * Starts recording into a ring a worker (FILCH_TRACE_EVENTS events of 56 bytes each; the newest are
- * kept). While it records, every tile is timed: two clock reads each.
+ * Starts recording into a ring a worker, and of a device that copies one a direction
+ * (FILCH_TRACE_EVENTS events of 56 bytes each; the newest are kept). While it records, every tile
+ * is timed: two clock reads each, and on a GPU two events. So is every copy between memories that
+ * filch starts; one of pageable memory that is cut into pieces shows each. Times of a GPU are its
+ * own, put on the host's clock to within some microseconds.
  *
  * @param runtime the runtime.
  * @return FILCH_OK (also when it already records); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: a short lock. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock; on GPUs, some 500 events each are made at
+ * first, and each clock is compared with the host's. Since 0.1.
  */
 FILCH_API filch_status filch_trace_start(filch_runtime *runtime);
 
@@ -36,7 +40,10 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
 
 /**
  * Writes what was recorded to a file for chrome://tracing or ui.perfetto.dev. Times count from the
- * first event.
+ * first event. Copies have rows of their own by device and direction: "in" from the host, "out" to
+ * it, "peer" from another device's memory, "inner" within one; their arguments are the bytes, the
+ * other device and the rate. Those still under way are left out. Under "otherData" stand the events
+ * that newer ones drove out, and the copies that could not be recorded.
  *
  * @param runtime the runtime.
  * @param path    the file; an existing one is overwritten.

@@ -18,6 +18,7 @@
 /* Devices of one runtime at most; a multiple of 64. */
 #define FL_DEVICE_LIMIT 1024
 
+struct fl_trace_ring;
 typedef struct fl_backend fl_backend;
 typedef struct fl_device fl_device;
 
@@ -306,6 +307,20 @@ struct fl_backend {
      * whatever body leaves. Any thread. */
     filch_status (*within)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
                            void *user, int *code, filch_error *error);
+    /* Traces; null where there are no copies. Starts to record copies to the device's place (in)
+     * and from it to the host (out); the rings, always the same, outlive the device's lanes. What
+     * the driver refuses to be recorded is counted as missed; FILCH_OUT_OF_MEMORY. One call at a
+     * time. */
+    filch_status (*trace_start)(fl_device *device, const fl_memory *memory,
+                                struct fl_trace_ring *in, struct fl_trace_ring *out);
+    /* No more, but for copies that are under way. Any thread; wait-free. */
+    void (*trace_stop)(fl_device *device);
+    /* begins: adds to the rings what is known to be over, and then nothing until the call is made
+     * again with false. Not at the same time as trace_start. */
+    void (*trace_hold)(fl_device *device, bool begins);
+    /* When the tile began that poll told of last, which was timed; 0: not known, as where no trace
+     * records. The owner. */
+    uint64_t (*began)(const fl_device *device);
 };
 
 /* The table of backends built in, NULL-terminated. */

@@ -15,6 +15,7 @@ fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
         ring->bytes = bytes;
         ring->capacity = capacity;
         ring->next = 0;
+        ring->missed = 0;
     }
     return ring;
 }
@@ -40,16 +41,32 @@ static void put_text(FILE *file, const char *text)
     }
 }
 
-static void put_event(FILE *file, const fl_trace_event *event, uint32_t lane,
-                      const fl_trace_lane *lanes, uint64_t origin)
+static bool is_copy(uint32_t kind)
 {
-    static const char *const kinds[] = {"tile", "theft", "wait"};
-    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", lane,
-            kinds[event->kind]);
-    put_text(file, event->kind == FL_TRACE_TILE ? event->name : kinds[event->kind]);
-    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(event->start - origin) / 1e3,
-            (double)(event->end - event->start) / 1e3);
-    if (event->kind == FL_TRACE_THEFT) {
+    return kind >= FL_TRACE_IN;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const kinds[] = {"tile", "theft", "wait", "in", "out", "peer", "inner"};
+    return kinds[kind];
+}
+
+/* Rows: the devices' tiles, then their copies by kind. */
+static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
+{
+    return is_copy(kind) ? count + lane * (FL_TRACE_KINDS - FL_TRACE_IN) + (kind - FL_TRACE_IN)
+                         : lane;
+}
+
+static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lane *lanes)
+{
+    if (is_copy(event->kind)) {
+        uint64_t ns = event->end - event->start;
+        fprintf(file, "\"bytes\":%llu,\"other\":\"", (unsigned long long)event->first);
+        put_text(file, event->other != FL_TRACE_HOST ? lanes[event->other].device : "host");
+        fprintf(file, "\",\"GB/s\":%.3f", ns != 0 ? (double)event->first / (double)ns : 0);
+    } else if (event->kind == FL_TRACE_THEFT) {
         fprintf(file, "\"victim\":\"");
         put_text(file, lanes[event->other].device);
         fprintf(file, "\",\"taken\":%llu", (unsigned long long)event->first);
@@ -59,12 +76,102 @@ static void put_event(FILE *file, const fl_trace_event *event, uint32_t lane,
     } else if (event->kind == FL_TRACE_TILE) {
         fprintf(file, "\"task\":%llu", (unsigned long long)event->first);
     }
+}
+
+static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
+                      const fl_trace_lane *lanes, uint64_t origin)
+{
+    const char *kind = kind_name(event->kind);
+    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", row,
+            is_copy(event->kind) ? "copy" : kind);
+    put_text(file, event->kind == FL_TRACE_TILE ? event->name : kind);
+    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(event->start - origin) / 1e3,
+            (double)(event->end - event->start) / 1e3);
+    put_args(file, event, lanes);
     fprintf(file, "}}");
 }
 
 static uint64_t first_of(const fl_trace_ring *ring)
 {
     return ring->next > ring->capacity ? ring->next - ring->capacity : 0;
+}
+
+/* One of a device's rings by number; null: there is none. */
+#define RINGS 3
+
+static const fl_trace_ring *ring_of(const fl_trace_lane *lane, uint32_t number)
+{
+    return number == 0 ? lane->ring : lane->copies[number - 1];
+}
+
+static void put_row(FILE *file, uint32_t row, uint32_t order, const char *device, const char *what)
+{
+    fprintf(file,
+            ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"",
+            row);
+    put_text(file, device);
+    fprintf(file, "%s\"}}", what);
+    fprintf(file,
+            ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_sort_index\","
+            "\"args\":{\"sort_index\":%u}}",
+            row, order);
+}
+
+/* A device's rows, one below the other: of its copies those that something is in. */
+static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint32_t count,
+                     uint64_t origin)
+{
+    uint32_t seen = 1u << FL_TRACE_TILE;
+    for (uint32_t i = 0; i < RINGS; ++i) {
+        const fl_trace_ring *ring = ring_of(&lanes[lane], i);
+        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
+            seen |= 1u << ring->events[e % ring->capacity].kind;
+        }
+    }
+    for (uint32_t kind = 0; kind < FL_TRACE_KINDS; ++kind) {
+        if ((seen >> kind & 1) != 0 && (kind == FL_TRACE_TILE || is_copy(kind))) {
+            char what[16] = "";
+            if (is_copy(kind)) {
+                snprintf(what, sizeof what, " %s", kind_name(kind));
+            }
+            put_row(file, row_of(lane, kind, count), lane * FL_TRACE_KINDS + kind,
+                    lanes[lane].device, what);
+        }
+    }
+    for (uint32_t i = 0; i < RINGS; ++i) {
+        const fl_trace_ring *ring = ring_of(&lanes[lane], i);
+        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
+            const fl_trace_event *event = &ring->events[e % ring->capacity];
+            put_event(file, event, row_of(lane, event->kind, count), lanes, origin);
+        }
+    }
+}
+
+static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count)
+{
+    uint64_t origin = UINT64_MAX;
+    for (uint32_t i = 0; i < count * RINGS; ++i) {
+        const fl_trace_ring *ring = ring_of(&lanes[i / RINGS], i % RINGS);
+        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
+            uint64_t start = ring->events[e % ring->capacity].start;
+            origin = start < origin ? start : origin;
+        }
+    }
+    return origin;
+}
+
+/* What is not in the file though it happened while the trace recorded: older events than the rings
+ * hold, and copies that were not recorded. */
+static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count)
+{
+    uint64_t overwritten = 0, missed = 0;
+    for (uint32_t i = 0; i < count * RINGS; ++i) {
+        const fl_trace_ring *ring = ring_of(&lanes[i / RINGS], i % RINGS);
+        overwritten += ring != NULL ? first_of(ring) : 0;
+        missed += ring != NULL ? ring->missed : 0;
+    }
+    fprintf(file, "\"otherData\":{\"events_overwritten\":%llu,\"copies_missed\":%llu}",
+            (unsigned long long)overwritten, (unsigned long long)missed);
 }
 
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
@@ -79,28 +186,14 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
         }
         return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: %s", path, why);
     }
-    uint64_t origin = UINT64_MAX;
-    for (uint32_t i = 0; i < count; ++i) {
-        const fl_trace_ring *ring = lanes[i].ring;
-        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-            uint64_t start = ring->events[e % ring->capacity].start;
-            origin = start < origin ? start : origin;
-        }
-    }
+    uint64_t origin = origin_of(lanes, count);
+    fprintf(file, "{\"displayTimeUnit\":\"ms\",");
+    put_missing(file, lanes, count);
     fprintf(file,
-            "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+            ",\"traceEvents\":[\n"
             "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"filch\"}}");
     for (uint32_t i = 0; i < count; ++i) {
-        fprintf(file,
-                ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\","
-                "\"args\":{\"name\":\"",
-                i);
-        put_text(file, lanes[i].device);
-        fprintf(file, "\"}}");
-        const fl_trace_ring *ring = lanes[i].ring;
-        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-            put_event(file, &ring->events[e % ring->capacity], i, lanes, origin);
-        }
+        put_lane(file, lanes, i, count, origin);
     }
     fprintf(file, "\n]}\n");
     bool failed = ferror(file) != 0;

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of events per worker. One writer (the worker); read only while no job runs. */
+/* A ring of events per worker, and one per direction of each device's copies. One writer at a time
+ * (the worker; who holds the copy lane's lock); read only while no job runs and, of copies, while
+ * the backend holds them (trace_hold). */
 #ifndef FL_OBSERVE_TRACE_H
 #define FL_OBSERVE_TRACE_H
 
 #include "base/core.h"
 
-typedef enum fl_trace_kind { FL_TRACE_TILE, FL_TRACE_THEFT, FL_TRACE_WAIT } fl_trace_kind;
+typedef enum fl_trace_kind {
+    FL_TRACE_TILE,
+    FL_TRACE_THEFT,
+    FL_TRACE_WAIT,
+    /* Copies, each kind in a row of its own: */
+    FL_TRACE_IN, /* from the host */
+    FL_TRACE_OUT,
+    FL_TRACE_PEER,  /* from another device's memory */
+    FL_TRACE_INNER, /* within one memory */
+    FL_TRACE_KINDS
+} fl_trace_kind;
+
+#define FL_TRACE_HOST UINT32_MAX
 
 typedef struct fl_trace_event {
     uint64_t start, end;  /* ns */
     const char *name;     /* of a codelet: lives as long as the runtime */
-    uint64_t first, last; /* task's order in first, or items; theft: how many in first */
-    uint32_t other;       /* theft: the victim */
+    uint64_t first, last; /* task's order in first, or items; theft: how many in first; copy: bytes
+                             in first */
+    uint32_t other;       /* theft: the victim; copy: the other device, or FL_TRACE_HOST */
     uint16_t kind;
     uint16_t is_chunk;
 } fl_trace_event;
@@ -19,7 +34,8 @@ typedef struct fl_trace_event {
 typedef struct fl_trace_ring {
     size_t bytes;
     uint64_t capacity;
-    uint64_t next; /* events ever written */
+    uint64_t next;   /* events ever written */
+    uint64_t missed; /* of which nothing is known but that they were */
     fl_trace_event events[];
 } fl_trace_ring;
 
@@ -34,7 +50,8 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
 /* Who is who in the file. */
 typedef struct fl_trace_lane {
     const char *device;
-    const fl_trace_ring *ring; /* null: recorded nothing */
+    const fl_trace_ring *ring;      /* null: recorded nothing */
+    const fl_trace_ring *copies[2]; /* in and out; the same */
 } fl_trace_lane;
 
 /* Writes the lanes as Chrome/Perfetto JSON. FILCH_IO leaves no file. */

@@ -285,6 +285,16 @@ static bool is_down(fl_worker *w)
     return fl_worker_is_lost(w);
 }
 
+/* When a tile began that was just seen past: as the device has it, where a trace wants to know. */
+static uint64_t start_of(const fl_worker *w, uint64_t ns)
+{
+    const fl_backend *backend = w->device->backend;
+    uint64_t start = FL_UNLIKELY(fl_trace_of(w) != NULL) && backend->began != NULL
+                         ? backend->began(w->device)
+                         : 0;
+    return start != 0 ? start : w->last_done - ns;
+}
+
 static bool retire_finished(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
@@ -309,7 +319,7 @@ static bool retire_finished(fl_worker *w)
         flight->launched = 0;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
-        flight->tile.start = w->last_done - flight->tile.ns;
+        flight->tile.start = start_of(w, flight->tile.ns);
         if (w->offload != NULL) {
             --w->offload->lane_load[flight->lane];
         }

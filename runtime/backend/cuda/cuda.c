@@ -18,6 +18,7 @@
 #include "backend/cuda/pointer.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/slices.h"
+#include "backend/cuda/span.h"
 #include "backend/cuda/stage.h"
 
 /* Streams that hardware queues keep apart are eight a GPU unless CUDA_DEVICE_MAX_CONNECTIONS says
@@ -810,4 +811,8 @@ const fl_backend fl_cuda_backend = {
     .event_record = fl_cuda_event_record,
     .each_lane = fl_cuda_each_lane,
     .within = cuda_within,
+    .trace_start = fl_cuda_trace_start,
+    .trace_stop = fl_cuda_trace_stop,
+    .trace_hold = fl_cuda_trace_hold,
+    .began = fl_cuda_began,
 };

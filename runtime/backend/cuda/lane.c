@@ -6,6 +6,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/pack.h"
 #include "backend/cuda/replay.h"
+#include "backend/cuda/span.h"
 #include "backend/cuda/stage.h"
 #include "base/clock.h"
 
@@ -118,32 +119,40 @@ static void free_lanes(fl_device *device, const fl_memory *memory)
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         close_lane(api, &lanes->lane[i]);
     }
-    for (uint32_t i = 0; i < FL_CUDA_TIMERS; ++i) {
-        if (lanes->timers[i].start != NULL) {
-            api->cuEventDestroy(lanes->timers[i].start);
-        }
-        if (lanes->timers[i].stop != NULL) {
-            api->cuEventDestroy(lanes->timers[i].stop);
-        }
+    for (uint32_t i = 0; i < lanes->timer_count; ++i) {
+        api->cuEventDestroy(lanes->timers[i].start);
+        api->cuEventDestroy(lanes->timers[i].stop);
     }
+    fl_cuda_record_free(device, memory, lanes->record);
     fl_free_aligned(memory, lanes, sizeof *lanes, 64);
     state->lanes = NULL;
 }
 
+/* One more. The owner, or before there is one. */
+static CUresult open_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes)
+{
+    fl_cuda_timer *timer = &lanes->timers[lanes->timer_count];
+    CUresult result = api->cuEventCreate(&timer->start, FL_CU_EVENT_DEFAULT);
+    if (result != FL_CUDA_SUCCESS) {
+        return result;
+    }
+    result = api->cuEventCreate(&timer->stop, FL_CU_EVENT_DEFAULT);
+    if (result != FL_CUDA_SUCCESS) {
+        api->cuEventDestroy(timer->start);
+        return result;
+    }
+    lanes->free_timers[lanes->free_timer_count++] = lanes->timer_count++;
+    return FL_CUDA_SUCCESS;
+}
+
 static filch_status open_timers(const fl_device *device, fl_cuda_lanes *lanes, filch_error *error)
 {
-    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    for (uint32_t i = 0; i < FL_CUDA_TIMERS; ++i) {
-        CUresult result = api->cuEventCreate(&lanes->timers[i].start, FL_CU_EVENT_DEFAULT);
-        if (result == FL_CUDA_SUCCESS) {
-            result = api->cuEventCreate(&lanes->timers[i].stop, FL_CU_EVENT_DEFAULT);
-        }
-        if (result != FL_CUDA_SUCCESS) {
-            return fl_cuda_call_fail(device, result, "cuEventCreate", error);
-        }
-        lanes->free_timers[lanes->free_timer_count++] = i;
+    CUresult result = FL_CUDA_SUCCESS;
+    while (lanes->timer_count < FL_CUDA_TIMERS && result == FL_CUDA_SUCCESS) {
+        result = open_timer(fl_cuda_of(device)->gpu->api, lanes);
     }
-    return FILCH_OK;
+    return result == FL_CUDA_SUCCESS ? FILCH_OK
+                                     : fl_cuda_call_fail(device, result, "cuEventCreate", error);
 }
 
 filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error)
@@ -550,6 +559,32 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     }
 }
 
+/* Starts to time what is put on the lane next; the timer, or NO_TIMER. */
+static uint32_t start_timer(fl_device *device, const fl_cuda_lane *lane)
+{
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    fl_cuda_record *record = fl_cuda_recording(lanes);
+    if (FL_UNLIKELY(record != NULL)) {
+        fl_cuda_record_renew(device, record);
+        if (lanes->free_timer_count == 0 && lanes->timer_count < FL_CUDA_TIMERS_MOST) {
+            (void)open_timer(api, lanes); /* refused: not timed */
+        }
+    }
+    if (lanes->free_timer_count == 0) {
+        return NO_TIMER;
+    }
+    uint32_t at = lanes->free_timers[--lanes->free_timer_count];
+    fl_cuda_timer *timer = &lanes->timers[at];
+    /* Relaxed: as for spans. */
+    timer->epoch = record != NULL ? fl_load_relaxed(&record->epoch) : 0;
+    if (api->cuEventRecord(timer->start, lane->stream) != FL_CUDA_SUCCESS) {
+        lanes->free_timers[lanes->free_timer_count++] = at;
+        return NO_TIMER;
+    }
+    return at;
+}
+
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -568,14 +603,7 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         return FILCH_OK;
     }
     put_held(device, lane);
-    uint32_t timer = NO_TIMER;
-    if (launch->timed && lanes->free_timer_count != 0) {
-        timer = lanes->free_timers[--lanes->free_timer_count];
-        if (api->cuEventRecord(lanes->timers[timer].start, lane->stream) != FL_CUDA_SUCCESS) {
-            lanes->free_timers[lanes->free_timer_count++] = timer;
-            timer = NO_TIMER;
-        }
-    }
+    uint32_t timer = launch->timed ? start_timer(device, lane) : NO_TIMER;
     status = put(device, launch, lane, error);
     /* Once it is on the lane it is in flight, whatever else fails. */
     if (timer != NO_TIMER &&
@@ -594,12 +622,17 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     return FILCH_OK;
 }
 
-static uint64_t read_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_t timer)
+static uint64_t read_timer(const fl_device *device, uint32_t index)
 {
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    const fl_cuda_timer *timer = &lanes->timers[index];
     float ms = 0;
-    lanes->free_timers[lanes->free_timer_count++] = timer;
-    CUresult result =
-        api->cuEventElapsedTime(&ms, lanes->timers[timer].start, lanes->timers[timer].stop);
+    lanes->free_timers[lanes->free_timer_count++] = index;
+    lanes->began = FL_UNLIKELY(timer->epoch != 0)
+                       ? fl_cuda_record_when(device, lanes->record, timer->epoch, timer->start)
+                       : 0;
+    CUresult result = api->cuEventElapsedTime(&ms, timer->start, timer->stop);
     return result == FL_CUDA_SUCCESS ? (uint64_t)((double)ms * 1e6) : UINT64_MAX;
 }
 
@@ -607,14 +640,12 @@ static uint64_t read_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_
 static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag,
                                   uint64_t *busy_ns, filch_error *error)
 {
-    const fl_cuda_device *state = fl_cuda_of(device);
     const fl_cuda_tile *tile = &lane->tiles[lane->first];
     if (lane->in_flight == 0 || !is_reached(lane, tile->sequence)) {
         return FILCH_NOT_READY;
     }
     *tag = tile->tag;
-    *busy_ns = tile->timer != NO_TIMER ? read_timer(state->gpu->api, state->lanes, tile->timer)
-                                       : UINT64_MAX;
+    *busy_ns = tile->timer != NO_TIMER ? read_timer(device, tile->timer) : UINT64_MAX;
     lane->first = (lane->first + 1) % FL_CUDA_TILES;
     --lane->in_flight;
     if (FL_UNLIKELY(tile->result != FL_CUDA_SUCCESS)) {
@@ -727,9 +758,21 @@ filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, 
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
+    fl_cuda_record *record = fl_cuda_recording(fl_cuda_of(device)->lanes);
+    fl_cuda_span *span = NULL;
     const char *call;
+    if (FL_UNLIKELY(record != NULL)) {
+        fl_cuda_record_renew(device, record);
+    }
     fl_mutex_lock_soon(&lane->lock);
+    if (FL_UNLIKELY(record != NULL)) {
+        span = fl_cuda_span_begin(device, record, lane, copy);
+    }
     CUresult result = put_copy(api, copy, lane->stream, &call);
+    if (span != NULL) {
+        uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* as issue_copy has it */
+        fl_cuda_span_end(device, record, lane, span, result == FL_CUDA_SUCCESS ? sequence : 0);
+    }
     filch_status status = result == FL_CUDA_SUCCESS
                               ? issue_copy(device, index, slot, &copy->marker, error)
                               : fl_cuda_call_fail(device, result, call, error);

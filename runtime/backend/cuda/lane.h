@@ -16,8 +16,10 @@
 #define FL_CUDA_TILES 256
 /* Events of a lane that are recorded and not yet seen complete. */
 #define FL_CUDA_EVENTS 128
-/* Tiles of one device being timed at once. */
+/* Tiles of one device being timed at once; and while a trace records, as many as its worker has in
+ * flight. */
 #define FL_CUDA_TIMERS 32
+#define FL_CUDA_TIMERS_MOST 256
 
 /* A tile launched on a compute lane; the owner's. */
 typedef struct fl_cuda_tile {
@@ -27,6 +29,7 @@ typedef struct fl_cuda_tile {
     CUresult result; /* of putting it on the lane, where that was done later */
 } fl_cuda_tile;
 
+struct fl_cuda_record;
 struct fl_cuda_slot;
 struct fl_cuda_stage;
 
@@ -50,17 +53,28 @@ typedef struct fl_cuda_lane {
 
 typedef struct fl_cuda_timer {
     CUevent start, stop;
+    uint64_t epoch; /* of the record's base; 0: no trace records */
 } fl_cuda_timer;
 
 typedef struct fl_cuda_lanes {
     uint32_t count; /* of compute lanes */
     fl_cuda_lane lane[FL_LANES];
-    fl_cuda_timer timers[FL_CUDA_TIMERS];
-    uint32_t free_timers[FL_CUDA_TIMERS];
-    uint32_t free_timer_count;
-    uint32_t unmarked;  /* tiles launched since the last mark */
-    uint64_t marked_at; /* when that was */
+    fl_cuda_timer timers[FL_CUDA_TIMERS_MOST]; /* timer_count of them made */
+    uint32_t free_timers[FL_CUDA_TIMERS_MOST];
+    uint32_t timer_count, free_timer_count;
+    uint64_t began;                /* when the tile did that poll told of last; see backend.h */
+    uint32_t unmarked;             /* tiles launched since the last mark */
+    uint64_t marked_at;            /* when that was */
+    struct fl_cuda_record *record; /* null: no trace ever recorded; who starts and writes them */
+    _Atomic(struct fl_cuda_record *) recording; /* the same while one does, else null */
 } fl_cuda_lanes;
+
+/* Null: no trace records. Acquire: the record was made before it was published. It lives as long as
+ * the lanes, so that it may be used after recording was stopped. */
+static inline struct fl_cuda_record *fl_cuda_recording(const fl_cuda_lanes *lanes)
+{
+    return fl_load_acquire(&lanes->recording);
+}
 
 /* Makes the streams and events of an open device (device->lanes of them, and the copy lanes), in
  * its context or slice; on failure nothing is left. Takes the context itself. */
