@@ -65,7 +65,7 @@ static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lan
         uint64_t ns = event->end - event->start;
         fprintf(file, "\"bytes\":%llu,\"other\":\"", (unsigned long long)event->first);
         put_text(file, event->other != FL_TRACE_HOST ? lanes[event->other].device : "host");
-        fprintf(file, "\",\"GB/s\":%.3f", ns != 0 ? (double)event->first / (double)ns : 0);
+        fprintf(file, "\",\"GB/s\":%.4g", ns != 0 ? (double)event->first / (double)ns : 0);
     } else if (event->kind == FL_TRACE_THEFT) {
         fprintf(file, "\"victim\":\"");
         put_text(file, lanes[event->other].device);

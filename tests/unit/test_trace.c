@@ -3,9 +3,13 @@
 #include "fixture.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "observe/trace.h"
+#include "runtime.h"
 
 static char path[64];
 
@@ -208,6 +212,79 @@ static void no_memory_leaves_it_off(void **state)
     assert_int_equal(memory.bytes, 0);
 }
 
+/* Name and place of the row of an event of that name, and its arguments. */
+static void expect_copy(const json_t *list, const char *name, const char *row, const char *other,
+                        double rate)
+{
+    const json_t *event = NULL, *at;
+    const char *found = NULL;
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+        at = json_array_get(list, i);
+        const char *its = json_string_value(json_object_get(at, "name"));
+        event = json_object_get(at, "cat") != NULL && strcmp(its, name) == 0 ? at : event;
+    }
+    assert_non_null(event);
+    assert_string_equal(json_string_value(json_object_get(event, "cat")), "copy");
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+        at = json_array_get(list, i);
+        if (strcmp(json_string_value(json_object_get(at, "name")), "thread_name") == 0 &&
+            json_equal(json_object_get(at, "tid"), json_object_get(event, "tid"))) {
+            assert_null(found);
+            found = json_string_value(json_object_get(json_object_get(at, "args"), "name"));
+        }
+    }
+    assert_non_null(found);
+    assert_string_equal(found, row);
+    const json_t *args = json_object_get(event, "args");
+    assert_int_equal(json_integer_value(json_object_get(args, "bytes")), 3000);
+    assert_string_equal(json_string_value(json_object_get(args, "other")), other);
+    assert_true(fabs(json_number_value(json_object_get(args, "GB/s")) - rate) < 1e-9);
+}
+
+static void copies_stand_in_rows_of_their_own(void **state)
+{
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    const fl_memory *memory = &runtime->core.memory;
+    fl_trace_ring *in = fl_trace_ring_new(memory, 3), *out = fl_trace_ring_new(memory, 8);
+    const fl_trace_lane lanes[] = {{.device = "a"}, {.device = "b", .copies = {in, out}}};
+    assert_true(in != NULL && out != NULL);
+    for (uint64_t i = 0; i < 5; ++i) { /* the first two are driven out */
+        const fl_trace_event event = {.start = 1000 * i,
+                                      .end = 1000 * i + 750,
+                                      .first = 3000,
+                                      .other = i == 3   ? 0
+                                               : i == 4 ? 1
+                                                        : FL_TRACE_HOST,
+                                      .kind = i == 3   ? FL_TRACE_PEER
+                                              : i == 4 ? FL_TRACE_INNER
+                                                       : FL_TRACE_IN};
+        fl_trace_add(in, event);
+    }
+    fl_trace_add(out, (fl_trace_event){.start = 2000,
+                                       .end = 2000, /* too short to be told */
+                                       .first = 3000,
+                                       .other = FL_TRACE_HOST,
+                                       .kind = FL_TRACE_OUT});
+    in->missed = 4;
+    out->missed = 3;
+    assert_ok(fl_trace_write(path, lanes, 2, &runtime->core));
+    assert_int_equal(events("copy", NULL), 4);
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *list = json_object_get(root, "traceEvents");
+    expect_copy(list, "in", "b in", "host", 4);
+    expect_copy(list, "out", "b out", "host", 0);
+    expect_copy(list, "peer", "b peer", "a", 4);
+    expect_copy(list, "inner", "b inner", "b", 4);
+    const json_t *missing = json_object_get(root, "otherData");
+    assert_int_equal(json_integer_value(json_object_get(missing, "events_overwritten")), 2);
+    assert_int_equal(json_integer_value(json_object_get(missing, "copies_missed")), 7);
+    json_decref(root);
+    fl_trace_ring_free(memory, in);
+    fl_trace_ring_free(memory, out);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +295,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(batches_show_their_chunks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_may_stop_and_start_while_jobs_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(copies_stand_in_rows_of_their_own, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
