@@ -183,6 +183,44 @@ static json_t *startup_json(const bench_startup_result *startup)
     return object;
 }
 
+double bench_overlap_of(const bench_overlap_result *overlap, unsigned all, unsigned some)
+{
+    double sum = 0;
+    for (unsigned set = 1; set < BENCH_OVERLAP_SETS; set++)
+        if ((set & all) == all && (some == 0 || (set & some) != 0))
+            sum += overlap->part[set];
+    return sum;
+}
+
+static json_t *overlap_json(const bench_overlap_result *overlap)
+{
+    static const struct {
+        const char *key;
+        unsigned all, some;
+    } parts[] = {
+        {"kernels", 1u << BENCH_KERNELS, 0},
+        {"in", 1u << BENCH_IN, 0},
+        {"out", 1u << BENCH_OUT, 0},
+        {"peer", 1u << BENCH_PEER, 0},
+        {"kernels_in", 1u << BENCH_KERNELS | 1u << BENCH_IN, 0},
+        {"kernels_out", 1u << BENCH_KERNELS | 1u << BENCH_OUT, 0},
+        {"kernels_peer", 1u << BENCH_KERNELS | 1u << BENCH_PEER, 0},
+        {"in_out", 1u << BENCH_IN | 1u << BENCH_OUT, 0},
+        {"kernels_copies", 1u << BENCH_KERNELS,
+         1u << BENCH_IN | 1u << BENCH_OUT | 1u << BENCH_PEER},
+        {"kernels_in_out", 1u << BENCH_KERNELS | 1u << BENCH_IN | 1u << BENCH_OUT, 0},
+    };
+    json_t *object = json_object();
+    put(&object, "seconds", number(overlap->seconds));
+    put(&object, "devices", count_of(overlap->devices));
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        put(&object, parts[k].key, number(bench_overlap_of(overlap, parts[k].all, parts[k].some)));
+    put(&object, "nothing", number(overlap->part[0]));
+    put(&object, "events_overwritten", count_of(overlap->overwritten));
+    put(&object, "copies_missed", count_of(overlap->missed));
+    return object;
+}
+
 static json_t *result_json(const bench_result *result)
 {
     json_t *object = json_object();
@@ -206,6 +244,8 @@ static json_t *result_json(const bench_result *result)
         put(&object, "bound", bound_json(result));
     if (result->startup.is_known)
         put(&object, "startup", startup_json(&result->startup));
+    if (result->overlap.is_known)
+        put(&object, "overlap", overlap_json(&result->overlap));
     if (result->versus.seconds)
         put(&object, "versus", versus_json(result));
     return object;

@@ -60,6 +60,24 @@ typedef struct bench_startup_result {
     double rest_s;   /* loading the program, filch, the problem */
 } bench_startup_result;
 
+/* What a device does at a time: bit numbers. */
+enum { BENCH_KERNELS, BENCH_IN, BENCH_OUT, BENCH_PEER, BENCH_OVERLAP_KINDS };
+
+#define BENCH_OVERLAP_SETS (1u << BENCH_OVERLAP_KINDS)
+
+/* How kernels and copies of the run that was traced overlapped; see overlap.h. */
+typedef struct bench_overlap_result {
+    bool is_known;
+    double seconds;                  /* from the first kernel or copy to the end of the last */
+    size_t devices;                  /* that copied */
+    double part[BENCH_OVERLAP_SETS]; /* of that time, mean of these devices, by what was under way:
+                                        just that */
+    uint64_t overwritten, missed;    /* events and copies that the trace lacks */
+} bench_overlap_result;
+
+/* The part when all of that was under way, and (unless 0) some of this, whatever else was. */
+double bench_overlap_of(const bench_overlap_result *overlap, unsigned all, unsigned some);
+
 /* Zero-initialised is empty. Numbers that were not measured are not-a-number, null in JSON. */
 typedef struct bench_result {
     char workload[32];
@@ -82,6 +100,7 @@ typedef struct bench_result {
     bool checked; /* a check was made and passed */
     bench_bound_result bound;
     bench_startup_result startup;
+    bench_overlap_result overlap;
     bench_versus_result versus;
 } bench_result;
 

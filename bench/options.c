@@ -97,7 +97,8 @@ const char *bench_options_usage(void)
            "  --memory-limit B    bytes that filch may take of each GPU's memory, e.g. 8G; fit,\n"
            "                      half: see FILCH_MEMORY_LIMIT\n"
            "  --json FILE         write the result document (- is standard output)\n"
-           "  --trace FILE        write a trace of one more run\n"
+           "  --trace FILE        write a trace of one more run; tell how copies overlapped "
+           "kernels\n"
            "  --report FILE.html  write a report\n"
            "  --image FILE.png    write the picture of a workload that has one\n";
 }

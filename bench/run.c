@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "fail.h"
 #include "json_out.h"
+#include "overlap.h"
 #include "report.h"
 #include "show.h"
 #include "startup.h"
@@ -280,15 +281,17 @@ static filch_status run_last(run *r, filch_error *error)
     if (status != FILCH_OK)
         return status;
     runtime = r->session.built.runtime;
-    if (o->trace && (status = filch_trace_start(runtime)) != FILCH_OK)
-        return bench_runtime_failed(runtime, status, "--trace", error);
     bool rebuild = false;
     if (o->check && w->check_begin)
         status = w->check_begin(r->state, &rebuild, error);
     if (status == FILCH_OK && rebuild)
         status = bench_session_rebuild(&r->session, error);
+    if (status == FILCH_OK && o->trace && (status = filch_trace_start(runtime)) != FILCH_OK)
+        status = bench_runtime_failed(runtime, status, "--trace", error);
     if (status == FILCH_OK)
         status = bench_session_run(&r->session, &seconds, error);
+    if (o->trace)
+        (void)filch_trace_stop(runtime); /* what the check does is no part of the run */
     if (status == FILCH_OK && o->check) {
         status = w->check(r->state, &r->result.residual, error);
         r->result.checked = status == FILCH_OK;
@@ -296,10 +299,9 @@ static filch_status run_last(run *r, filch_error *error)
     if (o->check && w->check_end)
         w->check_end(r->state);
     if (status == FILCH_OK && o->trace) {
-        (void)filch_trace_stop(runtime);
         filch_status written = filch_trace_write(runtime, o->trace);
-        if (written != FILCH_OK)
-            status = bench_runtime_failed(runtime, written, "--trace", error);
+        status = written == FILCH_OK ? bench_overlap_read(o->trace, &r->result.overlap, error)
+                                     : bench_runtime_failed(runtime, written, "--trace", error);
     }
     if (status == FILCH_OK && o->image)
         status = w->image(r->state, o->image, r->session.devices, error);

@@ -73,6 +73,24 @@ static void bound_rows(bench_table *table, const bench_result *r)
     row(table, "bytes moved", text);
 }
 
+static void overlap_row(bench_table *table, const bench_overlap_result *o)
+{
+    const unsigned kernels = 1u << BENCH_KERNELS, in = 1u << BENCH_IN, out = 1u << BENCH_OUT;
+    const unsigned peer = 1u << BENCH_PEER;
+    char text[192];
+    if (!o->is_known)
+        return;
+    snprintf(text, sizeof text,
+             "kernels %.0f %%, in %.0f %%, out %.0f %%, peer %.0f %%; kernels with copies %.0f %%, "
+             "kernels, in and out %.0f %%%s",
+             100 * bench_overlap_of(o, kernels, 0), 100 * bench_overlap_of(o, in, 0),
+             100 * bench_overlap_of(o, out, 0), 100 * bench_overlap_of(o, peer, 0),
+             100 * bench_overlap_of(o, kernels, in | out | peer),
+             100 * bench_overlap_of(o, kernels | in | out, 0),
+             o->overwritten != 0 || o->missed != 0 ? "; the trace is not complete" : "");
+    row(table, "overlap", text);
+}
+
 static void versus_rows(bench_table *table, const bench_result *r)
 {
     const bench_versus_result *v = &r->versus;
@@ -121,6 +139,7 @@ static bool show_totals(FILE *out, const bench_result *r)
     row(&table, "checked", r->checked ? "yes" : "no");
     cores_row(&table, "host cores in use", r->cpu_s, r->seconds, r->repeat);
     bound_rows(&table, r);
+    overlap_row(&table, &r->overlap);
     startup_row(&table, &r->startup);
     if (r->versus.name[0])
         versus_rows(&table, r);
