@@ -613,6 +613,7 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
+        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device);
         status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0),
                                fl_spot_of(data, &view, replica->block, device->place), marker,
                                operand->traffic, home, error);
@@ -659,7 +660,7 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
     fl_mutex_lock(&replicas->lock);
     for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
         for (uint32_t other = 0; other < replicas->places; ++other) {
-            fl_replica_set(data, fl_replica_at(replicas, tile, other), FL_INVALID, 0);
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
         }
         fl_replica_set(data, fl_replica_at(replicas, tile, place), FL_MODIFIED, marker);
     }
@@ -736,6 +737,9 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
         bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
         bool is_good = fl_replica_is_good(places, data, replica, place);
         spots[place] = (fl_replica_spot){.is_good = is_good};
+        if (wanted[place] && !is_good) { /* on its way since before the handle was written last */
+            (void)fl_marker_await(places, replica->ready, NULL);
+        }
         if (wanted[place] || is_good) {
             fl_spot spot = fl_spot_of(data, &view, replica->block, place);
             spots[place].ptr = spot.ptr;
@@ -767,6 +771,15 @@ void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
 }
 
 /* --- The host --- */
+
+/* Under the lock: the tile is the host's. */
+static void take_home(const filch_data *data, fl_replicas *replicas, uint32_t tile)
+{
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
+    }
+    fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_MODIFIED, 0);
+}
 
 void fl_data_begin_version(filch_data *data)
 {
@@ -829,10 +842,9 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
         for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
             uint32_t tile = fl_data_tile(data, row, col);
             status = fetch_tile(places, data, replicas, tile, NULL, reads, NULL, &waits, error);
-            for (uint32_t place = 0; !reads && place < replicas->places; ++place) {
+            if (!reads) {
                 /* Nobody must bring home what the host is about to write, to make room. */
-                fl_replica_set(data, fl_replica_at(replicas, tile, place),
-                               place == 0 ? FL_MODIFIED : FL_INVALID, 0);
+                take_home(data, replicas, tile);
             }
         }
     }
@@ -855,10 +867,7 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
     for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
         for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
             uint32_t tile = fl_data_tile(data, row, col);
-            for (uint32_t place = 0; place < replicas->places; ++place) {
-                fl_replica_set(data, fl_replica_at(replicas, tile, place),
-                               place == 0 ? FL_MODIFIED : FL_INVALID, 0);
-            }
+            take_home(data, replicas, tile);
             if (sends && status == FILCH_OK) {
                 status = fetch_tile(places, data, replicas, tile, places->at[data->home].device,
                                     true, NULL, &waits, error);

@@ -92,6 +92,21 @@ void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity sta
     fl_store_relaxed(&replica->coming, ready); /* a guess */
 }
 
+void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
+{
+    /* A tile of work is over before who comes after it writes anything; copies may not be. */
+    bool is_copy = fl_marker_lane(replica->ready) >= FL_LANE_IN;
+    fl_replica_set(data, replica, FL_INVALID, is_copy ? replica->ready : 0);
+}
+
+void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier)
+{
+    /* A lane is in order. What a lost device did not copy does not come. */
+    if (fl_marker_device(replica->ready) != carrier->info.index) {
+        (void)fl_marker_await(places, replica->ready, NULL);
+    }
+}
+
 /* The device that was lost before the marker was reached, or null. */
 static fl_device *lost_before(const fl_places *places, fl_marker marker)
 {
@@ -299,8 +314,9 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     if (status != FILCH_OK) {
         return status;
     }
-    status = fl_copy_start(places, place != 0 ? device : places->at[source].device, &view,
-                           fl_spot_of(data, &view, to->block, place),
+    fl_device *carrier = place != 0 ? device : places->at[source].device;
+    fl_replica_clear(places, to, carrier);
+    status = fl_copy_start(places, carrier, &view, fl_spot_of(data, &view, to->block, place),
                            fl_spot_of(data, &view, from->block, source), behind, traffic, &marker,
                            error);
     if (status == FILCH_OK) {

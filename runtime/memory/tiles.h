@@ -17,7 +17,7 @@ typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
  * victim reads them without, and looks again under the lock before it does anything. */
 typedef struct fl_replica {
     fl_block *block;  /* its memory there; null: none, or the host's */
-    fl_marker ready;  /* what made it valid … */
+    fl_marker ready;  /* what made it valid, or is on its way though it is not … */
     fl_marker source; /* … from what this made, another device's: valid if that did not fail */
     _Atomic uint32_t version; /* that state speaks of */
     _Atomic uint32_t state;   /* fl_validity */
@@ -59,6 +59,11 @@ fl_device *fl_replica_lost_with(const fl_places *places, const struct filch_data
                                 const fl_replica *replica, uint32_t place);
 void fl_replica_set(const struct filch_data *data, fl_replica *replica, fl_validity state,
                     fl_marker ready);
+/* It is valid no more; what is on its way there is remembered, as it must not come late. */
+void fl_replica_invalidate(const struct filch_data *data, fl_replica *replica);
+/* Before a copy of the carrier's to a replica that is not valid: what is on its way there, on
+ * other devices' lanes, has come. Blocks. */
+void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier);
 
 /* Bytes that tiles [first, end) take where columns have no gaps between them. */
 size_t fl_run_bytes(const struct filch_data *data, uint32_t first, uint32_t end);

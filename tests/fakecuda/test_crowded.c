@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is on its way when others want its place: copies home that were overtaken, copies that
+ * nobody waits for any more, and memory that idle workers sit on. On the fake driver. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fakecuda.h"
+#include "filch/filch.h"
+
+#define IMAGE "FAKECUBIN arch=90 entry=set,scratch"
+#define KIB ((uint64_t)1024)
+#define SOON 20.0
+
+static filch_runtime *runtime;
+
+#define assert_ok(call) assert_int_equal((call), FILCH_OK)
+
+/* set(to): to what the argument says. */
+static int set(const filch_call *call)
+{
+    uint64_t *to = call->views[0].ptr, value;
+    memcpy(&value, call->args, sizeof value);
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        to[i] = value;
+    return 0;
+}
+
+/* --- Making things --- */
+
+static void start(const char *devices, uint64_t limit, const char *fake)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    (void)setenv("FILCH_LANES", "1", 1);
+    fakecuda_reset();
+    assert_true(fakecuda_configure(fake));
+    fakecuda_register_filch("set", set, 1, false, sizeof(uint64_t));
+    fakecuda_register_filch("scratch", set, 2, false, sizeof(uint64_t));
+    config.devices = devices;
+    config.memory_limit = limit;
+    config.policy = FILCH_POLICY_STATIC;
+    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
+        fail_msg("%s", error.text);
+}
+
+static void stop(void)
+{
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static filch_codelet *on_gpu(const char *entry)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *made = NULL;
+    cuda.image = IMAGE;
+    cuda.image_bytes = sizeof IMAGE;
+    cuda.entry = entry;
+    desc.name = entry;
+    desc.cuda = &cuda;
+    desc.arg_size = sizeof(uint64_t);
+    assert_ok(filch_codelet_create(runtime, &desc, &made));
+    return made;
+}
+
+static filch_data *handle(uint64_t *at, uint64_t tiles, uint64_t tile, uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *made = NULL;
+    desc.ptr = at;
+    desc.element = sizeof *at;
+    desc.rows = tiles * tile;
+    desc.tile_rows = tile;
+    desc.flags = flags;
+    assert_ok(filch_data_create(runtime, &desc, &made));
+    return made;
+}
+
+static filch_graph *graph(void)
+{
+    filch_graph *made = NULL;
+    assert_ok(filch_graph_create(runtime, NULL, &made));
+    return made;
+}
+
+static void add(filch_graph *to, filch_codelet *codelet, uint32_t device,
+                const filch_access *accesses, uint32_t count, uint64_t value)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    desc.affinity = device + 1;
+    desc.args = &value;
+    assert_ok(filch_graph_add(to, &desc, NULL));
+}
+
+static filch_job *submit(filch_graph *from)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_graph_submit(from, NULL, &job));
+    return job;
+}
+
+static void finish(filch_job *job, filch_status expected)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = filch_job_wait(job, SOON);
+    if (status != expected) {
+        (void)filch_job_error(job, &error);
+        fail_msg("%s: %s", filch_status_name(status), error.text);
+    }
+    assert_ok(filch_job_release(job));
+}
+
+/* A job of one task that sets a handle of one tile. */
+static filch_job *start_set(filch_codelet *sets, uint32_t device, filch_data *data, uint64_t value)
+{
+    const filch_access access = {.data = data, .mode = FILCH_WRITE};
+    filch_graph *made = graph();
+    add(made, sets, device, &access, 1, value);
+    return submit(made);
+}
+
+static uint64_t issued(void)
+{
+    return fakecuda_count("cuMemcpyHtoDAsync") + fakecuda_count("cuMemcpyDtoHAsync") +
+           fakecuda_count("cuMemcpyPeerAsync") + fakecuda_count("cuMemcpyDtoDAsync");
+}
+
+static void nap(void)
+{
+    const struct timespec time = {0, 100000};
+    (void)nanosleep(&time, NULL);
+}
+
+static void await_copies(void)
+{
+    while (fakecuda_count("copy") < issued())
+        nap();
+}
+
+/* --- Overtaken --- */
+
+/* A tile is on its way home, to make room on one GPU, when another writes all of it anew: what
+ * that brings home stays there. */
+static void what_makes_room_does_not_come_home_late(void **state)
+{
+    enum { LARGE = 128 * 1024, SMALL = 64, MORE = LARGE + 256 };
+    (void)state;
+    start("cuda:0,cuda:1", LARGE * sizeof(uint64_t) + 4 * KIB,
+          "{\"copy_gbps\": 0.02, \"devices\": [{\"count\": 2}]}");
+    uint64_t *large = calloc(LARGE, sizeof *large), *small = calloc(SMALL, sizeof *small);
+    uint64_t *more = calloc(MORE, sizeof *more);
+    uint32_t flags = FILCH_DATA_MANAGED | FILCH_DATA_PIN;
+    filch_data *p = handle(large, 1, LARGE, flags), *x = handle(small, 1, SMALL, flags);
+    filch_data *q = handle(more, 1, MORE, flags);
+    filch_codelet *sets = on_gpu("set");
+    finish(start_set(sets, 0, p, 1), FILCH_OK);
+    finish(start_set(sets, 0, x, 2), FILCH_OK);
+    filch_job *presses = start_set(sets, 0, q, 3); /* p and x have to leave, in this order */
+    while (fakecuda_count("cuMemcpyDtoHAsync") < 2)
+        nap();
+    finish(start_set(sets, 1, x, 4), FILCH_OK);
+    assert_ok(filch_data_acquire(x, FILCH_READ));
+    assert_int_equal(small[SMALL - 1], 4);
+    await_copies();
+    assert_int_equal(small[SMALL - 1], 4);
+    assert_ok(filch_data_release(x));
+    finish(presses, FILCH_OK);
+    stop();
+    free(large);
+    free(small);
+    free(more);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_makes_room_does_not_come_home_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
