@@ -452,6 +452,26 @@ static void launch_move(fl_worker *w, uint32_t index)
     (void)is_down(w);
 }
 
+/* There is nothing to run. What was fetched ahead for one that is skipped comes all the same, maybe
+ * from memory that is the caller's again when the job is over. */
+static void pass_over(fl_worker *w, uint32_t index)
+{
+    fl_offload *offload = w->offload;
+    fl_flight *flight = &w->flights[index];
+    bool passes = flight->tile.task != NULL && fl_task_passes(flight->tile.task);
+    flight->tile.timed = false;
+    if (FL_UNLIKELY(offload != NULL && offload->fetched != 0 && !passes)) {
+        if (!w->device->backend->is_past(w->device, offload->fetched)) {
+            flight->launched = 0; /* nothing of it is on a lane */
+            fl_flight_add_home(w, flight, offload->fetched);
+            finish(w, index);
+            return;
+        }
+        offload->fetched = 0;
+    }
+    land(w, index);
+}
+
 /* Puts a tile on the device, or lands it at once where there is nothing to run. */
 static void launch(fl_worker *w, const fl_tile *picked)
 {
@@ -468,8 +488,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
         fl_tile_pass(tile);
     }
     if (tile->skip) {
-        tile->timed = false;
-        land(w, index);
+        pass_over(w, index);
         return;
     }
     if (tile->is_replay) {

@@ -142,6 +142,18 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
     return status == FILCH_OK;
 }
 
+/* Notes the copies that were started, all of them on the lane in, or before others that are. */
+static void note_fetched(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    for (uint32_t i = 0; i < offload->waits.count; ++i) {
+        fl_marker marker = offload->waits.at[i];
+        if (fl_marker_device(marker) == w->index && fl_marker_lane(marker) == FL_LANE_IN) {
+            offload->fetched = marker > offload->fetched ? marker : offload->fetched;
+        }
+    }
+}
+
 bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
 {
     fl_offload *offload = w->offload;
@@ -159,6 +171,7 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
                           &admission, &offload->waits, &w->error);
     if (status == FILCH_OK) {
         fl_near_note(w);
+        note_fetched(w);
         /* What is on its way stays where it is until it has arrived. */
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count, 0);
     }

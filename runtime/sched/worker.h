@@ -90,9 +90,10 @@ typedef struct fl_offload {
     bool near_fetched[FL_NEAR]; /* what it lacks was fetched ahead */
     bool near_lacks;            /* some may lack something: look */
     uint32_t near_count;
-    uint32_t choosy;  /* tiles of work until copies count as rare … */
-    uint32_t pressed; /* … and memory as enough */
-    uint64_t evicted; /* in the place, when last looked at */
+    fl_marker fetched; /* the newest of the copies of what was fetched ahead; 0: they are past */
+    uint32_t choosy;   /* tiles of work until copies count as rare … */
+    uint32_t pressed;  /* … and memory as enough */
+    uint64_t evicted;  /* in the place, when last looked at */
 } fl_offload;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */

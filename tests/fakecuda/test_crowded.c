@@ -184,10 +184,40 @@ static void what_makes_room_does_not_come_home_late(void **state)
     free(more);
 }
 
+/* --- Nobody's any more --- */
+
+/* What was fetched for tasks that a cancelled job skips has come when the job is over: the host may
+ * do with its memory what it likes. */
+static void a_cancelled_job_leaves_no_copies(void **state)
+{
+    enum { MANY = 64, TILE = 64 };
+    (void)state;
+    start("cuda:0", 0, "{\"kernel_ns\": 1000000, \"copy_ns\": 5000000}");
+    uint64_t *at = calloc(MANY * TILE, sizeof *at);
+    filch_data *data = handle(at, MANY, TILE, FILCH_DATA_MANAGED | FILCH_DATA_PIN);
+    filch_codelet *sets = on_gpu("set");
+    filch_graph *made = graph(), *first = graph();
+    for (uint32_t i = 0; i < MANY; i++) {
+        const filch_access access = {.data = data, .row = i, .mode = FILCH_READWRITE};
+        add(i < 4 ? first : made, sets, 0, &access, 1, i);
+    }
+    finish(submit(first), FILCH_OK); /* tells how long they take */
+    filch_job *job = submit(made);
+    while (fakecuda_count("cuMemcpyHtoDAsync") < 16)
+        nap();
+    assert_ok(filch_job_cancel(job));
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_CANCELLED);
+    assert_int_equal(fakecuda_count("copy"), issued());
+    assert_ok(filch_job_release(job));
+    stop();
+    free(at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_makes_room_does_not_come_home_late),
+        cmocka_unit_test(a_cancelled_job_leaves_no_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
