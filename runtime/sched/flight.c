@@ -272,6 +272,7 @@ static void lose(fl_worker *w)
     }
     if (w->offload != NULL) {
         w->offload->ahead_count = 0;
+        fl_offload_drop_scratch(w);
     }
 }
 
@@ -691,6 +692,9 @@ fl_act fl_flights_step(fl_worker *w)
     if (w->completed != NULL) {
         mark_held(w);
         return FL_ACT_MORE;
+    }
+    if (w->offload != NULL && w->in_flight == 0) {
+        fl_offload_drop_scratch(w); /* others of the place may want it */
     }
     if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
         w->wake_at = w->stalled_at + STALL_NAP_NS;

@@ -206,6 +206,7 @@ void fl_offload_drop_scratch(fl_worker *w)
     for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
         if (w->offload->scratch[lane] != NULL) {
             fl_block_give(places_of(w), w->offload->scratch[lane], 0);
+            fl_residents_go(places_of(w), w->device->place);
             w->offload->scratch[lane] = NULL;
         }
     }
@@ -325,6 +326,8 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
         w->device->backend->mark(w->device, &w->error);
         w->device->backend->drain(w->device, &w->error);
         fl_block_give(places_of(w), *scratch, 0);
+    } else {
+        fl_residents_come(places_of(w), w->device->place); /* who wants it waits for us */
     }
     *scratch = taken;
     return true;

@@ -213,11 +213,38 @@ static void a_cancelled_job_leaves_no_copies(void **state)
     free(at);
 }
 
+/* --- Idle --- */
+
+/* What lanes keep for scratch is nobody else's only while something runs on them. */
+static void idle_scratch_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    start("cuda:0/88+24", 100 * KIB, NULL);
+    uint64_t numbers[2][64] = {{0}};
+    filch_data *data[2] = {handle(numbers[0], 1, 64, 0), handle(numbers[1], 1, 64, 0)};
+    filch_codelet *runs = on_gpu("scratch");
+    filch_graph *made[2] = {graph(), graph()};
+    for (uint32_t d = 0; d < 2; d++) {
+        const filch_access accesses[] = {{.data = data[d], .mode = FILCH_WRITE},
+                                         {.bytes = 60 * KIB, .mode = FILCH_SCRATCH}};
+        add(made[d], runs, d, accesses, 2, d + 1);
+    }
+    for (uint64_t round = 0; round < 4; round++) {
+        finish(submit(made[round % 2]), FILCH_OK);
+        assert_int_equal(numbers[round % 2][63], round % 2 + 1);
+    }
+    filch_job *both[2] = {submit(made[0]), submit(made[1])};
+    finish(both[0], FILCH_OK);
+    finish(both[1], FILCH_OK);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_makes_room_does_not_come_home_late),
         cmocka_unit_test(a_cancelled_job_leaves_no_copies),
+        cmocka_unit_test(idle_scratch_is_in_nobodys_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
