@@ -401,12 +401,16 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
     filch_status status = FILCH_OK;
     bool is_good = fl_replica_is_good(places, data, replica, block->place);
     if (is_good && !is_good_elsewhere(places, data, replicas, tile, block->place)) {
-        uint32_t home = data->has_home ? data->home : 0;
+        fl_device *home = data->home != 0 ? places->at[data->home].device : NULL;
         filch_view view = fl_data_tile_view(data, tile);
-        status = home == 0 ? fl_data_need_host(data, error) : FILCH_OK;
-        if (status == FILCH_OK) {
-            status = fl_tile_fill(places, data, replicas, tile, home,
-                                  home != 0 ? places->at[home].device : NULL, traffic, error);
+        if (home != NULL && !home->backend->lost(home, NULL)) {
+            status = fl_tile_fill(places, data, replicas, tile, data->home, home, traffic, error);
+        }
+        if (home == NULL || home->backend->lost(home, NULL)) { /* by now, perhaps */
+            status = fl_data_need_host(data, error);
+            if (status == FILCH_OK) {
+                status = fl_tile_fill(places, data, replicas, tile, 0, NULL, traffic, error);
+            }
         }
         *saved += status == FILCH_OK ? view.rows * view.cols * view.element : 0;
     }

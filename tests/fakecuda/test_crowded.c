@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fakecuda.h"
+#include "fake.h"
 #include "filch/filch.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=set,scratch"
@@ -35,13 +35,13 @@ static int set(const filch_call *call)
 
 /* --- Making things --- */
 
-static void start(const char *devices, uint64_t limit, const char *fake)
+static void start(const char *devices, uint64_t limit, const char *driver)
 {
     filch_config config = FILCH_CONFIG_INIT;
     filch_error error = FILCH_ERROR_INIT;
     (void)setenv("FILCH_LANES", "1", 1);
     fakecuda_reset();
-    assert_true(fakecuda_configure(fake));
+    assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("set", set, 1, false, sizeof(uint64_t));
     fakecuda_register_filch("scratch", set, 2, false, sizeof(uint64_t));
     config.devices = devices;
@@ -239,12 +239,56 @@ static void idle_scratch_is_in_nobodys_way(void **state)
     stop();
 }
 
+/* --- Lost --- */
+
+/* The program's buffer on a GPU is lost. What another GPU has of the handle cannot go there to make
+ * room for others; it goes to the host. */
+static void what_has_lost_its_home_makes_room(void **state)
+{
+    enum { LARGE = 8 * 1024 };
+    CUcontext contexts[2];
+    CUdeviceptr home = 0;
+    (void)state;
+    start("cuda:0,cuda:1", LARGE * sizeof(uint64_t) + 4 * KIB, NULL);
+    for (int d = 0; d < 2; d++)
+        assert_int_equal(cuDevicePrimaryCtxRetain(&contexts[d], d), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPushCurrent_v2(contexts[0]), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc_v2(&home, LARGE * sizeof(uint64_t)), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    uint64_t *at = calloc(LARGE, sizeof *at), other = 0;
+    filch_data *homeless =
+        handle((uint64_t *)(uintptr_t)home, 1, LARGE, FILCH_DATA_ON_DEVICE | FILCH_DATA_MANAGED);
+    filch_data *wants = handle(at, 1, LARGE, 0), *breaks = handle(&other, 1, 1, 0);
+    filch_codelet *sets = on_gpu("set");
+    finish(start_set(sets, 1, homeless, 1), FILCH_OK);
+    fakecuda_fail("kernel", 1, 1, FL_CUDA_ERROR_ILLEGAL_ADDRESS, 0, true);
+    finish(start_set(sets, 0, breaks, 2), FILCH_TASK_FAILED);
+    finish(start_set(sets, 1, wants, 3), FILCH_OK);
+    assert_int_equal(at[LARGE - 1], 3);
+    assert_ok(filch_data_acquire(homeless, FILCH_READ));
+    filch_view view;
+    assert_ok(filch_data_view(homeless, 0, 0, &view));
+    assert_int_equal(((uint64_t *)view.ptr)[LARGE - 1], 1);
+    assert_ok(filch_data_release(homeless));
+    assert_ok(filch_runtime_destroy(runtime));
+    /* A context that is broken can still be emptied. */
+    assert_int_equal(cuCtxPushCurrent_v2(contexts[0]), FL_CUDA_SUCCESS);
+    (void)cuMemFree_v2(home);
+    (void)cuCtxPopCurrent_v2(NULL);
+    for (int d = 0; d < 2; d++)
+        (void)cuDevicePrimaryCtxRelease_v2(d);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+    free(at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_makes_room_does_not_come_home_late),
         cmocka_unit_test(a_cancelled_job_leaves_no_copies),
         cmocka_unit_test(idle_scratch_is_in_nobodys_way),
+        cmocka_unit_test(what_has_lost_its_home_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
