@@ -170,8 +170,9 @@ static bool may_regroup(const fl_fetch *fetch, const fl_operand *operand,
                         const fl_replicas *replicas, const fl_block *block)
 {
     const fl_admission *admission = fetch->admission;
-    return !operand->is_chunk && (operand->mode & FILCH_READ) != 0 && !admission->is_tight &&
-           !admission->is_pressed && fl_load_relaxed(&block->uses) == 0 && /* under the lock */
+    return admission->foresight != NULL && !operand->is_chunk &&
+           (operand->mode & FILCH_READ) != 0 && !admission->is_tight && !admission->is_pressed &&
+           fl_load_relaxed(&block->uses) == 0 && /* under the lock */
            !fl_replica_is_valid(operand->data, fl_replica_at(replicas, operand->tile, fetch->place),
                                 fetch->place) &&
            fl_run_may_join(operand->data, replicas, operand->tile, fetch->place);
@@ -561,15 +562,6 @@ uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count)
         staged |= (uint64_t)(operands[i].staging != NULL) << i;
     }
     return staged;
-}
-
-const void *fl_operand_at(const fl_device *device, const fl_operand *operand, uint64_t *ld)
-{
-    const fl_replicas *replicas = replicas_of(operand);
-    const fl_block *block =
-        replicas != NULL ? fl_replica_at(replicas, operand->tile, device->place)->block : NULL;
-    *ld = block != NULL ? block->pitch / operand->data->element : 0;
-    return block != NULL ? fl_block_at(operand->data, block, operand->view) : NULL;
 }
 
 fl_tile_hint fl_tile_outlook(const fl_places *places, const fl_device *device,

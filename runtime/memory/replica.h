@@ -103,9 +103,6 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
                          uint64_t staged);
 /* Bits of the operands that have. */
 uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count);
-/* Where a tile's operand is in the device's place, and *ld its elements from column to column;
- * null: nowhere. Under the contract of who knows that nobody moves it. */
-const void *fl_operand_at(const fl_device *device, const fl_operand *operand, uint64_t *ld);
 /* What a device that is to read a tile has to wait for; a guess, without locks. Any thread. */
 typedef struct fl_tile_hint {
     uint64_t missing; /* bytes to be brought */

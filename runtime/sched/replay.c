@@ -225,56 +225,6 @@ void fl_replay_drop(filch_graph *graph)
 
 /* --- Using it --- */
 
-static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
-                             uint32_t tile, filch_view *view);
-
-/* Whether its tiles are still where its kernels look for them; only we move them. */
-static bool is_in_place(const fl_worker *w, const filch_graph *graph)
-{
-    filch_view view;
-    for (size_t s = 0; s < graph->slot_count; ++s) {
-        for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
-            const fl_replay_tile *tile = &graph->replay->tiles[s][t];
-            fl_operand operand = operand_of(w, graph, s, t, &view);
-            uint64_t ld;
-            if (tile->bits != 0 &&
-                (fl_operand_at(w->device, &operand, &ld) != tile->ptr || ld != tile->ld)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
-{
-    filch_graph *graph = job->graph;
-    uint32_t lo, hi;
-    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
-        fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != graph->root_count ||
-        fl_load_relaxed(&job->cancelled) != 0) {
-        return false; /* or some of it has begun */
-    }
-    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
-    if (graph->replay != NULL && !is_in_place(w, graph)) {
-        fl_replay_drop(graph); /* they were evicted meanwhile, and may be again */
-        graph->runs = 0;
-    }
-    /* A replay costs about as much to make as launching the tasks once does. */
-    int64_t first = w->sched->core->settings.replay;
-    if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
-        return false;
-    }
-    if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
-        graph->cannot_replay = true;
-        return false;
-    }
-    /* Only we take from it: there is one device. */
-    fl_span_drain(&fl_job_share(job, w->index)->span, &lo, &hi);
-    *tile = (fl_tile){.job = job, .is_replay = true};
-    return true;
-}
-
 /* One tile of a handle as the replay uses it. */
 static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
                              uint32_t tile, filch_view *view)
@@ -314,26 +264,63 @@ void fl_replay_release(fl_worker *w, const filch_graph *graph)
     release_tiles(w, graph, UINT32_MAX);
 }
 
+/* Pins what the replay uses. False: some is not where its kernels look for it any more, or has no
+ * room; nothing is pinned. */
 static bool fetch_all(fl_worker *w, const filch_graph *graph)
 {
     const fl_admission admission = {.foresight = NULL};
+    fl_waits *waits = &w->offload->waits;
     filch_view view;
     uint32_t count = 0;
-    w->offload->waits.count = 0;
-    for (size_t s = 0; s < graph->slot_count; ++s) {
-        for (uint32_t t = 0; t < graph->slots[s]->tile_count; ++t) {
-            if (graph->replay->tiles[s][t].bits == 0) {
+    bool fits = true;
+    waits->count = 0;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
+            const fl_replay_tile *tile = &graph->replay->tiles[s][t];
+            if (tile->bits == 0) {
                 continue;
             }
             fl_operand operand = operand_of(w, graph, s, t, &view);
-            if (fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission,
-                                  &w->offload->waits, &w->error) != FILCH_OK) {
-                release_tiles(w, graph, count);
-                return false;
-            }
-            ++count;
+            fits = fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission, waits,
+                                     &w->error) == FILCH_OK;
+            count += fits;
+            fits = fits && view.ptr == tile->ptr && view.ld == tile->ld;
         }
     }
+    if (!fits) {
+        fl_waits_abandon(places_of(w), waits); /* of a job that may be cancelled now */
+        release_tiles(w, graph, count);
+    }
+    return fits;
+}
+
+bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    filch_graph *graph = job->graph;
+    uint32_t lo, hi;
+    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
+        fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != graph->root_count ||
+        fl_load_relaxed(&job->cancelled) != 0) {
+        return false; /* or some of it has begun */
+    }
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
+    /* A replay costs about as much to make as launching the tasks once does. */
+    int64_t first = w->sched->core->settings.replay;
+    if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
+        return false;
+    }
+    if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
+        graph->cannot_replay = true;
+        return false;
+    }
+    if (!fetch_all(w, graph)) {
+        fl_replay_drop(graph); /* they were evicted meanwhile, and may be again */
+        graph->runs = 0;
+        return false;
+    }
+    /* Only we take from it: there is one device. */
+    fl_span_drain(&fl_job_share(job, w->index)->span, &lo, &hi);
+    *tile = (fl_tile){.job = job, .is_replay = true};
     return true;
 }
 
@@ -361,9 +348,6 @@ bool fl_replay_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
 {
     fl_tile *tile = &flight->tile;
     const filch_graph *graph = tile->job->graph;
-    if (!fetch_all(w, graph)) {
-        return false;
-    }
     fl_launch launch = {
         .tag = tag,
         .replay = graph->replay->handle,

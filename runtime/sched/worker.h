@@ -293,7 +293,7 @@ uint32_t fl_near_room(const fl_worker *worker, uint32_t rest);
 void fl_near_add(fl_worker *worker, fl_task *task);
 fl_task *fl_near_take(fl_worker *worker);
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
- * enough to be put on the device by one call. */
+ * enough to be put on the device by one call, with what it uses; to be put there at once. */
 bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Puts it there, as fl_offload_launch. */
 bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);

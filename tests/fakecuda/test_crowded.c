@@ -8,10 +8,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "fake.h"
 #include "filch/filch.h"
 
@@ -282,6 +284,71 @@ static void what_has_lost_its_home_makes_room(void **state)
     free(at);
 }
 
+/* --- Moved --- */
+
+enum { ROUNDS = 200, PIECES = 192, PIECE = 64 };
+
+typedef struct sender {
+    filch_data *data;
+    _Atomic uint64_t wanted; /* broadcasts */
+    _Atomic int is_over;
+} sender;
+
+static int send_on(void *user)
+{
+    sender *s = user;
+    for (uint64_t sent = 0; atomic_load(&s->is_over) == 0;) {
+        if (atomic_load(&s->wanted) > sent) {
+            filch_job *job = NULL;
+            for (uint64_t i = 0; i < sent * 7919 % 100 * 20; i++)
+                atomic_load(&s->is_over);
+            assert_ok(filch_data_broadcast(s->data, NULL, NULL, &job));
+            finish(job, FILCH_OK);
+            sent++;
+        }
+    }
+    return 0;
+}
+
+/* A graph is replayed where its tiles are; a broadcast makes room for others there at any moment.
+ */
+static void replays_and_broadcasts_share_memory(void **state)
+{
+    fl_thread thread;
+    (void)state;
+    (void)setenv("FILCH_REPLAY", "1", 1);
+    start("cuda:0", 128 * KIB, NULL);
+    fakecuda_fail("cuEventElapsedTime", 1, 0, FL_CUDA_ERROR_UNKNOWN, -1, false);
+    uint64_t *at = calloc((size_t)PIECES * PIECE, sizeof *at);
+    uint64_t *more = calloc((size_t)PIECES * PIECE, sizeof *more);
+    filch_data *data = handle(at, PIECES, PIECE, 0);
+    sender s = {.data = handle(more, PIECES, PIECE, FILCH_DATA_MANAGED)};
+    filch_codelet *sets = on_gpu("set");
+    assert_ok(fl_thread_start(&thread, send_on, &s));
+    for (int round = 0; round < ROUNDS; round++) {
+        filch_graph *made = graph();
+        for (uint32_t i = 0; i < PIECES; i++) {
+            const filch_access access = {.data = data, .row = i, .mode = FILCH_WRITE};
+            add(made, sets, 0, &access, 1, i + 1);
+        }
+        for (int run = 0; run < 2; run++) {
+            memset(at, 0, (size_t)PIECES * PIECE * sizeof *at);
+            atomic_fetch_add(&s.wanted, (uint64_t)run);
+            finish(submit(made), FILCH_OK);
+            for (uint64_t i = 0; i < PIECES; i++)
+                assert_int_equal(at[i * PIECE + i % PIECE], i + 1);
+        }
+        assert_ok(filch_graph_destroy(made));
+    }
+    atomic_store(&s.is_over, 1);
+    fl_thread_join(thread);
+    assert_true(fakecuda_count("cuGraphLaunch") != 0);
+    stop();
+    (void)unsetenv("FILCH_REPLAY");
+    free(at);
+    free(more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +356,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_job_leaves_no_copies),
         cmocka_unit_test(idle_scratch_is_in_nobodys_way),
         cmocka_unit_test(what_has_lost_its_home_makes_room),
+        cmocka_unit_test(replays_and_broadcasts_share_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
