@@ -537,12 +537,12 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
 }
 
 void fl_operands_release(fl_places *places, fl_device *device, fl_operand *operands, uint32_t count,
-                         uint64_t staged)
+                         const fl_staged *staged)
 {
     uint32_t place = place_of(device);
     for (uint32_t i = 0; i < count && place != 0; ++i) {
         fl_operand *operand = &operands[i];
-        bool is_staged = i < FL_MOST_STAGED && (staged >> i & 1) != 0;
+        bool is_staged = staged != NULL && (staged->bits[i / 64] >> i % 64 & 1) != 0;
         if (operand->staging != NULL) {
             fl_block_give(places, operand->staging, 0);
             operand->staging = NULL;
@@ -555,11 +555,11 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
     }
 }
 
-uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count)
+fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
 {
-    uint64_t staged = 0;
+    fl_staged staged = {{0}};
     for (uint32_t i = 0; i < count && i < FL_MOST_STAGED; ++i) {
-        staged |= (uint64_t)(operands[i].staging != NULL) << i;
+        staged.bits[i / 64] |= (uint64_t)(operands[i].staging != NULL) << i % 64;
     }
     return staged;
 }

@@ -85,8 +85,11 @@ typedef struct fl_admission {
     bool is_pressed; /* others have to leave for them */
 } fl_admission;
 
-/* Operands of one tile of work of which more are staged than one word has bits are refused. */
-#define FL_MOST_STAGED 64
+/* Which operands of a tile of work are staged, by bits: no tile has more. */
+#define FL_MOST_STAGED 256
+typedef struct fl_staged {
+    uint64_t bits[FL_MOST_STAGED / 64];
+} fl_staged;
 
 /* Makes all operands of a tile of work available to a device (null: a device of the host's memory),
  * or none: memory is reserved and pinned, copies are started, waits gets what must be past before
@@ -97,12 +100,12 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
                                uint32_t count, const fl_admission *admission, fl_waits *waits,
                                filch_error *error);
 /* Once for each success of that: the work has retired, or was not put on a lane and what it waited
- * for is abandoned. staged: bits of the operands that had memory of their own, which commit gave
- * back. */
+ * for is abandoned. staged: the operands that had memory of their own, which commit gave back;
+ * null: none. */
 void fl_operands_release(fl_places *places, fl_device *device, fl_operand *operands, uint32_t count,
-                         uint64_t staged);
-/* Bits of the operands that have. */
-uint64_t fl_operands_staged(const fl_operand *operands, uint32_t count);
+                         const fl_staged *staged);
+/* The operands that have. */
+fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count);
 /* What a device that is to read a tile has to wait for; a guess, without locks. Any thread. */
 typedef struct fl_tile_hint {
     uint64_t missing; /* bytes to be brought */

@@ -173,7 +173,8 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
         fl_near_note(w);
         note_fetched(w);
         /* What is on its way stays where it is until it has arrived. */
-        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count, 0);
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            NULL);
     }
     offload->waits.count = 0;
     return status == FILCH_OK;
@@ -184,7 +185,8 @@ void fl_offload_abandon(fl_worker *w)
     fl_offload *offload = w->offload;
     fl_waits_abandon(places_of(w), &offload->waits);
     if (offload->is_admitted) {
-        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count, 0);
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            NULL);
         offload->is_admitted = false;
     }
 }
@@ -197,7 +199,7 @@ void fl_offload_release(fl_worker *w, fl_flight *flight)
         fl_replay_release(w, flight->tile.job->graph);
     } else if (list_operands(w, &flight->tile)) {
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                            flight->staged);
+                            flight->tile.task == NULL ? &flight->staged : NULL);
     }
 }
 
@@ -627,8 +629,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     }
     flight->lane = offload->lane_last = lane;
     flight->is_timed = is_timed;
-    flight->staged =
-        tile->task == NULL ? fl_operands_staged(offload->operands, offload->operand_count) : 0;
+    if (tile->task == NULL) {
+        flight->staged = fl_operands_staged(offload->operands, offload->operand_count);
+    }
     flight->is_admitted = true;
     offload->is_admitted = offload->is_tight = false;
     offload->timed += is_timed;

@@ -252,7 +252,7 @@ static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count
         for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
             if (graph->replay->tiles[s][t].bits != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
-                fl_operands_release(places_of(w), w->device, &operand, 1, 0);
+                fl_operands_release(places_of(w), w->device, &operand, 1, NULL);
                 --count;
             }
         }

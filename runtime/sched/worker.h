@@ -15,6 +15,7 @@
 #include "sched/speed.h"
 
 #define FL_MOST_VIEWS 256
+_Static_assert(FL_MOST_VIEWS <= FL_MOST_STAGED, "any of them may be staged");
 
 typedef struct fl_sched fl_sched;
 
@@ -53,7 +54,7 @@ typedef struct fl_flight {
     uint32_t next;    /* in a list of flights */
     bool has_failed;  /* although it runs: worker->late says why */
     bool is_admitted; /* what it uses is pinned … */
-    uint64_t staged;  /* … but for these operands of a chunk, by bits */
+    fl_staged staged; /* … but for these operands, where it is a chunk */
     uint32_t home_count;
     fl_marker homes[FL_HOMES]; /* of the copies that bring home what it wrote */
     uint32_t foreign_count;

@@ -349,6 +349,60 @@ static void replays_and_broadcasts_share_memory(void **state)
     free(more);
 }
 
+/* --- Many --- */
+
+enum { WIDE = 66, ITEMS = 4096 };
+
+/* On the lane: the last view, whose elements become the numbers of their items. */
+static int number(void *data)
+{
+    filch_view view;
+    memcpy(&view, data, sizeof view);
+    uint64_t *to = fakecuda_peek(view.ptr, view.rows * sizeof *to);
+    for (uint64_t i = 0; i < view.rows; i++)
+        to[i] = view.row + i;
+    return 0;
+}
+
+static int enqueue_number(const filch_call *call, const filch_lane *lane, void *state)
+{
+    (void)state;
+    return fakecuda_enqueue_copy(lane->stream, number, &call->views[WIDE - 1], sizeof(filch_view));
+}
+
+/* Chunks of any number of handles are copied in and out by themselves. */
+static void what_many_operands_write_comes_home(void **state)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    filch_batch_access accesses[WIDE];
+    filch_job *job = NULL;
+    (void)state;
+    start("cuda:0", 0, NULL);
+    uint64_t *from = calloc(ITEMS, sizeof *from), *to = calloc(ITEMS, sizeof *to);
+    filch_data *reads = handle(from, 1, ITEMS, 0), *writes = handle(to, 1, ITEMS, 0);
+    for (uint32_t i = 0; i < WIDE; i++)
+        accesses[i] = (filch_batch_access){.data = i + 1 < WIDE ? reads : writes,
+                                           .mode = i + 1 < WIDE ? FILCH_READ : FILCH_WRITE,
+                                           .map = FILCH_MAP_AFFINE,
+                                           .scale = 1};
+    cuda.enqueue = enqueue_number;
+    desc.name = "number";
+    desc.cuda = &cuda;
+    assert_ok(filch_codelet_create(runtime, &desc, &batch.codelet));
+    batch.n = ITEMS;
+    batch.accesses = accesses;
+    batch.access_count = WIDE;
+    assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+    finish(job, FILCH_OK);
+    for (uint64_t i = 0; i < ITEMS; i++)
+        assert_int_equal(to[i], i);
+    stop();
+    free(from);
+    free(to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +411,7 @@ int main(void)
         cmocka_unit_test(idle_scratch_is_in_nobodys_way),
         cmocka_unit_test(what_has_lost_its_home_makes_room),
         cmocka_unit_test(replays_and_broadcasts_share_memory),
+        cmocka_unit_test(what_many_operands_write_comes_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
