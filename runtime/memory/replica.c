@@ -98,11 +98,14 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
     uint32_t place = place_of(device);
     fl_replica *replica = fl_replica_at(replicas, tile, place);
     filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
+    /* The host may hold other tiles while a job of the handle ends, and a version begins. */
+    bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
     if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
         status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
+        is_known = true;
     }
     /* Who overwrites it need not mind what was lost. */
-    if (status == FILCH_OK && fl_load_relaxed(&replica->version) == fl_data_version(data) &&
+    if (status == FILCH_OK && is_known &&
         (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
         status = fl_waits_add(waits, replica->ready, error);
         status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;

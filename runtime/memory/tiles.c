@@ -338,6 +338,9 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
     if (source == replicas->places) {
         return fl_tile_tell_lost(places, data, replicas, tile, error);
     }
+    if (source == place) {
+        return FILCH_OK; /* a version has just begun, of a handle that somebody else evicts */
+    }
     if (place != 0 && source != 0 && !fl_device_reaches(device, source)) {
         status = fl_data_need_host(data, error);
         if (status == FILCH_OK) {

@@ -16,14 +16,21 @@
 #include "base/thread.h"
 #include "fake.h"
 #include "filch/filch.h"
+#include "memory/replica.h"
 
-#define IMAGE "FAKECUBIN arch=90 entry=set,scratch"
+#define IMAGE "FAKECUBIN arch=90 entry=set,scratch,halt"
 #define KIB ((uint64_t)1024)
 #define SOON 20.0
 
 static filch_runtime *runtime;
 
 #define assert_ok(call) assert_int_equal((call), FILCH_OK)
+
+static void nap(void)
+{
+    const struct timespec time = {0, 100000};
+    (void)nanosleep(&time, NULL);
+}
 
 /* set(to): to what the argument says. */
 static int set(const filch_call *call)
@@ -35,9 +42,21 @@ static int set(const filch_call *call)
     return 0;
 }
 
+/* halt(from, to): ends when it may. */
+static _Atomic int is_halted, halts;
+
+static int halt(const filch_call *call)
+{
+    atomic_fetch_add(&halts, 1);
+    while (atomic_load(&is_halted) != 0)
+        nap();
+    *(uint64_t *)call->views[1].ptr = *(const uint64_t *)call->views[0].ptr;
+    return 0;
+}
+
 /* --- Making things --- */
 
-static void start(const char *devices, uint64_t limit, const char *driver)
+static void start_driven(const char *devices, uint64_t limit, const char *driver, filch_drive drive)
 {
     filch_config config = FILCH_CONFIG_INIT;
     filch_error error = FILCH_ERROR_INIT;
@@ -45,12 +64,19 @@ static void start(const char *devices, uint64_t limit, const char *driver)
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("set", set, 1, false, sizeof(uint64_t));
+    fakecuda_register_filch("halt", halt, 2, false, sizeof(uint64_t));
     fakecuda_register_filch("scratch", set, 2, false, sizeof(uint64_t));
     config.devices = devices;
     config.memory_limit = limit;
     config.policy = FILCH_POLICY_STATIC;
+    config.drive = drive;
     if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
         fail_msg("%s", error.text);
+}
+
+static void start(const char *devices, uint64_t limit, const char *driver)
+{
+    start_driven(devices, limit, driver, FILCH_DRIVE_DEFAULT);
 }
 
 static void stop(void)
@@ -138,12 +164,6 @@ static uint64_t issued(void)
 {
     return fakecuda_count("cuMemcpyHtoDAsync") + fakecuda_count("cuMemcpyDtoHAsync") +
            fakecuda_count("cuMemcpyPeerAsync") + fakecuda_count("cuMemcpyDtoDAsync");
-}
-
-static void nap(void)
-{
-    const struct timespec time = {0, 100000};
-    (void)nanosleep(&time, NULL);
 }
 
 static void await_copies(void)
@@ -286,7 +306,7 @@ static void what_has_lost_its_home_makes_room(void **state)
 
 /* --- Moved --- */
 
-enum { ROUNDS = 200, PIECES = 192, PIECE = 64 };
+enum { ROUNDS = 100, PIECES = 192, PIECE = 64 };
 
 typedef struct sender {
     filch_data *data;
@@ -403,6 +423,117 @@ static void what_many_operands_write_comes_home(void **state)
     free(to);
 }
 
+/* --- Between two looks --- */
+
+static fl_backend hooked;
+static filch_data *renewed;
+static filch_status (*looks)(fl_device *device, fl_marker marker, filch_error *error);
+
+/* The GPU is lost, as seems; and a version of the handle begins, as at the end of a job. */
+static bool lose_and_renew(const fl_device *device, filch_error *error)
+{
+    (void)device;
+    (void)error;
+    if (renewed != NULL)
+        fl_data_begin_version(renewed);
+    renewed = NULL;
+    return true;
+}
+
+/* A tile is about to be saved from one GPU, since it is nowhere else, when a job of its handle
+ * ends: it is at home then, and there is nothing to save. */
+static void what_is_home_meanwhile_need_not_be_saved(void **state)
+{
+    uint64_t x = 0, y = 0;
+    (void)state;
+    start_driven("cuda:0,cuda:1,host:1", 0, NULL, FILCH_DRIVE_POLL);
+    fl_device *devices = ((fl_core *)(void *)runtime)->places->devices;
+    const fl_backend *backend = devices[1].backend;
+    filch_data *data = handle(&x, 1, 1, FILCH_DATA_PIN);
+    filch_data *other = handle(&y, 1, 1, FILCH_DATA_PIN);
+    const filch_access uses[] = {{.data = data, .mode = FILCH_READ},
+                                 {.data = other, .mode = FILCH_WRITE}};
+    const filch_access writes = {.data = data, .mode = FILCH_WRITE};
+    filch_codelet *sets = on_gpu("set"), *waits = on_gpu("halt"), *ends = NULL;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    desc.name = "end";
+    desc.host = set;
+    desc.arg_size = sizeof(uint64_t);
+    assert_ok(filch_codelet_create(runtime, &desc, &ends));
+    filch_graph *made = graph();
+    add(made, sets, 0, &writes, 1, 1);
+    add(made, waits, 1, uses, 2, 0);
+    add(made, ends, 2, &writes, 1, 2); /* so that it goes home no sooner */
+    atomic_store(&halts, 0);
+    atomic_store(&is_halted, 1);
+    filch_job *job = submit(made);
+    while (atomic_load(&halts) == 0)
+        (void)filch_poll(runtime, 0, NULL);
+    hooked = *backend;
+    hooked.lost = lose_and_renew;
+    renewed = data;
+    devices[1].backend = &hooked;
+    assert_true(fl_residents_clear(((fl_core *)(void *)runtime)->places, &devices[0]));
+    devices[1].backend = backend;
+    assert_null(renewed);
+    assert_int_equal(fakecuda_count("cuMemcpyDtoHAsync"), 1); /* what halts sends home */
+    atomic_store(&is_halted, 0);
+    finish(job, FILCH_OK);
+    assert_int_equal(x, 2);
+    assert_int_equal(y, 1);
+    stop();
+}
+
+static filch_status look_and_renew(fl_device *device, fl_marker marker, filch_error *error)
+{
+    filch_status status = looks(device, marker, error);
+    if (renewed != NULL)
+        fl_data_begin_version(renewed);
+    renewed = NULL;
+    return status;
+}
+
+/* The host gets tiles of a buffer on a GPU when a job that uses others of them ends: it has them
+ * when they have come. */
+static void what_the_host_holds_has_come(void **state)
+{
+    enum { LARGE = 32 * 1024 };
+    CUcontext context;
+    CUdeviceptr home = 0;
+    filch_hold *hold = NULL;
+    filch_view view;
+    (void)state;
+    start_driven("cuda:0", 0, "{\"copy_ns\": 20000000}", FILCH_DRIVE_POLL);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPushCurrent_v2(context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc_v2(&home, LARGE * sizeof(uint64_t)), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    uint64_t *at = fakecuda_peek((void *)(uintptr_t)home, LARGE * sizeof *at);
+    for (uint64_t i = 0; i < LARGE; i++)
+        at[i] = i;
+    fl_device *devices = ((fl_core *)(void *)runtime)->places->devices;
+    const fl_backend *backend = devices[0].backend;
+    filch_data *data = handle((uint64_t *)(uintptr_t)home, 1, LARGE, FILCH_DATA_ON_DEVICE);
+    hooked = *backend;
+    hooked.reached = look_and_renew;
+    looks = backend->reached;
+    renewed = data;
+    devices[0].backend = &hooked;
+    assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READ, SOON, &hold));
+    devices[0].backend = backend;
+    assert_null(renewed);
+    assert_ok(filch_data_view(data, 0, 0, &view));
+    for (uint64_t i = 0; i < LARGE; i++)
+        assert_int_equal(((uint64_t *)view.ptr)[i], i);
+    assert_ok(filch_hold_release(hold));
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(cuCtxPushCurrent_v2(context), FL_CUDA_SUCCESS);
+    assert_int_equal(cuMemFree_v2(home), FL_CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent_v2(NULL), FL_CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxRelease_v2(0), FL_CUDA_SUCCESS);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +543,8 @@ int main(void)
         cmocka_unit_test(what_has_lost_its_home_makes_room),
         cmocka_unit_test(replays_and_broadcasts_share_memory),
         cmocka_unit_test(what_many_operands_write_comes_home),
+        cmocka_unit_test(what_is_home_meanwhile_need_not_be_saved),
+        cmocka_unit_test(what_the_host_holds_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
