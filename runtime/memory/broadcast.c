@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/links.h"
+#include "memory/part.h"
 #include "memory/spread.h"
 
 /* Pieces between two fences. Two such stretches are on their way at once: one is followed up while
@@ -233,12 +234,6 @@ static filch_status open_tile(fl_broadcast *b, filch_error *error)
 
 /* --- Copies --- */
 
-/* A part of a tile that is sent at once: whole columns, or a part of one. */
-typedef struct part {
-    size_t column, offset; /* where it begins; offset: bytes into the column */
-    size_t width, height;
-} part;
-
 static bool is_tight(const fl_broadcast *b, size_t width)
 {
     for (uint32_t i = 0; i < b->spread.count; ++i) {
@@ -249,24 +244,11 @@ static bool is_tight(const fl_broadcast *b, size_t width)
     return true;
 }
 
-static part next_part(const fl_broadcast *b, const filch_view *view)
+static fl_part next_part(const fl_broadcast *b, const filch_view *view)
 {
-    size_t width = (size_t)(view->rows * view->element), cols = (size_t)view->cols;
-    size_t at = (size_t)b->sent, left = (size_t)(view_bytes(view) - b->sent);
-    if (cols > 1 && is_tight(b, width)) {
-        width *= cols; /* one run of bytes everywhere */
-    }
-    part p = {.column = at / width, .offset = at % width, .height = 1};
+    size_t width = (size_t)(view->rows * view->element);
     size_t piece = b->piece < SIZE_MAX ? (size_t)b->piece : SIZE_MAX;
-    if (p.offset != 0 || width > piece) {
-        size_t rest = width - p.offset;
-        p.width = rest < piece ? rest : piece;
-    } else {
-        size_t most = left / width, wanted = piece / width;
-        p.width = width;
-        p.height = wanted < most ? wanted : most;
-    }
-    return p;
+    return fl_part_next(width, (size_t)view->cols, is_tight(b, width), (size_t)b->sent, piece);
 }
 
 /* The device on whose lane the copy goes: the receiver's, or the sender's where it is the host. */
@@ -286,7 +268,7 @@ static void count_copy(fl_traffic *traffic, const fl_device *carrier, uint32_t t
 }
 
 /* Starts the copy of a part to one node, behind its sender's. */
-static filch_status send(fl_broadcast *b, const fl_spread_node *node, const part *p,
+static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_part *p,
                          fl_traffic *traffic, filch_error *error)
 {
     uint32_t sender = b->spread.nodes[node->parent].place;
@@ -317,7 +299,7 @@ static filch_status send(fl_broadcast *b, const fl_spread_node *node, const part
 static filch_status send_part(fl_broadcast *b, fl_traffic *traffic, filch_error *error)
 {
     filch_view view = fl_data_tile_view(b->data, b->tile);
-    part p = next_part(b, &view);
+    fl_part p = next_part(b, &view);
     filch_status status = FILCH_OK;
     for (uint32_t i = 0; i < b->spread.count && status == FILCH_OK; ++i) {
         const fl_spread_node *node = &b->spread.nodes[i];
