@@ -33,6 +33,27 @@ double fl_bandwidths_get(const fl_bandwidths *bandwidths, uint32_t places, uint3
     return bits != NULL ? fl_bits_double(fl_load_relaxed(&bits[(size_t)from * places + to])) : 0;
 }
 
+filch_status fl_bandwidths_open(fl_bandwidths *bandwidths, const fl_memory *memory, uint32_t places)
+{
+    _Atomic uint64_t *bits = fl_load_relaxed(&bandwidths->bits); /* changed by one at a time */
+
+    if (bits == NULL) {
+        bandwidths->bytes = (size_t)places * places * sizeof *bits;
+        bits = fl_alloc_zeroed(memory, bandwidths->bytes);
+        fl_store_release(&bandwidths->bits, bits); /* after its zeros */
+    }
+    return bits != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+void fl_bandwidths_set(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from, uint32_t to,
+                       double rate)
+{
+    /* Acquire, relaxed: as in get. */
+    _Atomic uint64_t *bits = fl_load_acquire(&bandwidths->bits);
+
+    fl_store_relaxed(&bits[(size_t)from * places + to], fl_double_bits(rate));
+}
+
 /* Null for the host's memory. */
 static const fl_device *device_of(const fl_pool *pool, uint32_t index)
 {
@@ -102,8 +123,8 @@ static const fl_device *first_of(const fl_pool *pool, uint32_t place)
 }
 
 /* Under the lock; the first failure is kept. */
-static void measure(fl_pool *pool, _Atomic uint64_t *bits, uint32_t from, uint32_t to,
-                    filch_status *status, filch_error *error)
+static void measure(fl_pool *pool, uint32_t from, uint32_t to, filch_status *status,
+                    filch_error *error)
 {
     const fl_device *source = first_of(pool, from), *target = first_of(pool, to);
     double rate = 0;
@@ -116,7 +137,7 @@ static void measure(fl_pool *pool, _Atomic uint64_t *bits, uint32_t from, uint32
     filch_status result =
         backend->link_measure(source, target, &rate, *status == FILCH_OK ? error : NULL);
     if (result == FILCH_OK)
-        fl_store_relaxed(&bits[(size_t)from * pool->place_count + to], fl_double_bits(rate));
+        fl_bandwidths_set(&pool->bandwidths, pool->place_count, from, to, rate);
     else if (*status == FILCH_OK)
         *status = result;
 }
@@ -132,20 +153,15 @@ filch_status fl_pool_measure_links(fl_pool *pool, const fl_memory *memory, filch
     if (!can_measure)
         return FILCH_OK;
     fl_mutex_lock(&bandwidths->lock);
-    _Atomic uint64_t *bits = fl_load_relaxed(&bandwidths->bits); /* changed under the lock only */
-    if (bits == NULL) {
-        bandwidths->bytes = (size_t)pool->place_count * pool->place_count * sizeof *bits;
-        bits = fl_alloc_zeroed(memory, bandwidths->bytes);
-        fl_store_release(&bandwidths->bits, bits); /* after its zeros */
-    }
-    if (bits == NULL)
+    if (fl_bandwidths_open(bandwidths, memory, pool->place_count) != FILCH_OK)
         status = fl_error_fill(
             error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .call = "filch_links_measure"},
             "no memory for what is measured");
-    for (uint32_t from = 0; bits != NULL && from < pool->place_count; from++) {
+    const bool is_open = status == FILCH_OK;
+    for (uint32_t from = 0; is_open && from < pool->place_count; from++) {
         for (uint32_t to = 0; to < pool->place_count; to++)
             if (from != to)
-                measure(pool, bits, from, to, &status, error);
+                measure(pool, from, to, &status, error);
     }
     fl_mutex_unlock(&bandwidths->lock);
     return status;

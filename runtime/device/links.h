@@ -22,6 +22,12 @@ filch_status fl_bandwidths_init(fl_bandwidths *bandwidths);
  */
 double fl_bandwidths_get(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from,
                          uint32_t to);
+/* Makes the table, where there is none, for `places` places: nothing is measured. One at a time. */
+filch_status fl_bandwidths_open(fl_bandwidths *bandwidths, const fl_memory *memory,
+                                uint32_t places);
+/* What was measured; the table is there. Any thread. */
+void fl_bandwidths_set(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from, uint32_t to,
+                       double rate);
 void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory);
 
 /* As the public functions of filch/device.h. */

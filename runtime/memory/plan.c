@@ -1,36 +1,113 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/plan.h"
 
+#include "memory/spread.h"
+
 /* Bytes a second of ways that nobody measured. */
 #define HOST_RATE 25e9
 #define PEER_RATE 100e9
+/* A relay must be better than a straight way by more than measurements of the same link differ. */
+#define NOISE 1.25
+/* Copies from and to pageable memory that are smaller are not overlapped with anything. */
+#define LEAST_STAGED 65536u
 
-static double seconds_of(uint64_t bytes, uint64_t queued, double rate, double otherwise)
+static double rate_or(double rate, double otherwise)
 {
-    return (double)(bytes + queued) / (rate > 0 ? rate : otherwise);
+    return rate > 0 ? rate : otherwise;
+}
+
+/* One of the two copies of a way with a stop. */
+typedef struct hop {
+    double wait, whole; /* seconds before it, and of it */
+} hop;
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* The last piece goes on when it has come, and none before the second copy's lane is free. */
+static double join(hop first, hop second, uint32_t pieces)
+{
+    double begun = larger(second.wait, first.wait + first.whole / pieces);
+    return larger(first.wait + first.whole + second.whole / pieces, begun + second.whole);
+}
+
+static uint32_t pieces_of(uint64_t bytes, double rate)
+{
+    const fl_spread two = {.depth = 2, .fanout = 1};
+    return fl_spread_pieces(&two, (uint64_t)((double)bytes * (FL_SPREAD_RATE / rate)));
+}
+
+static fl_plan plan_staged(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
+{
+    double in_rate = rate_or(source->rate, HOST_RATE);
+    double out_rate = rate_or(receiver.host_rate, HOST_RATE);
+    uint32_t pieces = pieces_of(bytes, smaller(in_rate, out_rate));
+    uint64_t most = bytes / LEAST_STAGED > 1 ? bytes / LEAST_STAGED : 1;
+    pieces = pieces < most ? pieces : (uint32_t)most;
+    const hop in = {(double)source->queued / in_rate, (double)bytes / in_rate};
+    const hop out = {(double)receiver.host_queued / out_rate, (double)bytes / out_rate};
+    return (fl_plan){.is_staged = true, .pieces = pieces, .seconds = join(in, out, pieces)};
+}
+
+/* What waits for the receiver's copy lane, whatever the source. */
+static double busy_of(fl_receiver receiver)
+{
+    return (double)receiver.host_queued / rate_or(receiver.host_rate, HOST_RATE);
+}
+
+static fl_plan plan_straight(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
+{
+    bool is_host = source->place == 0;
+    double rate =
+        is_host ? rate_or(receiver.host_rate, HOST_RATE) : rate_or(source->rate, PEER_RATE);
+    double queued = is_host ? 0 : (double)source->queued / rate;
+    double alone = (double)bytes / rate;
+    return (fl_plan){.pieces = 1, .seconds = larger(busy_of(receiver), queued) + alone};
+}
+
+static fl_plan plan_over(const fl_origin *source, const fl_relay *relay, fl_receiver receiver,
+                         uint64_t bytes)
+{
+    uint32_t pieces = pieces_of(bytes, smaller(relay->in_rate, relay->out_rate));
+    uint64_t queued = source->queued > relay->in_queued ? source->queued : relay->in_queued;
+    const hop in = {(double)queued / relay->in_rate, (double)bytes / relay->in_rate};
+    const hop out = {larger(busy_of(receiver), (double)relay->out_queued / relay->out_rate),
+                     (double)bytes / relay->out_rate};
+    return (fl_plan){.relay = relay->place, .pieces = pieces, .seconds = join(in, out, pieces)};
+}
+
+/* The best way from one source. */
+static fl_plan plan_from(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
+{
+    bool is_one_copy = source->place == 0 || source->is_straight;
+    fl_plan best =
+        is_one_copy ? plan_straight(source, receiver, bytes) : plan_staged(source, receiver, bytes);
+    double least = is_one_copy ? best.seconds / NOISE : best.seconds;
+    for (uint32_t i = 0; i < source->relay_count; ++i) {
+        fl_plan over = plan_over(source, &source->relays[i], receiver, bytes);
+        if (over.seconds < least) {
+            best = over;
+            least = over.seconds;
+        }
+    }
+    return best;
 }
 
 fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver, uint64_t bytes)
 {
     fl_plan best = {.source = FL_PLAN_NONE};
-    /* Copies to one receiver are on one lane, whatever the source. */
-    double in = seconds_of(bytes, receiver.host_queued, receiver.host_rate, HOST_RATE);
     for (uint32_t i = 0; i < count; ++i) {
-        const fl_origin *source = &sources[i];
-        double seconds;
-        bool is_staged = source->place != 0 && !source->is_straight;
-        if (source->place == 0) {
-            seconds = in;
-        } else if (is_staged) { /* one after the other: the host's copy is of use later, too */
-            seconds = seconds_of(bytes, source->queued, source->rate, HOST_RATE) + in;
-        } else {
-            double busy = seconds_of(0, receiver.host_queued, receiver.host_rate, HOST_RATE);
-            double sent = seconds_of(bytes, source->queued, source->rate, PEER_RATE);
-            double alone = seconds_of(bytes, 0, source->rate, PEER_RATE);
-            seconds = busy + alone > sent ? busy + alone : sent;
-        }
-        if (best.source == FL_PLAN_NONE || seconds < best.seconds) {
-            best = (fl_plan){i, is_staged, seconds};
+        fl_plan plan = plan_from(&sources[i], receiver, bytes);
+        plan.source = i;
+        if (best.source == FL_PLAN_NONE || plan.seconds < best.seconds) {
+            best = plan;
         }
     }
     return best;

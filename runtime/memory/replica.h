@@ -32,7 +32,8 @@
 #include "memory/evict.h"
 #include "memory/place.h"
 
-/* Bytes that the copies of one job moved on the lanes of one device. Any worker adds to them. */
+/* Bytes that the copies of one job moved to one device, and from it to the host. Any worker adds to
+ * them. */
 typedef struct fl_traffic {
     _Alignas(64) _Atomic uint64_t in; /* from the host's memory */
     _Atomic uint64_t out;             /* to the host's memory */

@@ -162,6 +162,9 @@ filch_status fl_run_fill(fl_places *places, filch_data *data, fl_replicas *repli
     filch_view view = fl_data_tile_view(data, run.first);
     filch_view last = fl_data_tile_view(data, run.end - 1);
     fl_marker marker;
+    for (uint32_t t = run.first; t < run.end; ++t) {
+        fl_replica_clear(places, fl_replica_at(replicas, t, place), device);
+    }
     view.rows = last.row + last.rows - view.row;
     filch_status status =
         fl_copy_start(places, device, &view, fl_spot_of(data, &view, choice.block, place),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/spread.h"
 
-/* What a copy costs beside its bytes, in bytes: a few microseconds at the 400 GB/s of a link
- * between GPUs. */
+/* What a copy costs beside its bytes, in bytes: a few microseconds at FL_SPREAD_RATE. */
 #define OVERHEAD_BYTES 1048576.0
 /* Pieces on their way hold events, of which a lane has 128 (backend/cuda/lane.h). */
 #define MOST_PIECES 64u

@@ -48,7 +48,9 @@ typedef struct fl_spread {
  * others. way: not the default. */
 void fl_spread_plan(fl_spread *spread, uint32_t places, const bool *has, const bool *wants,
                     filch_broadcast_way way, fl_spread_link_fn link, void *user);
-/* Pieces that a block of so many bytes is best cut into. */
+/* Pieces that a block of so many bytes is best cut into, at the rate of a link between GPUs, in
+ * bytes a second; over a slower way pieces may be smaller by as much. */
+#define FL_SPREAD_RATE 400e9
 uint32_t fl_spread_pieces(const fl_spread *spread, uint64_t bytes);
 /* The time of it, in bytes of one copy. */
 double fl_spread_cost(const fl_spread *spread, uint64_t bytes);

@@ -3,9 +3,12 @@
 
 #include "device/links.h"
 #include "memory/plan.h"
+#include "memory/relay.h"
 
 /* Of a tile that more places have, the first so many are compared. */
 #define MOST_SOURCES 32
+/* And of the third memories between them and the receiver. */
+#define MOST_RELAYS 64
 
 /* --- The table --- */
 
@@ -157,31 +160,87 @@ static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
                : 0;
 }
 
+/* Third memories over which a tile may come from a place to a device, and do so fast by what was
+ * measured: up to `room` of them. Both ends must reach it. */
+static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
+                            const fl_device *device, fl_relay *relays, uint32_t room)
+{
+    const fl_device *sender = places->at[origin->place].device;
+    uint32_t count = 0;
+    for (uint32_t place = 1; place < places->count && count < room; ++place) {
+        const fl_device *between = places->at[place].device;
+        double in = rate_of(places, origin->place, place);
+        double out = rate_of(places, place, device->place);
+        bool is_faster =
+            !origin->is_straight || (origin->rate > 0 && in > origin->rate && out > origin->rate);
+        if (place != origin->place && place != device->place && in > 0 && out > 0 && is_faster &&
+            fl_device_reaches(sender, place) && fl_device_reaches(device, place) &&
+            !between->backend->lost(between, NULL)) {
+            relays[count++] =
+                (fl_relay){place, in, out, fl_flow_in(places, place), fl_flow_out(places, place)};
+        }
+    }
+    return count;
+}
+
+/* What of several sources, and over which ways; source: a place, or replicas->places. */
+static fl_plan find_way(const fl_places *places, const filch_data *data,
+                        const fl_replicas *replicas, uint32_t tile, const fl_device *device,
+                        bool may_relay)
+{
+    fl_origin sources[MOST_SOURCES];
+    fl_relay relays[MOST_RELAYS];
+    uint32_t count = 0, relay_count = 0;
+    uint32_t place = first_source(places, data, replicas, tile, 0);
+    while (place < replicas->places && count < MOST_SOURCES) {
+        bool is_straight = fl_device_reaches(device, place) || place == device->place;
+        fl_origin *origin = &sources[count++];
+        *origin = (fl_origin){
+            .place = place,
+            .is_straight = is_straight,
+            .rate = rate_of(places, place, is_straight ? device->place : 0),
+            .queued = place != 0 ? fl_flow_out(places, place) : 0,
+            .relays = &relays[relay_count],
+        };
+        if (may_relay && place != 0 && place != device->place) {
+            origin->relay_count = find_relays(places, origin, device, &relays[relay_count],
+                                              MOST_RELAYS - relay_count);
+            relay_count += origin->relay_count;
+        }
+        place = first_source(places, data, replicas, tile, place + 1);
+    }
+    const fl_receiver receiver = {rate_of(places, 0, device->place),
+                                  fl_flow_in(places, device->place)};
+    fl_plan plan = fl_plan_copy(sources, count, receiver, fl_run_bytes(data, tile, tile + 1));
+    plan.source = plan.source != FL_PLAN_NONE ? sources[plan.source].place : replicas->places;
+    return plan;
+}
+
 uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device)
 {
-    fl_origin sources[MOST_SOURCES];
-    uint32_t count = 0;
     uint32_t place = first_source(places, data, replicas, tile, 0);
     if (device == NULL || place == replicas->places ||
         first_source(places, data, replicas, tile, place + 1) == replicas->places) {
         return place;
     }
-    while (place < replicas->places && count < MOST_SOURCES) {
-        bool is_straight = fl_device_reaches(device, place) || place == device->place;
-        sources[count++] = (fl_origin){
-            .place = place,
-            .is_straight = is_straight,
-            .rate = rate_of(places, place, is_straight ? device->place : 0),
-            .queued = place != 0 ? fl_flow_out(places, place) : 0,
-        };
-        place = first_source(places, data, replicas, tile, place + 1);
-    }
-    const fl_receiver receiver = {rate_of(places, 0, device->place),
-                                  fl_flow_in(places, device->place)};
-    return sources[fl_plan_copy(sources, count, receiver, fl_run_bytes(data, tile, tile + 1))
-                       .source]
-        .place;
+    return find_way(places, data, replicas, tile, device, false).source;
+}
+
+/* The same with all ways; device: null for the host. */
+static fl_plan choose_way(const fl_places *places, const filch_data *data,
+                          const fl_replicas *replicas, uint32_t tile, const fl_device *device,
+                          bool may_relay)
+{
+    uint32_t place = first_source(places, data, replicas, tile, 0);
+    bool is_only = device == NULL || place == replicas->places ||
+                   first_source(places, data, replicas, tile, place + 1) == replicas->places;
+    /* Nothing is compared with a way that was not measured. */
+    bool has_choice = !is_only || (device != NULL && place != 0 && place != replicas->places &&
+                                   (!fl_device_reaches(device, place) ||
+                                    (may_relay && rate_of(places, place, device->place) > 0)));
+    return has_choice ? find_way(places, data, replicas, tile, device, may_relay)
+                      : (fl_plan){.source = place, .pieces = 1};
 }
 
 filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
@@ -251,40 +310,55 @@ fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_bloc
 
 /* --- Copies --- */
 
-/* Counts a copy of the carrier's. Relaxed: several workers may start copies on its lanes, and who
- * wants to know exactly has seen the job complete. Copies within a place are nobody's traffic. */
-static void count_bytes(fl_traffic *traffic, const fl_device *carrier, fl_spot to, fl_spot from,
+/* On the carrier's side of a copy that is the carrier; on the other, the device of the place. */
+static fl_device *device_of(const fl_places *places, fl_device *carrier, uint32_t place)
+{
+    return place != 0 && place == carrier->place ? carrier : places->at[place].device;
+}
+
+/* Counts a copy as the receiver's, or where that is the host as the sender's. Relaxed: several
+ * workers may start copies on one's lanes, and who wants to know exactly has seen the job complete.
+ * Copies within a place are nobody's traffic. */
+static void count_bytes(fl_traffic *traffic, const fl_device *to, const fl_device *from,
                         size_t bytes)
 {
-    if (traffic != NULL && to.place != from.place) {
-        fl_traffic *own = &traffic[carrier->info.index];
-        fl_add_relaxed(to.place == 0 ? &own->out : from.place == 0 ? &own->in : &own->peer, bytes);
+    if (traffic != NULL && (to == NULL || from == NULL || to->place != from->place)) {
+        fl_traffic *own = &traffic[to != NULL ? to->info.index : from->info.index];
+        fl_add_relaxed(to == NULL ? &own->out : from == NULL ? &own->in : &own->peer, bytes);
     }
 }
 
-filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
-                           fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
-                           fl_marker *marker, filch_error *error)
+filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
+                              fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                              fl_marker *marker, filch_error *error)
 {
     fl_copy copy = {
         .to = to.ptr,
         .from = from.ptr,
-        .to_device = to.place != 0 ? carrier : NULL,
-        .from_device = from.place != 0 ? places->at[from.place].device : NULL,
+        .to_device = device_of(places, carrier, to.place),
+        .from_device = device_of(places, carrier, from.place),
         .to_pitch = to.pitch,
         .from_pitch = from.pitch,
-        .width = (size_t)(view->rows * view->element),
-        .height = (size_t)view->cols,
+        .width = width,
+        .height = height,
         .behind = &behind,
         .behind_count = behind != 0,
     };
     filch_status status = carrier->backend->copy(carrier, &copy, error);
     *marker = copy.marker;
     if (status == FILCH_OK) {
-        count_bytes(traffic, carrier, to, from, copy.width * copy.height);
-        fl_flow_note(places, to.place, from.place, *marker, copy.width * copy.height);
+        count_bytes(traffic, copy.to_device, copy.from_device, width * height);
+        fl_flow_note(places, to.place, from.place, *marker, width * height);
     }
     return status;
+}
+
+filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
+                           fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                           fl_marker *marker, filch_error *error)
+{
+    return fl_columns_start(places, carrier, (size_t)(view->rows * view->element),
+                            (size_t)view->cols, to, from, behind, traffic, marker, error);
 }
 
 filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error)
@@ -328,29 +402,78 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     return status;
 }
 
-/* Through the host's memory where the device cannot reach the one that has the tile. */
+/* Under the lock: the same by two copies, over the relay's memory or (0) the host's, which has the
+ * tile then, too. */
+static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, const fl_plan *plan, fl_device *device,
+                              fl_traffic *traffic, filch_error *error)
+{
+    fl_replica *to = fl_replica_at(replicas, tile, device->place);
+    fl_replica *from = fl_replica_at(replicas, tile, plan->source);
+    filch_view view = fl_data_tile_view(data, tile);
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    fl_detour detour = {
+        .out = places->at[plan->source].device,
+        .in = device,
+        .from = fl_spot_of(data, &view, from->block, plan->source),
+        .to = fl_spot_of(data, &view, to->block, device->place),
+        .width = (size_t)(view.rows * view.element),
+        .height = (size_t)view.cols,
+        .pieces = plan->pieces,
+        .behind = is_current ? from->ready : 0,
+        .traffic = traffic,
+    };
+    /* What arrives depends on the copy to the stop, and no replica remembers more than one. */
+    filch_status status =
+        detour.behind != 0 ? fl_marker_await(places, from->source, error) : FILCH_OK;
+    if (status == FILCH_OK && fl_marker_device(detour.behind) != detour.out->info.index) {
+        status = fl_marker_await(places, detour.behind, error);
+    }
+    if (status == FILCH_OK && plan->relay == 0) {
+        status = fl_data_need_host(data, error);
+    }
+    if (status == FILCH_OK) {
+        fl_replica_clear(places, to, device);
+        if (plan->relay == 0) {
+            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out);
+        }
+        status = plan->relay == 0
+                     ? fl_detour_over(places, &detour, fl_spot_of(data, &view, NULL, 0), error)
+                     : fl_detour_relayed(places, &detour, plan->relay, error);
+    }
+    if (status == FILCH_OK) {
+        fl_replica_set(data, from, FL_SHARED, detour.behind);
+        fl_replica_set(data, to, FL_SHARED, detour.arrived);
+        to->source = detour.left;
+        if (plan->relay == 0) {
+            fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, detour.left);
+        }
+        status = fl_block_read(places, from->block, detour.left, error);
+    }
+    return status;
+}
+
 filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *replicas, uint32_t tile,
                           uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error)
 {
-    uint32_t source = fl_tile_source(places, data, replicas, tile, device);
-    filch_status status = FILCH_OK;
-    if (source == replicas->places) {
+    fl_plan plan = choose_way(places, data, replicas, tile, device, true);
+    if (plan.relay != 0) {
+        if (move_over(places, data, replicas, tile, &plan, device, traffic, NULL) == FILCH_OK) {
+            return FILCH_OK;
+        }
+        /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+        plan = choose_way(places, data, replicas, tile, device, false);
+    }
+    if (plan.source == replicas->places) {
         return fl_tile_tell_lost(places, data, replicas, tile, error);
     }
-    if (source == place) {
+    if (plan.source == place) {
         return FILCH_OK; /* a version has just begun, of a handle that somebody else evicts */
     }
-    if (place != 0 && source != 0 && !fl_device_reaches(device, source)) {
-        status = fl_data_need_host(data, error);
-        if (status == FILCH_OK) {
-            status = move_tile(places, data, replicas, tile, 0, source, NULL, traffic, error);
-        }
-        source = 0;
-    }
-    return status == FILCH_OK
-               ? move_tile(places, data, replicas, tile, place, source, device, traffic, error)
-               : status;
+    return plan.is_staged ? move_over(places, data, replicas, tile, &plan, device, traffic, error)
+                          : move_tile(places, data, replicas, tile, place, plan.source, device,
+                                      traffic, error);
 }
 
 /* One tile, from a block of the same place that nobody uses. */

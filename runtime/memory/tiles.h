@@ -92,8 +92,12 @@ fl_spot fl_spot_of(const struct filch_data *data, const filch_view *view, const 
 filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
                            fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
                            fl_marker *marker, filch_error *error);
-/* The place from which a device (null: the host) best copies a tile; replicas->places: it is good
- * nowhere. */
+/* The same of some columns of some bytes each. */
+filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
+                              fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                              fl_marker *marker, filch_error *error);
+/* The place from which a device (null: the host) best copies a tile by one copy, or by way of the
+ * host's memory; replicas->places: it is good nowhere. */
 uint32_t fl_tile_source(const fl_places *places, const struct filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device);
 /* Whether a device's copies can reach a place other than its own. */

@@ -807,7 +807,8 @@ static filch_status wait_for_bytes(const fl_device *device, const fl_copy *copy,
 filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
-    uint32_t index = copy->to_device != NULL ? FL_LANE_IN : FL_LANE_OUT;
+    bool is_inward = copy->to_device != NULL && copy->to_device->place == device->place;
+    uint32_t index = is_inward ? FL_LANE_IN : FL_LANE_OUT;
     fl_cuda_lane *lane = &state->lanes->lane[index];
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);
