@@ -104,7 +104,7 @@ typedef struct filch_device_stats {
     uint64_t bytes_in;   /**< Copied from the host's memory to the device's. */
     uint64_t bytes_out;  /**< Copied from the device's memory to the host's. */
     uint64_t bytes_peer; /**< Copied from another device's memory to the device's, without a stop in
-                              the host's. */
+                              the host's; also what only stops here on its way to a third's. */
     uint64_t evicted;    /**< Blocks of tiles, of any job's handles, that had to leave the device's
                               memory to make room. */
     uint64_t bytes_evicted; /**< Copied home for that, where no other memory had what was in them;

@@ -210,7 +210,8 @@ struct fl_backend {
      * wait-free. */
     bool (*is_past)(const fl_device *device, fl_marker marker);
     /* Starts a copy on the device's own FL_LANE_IN (to its place) or FL_LANE_OUT (from it to the
-     * host or another place). Any thread. From or to pageable memory the call may take as long as the copy. */
+     * host, or to another place that its copies reach). Any thread. From or to pageable memory the
+     * call may take as long as the copy. */
     filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
     /* Lets the device's copies reach another's memory where the machine can: sets device->peers.
      * Both are open. Undone by unlink, before any is closed. */

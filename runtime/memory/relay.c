@@ -8,11 +8,11 @@
 #define SLOTS 3u
 
 /* Where parts stop: in slots of a ring, or (slot 0) each where it belongs in a whole tile. */
-typedef struct stop {
+typedef struct stopover {
     fl_spot at;
     size_t slot; /* bytes */
     uint32_t slots;
-} stop;
+} stopover;
 
 static size_t piece_of(const fl_detour *detour)
 {
@@ -25,7 +25,7 @@ static fl_spot part_of(fl_spot spot, const fl_part *part)
     return spot;
 }
 
-static fl_spot stop_of(const stop *where, const fl_part *part, uint64_t k)
+static fl_spot stop_of(const stopover *where, const fl_part *part, uint64_t k)
 {
     if (where->slot == 0) {
         return part_of(where->at, part);
@@ -48,7 +48,8 @@ static void note(fl_marker *last, fl_marker marker)
     *last = marker != 0 ? marker : *last;
 }
 
-static filch_status start(fl_places *places, fl_detour *d, const stop *where, filch_error *error)
+static filch_status start(fl_places *places, fl_detour *d, const stopover *where,
+                          filch_error *error)
 {
     fl_part parts[SLOTS];
     fl_marker came[SLOTS] = {0}, gone[SLOTS] = {0};
@@ -81,9 +82,9 @@ static filch_status start(fl_places *places, fl_detour *d, const stop *where, fi
     return status;
 }
 
-filch_status fl_detour_over(fl_places *places, fl_detour *detour, fl_spot at, filch_error *error)
+filch_status fl_detour_over(fl_places *places, fl_detour *detour, fl_spot stop, filch_error *error)
 {
-    const stop where = {.at = at, .slots = SLOTS};
+    const stopover where = {.at = stop, .slots = SLOTS};
     detour->left = detour->arrived = 0;
     filch_status status = start(places, detour, &where, error);
     if (status != FILCH_OK) {
@@ -95,7 +96,7 @@ filch_status fl_detour_over(fl_places *places, fl_detour *detour, fl_spot at, fi
 static filch_status over_ring(fl_places *places, fl_detour *detour, fl_block *ring, uint32_t slots,
                               filch_error *error)
 {
-    const stop where = {
+    const stopover where = {
         .at = {.ptr = ring->ptr, .place = ring->place},
         .slot = piece_of(detour),
         .slots = slots,

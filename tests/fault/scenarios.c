@@ -9,6 +9,7 @@
 
 #include "fakecuda.h"
 #include "random.h"
+#include "runtime.h"
 #include "sweep.h"
 
 /* Seconds after which a job hangs; the runs before it took milliseconds. */
@@ -803,6 +804,19 @@ static void give(void *pointer, size_t size, size_t align, void *user)
     free(pointer);
 }
 
+/* As if links were measured: those between GPUs are so slow that a tile has many pieces, and yet
+ * faster than the host. */
+static void tell_rates(filch_runtime *runtime)
+{
+    const uint32_t places = runtime->pool.place_count;
+    fl_bandwidths *rates = &runtime->pool.bandwidths;
+    bool is_open = fl_bandwidths_open(rates, &runtime->core.memory, places) == FILCH_OK;
+
+    for (uint32_t k = 0; is_open && k < places * places; k++)
+        fl_bandwidths_set(rates, places, k / places, k % places,
+                          k / places == 0 || k % places == 0 ? 1e8 : 2e9);
+}
+
 static void run_with(const filch_allocator *allocator, const sweep_scenario *scenario,
                      sweep_report *report)
 {
@@ -814,6 +828,8 @@ static void run_with(const filch_allocator *allocator, const sweep_scenario *sce
     config.allocator = allocator;
     config.allow_multicast = scenario->may_cast;
     config.memory_limit = scenario->limit;
+    if (scenario->has_relay) /* tasks run where they are told to */
+        config.policy = FILCH_POLICY_STATIC;
     if (filch_runtime_create(&config, &error, &world.runtime) != FILCH_OK) {
         report->failures++;
         if (report->call == NULL || error.call[0] == '\0' ||
@@ -823,6 +839,8 @@ static void run_with(const filch_allocator *allocator, const sweep_scenario *sce
                         error.text);
         return;
     }
+    if (scenario->has_relay)
+        tell_rates(world.runtime);
     bool has_codelets = !scenario->has_codelets || make_codelets(&world);
     /* What fails once fails one job; what is gone for good fails what needs it. */
     for (uint32_t round = 0; round < scenario->rounds && has_codelets; round++) {
@@ -890,6 +908,13 @@ const sweep_scenario sweep_scenarios[] = {
      .devices = "cuda",
      .has_codelets = true,
      .is_apart = true,
+     .run = run_wide,
+     .rounds = 2},
+    {.name = "relayed",
+     .devices = "cuda",
+     .has_codelets = true,
+     .is_alone = true,
+     .has_relay = true,
      .run = run_wide,
      .rounds = 2},
     {.name = "pinned", .devices = "cuda", .has_codelets = true, .run = run_pinned, .rounds = 2},

@@ -33,10 +33,11 @@ typedef struct sweep_scenario {
     const char *devices;
     bool has_host;
     bool has_codelets;
-    bool is_alone;  /* one GPU: when it is lost, so is everything */
+    bool is_alone;  /* one GPU, or each has its own: when one is lost, so is everything */
     uint64_t limit; /* bytes of each GPU's memory; 0: enough */
     bool may_cast;  /* multicast objects are allowed */
     bool is_apart;  /* the GPUs cannot reach each other's memory */
+    bool has_relay; /* three GPUs, of which 0 and 2 reach each other over 1, the fastest way */
     /* One job, right or failed with an error that tells everything. Null: the runtime alone. */
     void (*run)(sweep_world *world);
     uint32_t rounds; /* jobs, one after the other */

@@ -26,6 +26,9 @@ enum { WATCHDOG = 30, SHOWN = 40, CASES = 64, MOST = 64 };
 #define GPUS "{\"devices\":[{\"count\":2}],\"threads\":2,\"links\":[{\"from\":0,\"to\":1,"
 #define JOINED GPUS "\"peer\":true}]}"
 #define APART GPUS "\"peer\":false}]}"
+#define ISLANDS                                                                    \
+    "{\"devices\":[{\"count\":3}],\"threads\":2,\"links\":[{\"from\":0,\"to\":1}," \
+    "{\"from\":1,\"to\":2},{\"from\":0,\"to\":2,\"peer\":false}]}"
 
 typedef struct code {
     int result;
@@ -112,7 +115,7 @@ static size_t live(void)
 static void begin(const sweep_scenario *scenario)
 {
     fakecuda_reset();
-    if (!fakecuda_configure(scenario->is_apart ? APART : JOINED)) {
+    if (!fakecuda_configure(scenario->has_relay ? ISLANDS : scenario->is_apart ? APART : JOINED)) {
         fprintf(stderr, "sweep: something was left by the case before\n");
         exit(2);
     }

@@ -74,6 +74,69 @@ static void a_stop_in_the_hosts_memory_is_the_last_resort(void **state)
     assert_int_equal(fl_plan_copy(sources, 0, idle, MB).source, FL_PLAN_NONE);
 }
 
+/* The second copy begins when the first piece has come: two ways of 2 ms take little longer than
+ * one. */
+static void two_copies_overlap(void **state)
+{
+    const fl_origin far = {.place = 2, .rate = 50e9};
+    const fl_origin slow = {.place = 2, .rate = 10e9};
+    fl_receiver busy = idle;
+    (void)state;
+    fl_plan plan = fl_plan_copy(&far, 1, idle, 100 * MB);
+    assert_true(plan.pieces > 4);
+    assert_true(plan.seconds > 0.002 && plan.seconds < 0.0025);
+    plan = fl_plan_copy(&slow, 1, idle, 100 * MB); /* as long as the slower one */
+    assert_true(plan.seconds > 0.01 && plan.seconds < 0.0105);
+    busy.host_queued = 200 * MB; /* the first copy is done before the second may begin */
+    plan = fl_plan_copy(&far, 1, busy, 100 * MB);
+    assert_true(plan.seconds > 0.0059 && plan.seconds < 0.0061);
+    assert_int_equal(fl_plan_copy(&far, 1, idle, 1000).pieces, 1);
+}
+
+/* From a place that the receiver cannot reach, over one of two that it can. */
+static void a_relay_goes_before_the_host(void **state)
+{
+    fl_relay relays[] = {{.place = 3, .in_rate = 100e9, .out_rate = 400e9},
+                         {.place = 4, .in_rate = 400e9, .out_rate = 400e9}};
+    const fl_origin sources[] = {HOST,
+                                 {.place = 2, .rate = 50e9, .relays = relays, .relay_count = 2}};
+    (void)state;
+    fl_plan plan = fl_plan_copy(sources, 2, idle, 100 * MB);
+    assert_int_equal(plan.source, 1);
+    assert_int_equal(plan.relay, 4);
+    assert_false(plan.is_staged);
+    assert_true(plan.pieces > 4);
+    assert_true(plan.seconds > 0.00025 && plan.seconds < 0.0003); /* and one piece */
+    relays[1].out_queued = 400 * MB;                              /* 1 ms */
+    plan = fl_plan_copy(sources, 2, idle, 100 * MB);
+    assert_int_equal(plan.relay, 3);
+    relays[0].in_queued = 300 * MB; /* 3 ms */
+    relays[1].in_queued = 1600 * MB;
+    plan = fl_plan_copy(sources, 2, idle, 100 * MB);
+    assert_int_equal(plan.source, 0);
+    assert_int_equal(plan.relay, 0);
+    assert_int_equal(plan.pieces, 1);
+    plan = fl_plan_copy(&sources[1], 1, idle, 100 * MB); /* by two copies over the host */
+    assert_int_equal(plan.relay, 0);
+    assert_true(plan.is_staged);
+}
+
+/* A straight way that is slow, or as good but for what measurements differ by. */
+static void a_relay_must_be_better_than_a_straight_way(void **state)
+{
+    const fl_relay relay = {.place = 3, .in_rate = 440e9, .out_rate = 440e9};
+    fl_origin near = PEER(2);
+    (void)state;
+    near.relays = &relay;
+    near.relay_count = 1;
+    assert_int_equal(fl_plan_copy(&near, 1, idle, 1000 * MB).relay, 0);
+    near.rate = 100e9;
+    assert_int_equal(fl_plan_copy(&near, 1, idle, 1000 * MB).relay, 3);
+    /* Where the time goes into waiting, what it takes to copy decides nothing. */
+    const fl_receiver busy = {.host_rate = 50e9, .host_queued = 10000 * MB};
+    assert_int_equal(fl_plan_copy(&near, 1, busy, 1000 * MB).relay, 0);
+}
+
 static void the_farthest_next_use_leaves_first(void **state)
 {
     const fl_candidate empty = {.is_valid = false, .next = 1};
@@ -95,6 +158,9 @@ int main(void)
         cmocka_unit_test(a_busy_peer_does_not),
         cmocka_unit_test(the_receivers_queue_decides_nothing),
         cmocka_unit_test(a_stop_in_the_hosts_memory_is_the_last_resort),
+        cmocka_unit_test(two_copies_overlap),
+        cmocka_unit_test(a_relay_goes_before_the_host),
+        cmocka_unit_test(a_relay_must_be_better_than_a_straight_way),
         cmocka_unit_test(the_farthest_next_use_leaves_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
