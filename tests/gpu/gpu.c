@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "runtime.h"
 
 #ifdef FL_FAKE
 #include "fakecuda.h"
@@ -158,7 +159,8 @@ static void vary_machine(fl_random *random, char *text, size_t bytes)
 {
     static const char all[] = "{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 2}, "
                               "{\"from\": 1, \"to\": 2}";
-    static const char *const links[] = {"", "{\"from\": 0, \"to\": 1}", all};
+    static const char islands[] = "{\"from\": 0, \"to\": 1}, {\"from\": 1, \"to\": 2}";
+    static const char *const links[] = {"", "{\"from\": 0, \"to\": 1}", all, islands};
     static const char *const times[] = {"0", "0", "3000", "30000"};
     snprintf(text, bytes,
              "{\"devices\": [{\"count\": 3}], \"links\": [%s], \"kernel_ns\": %s, \"copy_ns\": %s}",
@@ -178,6 +180,21 @@ static const char *vary_pool(fl_random *random)
     return PICK(random, pools);
 }
 #endif
+
+/* As if links had been measured, and were as unlike as can be: tiles come over third memories, and
+ * in many parts. */
+static void tell_rates(filch_runtime *runtime, fl_random *random)
+{
+    const uint32_t places = runtime->pool.place_count;
+    fl_bandwidths *rates = &runtime->pool.bandwidths;
+    if (fl_bandwidths_open(rates, &runtime->core.memory, places) != FILCH_OK)
+        return;
+    for (uint32_t k = 0; k < places * places; k++)
+        fl_bandwidths_set(rates, places, k / places, k % places,
+                          k / places == 0 || k % places == 0
+                              ? 1e5
+                              : (double)(1u << fl_random_below(random, 12)) * 1e6);
+}
 
 static filch_runtime *random_runtime(void)
 {
@@ -199,7 +216,10 @@ static filch_runtime *random_runtime(void)
     snprintf(present.where, sizeof present.where, "%s, %s, lanes: %s, %s%s", present.devices,
              config.policy == FILCH_POLICY_STATIC ? "static" : "steal", lane,
              polls ? "polled" : "threads", machine);
-    return open_runtime(&config);
+    filch_runtime *runtime = open_runtime(&config);
+    if (fl_random_below(&random, 2) == 0)
+        tell_rates(runtime, &random);
+    return runtime;
 }
 
 void gpu_twin(const char *entry, filch_host_fn host, uint32_t views, bool is_batch,
