@@ -455,7 +455,7 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
         return status;
     }
     bool in_run = !operand->is_chunk && fetch->place != 0 && (operand->mode & FILCH_READ) != 0 &&
-                  fl_run_is_wanted(operand->data, operand->tile, fetch->admission);
+                  fl_run_is_wanted(fetch->places, operand->data, operand->tile, fetch->admission);
     fl_mutex_lock(&replicas->lock);
     if (in_run) {
         status = fl_run_fill(fetch->places, operand->data, replicas, operand->tile, fetch->device,

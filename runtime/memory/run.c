@@ -3,14 +3,15 @@
 
 /* Columns of so many bytes run at the link's rate, or nearly. */
 #define WIDE_BYTES ((size_t)64 << 10)
-/* Where others have to leave for it, what comes too soon makes them come twice. */
-#define WIDE_PRESSED ((size_t)32 << 10)
+/* Where others have to leave for it, what comes too soon makes them come twice; and where other
+ * GPUs use it as well, what each brings from the host none gets from another. */
+#define WIDE_LEAST ((size_t)32 << 10)
 /* Bytes of a run: more would let the first user wait, and leave with one victim. */
 #define MOST_BYTES ((size_t)128 << 20)
 #define PART_OF_BUDGET 16u
 /* Tiles of work within which all of a run are used. */
 #define SOON 64u
-#define SOON_PRESSED 16u
+#define SOON_LEAST 16u
 /* Tiles in a block begin at multiples of this, as blocks do: kernels may count on it. */
 #define ALIGNMENT 256u
 
@@ -41,16 +42,22 @@ static bool is_missing(const fl_places *places, const filch_data *data, const fl
 
 /* --- Choosing --- */
 
-static size_t wide_bytes(const fl_admission *admission)
+static bool is_sparing(const fl_places *places, const fl_admission *admission)
 {
-    return admission->is_pressed ? WIDE_PRESSED : WIDE_BYTES;
+    return admission->is_pressed || places->count > 2;
 }
 
-bool fl_run_is_wanted(const filch_data *data, uint32_t tile, const fl_admission *admission)
+static size_t wide_bytes(const fl_places *places, const fl_admission *admission)
+{
+    return is_sparing(places, admission) ? WIDE_LEAST : WIDE_BYTES;
+}
+
+bool fl_run_is_wanted(const fl_places *places, const filch_data *data, uint32_t tile,
+                      const fl_admission *admission)
 {
     const fl_foresight *foresight = admission->foresight;
     if (foresight == NULL || data->tiles_down == 1 ||
-        column_bytes(data, tile) >= wide_bytes(admission)) {
+        column_bytes(data, tile) >= wide_bytes(places, admission)) {
         return false;
     }
     foresight->prepare(foresight->user);
@@ -97,7 +104,7 @@ static bool grow(const fl_choice *c, fl_run *run, uint32_t tile)
         return false;
     }
     uint64_t next = foresight->next_use(foresight->user, c->data, tile, c->device->place);
-    if (next > (c->admission->is_pressed ? SOON_PRESSED : SOON)) {
+    if (next > (is_sparing(c->places, c->admission) ? SOON_LEAST : SOON)) {
         return false;
     }
     *run = grown;
@@ -110,7 +117,7 @@ static fl_run choose(const fl_choice *c, uint32_t tile)
 {
     fl_run run = {tile, tile + 1, 0};
     uint32_t top = tile - tile % c->data->tiles_down, bottom = top + c->data->tiles_down;
-    size_t wide = wide_bytes(c->admission), bytes = column_bytes(c->data, tile);
+    size_t wide = wide_bytes(c->places, c->admission), bytes = column_bytes(c->data, tile);
     bool may_grow = may_come(c, tile);
     while (may_grow && bytes < wide) {
         may_grow = (run.end < bottom && grow(c, &run, run.end)) ||
@@ -133,7 +140,7 @@ fl_run fl_run_choose(fl_places *places, const fl_device *device, filch_data *dat
                               .admission = admission,
                               .most = part < MOST_BYTES ? (size_t)part : MOST_BYTES};
     fl_run run = {tile, tile + 1, 0};
-    if (fl_run_is_wanted(data, tile, admission)) {
+    if (fl_run_is_wanted(places, data, tile, admission)) {
         fl_mutex_lock(&replicas->lock);
         run = choose(&choice, tile);
         fl_mutex_unlock(&replicas->lock);

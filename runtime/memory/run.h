@@ -18,7 +18,8 @@ typedef struct fl_run {
 
 /* Whether tiles like this one are brought so; makes the foresight ready for what follows. Without
  * the handle's lock. */
-bool fl_run_is_wanted(const struct filch_data *data, uint32_t tile, const fl_admission *admission);
+bool fl_run_is_wanted(const fl_places *places, const struct filch_data *data, uint32_t tile,
+                      const fl_admission *admission);
 /* The tile alone, or with others that are good in the host's memory, not in the device's, and soon
  * wanted there. Without the handle's lock. */
 fl_run fl_run_choose(fl_places *places, const fl_device *device, struct filch_data *data,
