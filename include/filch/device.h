@@ -219,7 +219,9 @@ typedef struct filch_memory_stats {
     filch_arena arena;       /**< What hands it out; FILCH_ARENA_DEFAULT: nothing does, as on the
                                   host and on simulated devices, and the rest is 0. */
     uint32_t padding;        /**< 0. */
-    uint64_t budget;         /**< Most that filch may hold of the device's. */
+    uint64_t budget;         /**< Most that filch may hold of the device's: that of
+                                  filch_device_info, or less while others, such as another process,
+                                  use so much of the memory that the device had no more. */
     uint64_t mapped;         /**< Held of the device's: in use, kept for reuse, or between. */
     uint64_t mapped_peak;    /**< The most that was ever mapped. */
     uint64_t requested;      /**< In use, as it was asked for. */
@@ -230,6 +232,10 @@ typedef struct filch_memory_stats {
     uint64_t reserved;       /**< Promised to tasks about to start, and not in use yet. */
     uint64_t takes;          /**< Blocks taken so far. */
     uint64_t gives;          /**< Blocks given back so far. */
+    uint64_t shortages;      /**< Times that the device had no more although the budget was not used
+                                  up. What is not in use makes room then, as it does at the end of
+                                  the budget; the device is asked again now and then, after
+                                  filch_device_trim(), and before anything fails for it. */
 } filch_memory_stats;
 
 /**

@@ -482,7 +482,7 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
 {
     fl_residents *residents = residents_of(places, device->place);
     const fl_foresight *foresight = victims->foresight;
-    bool is_prepared = foresight == NULL;
+    bool is_prepared = foresight == NULL, has_insisted = false;
     uint32_t gone = 0;
     for (;;) {
         /* Acquire: who came before, pinned before. */
@@ -514,7 +514,10 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             fl_load_acquire(&residents->entered) != entered) {
             return FILCH_NOT_READY;
         }
-        return FILCH_NO_DEVICE_MEMORY; /* as the last attempt says */
+        if (has_insisted || !fl_place_insist(places, device->place)) {
+            return FILCH_NO_DEVICE_MEMORY; /* as the last attempt says */
+        }
+        has_insisted = true; /* others may have let go of some since the device was asked */
     }
 }
 

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#include "base/atomic.h"
-
 /* The usual size of a chunk, which keeps calls of the driver rare: mapping 64 MiB takes it 140 us.
  * Of 1.1 GB in blocks of 256 B to 8 MB it leaves 19 to 23 % of what is mapped unused; 64 MiB 21 to
  * 25 %, as a chunk for the last few blocks counts more, 16 MiB 20 to 24 %, and one range that only
@@ -16,6 +14,10 @@
 #define PAGE ((size_t)4096)
 /* No slab of its is larger. */
 #define SLAB (8 * PAGE)
+/* Requests that are refused without asking a source that had no more: twice as many each time that
+ * it still has none. Asking takes about as long as evicting a block of a megabyte. */
+#define LEAST_PATIENCE 8u
+#define MOST_PATIENCE 4096u
 
 static bool has_chunks(const fl_heap *heap)
 {
@@ -56,6 +58,88 @@ static filch_status refuse(const fl_heap *heap, size_t bytes, filch_error *error
         heap->source.name, bytes, heap->limit, heap->mapped);
 }
 
+/* --- What the source has --- */
+
+static bool is_within(const fl_heap *heap, size_t bytes, uint64_t most)
+{
+    return bytes <= most && heap->mapped <= most - bytes;
+}
+
+/* Under the lock: most that may be held, or can be. */
+static uint64_t bound_of(const fl_heap *heap)
+{
+    uint64_t lent = fl_load_relaxed(&heap->lent);
+    return lent < heap->limit ? lent : heap->limit;
+}
+
+/* Under the lock: so many bytes more were refused; their sizes are multiples of step. */
+static void note_refusal(fl_heap *heap, size_t bytes, size_t step)
+{
+    uint64_t lent = heap->mapped + bytes - step;
+    if (lent < fl_load_relaxed(&heap->lent)) {
+        fl_store_relaxed(&heap->lent, lent);
+    }
+}
+
+/* Under the lock: of a request beyond what the source is known to have, whether it is asked. */
+static bool asks_again(fl_heap *heap)
+{
+    if (++heap->refused < heap->patience) {
+        return false;
+    }
+    heap->refused = 0;
+    heap->patience = heap->patience < MOST_PATIENCE ? 2 * heap->patience : MOST_PATIENCE;
+    return true;
+}
+
+/* Under the lock: nothing is known of the source any more. */
+static void forget_refusals(fl_heap *heap)
+{
+    fl_store_relaxed(&heap->lent, UINT64_MAX);
+    heap->refused = 0;
+    heap->patience = LEAST_PATIENCE;
+}
+
+/* cause: what the source said, or null where it was not asked. */
+static filch_status refuse_short(const fl_heap *heap, size_t bytes, const filch_error *cause,
+                                 filch_error *error)
+{
+    fl_fault fault = {.status = FILCH_NO_DEVICE_MEMORY, .device = heap->source.name};
+    if (cause != NULL) {
+        fault.native_code = cause->native_code;
+        fault.native_name = cause->native_name;
+        fault.call = cause->call;
+    }
+    return fl_error_fill(error, fault,
+                         "%s: %zu bytes were asked for, but the device, of which others use the "
+                         "memory, too, gives no more than %" PRIu64 " bytes, and %" PRIu64
+                         " are taken",
+                         heap->source.name, bytes, fl_load_relaxed(&heap->lent), heap->mapped);
+}
+
+/* Under the lock: what was asked for was had, or refused, though rounded to step only, or something
+ * else failed. */
+static filch_status conclude(fl_heap *heap, size_t asked, size_t step, filch_status status,
+                             const filch_error *cause, filch_error *error)
+{
+    size_t least = round_to(asked, step);
+    if (status == FILCH_OK) {
+        if (!is_within(heap, least, fl_load_relaxed(&heap->lent))) {
+            forget_refusals(heap); /* others have given some back */
+        }
+        return FILCH_OK;
+    }
+    if (status == FILCH_NO_DEVICE_MEMORY) {
+        ++heap->shortages;
+        note_refusal(heap, least, step);
+        return refuse_short(heap, asked, cause, error);
+    }
+    if (error != NULL) {
+        fl_error_copy(error, cause);
+    }
+    return status;
+}
+
 static filch_status tell_no_memory(const fl_heap *heap, filch_error *error)
 {
     return fl_error_fill(error,
@@ -73,30 +157,47 @@ static size_t chunk_size(size_t asked, size_t granularity, uint64_t most)
     return bytes <= most ? bytes : (size_t)(most & ~(uint64_t)(granularity - 1));
 }
 
+/* Under the lock: a chunk of bytes; where the source has no more, of fewer, but not of less than
+ * least. */
+static filch_status ask_chunk(fl_heap *heap, size_t least, size_t *bytes, void **chunk,
+                              filch_error *error)
+{
+    const fl_source *source = &heap->source;
+    filch_status status;
+    while ((status = source->chunk_take(source, *bytes, chunk, error)) == FILCH_NO_DEVICE_MEMORY &&
+           *bytes > least) {
+        note_refusal(heap, *bytes, source->granularity);
+        size_t half = round_to(*bytes / 2, source->granularity);
+        *bytes = half > least && half < *bytes ? half : least;
+    }
+    if (status == FILCH_NO_DEVICE_MEMORY && heap->extents.empty_count != 0) {
+        drop_chunks(heap, 0);
+        status = source->chunk_take(source, *bytes, chunk, error);
+    }
+    return status;
+}
+
 /* Under the lock: a chunk for bytes from the source; what is unused goes first, if it must. */
 static filch_status take_chunk(fl_heap *heap, size_t asked, void **chunk, size_t *taken,
                                filch_error *error)
 {
-    const fl_source *source = &heap->source;
-    size_t least = round_to(asked, source->granularity), bytes;
-    if (least > heap->limit || heap->mapped > heap->limit - least) {
-        drop_chunks(heap, least > heap->limit ? heap->limit : heap->limit - least);
+    size_t step = heap->source.granularity, least = round_to(asked, step);
+    uint64_t most = bound_of(heap);
+    filch_error cause = FILCH_ERROR_INIT;
+    *taken = least;
+    if (!is_within(heap, least, most)) {
+        drop_chunks(heap, least > most ? most : most - least);
     }
-    if (least > heap->limit || heap->mapped > heap->limit - least) {
+    if (!is_within(heap, least, heap->limit)) {
         return refuse(heap, asked, error);
     }
-    bytes = chunk_size(asked, source->granularity, heap->limit - heap->mapped);
-    filch_status status = source->chunk_take(source, bytes, chunk, error);
-    if (status == FILCH_NO_DEVICE_MEMORY && bytes > least) {
-        bytes = least;
-        status = source->chunk_take(source, bytes, chunk, error);
+    if (is_within(heap, least, most)) {
+        *taken = chunk_size(asked, step, most - heap->mapped);
+    } else if (!asks_again(heap)) {
+        return refuse_short(heap, asked, NULL, error);
     }
-    if (status == FILCH_NO_DEVICE_MEMORY && heap->extents.empty_count != 0) {
-        drop_chunks(heap, 0);
-        status = source->chunk_take(source, bytes, chunk, error);
-    }
-    *taken = bytes;
-    return status;
+    filch_status status = ask_chunk(heap, least, taken, chunk, &cause);
+    return conclude(heap, asked, step, status, &cause, error);
 }
 
 /* Under the lock: one more chunk, with room for a block. */
@@ -228,11 +329,6 @@ static fl_shelf *find_shelf(const fl_heap *heap, size_t bytes)
     return NULL;
 }
 
-static bool is_within(const fl_heap *heap, size_t bytes)
-{
-    return bytes <= heap->limit && heap->mapped <= heap->limit - bytes;
-}
-
 /* Under the lock, so that takers keep to the limit together. */
 static filch_status take_block(fl_heap *heap, size_t bytes, void **block, filch_error *error)
 {
@@ -242,17 +338,22 @@ static filch_status take_block(fl_heap *heap, size_t bytes, void **block, filch_
         *block = shelf->blocks[--shelf->count];
         return FILCH_OK;
     }
-    if (!is_within(heap, bytes)) {
+    if (!is_within(heap, bytes, bound_of(heap))) {
         drop_blocks(heap);
     }
-    if (!is_within(heap, bytes)) {
+    if (!is_within(heap, bytes, heap->limit)) {
         return refuse(heap, bytes, error);
     }
-    filch_status status = source->block_take(source, bytes, block, error);
+    if (!is_within(heap, bytes, bound_of(heap)) && !asks_again(heap)) {
+        return refuse_short(heap, bytes, NULL, error);
+    }
+    filch_error cause = FILCH_ERROR_INIT;
+    filch_status status = source->block_take(source, bytes, block, &cause);
     if (status == FILCH_NO_DEVICE_MEMORY) {
         drop_blocks(heap);
-        status = source->block_take(source, bytes, block, error);
+        status = source->block_take(source, bytes, block, &cause);
     }
+    status = conclude(heap, bytes, FL_BLOCK_STEP, status, &cause, error);
     if (status == FILCH_OK) {
         heap->mapped += bytes;
         heap->mapped_peak = heap->mapped > heap->mapped_peak ? heap->mapped : heap->mapped_peak;
@@ -304,6 +405,7 @@ filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memo
 {
     *heap = (fl_heap){.kind = kind, .memory = memory, .source = *source};
     heap->limit = limit_of(heap, limit);
+    forget_refusals(heap);
     filch_status status = fl_mutex_init(&heap->lock);
     if (status != FILCH_OK) {
         return status;
@@ -367,9 +469,19 @@ void fl_heap_give(fl_heap *heap, void *block, size_t bytes)
     }
 }
 
+bool fl_heap_insist(fl_heap *heap)
+{
+    fl_mutex_lock(&heap->lock);
+    bool was_short = fl_load_relaxed(&heap->lent) < heap->limit;
+    forget_refusals(heap);
+    fl_mutex_unlock(&heap->lock);
+    return was_short;
+}
+
 void fl_heap_trim(fl_heap *heap, uint64_t keep)
 {
     fl_mutex_lock(&heap->lock);
+    forget_refusals(heap);
     if (has_chunks(heap)) {
         drop_chunks(heap, keep);
     } else if (heap->mapped > keep || heap->kind == FILCH_ARENA_POOL) {

@@ -3,10 +3,17 @@
  * one by one. What is known of a block is kept on the host.
  *
  * A heap hands out and takes back only memory that nothing in flight uses: whoever gives a block
- * has made sure. Any thread; blocking: under one lock, also while the source is asked. */
+ * has made sure. Any thread; blocking: under one lock, also while the source is asked.
+ *
+ * The source may have less than the limit: others use it, too. A request that it refuses bounds
+ * what it lends, and beyond that it is not asked any more: whoever needs memory is refused at once,
+ * and makes room with what there is. But others give back what they took, so one of several
+ * refusals asks again, of ever more while the source has nothing; so does what follows a trim,
+ * another limit, and fl_heap_insist. What is had then ends the bound. */
 #ifndef FL_MEMORY_HEAP_H
 #define FL_MEMORY_HEAP_H
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "filch/device.h"
@@ -45,9 +52,13 @@ typedef struct fl_heap {
     filch_arena kind; /* never FILCH_ARENA_DEFAULT */
     const fl_memory *memory;
     fl_source source;
-    fl_slabs *slabs; /* FILCH_ARENA_JEMALLOC */
-    fl_mutex lock;   /* all below; never held while jemalloc is called, whose hooks take it */
-    uint64_t limit;  /* most bytes to hold of the source's */
+    fl_slabs *slabs;       /* FILCH_ARENA_JEMALLOC */
+    fl_mutex lock;         /* all below; never held while jemalloc is called, whose hooks take it */
+    uint64_t limit;        /* most bytes to hold of the source's … */
+    _Atomic uint64_t lent; /* … and most that it has, by its refusals; UINT64_MAX: none is known.
+                              Relaxed: changed under the lock, a figure by itself */
+    uint32_t refused, patience; /* requests beyond that since it was asked; to be refused before */
+    uint64_t shortages;         /* requests that the source refused, down to the size needed */
     uint64_t mapped; /* bytes of the source's held: of chunks, or of blocks used and unused */
     uint64_t mapped_peak;
     fl_extents extents; /* heaps of chunks */
@@ -73,6 +84,8 @@ void fl_heap_fini(fl_heap *heap);
 filch_status fl_heap_take(fl_heap *heap, size_t bytes, void **block, filch_error *error);
 /* bytes as taken. */
 void fl_heap_give(fl_heap *heap, void *block, size_t bytes);
+/* The source is asked again for what it refused. False: it has refused nothing since. */
+bool fl_heap_insist(fl_heap *heap);
 /* Hands back to the source what is unused until at most keep bytes are held. */
 void fl_heap_trim(fl_heap *heap, uint64_t keep);
 /* Another limit; what is unused is handed back where it is lower than what is held. */

@@ -222,7 +222,14 @@ static bool is_allowed(const fl_place *place, uint64_t bytes, bool is_promised)
            bytes <= place->budget - place->held - reserved;
 }
 
-static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t used, filch_error *error)
+static uint64_t budget_of(const fl_place *place)
+{
+    uint64_t lent = fl_load_relaxed(&place->heap.lent); /* a figure by itself */
+    return lent < place->budget ? lent : place->budget;
+}
+
+static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t budget, uint64_t used,
+                           filch_error *error)
 {
     const char *name = place->device->info.name;
     uint64_t reserved = fl_load_relaxed(&place->reserved); /* as above */
@@ -231,11 +238,11 @@ static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t used,
                ? fl_error_fill(error, fault,
                                "%s: %" PRIu64 " bytes were asked for, but of its budget, "
                                "%" PRIu64 " bytes, %" PRIu64 " are taken",
-                               name, bytes, place->budget, used)
+                               name, bytes, budget, used)
                : fl_error_fill(error, fault,
                                "%s: %" PRIu64 " bytes were asked for, but of its budget, "
                                "%" PRIu64 " bytes, %" PRIu64 " are taken and %" PRIu64 " promised",
-                               name, bytes, place->budget, used, reserved);
+                               name, bytes, budget, used, reserved);
 }
 
 /* Notes a block that the heap is about to hand out; its bytes are no longer anybody's promise. */
@@ -249,7 +256,7 @@ static filch_status admit(fl_place *place, uint64_t bytes, bool is_promised, fil
             fl_sub_relaxed(&place->reserved, bytes);
         }
     } else {
-        status = refuse(place, bytes, place->held, error);
+        status = refuse(place, bytes, place->budget, place->held, error);
     }
     fl_mutex_unlock(&place->lock);
     return status;
@@ -439,9 +446,10 @@ filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
      * promised lower it meanwhile, which at worst refuses us a block too early. */
     uint64_t reserved = fl_add_relaxed(&place->reserved, bytes);
     uint64_t used = place->held - cached_bytes(place) - place->pending_bytes;
-    if (bytes > place->budget || used + reserved > place->budget - bytes) {
+    uint64_t budget = budget_of(place);
+    if (bytes > budget || used + reserved > budget - bytes) {
         fl_sub_relaxed(&place->reserved, bytes);
-        status = refuse(place, bytes, used, error);
+        status = refuse(place, bytes, budget, used, error);
     }
     fl_mutex_unlock(&place->lock);
     return status;
@@ -453,6 +461,21 @@ void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes)
 }
 
 /* --- Upkeep --- */
+
+uint64_t fl_place_budget(const fl_places *places, uint32_t index)
+{
+    if (index >= places->count || places->at[index].device == NULL) {
+        return UINT64_MAX;
+    }
+    uint64_t lent = fl_load_relaxed(&places->at[index].heap.lent); /* as in budget_of */
+    uint64_t budget = places->at[index].device->info.budget;
+    return lent < budget ? lent : budget;
+}
+
+bool fl_place_insist(fl_places *places, uint32_t index)
+{
+    return places->at[index].device != NULL && fl_heap_insist(&places->at[index].heap);
+}
 
 void fl_place_trim(fl_places *places, uint32_t index, uint64_t keep)
 {
@@ -492,7 +515,7 @@ void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats
     }
     fl_mutex_lock(&place->lock);
     stats->arena = place->heap.kind;
-    stats->budget = place->budget;
+    stats->budget = budget_of(place);
     stats->requested = requested_bytes(place);
     if (stats->requested > place->requested_peak) {
         place->requested_peak = stats->requested;
@@ -513,6 +536,7 @@ void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats
     fl_mutex_lock(&place->heap.lock);
     stats->mapped = place->heap.mapped;
     stats->mapped_peak = place->heap.mapped_peak;
+    stats->shortages = place->heap.shortages;
     fl_mutex_unlock(&place->heap.lock);
 }
 

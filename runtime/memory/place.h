@@ -87,17 +87,26 @@ filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, u
 
 /* Promises bytes (of each block fl_block_round(bytes), summed) to the caller: what others take or
  * are promised leaves them. FILCH_NO_DEVICE_MEMORY where what is in use, what is promised and this
- * are more than the budget. The promise is of budget: that free memory is in pieces which are too
- * small, or still used by work in flight, is found out by the take. Any thread. */
+ * are more than fl_place_budget. The promise is of budget: that free memory is in pieces which are
+ * too small, or still used by work in flight, is found out by the take. Any thread. */
 filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
                               filch_error *error);
 /* Takes back what was promised and not taken. */
 void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes);
 
+/* Most that may be held of the device's now: the budget, or what is left of it where others use the
+ * memory too and the device had no more when it was asked (heap.h); UINT64_MAX: no budget holds
+ * there. Any thread. */
+uint64_t fl_place_budget(const fl_places *places, uint32_t index);
+/* The device is asked again for what it refused. False: it has refused nothing since. For who would
+ * fail otherwise. */
+bool fl_place_insist(fl_places *places, uint32_t index);
+
 /* Another budget, at most the device's: what is unused beyond it goes back. What is in use stays;
  * takes fail until enough of it was given back. */
 void fl_place_cap(fl_places *places, uint32_t index, uint64_t bytes);
-/* Hands unused memory back to the device until at most keep bytes of its are held. */
+/* Hands unused memory back to the device until at most keep bytes of its are held; what it refused
+ * before it is asked for again. */
 void fl_place_trim(fl_places *places, uint32_t index, uint64_t keep);
 /* Counts; recent, but of one moment only where nobody takes or gives meanwhile. */
 void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats);

@@ -132,7 +132,7 @@ fl_run fl_run_choose(fl_places *places, const fl_device *device, filch_data *dat
 {
     /* Acquire: with the pointer comes what it points to. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    uint64_t part = device->info.budget / PART_OF_BUDGET;
+    uint64_t part = fl_place_budget(places, device->place) / PART_OF_BUDGET;
     const fl_choice choice = {.places = places,
                               .device = device,
                               .data = data,

@@ -266,6 +266,7 @@ static void lose(fl_worker *w)
     }
     if (w->has_stalled) {
         w->has_stalled = false;
+        w->piece = 0;
         fail(&w->stalled);
         w->error = w->loss;
         fl_worker_retire(w, &w->stalled);
@@ -377,11 +378,16 @@ static double predict(const fl_worker *w, const fl_tile *tile)
     return fl_speed_get(fl_codelet_speed(fl_tile_codelet(tile), w->index)) * tile->work;
 }
 
-/* Takes a tile back that found no room, to be tried again when there may be some. */
+/* Takes a tile back that found no room, to be tried again when there may be some; a piece of a
+ * chunk with the rest of it. */
 static void stall(fl_worker *w, uint32_t index, const fl_tile *picked)
 {
     fl_flight *flight = &w->flights[index];
-    w->stalled = *picked;
+    if (w->has_stalled) {
+        w->stalled.lo = picked->lo;
+    } else {
+        w->stalled = *picked;
+    }
     w->has_stalled = true;
     w->stalled_at = now(w);
     flight->next = w->free_flight;
@@ -396,6 +402,25 @@ static bool may_retry(fl_worker *w)
 {
     return w->error.status == FILCH_NOT_READY ||
            (w->error.status == FILCH_NO_DEVICE_MEMORY && (w->in_flight > 1 || fl_offload_clear(w)));
+}
+
+/* Whether the device has so little memory, as others use the most of it, that a chunk has to be
+ * tried in pieces; of one that cannot be the rest fails, too. */
+static bool may_divide(fl_worker *w, fl_tile *tile)
+{
+    if (w->error.status != FILCH_NO_DEVICE_MEMORY || tile->task != NULL || tile->is_replay) {
+        return false;
+    }
+    if (tile->hi - tile->lo > 1) {
+        w->piece = (tile->hi - tile->lo) / 2;
+        return true;
+    }
+    if (w->has_stalled) {
+        tile->hi = w->stalled.hi;
+        w->has_stalled = false;
+    }
+    w->piece = 0;
+    return false;
 }
 
 /* All of a graph at once. */
@@ -426,7 +451,7 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     if (computes(w)) {
         fl_offload_abandon(w);
     }
-    if (tile->is_refused && may_retry(w)) {
+    if (tile->is_refused && (may_retry(w) || may_divide(w, tile))) {
         stall(w, index, picked);
         return;
     }
@@ -525,7 +550,15 @@ static void launch_stalled(fl_worker *w, bool any)
     if (!any && now(w) - w->stalled_at < STALL_NAP_NS) {
         return;
     }
-    w->has_stalled = false;
+    if (FL_UNLIKELY(w->piece != 0 && w->piece < tile.hi - tile.lo)) {
+        tile.hi = tile.lo + w->piece;
+        tile.work = fl_batch_work(w, tile.job, tile.lo, tile.hi);
+        w->stalled.lo = tile.hi;
+        w->stalled_at = now(w);
+    } else {
+        w->has_stalled = false;
+        w->piece = 0;
+    }
     launch(w, &tile);
 }
 

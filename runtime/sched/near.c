@@ -288,7 +288,8 @@ void fl_near_fetch(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
-    uint64_t part = w->device->info.budget / PART_AHEAD, bytes = 0;
+    uint64_t budget = fl_place_budget(places, w->device->place);
+    uint64_t part = budget / PART_AHEAD, bytes = 0;
     uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
     uint32_t ahead = 0;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
@@ -299,7 +300,7 @@ void fl_near_fetch(fl_worker *w)
         uint32_t next = choose_missing(w, &bytes);
         offload->near_lacks = next != offload->near_count;
         if (next == offload->near_count ||
-            (offload->pressed != 0 && bytes > w->device->info.budget / PART_PRESSED)) {
+            (offload->pressed != 0 && bytes > budget / PART_PRESSED)) {
             return;
         }
         /* Where there is no room now, it is told why when it is its turn. */

@@ -194,14 +194,14 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
 static uint32_t fit_chunk(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
 {
     const fl_device *device = w->device;
-    uint64_t whole;
+    uint64_t whole, budget;
     if (w->offload == NULL || device->place == 0) {
         return want;
     }
+    budget = fl_place_budget(w->sched->core->places, device->place);
     while (want > 1) {
         uint64_t bytes = fl_batch_bytes(job->batch, lo, lo + want, device->place, &whole);
-        if (whole < device->info.budget &&
-            bytes <= (device->info.budget - whole) / CHUNKS_IN_MEMORY) {
+        if (whole < budget && bytes <= (budget - whole) / CHUNKS_IN_MEMORY) {
             break;
         }
         want /= 2;

@@ -169,6 +169,7 @@ typedef struct fl_worker {
     bool is_fetching;             /* synchronous: the tile waits for its operands */
     bool has_stalled;             /* a tile waits for others to give memory back */
     fl_tile stalled;
+    uint32_t piece;      /* of a chunk that is too large for the memory, grains at once; 0: all */
     uint64_t stalled_at; /* when that was last tried */
     filch_error loss;    /* how the device was lost */
     filch_error late;    /* of the tile that failed last while in flight */

@@ -54,7 +54,7 @@ typedef struct fake_device {
     unsigned primary_flags;
     int granularity, groups;
     bool is_mig, is_integrated, has_ecc;
-    uint64_t memory, used;
+    uint64_t memory, used, occupied; /* bytes; used by anybody, by another process */
     double speed;
     char pci[32];
     unsigned char uuid[16];

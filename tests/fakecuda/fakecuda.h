@@ -124,6 +124,9 @@ FAKECUDA_API void fakecuda_fail(const char *call, uint64_t nth, uint64_t count, 
 
 /* From now on the device (-1: all) gives no memory, by whichever call. */
 FAKECUDA_API void fakecuda_fail_memory(int device);
+/* Another process has so many bytes of the device's memory from now on, instead of what it had
+ * before, or as many of them as are free; how many. Until fakecuda_configure. */
+FAKECUDA_API uint64_t fakecuda_occupy(int device, uint64_t bytes);
 
 /* Between these, calls that serialize a device or make the host spin are violations. */
 FAKECUDA_API void fakecuda_steady_begin(void);

@@ -13,12 +13,14 @@
 #include "filch/filch.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=copy,sum,hold,bump"
+#ifndef N
 #define N 64
+#endif
 /* Nothing here takes as long. */
 #define SOON 20.0
 
 static filch_runtime *runtime;
-static uint64_t x[N], y[N], z[N];
+static __attribute__((unused)) uint64_t x[N], y[N], z[N];
 /* Of the functions below; what they are told and tell. */
 static _Atomic int is_held, holds, fails, naps_us;
 

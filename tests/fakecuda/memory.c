@@ -316,6 +316,18 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return fake_end(result);
 }
 
+uint64_t fakecuda_occupy(int device, uint64_t bytes)
+{
+    (void)pthread_mutex_lock(&fake.lock);
+    fake_device *at = fake_device_get(device);
+    at->used -= at->occupied;
+    at->occupied = bytes < at->memory - at->used ? bytes : at->memory - at->used;
+    at->used += at->occupied;
+    bytes = at->occupied;
+    (void)pthread_mutex_unlock(&fake.lock);
+    return bytes;
+}
+
 /* --- Pinned host memory --- */
 
 static host_range *range_find(uintptr_t address, size_t bytes)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory/heap.h"
 #include "random.h"
@@ -233,6 +234,92 @@ static void what_is_unused_goes_back_before_a_refusal(void **state)
     }
 }
 
+/* Others take some of the memory, and give it back. */
+static void what_the_source_has_is_found_out(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        /* Blocks of a source of single ones are a page each there. */
+        size_t step = kinds[k] == FILCH_ARENA_PLAIN ? 4096 : MIB;
+        fl_memory memory = fl_memory_default();
+        untouchable u = {.all = 20 * step};
+        filch_error error = FILCH_ERROR_INIT;
+        void *blocks[80], *none = NULL;
+        size_t count = 0, more = 0;
+        uint64_t calls;
+        fl_heap heap;
+        if (!open_heap(&heap, kinds[k], &memory, &u, 80 * step))
+            continue;
+        assert_false(fl_heap_insist(&heap));
+        while (fl_heap_take(&heap, step, &blocks[count], &error) == FILCH_OK)
+            count++;
+        /* All that there is, though less than a chunk of the usual size. */
+        assert_int_equal(count, 20);
+        assert_int_equal(heap.mapped, 20 * step);
+        assert_in_range(heap.lent, 20 * step, 21 * step - 1);
+        assert_int_equal(heap.shortages, 1);
+        assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+        assert_non_null(strstr(error.text, step == MIB ? "test: 1048576 bytes were asked for"
+                                                       : "test: 4096 bytes were asked for"));
+        assert_non_null(strstr(error.text, step == MIB ? "no more than 20971520 bytes, and 20971520"
+                                                       : "no more than 85504 bytes, and 81920"));
+        /* What is known is not asked for, what is given back is there again. */
+        calls = atomic_load(&u.calls);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(fl_heap_take(&heap, step, &none, &error), FILCH_NO_DEVICE_MEMORY);
+        fl_heap_give(&heap, blocks[7], step);
+        assert_ok(fl_heap_take(&heap, step, &blocks[7], NULL));
+        assert_int_equal(atomic_load(&u.calls), calls);
+        /* Refusals ask now and then, in vain ever less often, … */
+        for (int i = 0; i < 5000; i++)
+            assert_int_equal(fl_heap_take(&heap, step, &none, NULL), FILCH_NO_DEVICE_MEMORY);
+        assert_in_range(atomic_load(&u.calls) - calls, 5, 40);
+        assert_in_range(heap.lent, 20 * step, 21 * step - 1);
+        /* … and find what others gave back. */
+        u.all = 100 * step;
+        while (fl_heap_take(&heap, step, &blocks[count], NULL) != FILCH_OK)
+            assert_true(++more < 10000);
+        assert_int_equal(heap.lent, UINT64_MAX);
+        while (++count < 80)
+            assert_ok(fl_heap_take(&heap, step, &blocks[count], NULL));
+        assert_int_equal(fl_heap_take(&heap, step, &none, &error), FILCH_NO_DEVICE_MEMORY);
+        assert_non_null(strstr(error.text, "of its budget")); /* the limit's refusal */
+        assert_int_equal(heap.lent, UINT64_MAX);
+        while (count != 0)
+            fl_heap_give(&heap, blocks[--count], step);
+        close_heap(&heap, &u);
+    }
+}
+
+/* Who would fail otherwise has the source asked; a trim and another limit do, too. */
+static void the_source_is_asked_again_when_told(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        fl_memory memory = fl_memory_default();
+        untouchable u = {.all = 10 * MIB};
+        void *taken;
+        fl_heap heap;
+        (void)open_heap(&heap, FILCH_ARENA_PAGES, &memory, &u, 80 * MIB);
+        assert_int_equal(fl_heap_take(&heap, 60 * MIB, &taken, NULL), FILCH_NO_DEVICE_MEMORY);
+        assert_int_equal(heap.lent, 58 * MIB); /* less may be had */
+        assert_int_equal(fl_heap_take(&heap, 12 * MIB, &taken, NULL), FILCH_NO_DEVICE_MEMORY);
+        assert_int_equal(heap.lent, 10 * MIB);
+        u.all = 100 * MIB;
+        assert_int_equal(fl_heap_take(&heap, 60 * MIB, &taken, NULL), FILCH_NO_DEVICE_MEMORY);
+        if (how == 0)
+            assert_true(fl_heap_insist(&heap));
+        else if (how == 1)
+            fl_heap_trim(&heap, UINT64_MAX);
+        else
+            fl_heap_limit(&heap, 70 * MIB);
+        assert_false(fl_heap_insist(&heap));
+        assert_ok(fl_heap_take(&heap, 60 * MIB, &taken, NULL));
+        fl_heap_give(&heap, taken, 60 * MIB);
+        close_heap(&heap, &u);
+    }
+}
+
 /* Every allocation of the host's, and every call of the source's, fails once. */
 static void nothing_is_lost_where_a_call_fails(void **state)
 {
@@ -258,6 +345,7 @@ static void nothing_is_lost_where_a_call_fails(void **state)
                     assert_int_equal(status,
                                      left < 40 ? FILCH_OUT_OF_MEMORY : FILCH_NO_DEVICE_MEMORY);
                     taken[i] = NULL;
+                    (void)fl_heap_insist(&heap); /* the next one asks */
                 }
                 count += status == FILCH_OK;
                 if (i % 3 == 0 && taken[i] != NULL) {
@@ -356,6 +444,8 @@ int main(void)
         cmocka_unit_test(little_of_what_is_mapped_is_lost),
         cmocka_unit_test(large_blocks_fill_their_chunks),
         cmocka_unit_test(what_is_unused_goes_back_before_a_refusal),
+        cmocka_unit_test(what_the_source_has_is_found_out),
+        cmocka_unit_test(the_source_is_asked_again_when_told),
         cmocka_unit_test(nothing_is_lost_where_a_call_fails),
         cmocka_unit_test(threads_do_not_get_the_same_block),
     };

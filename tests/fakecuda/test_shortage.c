@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs that have less memory than their budget, as another process has the rest: jobs of several
+ * times of what is left end right, what is given back is used again, and what cannot be done is
+ * told with both sizes. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#define N 65536 /* elements of a vector, of 512 KiB in all */
+#include "jobs.h"
+#include "memory/slab.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define VECTOR (N * sizeof(uint64_t))
+/* 512 MiB are left to others from the beginning: the budget is 64 MiB. */
+#define FAKE                                                                               \
+    "{\"fill\":false,\"kernel_ns\":2000,\"devices\":[{\"count\":2,\"memory\":603979776}]," \
+    "\"links\":[{\"from\":0,\"to\":1}]}"
+#define MEMORY (576 * MIB)
+#define BUDGET (64 * MIB)
+#define LEFT (6 * MIB)
+
+enum { VECTORS = 48, CHAIN = 3 };
+
+static uint64_t room[VECTORS][N], model[VECTORS][N];
+static filch_data *data[VECTORS];
+
+static const char *const arenas[] = {"jemalloc", "pages", "pool", "plain"};
+
+static void start_short(const char *devices, const char *arena)
+{
+    (void)setenv("FILCH_ARENA", arena, 1);
+    start(devices, "4", FAKE);
+    (void)unsetenv("FILCH_ARENA");
+    for (uint32_t i = 0; i < VECTORS; i++) {
+        set(room[i], 3 * i);
+        set(model[i], 3 * i);
+        data[i] = handle(room[i]);
+    }
+}
+
+/* Each of the GPUs has so much left that nobody uses. */
+static void leave(uint64_t bytes)
+{
+    filch_memory_stats stats = {.size = sizeof stats};
+    for (int d = 0; d < 2; d++) {
+        uint64_t held = 0;
+        if ((uint32_t)d < filch_device_count(runtime)) {
+            assert_ok(filch_device_memory(runtime, (uint32_t)d, &stats));
+            held = stats.arena != FILCH_ARENA_DEFAULT ? stats.mapped : 0;
+        }
+        (void)fakecuda_occupy(d, MEMORY - held - bytes);
+    }
+}
+
+static filch_memory_stats memory_of(uint32_t device)
+{
+    filch_memory_stats stats = {.size = sizeof stats};
+    assert_ok(filch_device_memory(runtime, device, &stats));
+    return stats;
+}
+
+/* Every vector is changed a few times, and by others: 24 MiB in all, three of them at once. */
+static filch_graph *mixed(filch_codelet *bumps, filch_codelet *sums)
+{
+    filch_graph *made = graph();
+    for (uint32_t round = 0; round < CHAIN; round++)
+        for (uint32_t i = 0; i < VECTORS; i++) {
+            add(made, bumps, FILCH_READWRITE, data[i], NULL, NULL);
+            add(made, sums, FILCH_WRITE, data[i], data[(i + 7) % VECTORS],
+                data[(i + 19) % VECTORS]);
+        }
+    return made;
+}
+
+static void run_model(void)
+{
+    for (uint32_t round = 0; round < CHAIN; round++)
+        for (uint32_t i = 0; i < VECTORS; i++)
+            for (uint32_t e = 0; e < N; e++) {
+                model[i][e]++;
+                model[(i + 19) % VECTORS][e] = model[i][e] + model[(i + 7) % VECTORS][e];
+            }
+}
+
+static void run(filch_graph *made)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_job *job = submit(made);
+    if (filch_job_wait(job, SOON) != FILCH_OK) {
+        (void)filch_job_error(job, &error);
+        fail_msg("%s", error.text);
+    }
+    assert_ok(filch_job_release(job));
+    run_model();
+    for (uint32_t i = 0; i < VECTORS; i++)
+        assert_memory_equal(room[i], model[i], VECTOR);
+}
+
+static void what_another_process_leaves_is_enough(void **state)
+{
+    static const char *const devices[] = {"cuda:0", "cuda:0,cuda:1", "cuda:0/88+24",
+                                          "cuda:0,host:1"};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t a = 0; a < sizeof arenas / sizeof *arenas; a++) {
+            if (a == 0 && !fl_slabs_are_there())
+                continue;
+            start_short(devices[d], arenas[a]);
+            filch_graph *made = mixed(on_gpu("bump"), on_gpu("sum"));
+            assert_int_equal(memory_of(0).budget, BUDGET);
+            leave(LEFT);
+            run(made);
+            filch_memory_stats stats = memory_of(0);
+            assert_true(stats.shortages > 0);
+            assert_in_range(stats.budget, LEFT - 2 * MIB, LEFT + VECTOR - 1);
+            assert_true(stats.mapped_peak <= LEFT);
+            stop();
+        }
+}
+
+/* Memory goes while a runtime holds some, and comes back. */
+static void what_is_given_back_is_used_again(void **state)
+{
+    (void)state;
+    for (int trims = 0; trims < 2; trims++) {
+        start_short("cuda:0", "pages");
+        filch_graph *made = mixed(on_gpu("bump"), on_gpu("sum"));
+        filch_job_info info = {.size = sizeof info};
+        uint64_t asked;
+        int runs = 0;
+        run(made);
+        assert_int_equal(memory_of(0).shortages, 0);
+        assert_int_equal(memory_of(0).budget, BUDGET);
+        assert_true(memory_of(0).mapped >= VECTORS * VECTOR);
+        assert_ok(filch_graph_destroy(made));
+        for (uint32_t i = 0; i < VECTORS; i++)
+            assert_ok(filch_data_destroy(data[i]));
+        for (uint32_t i = 0; i < VECTORS; i++)
+            data[i] = handle(room[i]);
+        assert_ok(filch_device_trim(runtime, 0, 0));
+        leave(LEFT);
+        made = mixed(on_gpu("bump"), on_gpu("sum"));
+        run(made);
+        run(made);
+        assert_true(memory_of(0).budget <= LEFT);
+        /* It is not asked for at each eviction: those are hundreds. */
+        asked = fakecuda_count("cuMemCreate");
+        filch_job *job = submit(made);
+        assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
+        assert_ok(filch_job_stats(job, &info, NULL, 0));
+        assert_ok(filch_job_release(job));
+        run_model();
+        assert_true(info.evicted > 50);
+        assert_true(fakecuda_count("cuMemCreate") - asked < info.evicted / 5);
+        (void)fakecuda_occupy(0, 0);
+        if (trims != 0) {
+            assert_ok(filch_device_trim(runtime, 0, UINT64_MAX));
+            assert_int_equal(memory_of(0).budget, BUDGET);
+        }
+        do
+            run(made);
+        while (memory_of(0).budget != BUDGET && ++runs < 100);
+        assert_true(runs < (trims != 0 ? 1 : 100));
+        run(made);
+        assert_int_equal(memory_of(0).budget, BUDGET);
+        assert_true(memory_of(0).mapped >= VECTORS * VECTOR);
+        stop();
+    }
+}
+
+/* From some call on the device gives no memory any more, whatever it says of what is free: the job
+ * ends right with what it has, or says what there is. */
+static void memory_may_end_at_any_call(void **state)
+{
+    static const char *const calls[] = {"cuMemCreate", "cuMemCreate", "cuMemAllocFromPoolAsync",
+                                        "cuMemAlloc"};
+    (void)state;
+    for (size_t a = 0; a < sizeof arenas / sizeof *arenas; a++) {
+        uint32_t right = 0, refused = 0;
+        if (a == 0 && !fl_slabs_are_there())
+            continue;
+        for (uint64_t k = 1; k < 12; k++) {
+            filch_error error = FILCH_ERROR_INIT;
+            start_short(k % 2 == 0 ? "cuda:0,cuda:1" : "cuda:0", arenas[a]);
+            filch_graph *made = mixed(on_gpu("bump"), on_gpu("sum"));
+            leave(LEFT);
+            fakecuda_fail(calls[a], k, 0, 2, -1, false);
+            filch_job *job = submit(made);
+            filch_status status = filch_job_wait(job, SOON);
+            run_model();
+            if (status == FILCH_OK) {
+                ++right;
+                for (uint32_t i = 0; i < VECTORS; i++)
+                    assert_memory_equal(room[i], model[i], VECTOR);
+            } else {
+                char sizes[64];
+                ++refused;
+                (void)filch_job_error(job, &error);
+                assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+                (void)snprintf(sizes, sizeof sizes, "%zu bytes were asked for, but", VECTOR);
+                assert_non_null(strstr(error.text, sizes));
+                assert_non_null(strstr(error.text, "gives no more than "));
+            }
+            assert_ok(filch_job_release(job));
+            stop();
+        }
+        assert_true(refused > 0 && right > 0);
+    }
+}
+
+/* --- Batches --- */
+
+/* Chunks are chosen by what the device had: those under way when it has no more are cut. */
+static void chunks_are_cut_to_what_is_left(void **state)
+{
+    (void)state;
+    for (int left = 0; left < 3; left++) {
+        filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+        filch_job *job = NULL;
+        filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+        filch_codelet_desc both = FILCH_CODELET_DESC_INIT;
+        filch_codelet *codelet = NULL;
+        filch_error error = FILCH_ERROR_INIT;
+        start_short("cuda:0", "plain");
+        fakecuda_register_filch("copy", copy, 2, true, 0);
+        cuda.image = IMAGE;
+        cuda.image_bytes = sizeof IMAGE;
+        cuda.entry = "copy";
+        both.name = "copy";
+        both.cuda = &cuda;
+        assert_ok(filch_codelet_create(runtime, &both, &codelet));
+        const filch_batch_access accesses[] = {
+            {.data = data[0], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
+            {.data = data[1], .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
+        desc.codelet = codelet;
+        desc.n = N;
+        desc.grain = 1024; /* 16 KiB */
+        desc.accesses = accesses;
+        desc.access_count = 2;
+        leave(left == 0 ? 64 * 1024 : left == 1 ? 20 * 1024 : 12 * 1024);
+        assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+        if (left < 2) {
+            finish(job, FILCH_OK);
+            assert_memory_equal(room[1], model[0], VECTOR);
+        } else { /* for none */
+            assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+            (void)filch_job_error(job, &error);
+            assert_non_null(strstr(error.text,
+                                   "8192 bytes were asked for, but the device, of which "
+                                   "others use the memory, too, gives no more than "));
+            assert_ok(filch_job_release(job));
+        }
+        stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_another_process_leaves_is_enough),
+        cmocka_unit_test(what_is_given_back_is_used_again),
+        cmocka_unit_test(memory_may_end_at_any_call),
+        cmocka_unit_test(chunks_are_cut_to_what_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
