@@ -81,7 +81,7 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
         fl_object_delete(made);
         return status;
     }
-    made->able = scheduler->able(scheduler, made);
+    made->able = scheduler->able(scheduler, made->runs_on);
     *codelet = made;
     return FILCH_OK;
 }

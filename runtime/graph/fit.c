@@ -2,7 +2,9 @@
 #include "graph/fit.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "graph/graph.h"
 #include "memory/place.h"
 
 /* The devices that can run something, and what it needs of each. */
@@ -11,6 +13,13 @@ typedef struct fl_fitting {
     uint64_t (*need)(const void *what, uint32_t place);
     const void *what;
 } fl_fitting;
+
+/* Most that a device can hold; UINT64_MAX: it has no memory of its own, or only pretends. */
+static uint64_t room_of(const fl_device *device)
+{
+    return device->place != 0 && device->backend->memory_take != NULL ? device->info.budget
+                                                                      : UINT64_MAX;
+}
 
 /* Whether some device has room for it: fitting, if not null, are the bits of those; else *needs is
  * more than the *most that any has. */
@@ -22,7 +31,7 @@ static bool fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting,
     *needs = *most = 0;
     for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
         const fl_device *device = &places->devices[d];
-        bool has_limit = device->place != 0 && device->backend->memory_take != NULL;
+        bool has_limit = room_of(device) != UINT64_MAX;
         if (!fl_devices_have(what->devices, d)) {
             continue;
         }
@@ -83,6 +92,64 @@ filch_status fl_fit_task(fl_core *core, const filch_task_desc *desc)
                         "task '%s' needs %" PRIu64 " bytes, the largest device that can run it "
                         "has %" PRIu64,
                         name, needs, most);
+}
+
+static bool is_used_before(const fl_task *task, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; ++k) {
+        if (task->accesses[k].mode != FILCH_SCRATCH &&
+            task->accesses[k].slot == task->accesses[i].slot &&
+            task->accesses[k].tile == task->accesses[i].tile) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t fl_fit_need(const fl_task *task, uint32_t place)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            bytes += (uint64_t)access.tile * 64;
+            continue;
+        }
+        const filch_data *data = fl_graph_data(task->graph, access.slot);
+        if (data->home != place && !is_used_before(task, i)) {
+            filch_view view = fl_data_tile_view(data, access.tile);
+            bytes += view.rows * view.cols * view.element;
+        }
+    }
+    return bytes;
+}
+
+bool fl_fit_has_room(const fl_core *core, const fl_task *task, uint32_t device)
+{
+    const fl_device *at = &core->places->devices[device];
+    return fl_fit_need(task, at->place) <= room_of(at);
+}
+
+bool fl_fit_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
+{
+    uint32_t count = core->scheduler->device_count;
+    uint64_t most = core->places->count > 1 ? fl_fit_need(task, UINT32_MAX) : 0;
+    bool is_large = false;
+    for (uint32_t d = 0; d < count && !is_large; ++d) {
+        is_large = most > room_of(&core->places->devices[d]);
+    }
+    if (!is_large) {
+        return false;
+    }
+    memcpy(set, task->codelet->runs_on, sizeof task->codelet->runs_on);
+    is_large = false;
+    for (uint32_t d = 0; d < count; ++d) {
+        if (fl_devices_have(set, d) && !fl_fit_has_room(core, task, d)) {
+            set[d / 64] &= ~((uint64_t)1 << d % 64);
+            is_large = true;
+        }
+    }
+    return is_large;
 }
 
 /* --- Batches --- */

@@ -5,10 +5,19 @@
 
 #include "filch/graph.h"
 #include "graph/batch.h"
+#include "graph/task.h"
 
 /* FILCH_NO_DEVICE_MEMORY, recorded with both sizes, where a task that is otherwise right fits on no
  * device. */
 filch_status fl_fit_task(fl_core *core, const filch_task_desc *desc);
+/* Bytes that a task takes in a place, where nothing of what it uses has its home; of one that is no
+ * place, all that it uses. */
+uint64_t fl_fit_need(const fl_task *task, uint32_t place);
+/* Whether a device has room for a task when it holds nothing else. */
+bool fl_fit_has_room(const fl_core *core, const fl_task *task, uint32_t device);
+/* Finds out whether some devices that its codelet runs on have no room for a task; then it is
+ * large, and set has the bits of those that have. */
+bool fl_fit_is_large(const fl_core *core, const fl_task *task, uint64_t *set);
 /* The same for the first grain of a batch, than which no chunk is smaller; leaves the batch to the
  * devices where it fits. */
 filch_status fl_fit_batch(fl_core *core, fl_batch *batch, const char *call);

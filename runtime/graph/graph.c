@@ -138,6 +138,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
     task->is_gate = task->commutes = task->reduces = task->combines = task->begins = 0;
+    task->is_large = 0;
     fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
     task->more = NULL;
     task->args = NULL;
@@ -146,7 +147,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->link.next = NULL;
     task->work = 1;
     task->rank = 0;
-    task->home = 0;
+    task->home = task->moves = 0;
     task->order = 0;
     return task;
 }
@@ -426,9 +427,16 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->commutes = parts->commutes ? 1 : 0;
     task->reduces = parts->reduces ? 1 : 0;
     task->label = desc->label;
-    task->home = desc->affinity != 0 && fl_codelet_runs_on(desc->codelet, desc->affinity - 1)
-                     ? desc->affinity
-                     : 0;
+    fl_core *core = graph->object.core;
+    uint64_t set[FL_DEVICE_LIMIT / 64];
+    const uint64_t *devices = desc->codelet->runs_on;
+    if (FL_UNLIKELY(fl_fit_is_large(core, task, set))) {
+        task->is_large = 1;
+        devices = set;
+        fl_store_release(&task->able, core->scheduler->able(core->scheduler, set)); /* as above */
+    }
+    bool is_able = desc->affinity != 0 && fl_devices_have(devices, desc->affinity - 1);
+    task->home = is_able ? (uint16_t)desc->affinity : 0;
     task->order = graph->task_count;
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;

@@ -22,15 +22,14 @@ typedef struct fl_scheduler {
     /* A codelet was made: finds the devices that its implementations run on, and sets its speeds to
      * unknown. */
     void (*codelet_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
-    /* Number of the set of devices that the codelet runs on, for its tasks; from now on the set is
-     * fixed. */
-    uint8_t (*able)(struct fl_scheduler *self, const struct filch_codelet *codelet);
+    /* Number of a set of devices (bits) that tasks run on; no other set ever has it. */
+    uint8_t (*able)(struct fl_scheduler *self, const uint64_t *set);
     /* Whether the device is known not to answer any more. Any thread. */
     bool (*device_is_lost)(struct fl_scheduler *self, uint32_t device);
-    /* Device that owns piece index of count under the static partition over the devices that can
-     * run the codelet (one at least); null: over all of them. */
-    uint32_t (*owner)(struct fl_scheduler *self, const struct filch_codelet *codelet,
-                      uint64_t index, uint64_t count);
+    /* Device that owns piece index of count under the static partition over the devices of a set
+     * (one at least); null: over all of them. */
+    uint32_t (*owner)(struct fl_scheduler *self, const uint64_t *set, uint64_t index,
+                      uint64_t count);
     /* Predicted ns of work units of a codelet on an average device; work itself when unknown. */
     double (*estimate)(struct fl_scheduler *self, const struct filch_codelet *codelet, double work);
 

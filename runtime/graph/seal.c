@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/fit.h"
 #include "graph/graph.h"
 #include "graph/job.h"
 
@@ -187,17 +188,31 @@ static uint8_t level_of(const fl_scale *scale, float rank)
     return (uint8_t)(level <= 0 ? 0 : level < FL_LEVELS ? level : FL_LEVELS - 1);
 }
 
+/* Devices of which one may own a task: where there is room, room for as many bits serves. Null: a
+ * gate's, all. */
+static const uint64_t *devices_of(const filch_graph *graph, const fl_task *task, uint64_t *room)
+{
+    if (FL_UNLIKELY(task->is_large)) {
+        (void)fl_fit_is_large(graph->object.core, task, room);
+        return room;
+    }
+    return task->codelet != NULL ? task->codelet->runs_on : NULL;
+}
+
 /* The owner of the first tile that the task writes, under the static partition of its handle over
  * the devices that can run the task. */
 static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
 {
+    uint64_t room[FL_DEVICE_LIMIT / 64];
     fl_scheduler *scheduler = graph->object.core->scheduler;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE ||
             access.mode == FILCH_COMMUTE) {
             uint32_t tiles = graph->slots[access.slot]->tile_count;
-            return tiles > 1 ? scheduler->owner(scheduler, task->codelet, access.tile, tiles) + 1
+            return tiles > 1 ? scheduler->owner(scheduler, devices_of(graph, task, room),
+                                                access.tile, tiles) +
+                                   1
                              : 0;
         }
     }
@@ -226,7 +241,7 @@ typedef struct fl_cut {
     uint32_t position, owner, end;
 } fl_cut;
 
-static uint32_t next_owner(fl_scheduler *scheduler, const filch_codelet *codelet, fl_cut *cut,
+static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_cut *cut,
                            uint32_t roots)
 {
     if (cut->position == cut->end) {
@@ -234,15 +249,16 @@ static uint32_t next_owner(fl_scheduler *scheduler, const filch_codelet *codelet
         cut->end = last_owned(scheduler, cut->position, roots) + 1;
     }
     uint32_t position = cut->position++;
-    return codelet == NULL || fl_codelet_runs_on(codelet, cut->owner)
+    return devices == NULL || fl_devices_have(devices, cut->owner)
                ? cut->owner
-               : scheduler->owner(scheduler, codelet, position, roots);
+               : scheduler->owner(scheduler, devices, position, roots);
 }
 
-/* Groups of a device's roots, in their order: of codelets that are not for all devices of their
- * kinds, that are, and that are for all devices. The device takes from the front; a thief cuts from
- * the back, no further than the roots reach that it is sure to be able to run (fl_span_is_open), so
- * that whoever took a root can run it. Within a group by level, highest first. */
+/* Groups of a device's roots, in their order: large ones and those of codelets that are not for all
+ * devices of their kinds, of codelets that are, and that are for all devices. The device takes from
+ * the front; a thief cuts from the back, no further than the roots reach that it is sure to be able
+ * to run (fl_span_is_open), so that whoever took a root can run it. Within a group by level,
+ * highest first. */
 enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
 #define ROOT_BINS ((size_t)ROOT_GROUPS * FL_LEVELS)
 
@@ -250,6 +266,7 @@ static size_t bin_of(const fl_task *task, uint32_t devices)
 {
     const filch_codelet *codelet = task->codelet;
     size_t group = codelet == NULL /* a gate */                   ? FOR_ALL
+                   : task->is_large                               ? FOR_SOME
                    : codelet->device_count == devices             ? FOR_ALL
                    : codelet->device_count == codelet->kind_count ? FOR_KIND
                                                                   : FOR_SOME;
@@ -269,12 +286,14 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
         }
         fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
         if (task->home == 0 && task->access_count != 0 && !task->is_gate) {
-            task->home = owner_of(order->graph, task);
+            task->home = (uint16_t)owner_of(order->graph, task);
         }
         if (task->predecessors == 0) {
-            uint32_t owner = next_owner(scheduler, task->codelet, &cut, order->roots);
+            uint64_t room[FL_DEVICE_LIMIT / 64];
+            uint32_t owner =
+                next_owner(scheduler, devices_of(order->graph, task, room), &cut, order->roots);
             if (task->home == 0) {
-                task->home = owner + 1;
+                task->home = (uint16_t)(owner + 1);
             }
             ++bins[bin_of(task, scheduler->device_count) + 1];
         }

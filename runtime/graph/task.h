@@ -65,7 +65,9 @@ struct fl_task {
     uint8_t reduces : 1;  /* adds to partial results (reduction.h) */
     uint8_t combines : 1; /* filch's own: adds those up */
     uint8_t begins : 1;   /* filch's own: makes one neutral */
-    _Atomic uint8_t able; /* its codelet's, for thieves, who look by hints that may be stale */
+    uint8_t is_large : 1; /* some devices of its codelet's have no room for it (fit.h) */
+    _Atomic uint8_t able; /* number of the set of its devices, for thieves, who look by hints that
+                             may be stale */
     /* The rest. */
     fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */
     void *args;
@@ -74,7 +76,8 @@ struct fl_task {
     fl_link link;   /* in an inbox, a free list or a list of retired tasks; one at a time */
     float work;     /* declared units */
     float rank;     /* longest path to an exit; user's priority in a caller-ordered graph */
-    uint32_t home;  /* preferred device + 1, or 0 */
+    uint16_t home;  /* preferred device + 1, or 0 */
+    uint16_t moves; /* of who has claimed it: times that it went on to another device (room.c) */
     uint32_t order; /* position in the graph, from 0 */
 };
 

@@ -91,7 +91,7 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
     const filch_graph *graph = task->graph;
     uint64_t word = (uint64_t)run << 32;
     if (fl_load_relaxed(&task->word) != word || fl_task_is_patient(task) ||
-        !fl_codelet_runs_on(task->codelet, w->index) ||
+        !fl_worker_can_run(w, task) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {
         return false;
@@ -159,6 +159,24 @@ bool fl_ahead_waits(fl_worker *w, const fl_task *task)
         }
     }
     return true;
+}
+
+fl_ahead_state fl_ahead_look(const fl_task *task)
+{
+    const filch_graph *graph = task->graph;
+    fl_ahead_state state = FL_AHEAD_OVER;
+    for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
+        /* Acquire: what those did that are over. */
+        uint64_t marker = fl_load_acquire(marker_of(fl_graph_task_at(graph, graph->pred_list[i])));
+        bool is_this_run = (marker & FL_MARK_RUN) == fl_mark_run(epoch_of(task));
+        if (is_this_run && (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
+            return FL_AHEAD_FAILED;
+        }
+        if (!is_this_run || (marker & SEQUENCE_MASK) != 0) {
+            state = FL_AHEAD_WAITS;
+        }
+    }
+    return state;
 }
 
 bool fl_ahead_release(fl_task *task, uint32_t run, bool poisoned)

@@ -439,6 +439,28 @@ static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
     (void)is_down(w);
 }
 
+/* A tile that needs more memory than can be had here, of which others may have more. True: it is
+ * seen to. */
+static bool find_room(fl_worker *w, uint32_t index, const fl_tile *picked)
+{
+    fl_task *task = picked->task;
+    if (w->error.status != FILCH_NO_DEVICE_MEMORY || task == NULL) {
+        return false;
+    }
+    fl_ahead_state before = picked->is_ahead ? fl_ahead_look(task) : FL_AHEAD_OVER;
+    if (before == FL_AHEAD_WAITS) {
+        stall(w, index, picked); /* nobody else may have it as yet */
+        return true;
+    }
+    if (before == FL_AHEAD_FAILED || !fl_room_move(w, task)) {
+        return false;
+    }
+    w->flights[index].next = w->free_flight;
+    w->free_flight = index;
+    --w->in_flight;
+    return true;
+}
+
 /* The tile could not be put on the device. */
 static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
 {
@@ -457,6 +479,9 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     }
     if (w->offload != NULL) {
         w->offload->is_tight = false;
+    }
+    if (tile->is_refused && find_room(w, index, picked)) {
+        return;
     }
     land(w, index);
     (void)is_down(w);
@@ -537,6 +562,9 @@ static void launch(fl_worker *w, const fl_tile *picked)
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
         ++w->computing;
+        if (FL_UNLIKELY(tile->task != NULL && tile->task->moves != 0)) {
+            tile->task->moves = 0;
+        }
         return;
     }
     fail_launch(w, index, picked);

@@ -19,6 +19,19 @@ static bool others_run(const fl_worker *w, const uint64_t *devices)
     return false;
 }
 
+/* The same for a task that is ours. */
+static bool others_can(const fl_worker *w, const fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        if (other != w && !fl_worker_is_lost(other) && fl_worker_can_run(other, task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The same for the task of a live hint, of which only the set of devices may be read. Where the
  * sets ran out of numbers no thief takes it either. */
 static bool others_take(const fl_worker *w, uint64_t hint)
@@ -65,8 +78,7 @@ static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
 /* A ready task that nobody else knows of. */
 static void settle_task(fl_worker *w, fl_task *task)
 {
-    const uint64_t *able = task->is_gate ? NULL : task->codelet->runs_on;
-    if (!fl_task_passes(task) && others_run(w, able)) {
+    if (!fl_task_passes(task) && others_can(w, task)) {
         fl_sched_route(w->sched, task);
     } else {
         refuse_task(w, task, fl_task_own(task));
@@ -168,6 +180,14 @@ static void settle_own(fl_worker *w)
         fl_link *link = w->kept;
         w->kept = link->next;
         refuse_task(w, fl_task_of_link(link), false);
+    }
+    for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
+        fl_link *next = link->next; /* as below */
+        fl_task *task = fl_task_of_link(link);
+        if (!fl_room_move(w, task)) {
+            refuse_task(w, task, false);
+        }
+        link = next;
     }
     if (w->adopted != NULL) {
         fl_task *task = w->adopted;

@@ -48,7 +48,7 @@ static bool is_simple(const fl_worker *w, const fl_task *task)
         return false; /* whose turn it is, or whose partial result, is found out in each run */
     }
     const fl_kernel *kernel = task->codelet->kernel;
-    if (kernel == NULL || kernel->enqueue != NULL || !fl_codelet_runs_on(task->codelet, w->index)) {
+    if (kernel == NULL || kernel->enqueue != NULL || !fl_worker_can_run(w, task)) {
         return false;
     }
     for (uint32_t i = 0; i < task->access_count; ++i) {

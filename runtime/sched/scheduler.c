@@ -27,20 +27,24 @@ static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
     codelet->kind_count = codelet->device_count;
 }
 
-static uint8_t able(fl_scheduler *self, const filch_codelet *codelet)
+static uint8_t able(fl_scheduler *self, const uint64_t *set)
 {
     fl_sched *sched = sched_of(self);
-    if (codelet->device_count == sched->count) {
+    uint32_t devices = 0;
+    for (uint32_t word = 0; word < FL_IDLE_WORDS; ++word) {
+        devices += (uint32_t)__builtin_popcountll(set[word]);
+    }
+    if (devices == sched->count) {
         return FL_ABLE_ALL;
     }
     uint32_t number = FL_ABLE_ALL + 1;
     fl_mutex_lock(&sched->slots_lock);
     while (number < sched->able_count &&
-           memcmp(sched->able[number], codelet->runs_on, sizeof codelet->runs_on) != 0) {
+           memcmp(sched->able[number], set, sizeof sched->able[number]) != 0) {
         ++number;
     }
     if (number == sched->able_count && number < FL_ABLE_UNKNOWN) {
-        memcpy(sched->able[number], codelet->runs_on, sizeof codelet->runs_on);
+        memcpy(sched->able[number], set, sizeof sched->able[number]);
         ++sched->able_count;
     }
     fl_mutex_unlock(&sched->slots_lock);
@@ -76,13 +80,11 @@ static uint32_t choose_devices(const fl_sched *sched, const uint64_t *set, uint3
 }
 
 /* Position on the line of scores; contiguous pieces as fl_partition's, without its exactness. */
-static uint32_t owner(fl_scheduler *self, const filch_codelet *codelet, uint64_t index,
-                      uint64_t count)
+static uint32_t owner(fl_scheduler *self, const uint64_t *set, uint64_t index, uint64_t count)
 {
     uint32_t devices[FL_DEVICE_LIMIT];
     double scores[FL_DEVICE_LIMIT];
-    uint32_t able =
-        choose_devices(sched_of(self), codelet != NULL ? codelet->runs_on : NULL, devices, scores);
+    uint32_t able = choose_devices(sched_of(self), set, devices, scores);
     double total = 0, sum = 0;
     for (uint32_t i = 0; i < able; ++i) {
         total += scores[i];
@@ -361,7 +363,7 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     double ns = predicted_ns(sched, task);
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
     uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
-    uint32_t target = task->home != 0 ? task->home - 1 : (uint32_t)(ticket / run % sched->count);
+    uint32_t target = task->home != 0 ? task->home - 1u : (uint32_t)(ticket / run % sched->count);
     target = choose_target(sched, task, target);
     fl_inbox_push(&sched->workers[target].inbox, &task->link);
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&

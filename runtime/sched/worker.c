@@ -24,6 +24,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->wake_at = w->ready_at = FL_TIME_NEVER;
     w->error = (filch_error)FILCH_ERROR_INIT;
     fl_inbox_init(&w->inbox);
+    fl_inbox_init(&w->moved);
     fl_mailbox_init(&w->mailbox);
     const fl_memory *memory = &sched->core->memory;
     w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
@@ -61,6 +62,11 @@ void fl_worker_fini(fl_worker *w)
     fl_flights_fini(w);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+}
+
+const fl_core *fl_worker_core(const fl_worker *w)
+{
+    return w->sched->core;
 }
 
 const filch_codelet *fl_tile_codelet(const fl_tile *tile)
@@ -634,6 +640,9 @@ static bool is_deep(const fl_worker *w)
 
 static bool pick(fl_worker *w, fl_tile *tile)
 {
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
+        fl_room_gather(w);
+    }
     if (FL_UNLIKELY(w->kept != NULL)) {
         fl_link *link = w->kept;
         w->kept = link->next;

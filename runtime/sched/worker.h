@@ -5,6 +5,7 @@
 #define FL_SCHED_WORKER_H
 
 #include "backend/backend.h"
+#include "graph/fit.h"
 #include "graph/job.h"
 #include "memory/replica.h"
 #include "observe/trace.h"
@@ -130,6 +131,7 @@ typedef struct fl_worker {
     _Atomic uint64_t tile_ns; /* bits of a double: recent mean of a task; 0 unknown */
     _Atomic uint64_t steps;   /* ever made; relaxed: tells a busy worker from a stuck one */
     fl_inbox inbox;
+    fl_inbox moved; /* claimed tasks that found no room on another device */
     fl_mailbox mailbox;
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_event event;
@@ -319,6 +321,17 @@ bool fl_ahead_waits(fl_worker *worker, const fl_task *task);
  * the task is ready, and the caller's to offer. */
 bool fl_ahead_release(fl_task *task, uint32_t run, bool poisoned);
 
+/* Of a task that was claimed ahead: its predecessors. */
+typedef enum fl_ahead_state { FL_AHEAD_WAITS, FL_AHEAD_OVER, FL_AHEAD_FAILED } fl_ahead_state;
+fl_ahead_state fl_ahead_look(const fl_task *task);
+
+/* Devices that have no room for a task although it was given to them (room.c). Gives a task that
+ * the caller has claimed, and that is ready, to another device that has room for it by what is
+ * known. False: there is none. */
+bool fl_room_move(fl_worker *worker, fl_task *task);
+/* What others gave so to this one is picked next. */
+void fl_room_gather(fl_worker *worker);
+
 /* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
 bool fl_partials_admit(fl_worker *worker, fl_tile *tile);
@@ -366,10 +379,13 @@ static inline bool fl_worker_is_lost(const fl_worker *w)
     return fl_load_relaxed(&w->is_lost) != 0;
 }
 
-/* Whether the device can run the task. A gate runs anywhere. */
+const fl_core *fl_worker_core(const fl_worker *worker);
+/* Whether the device can run the task, and has room for it. A gate runs anywhere. */
 static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
 {
-    return task->is_gate || fl_codelet_runs_on(task->codelet, w->index);
+    return task->is_gate ||
+           (fl_codelet_runs_on(task->codelet, w->index) &&
+            (FL_LIKELY(!task->is_large) || fl_fit_has_room(fl_worker_core(w), task, w->index)));
 }
 
 /* Whether tiles have to be brought, or memory is short (near.c). */

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "random.h"
+
 #define N 65536 /* elements of a vector, of 512 KiB in all */
 #include "jobs.h"
 #include "memory/slab.h"
@@ -25,7 +27,7 @@
 #define BUDGET (64 * MIB)
 #define LEFT (6 * MIB)
 
-enum { VECTORS = 48, CHAIN = 3 };
+enum { VECTORS = 48, CHAIN = 2 };
 
 static uint64_t room[VECTORS][N], model[VECTORS][N];
 static filch_data *data[VECTORS];
@@ -117,8 +119,10 @@ static void what_another_process_leaves_is_enough(void **state)
             leave(LEFT);
             run(made);
             filch_memory_stats stats = memory_of(0);
-            assert_true(stats.shortages > 0);
-            assert_in_range(stats.budget, LEFT - 2 * MIB, LEFT + VECTOR - 1);
+            if (d % 2 == 0) /* else others may have done the most of it */
+                assert_in_range(stats.shortages, 1, UINT64_MAX);
+            if (stats.shortages > 0)
+                assert_in_range(stats.budget, LEFT - 2 * MIB, LEFT + VECTOR - 1);
             assert_true(stats.mapped_peak <= LEFT);
             stop();
         }
@@ -214,6 +218,154 @@ static void memory_may_end_at_any_call(void **state)
     }
 }
 
+/* --- Elsewhere --- */
+
+static filch_codelet *on_both(const char *entry, filch_host_fn host)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *made = NULL;
+    cuda.image = IMAGE;
+    cuda.image_bytes = sizeof IMAGE;
+    cuda.entry = entry;
+    desc.name = entry;
+    desc.cuda = &cuda;
+    desc.host = host;
+    assert_ok(filch_codelet_create(runtime, &desc, &made));
+    return made;
+}
+
+/* A GPU without room for a single task, which no figure told before: what it was given goes on to
+ * another one, or to the host. */
+static void what_has_no_room_goes_elsewhere(void **state)
+{
+    static const char *const devices[] = {"cuda:1,cuda:0", "cuda:0,cuda:1", "cuda:1,host:1",
+                                          "cuda:1/88+24,host:2"};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t a = 1; a < sizeof arenas / sizeof *arenas; a++) {
+            start_short(devices[d], arenas[a]);
+            filch_codelet *bumps = on_both("bump", d >= 2 ? bump : NULL);
+            filch_graph *made = mixed(bumps, on_both("sum", d >= 2 ? sum : NULL));
+            (void)fakecuda_occupy(1, MEMORY);
+            uint32_t without = d == 1 ? 1 : 0;
+            for (int again = 0; again < 3 || memory_of(without).shortages == 0; again++)
+                run(made);
+            assert_int_equal(memory_of(without).mapped, 0);
+            stop();
+        }
+}
+
+/* Nor does it hang where there is room nowhere. */
+static void what_has_room_nowhere_is_told(void **state)
+{
+    (void)state;
+    filch_error error = FILCH_ERROR_INIT;
+    start_short("cuda:0,cuda:1", "pages");
+    filch_graph *made = mixed(on_gpu("bump"), on_gpu("sum"));
+    (void)fakecuda_occupy(0, MEMORY);
+    (void)fakecuda_occupy(1, MEMORY);
+    filch_job *job = submit(made);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    (void)filch_job_error(job, &error);
+    assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+    assert_non_null(strstr(error.text, "524288 bytes were asked for, but "));
+    assert_ok(filch_job_release(job));
+    stop();
+}
+
+/* --- GPUs of unlike memory --- */
+
+enum { WIDES = 5, WIDE = 16 * N }; /* 8 MiB each */
+
+/* Budgets of 64 MiB and of 4 MiB. */
+#define UNLIKE                                                                            \
+    "{\"fill\":false,\"kernel_ns\":2000,\"devices\":[{\"memory\":603979776},{\"memory\":" \
+    "541065216}],"                                                                        \
+    "\"links\":[{\"from\":0,\"to\":1}]}"
+
+static uint64_t wide_room[WIDES * WIDE], wide_model[WIDES * WIDE];
+
+static filch_data *wide_handle(void)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *made = NULL;
+    desc.ptr = wide_room;
+    desc.element = sizeof *wide_room;
+    desc.rows = (uint64_t)WIDES * WIDE;
+    desc.tile_rows = WIDE;
+    assert_ok(filch_data_create(runtime, &desc, &made));
+    return made;
+}
+
+/* A random task, of the small ones or of the large ones, wherever it is wanted. */
+static void add_any(filch_graph *to, filch_codelet *bumps, filch_data *wide, fl_random *r)
+{
+    uint32_t which = fl_random_below(r, 3), i = fl_random_below(r, which == 0 ? WIDES : VECTORS);
+    const filch_access access = {
+        .data = which == 0 ? wide : data[i], .row = which == 0 ? i : 0, .mode = FILCH_READWRITE};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = bumps;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    desc.affinity = fl_random_below(r, 1 + filch_device_count(runtime));
+    assert_ok(filch_graph_add(to, &desc, NULL));
+    uint64_t *at = which == 0 ? wide_model + (uint64_t)i * WIDE : model[i];
+    for (uint32_t e = 0; e < (which == 0 ? WIDE : N); e++)
+        at[e]++;
+}
+
+static void run_unlike(uint64_t seed, const char *devices, bool is_open, bool has_host)
+{
+    filch_graph_desc how = FILCH_GRAPH_DESC_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_graph *made = NULL;
+    filch_job *job = NULL;
+    fl_random r;
+    fl_random_init(&r, 11, seed);
+    (void)setenv("FILCH_POLICY", seed % 3 == 0 ? "static" : "steal", 1);
+    start(devices, seed % 2 == 0 ? "1" : "4", UNLIKE);
+    (void)unsetenv("FILCH_POLICY");
+    for (uint32_t i = 0; i < VECTORS; i++) {
+        set(room[i], i);
+        set(model[i], i);
+        data[i] = handle(room[i]);
+    }
+    for (uint64_t i = 0; i < (uint64_t)WIDES * WIDE; i++)
+        wide_room[i] = wide_model[i] = i;
+    filch_data *wide = wide_handle();
+    filch_codelet *bumps = on_both("bump", has_host ? bump : NULL);
+    how.kind = is_open ? FILCH_GRAPH_OPEN : FILCH_GRAPH_CLOSED;
+    assert_ok(filch_graph_create(runtime, &how, &made));
+    if (is_open)
+        job = submit(made);
+    for (int k = 0; k < 60; k++)
+        add_any(made, bumps, wide, &r);
+    if (is_open)
+        assert_ok(filch_graph_close(made));
+    else
+        job = submit(made);
+    if (filch_job_wait(job, SOON) != FILCH_OK) {
+        (void)filch_job_error(job, &error);
+        fail_msg("%s", error.text);
+    }
+    assert_ok(filch_job_release(job));
+    for (uint32_t i = 0; i < VECTORS; i++)
+        assert_memory_equal(room[i], model[i], VECTOR);
+    assert_memory_equal(wide_room, wide_model, sizeof wide_room);
+    stop();
+}
+
+static void tasks_run_where_they_fit(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        run_unlike(seed, seed % 4 < 2 ? "cuda:0,cuda:1" : "cuda:1,cuda:0", seed % 5 == 4, false);
+        run_unlike(seed, seed % 4 < 2 ? "cuda:1,host:1" : "cuda:1/88+24,host:2", seed % 5 == 3,
+                   true);
+    }
+}
+
 /* --- Batches --- */
 
 /* Chunks are chosen by what the device had: those under way when it has no more are cut. */
@@ -266,6 +418,9 @@ int main(void)
         cmocka_unit_test(what_another_process_leaves_is_enough),
         cmocka_unit_test(what_is_given_back_is_used_again),
         cmocka_unit_test(memory_may_end_at_any_call),
+        cmocka_unit_test(what_has_no_room_goes_elsewhere),
+        cmocka_unit_test(what_has_room_nowhere_is_told),
+        cmocka_unit_test(tasks_run_where_they_fit),
         cmocka_unit_test(chunks_are_cut_to_what_is_left),
     };
 

@@ -171,7 +171,7 @@ static filch_codelet *make_codelet(trial *t, uint32_t number, filch_host_fn host
             --made->device_count;
         }
     }
-    made->able = scheduler->able(scheduler, made);
+    made->able = scheduler->able(scheduler, made->runs_on);
     return made;
 }
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks that find no room on their device. Who places a task knows the budgets, but not what others
+ * leave of them, which is found out by taking it. A task that cannot have what it needs, although
+ * nothing else is in the memory, goes on to another device that has more, by what was found out
+ * there: in turn, from the next one on, each as often as there are devices at most, so that two do
+ * not send it back and forth. It is claimed, and stays so. */
+#include "sched/sched.h"
+
+/* Whether the device has room by what is known; in the same memory it has not. */
+static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    const fl_places *places = w->sched->core->places;
+    const fl_device *device = other->device;
+    if (device->place == w->device->place || fl_worker_is_lost(other) ||
+        !fl_worker_can_run(other, task)) {
+        return false;
+    }
+    return device->place == 0 ||
+           fl_fit_need(task, device->place) <= fl_place_budget(places, device->place);
+}
+
+bool fl_room_move(fl_worker *w, fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    /* What filch adds by itself, and partial results, are bound to devices. */
+    bool may_move = !task->is_gate && !task->reduces && !task->combines && !task->begins;
+    for (uint32_t i = 1; i < sched->count && may_move && task->moves < sched->count &&
+                         sched->policy != FILCH_POLICY_STATIC;
+         ++i) {
+        fl_worker *other = &sched->workers[(w->index + i) % sched->count];
+        if (has_room(w, other, task)) {
+            ++task->moves;
+            fl_inbox_push(&other->moved, &task->link);
+            fl_sched_wake_worker(sched, other->index);
+            return true;
+        }
+    }
+    task->moves = 0;
+    return false;
+}
+
+void fl_room_gather(fl_worker *w)
+{
+    for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
+        fl_link *next = link->next; /* before the task is in another list */
+        fl_task *task = fl_task_of_link(link);
+        if (w->device->is_synchronous) {
+            task->moves = 0; /* the host's memory has room */
+        }
+        link->next = w->kept;
+        w->kept = link;
+        link = next;
+    }
+}
