@@ -29,6 +29,7 @@ bool fl_room_move(fl_worker *w, fl_task *task)
          ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
         if (has_room(w, other, task)) {
+            fl_worker_flush(w); /* the job may be over as soon as others have the task */
             ++task->moves;
             fl_inbox_push(&other->moved, &task->link);
             fl_sched_wake_worker(sched, other->index);
