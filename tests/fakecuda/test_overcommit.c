@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fakecuda.h"
 #include "filch/filch.h"
@@ -77,6 +78,19 @@ static int fold(const filch_call *call)
     return 0;
 }
 
+static uint64_t leaving;
+
+/* await(x): until so many tiles have begun to leave for the host. */
+static int await_leaving(const filch_call *call)
+{
+    (void)call;
+    while (fakecuda_count("cuMemcpyDtoHAsync") < leaving) {
+        const struct timespec nap = {0, 100000};
+        (void)nanosleep(&nap, NULL);
+    }
+    return 0;
+}
+
 /* --- Making things --- */
 
 static void start_with(const char *devices, uint64_t limit, const char *lanes, const char *fake)
@@ -119,6 +133,16 @@ static filch_codelet *codelet(const char *entry, filch_host_fn host)
     desc.name = entry;
     desc.cuda = &cuda;
     desc.host = host;
+    assert_ok(filch_codelet_create(runtime, &desc, &made));
+    return made;
+}
+
+static filch_codelet *on_host(const char *name, filch_host_fn fn)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *made = NULL;
+    desc.name = name;
+    desc.host = fn;
     assert_ok(filch_codelet_create(runtime, &desc, &made));
     return made;
 }
@@ -304,6 +328,84 @@ static void little_more_is_moved_than_has_to_be(void **state)
     }
 }
 
+/* --- Written over --- */
+
+enum { OVER = 9, OVER_TILE = 512 };
+
+static filch_task place(filch_graph *to, filch_codelet *runs, const filch_access *accesses,
+                        uint32_t count, uint32_t device)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_task made;
+    desc.codelet = runs;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    desc.affinity = 1 + device;
+    assert_ok(filch_graph_add(to, &desc, &made));
+    return made;
+}
+
+/* All tiles that one GPU has changed leave it at once, and copies are slow. Meanwhile the other one
+ * writes them without reading them, first those that left last, and sends them home: what left
+ * before must not come after that. */
+static void write_over_what_left(void)
+{
+    uint64_t *at = numbers(OVER * OVER_TILE, 1), *kept = numbers(OVER * OVER_TILE, 1);
+    uint64_t *large = numbers(10 * OVER_TILE, 2), *small = numbers(4 * OVER_TILE, 3);
+    leaving = OVER;
+    (void)setenv("FILCH_POLICY", "static", 1);
+    start_with("cuda:0,cuda:1,host:1", 12 * OVER_TILE * sizeof *at, "1",
+               "{\"copy_ns\": 2000000, \"devices\": [{\"count\": 2}]}");
+    (void)unsetenv("FILCH_POLICY");
+    filch_codelet *churns = codelet("churn", NULL), *products = codelet("product", NULL);
+    filch_data *data = handle(at, OVER, OVER_TILE, FILCH_DATA_PIN);
+    filch_data *seeds = handle(small, 4, OVER_TILE, 0),
+               *whole = handle(large, 1, 10 * OVER_TILE, 0);
+    filch_graph *made = graph();
+    filch_task changes[OVER];
+    for (uint32_t i = 0; i < OVER; i++) {
+        const filch_access accesses[] = {{.data = seeds, .mode = FILCH_READ},
+                                         {.data = data, .row = i, .mode = FILCH_READWRITE}};
+        changes[i] = place(made, churns, accesses, 2, 0);
+    }
+    const filch_access filling[] = {{.data = whole, .mode = FILCH_READ},
+                                    {.data = seeds, .row = 1, .mode = FILCH_READWRITE}};
+    filch_task fills = place(made, churns, filling, 2, 0);
+    const filch_access waiting[] = {{.data = seeds, .row = 2, .mode = FILCH_READ}};
+    filch_task waits = place(made, on_host("await", await_leaving), waiting, 1, 2);
+    for (uint32_t i = 0; i < OVER; i++) {
+        assert_ok(filch_graph_edge(made, changes[i], fills));
+        assert_ok(filch_graph_edge(made, changes[i], waits));
+    }
+    for (uint32_t i = OVER; i-- > 0;) {
+        const filch_access accesses[] = {{.data = seeds, .row = 2, .mode = FILCH_READ},
+                                         {.data = seeds, .row = 3, .mode = FILCH_READ},
+                                         {.data = data, .row = i, .mode = FILCH_WRITE}};
+        filch_view views[] = {{.ptr = small + 2 * OVER_TILE, .rows = OVER_TILE},
+                              {.ptr = small + 3 * OVER_TILE, .rows = OVER_TILE},
+                              {.ptr = kept + i * OVER_TILE, .rows = OVER_TILE}};
+        const filch_call call = {.views = views};
+        assert_ok(filch_graph_edge(made, waits, place(made, products, accesses, 3, 1)));
+        (void)product(&call);
+    }
+    filch_device_stats stats[3] = {0};
+    finish(submit(made), stats, 3);
+    assert_int_equal(stats[0].bytes_evicted, OVER * OVER_TILE * sizeof *at);
+    assert_memory_equal(at, kept, OVER * OVER_TILE * sizeof *at);
+    stop();
+    free(at);
+    free(kept);
+    free(large);
+    free(small);
+}
+
+static void what_left_does_not_come_after_what_is_written(void **state)
+{
+    (void)state;
+    for (int run = 0; run < 6; run++)
+        write_over_what_left();
+}
+
 /* --- Two that do not fit together --- */
 
 static void tiles_that_need_most_of_the_memory_take_turns(void **state)
@@ -470,6 +572,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_larger_than_memory_are_right),
         cmocka_unit_test(little_more_is_moved_than_has_to_be),
+        cmocka_unit_test(what_left_does_not_come_after_what_is_written),
         cmocka_unit_test(tiles_that_need_most_of_the_memory_take_turns),
         cmocka_unit_test(streams_larger_than_memory_are_right),
         cmocka_unit_test(chunks_of_managed_handles_need_not_fit),
