@@ -426,8 +426,10 @@ static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic,
     bool is_ours;
     *status = FILCH_OK;
     fl_mutex_lock(&replicas->lock);
-    /* Acquire: what they did, who let go of it. It rises under this lock only. */
-    is_ours = fl_load_acquire(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0;
+    /* Acquire: what they did, who let go of it. It rises under this lock only. A block that all its
+     * tiles have left meanwhile is nobody else's to give back. */
+    is_ours = block->held == 0 ||
+              (fl_load_acquire(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0);
     for (uint32_t tile = block->first; is_ours && tile < block->end; ++tile) {
         if (fl_replica_at(replicas, tile, block->place)->block != block) {
             continue; /* it has moved to another */

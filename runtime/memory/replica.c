@@ -417,10 +417,12 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
                                fl_spot_of(data, &view, from->block, source), behind,
                                operand->traffic, &marker, fetch->error);
     }
-    if (status == FILCH_OK && source != 0) {
-        status = fl_block_read(fetch->places, from->block, marker, fetch->error);
+    if (status == FILCH_OK) { /* first of all: it is under way, whatever comes next */
+        status = fl_waits_add(fetch->waits, marker, fetch->error);
     }
-    return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
+    return status == FILCH_OK && source != 0
+               ? fl_block_read(fetch->places, from->block, marker, fetch->error)
+               : status;
 }
 
 /* Under the lock: where the operand is, as its view says it. */
