@@ -235,6 +235,34 @@ static void a_cancelled_job_leaves_no_copies(void **state)
     free(at);
 }
 
+/* --- On the way home --- */
+
+/* Tiles that are computed and still being copied home keep no others from the device. */
+static void what_goes_home_is_in_nobodys_way(void **state)
+{
+    enum { MANY = 16, TILE = 64 };
+    (void)state;
+    start("cuda:0", 0, "{\"kernel_ns\": 200000, \"copy_ns\": 100000000}");
+    uint64_t *at = calloc(MANY * TILE, sizeof *at);
+    filch_data *data = handle(at, MANY, TILE, FILCH_DATA_PIN);
+    filch_codelet *sets = on_gpu("set");
+    filch_graph *made = graph(), *first = graph();
+    for (uint32_t i = 0; i < MANY; i++) {
+        const filch_access access = {.data = data, .row = i, .mode = FILCH_WRITE};
+        add(i == 0 ? first : made, sets, 0, &access, 1, i + 1);
+    }
+    finish(submit(first), FILCH_OK); /* tells how long they take */
+    filch_job *job = submit(made);
+    while (fakecuda_count("kernel") < MANY)
+        nap();
+    assert_true(fakecuda_count("copy") < MANY / 2);
+    finish(job, FILCH_OK);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(at[i * TILE], i + 1);
+    stop();
+    free(at);
+}
+
 /* --- Idle --- */
 
 /* What lanes keep for scratch is nobody else's only while something runs on them. */
@@ -539,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_makes_room_does_not_come_home_late),
         cmocka_unit_test(a_cancelled_job_leaves_no_copies),
+        cmocka_unit_test(what_goes_home_is_in_nobodys_way),
         cmocka_unit_test(idle_scratch_is_in_nobodys_way),
         cmocka_unit_test(what_has_lost_its_home_makes_room),
         cmocka_unit_test(replays_and_broadcasts_share_memory),
