@@ -110,6 +110,7 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
         status = fl_waits_add(waits, replica->ready, error);
         status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
     }
+    replica->is_claimed = !wants_contents;
     return status;
 }
 

@@ -36,7 +36,8 @@ static bool is_settled(const fl_places *places, const filch_data *data, const fl
 static bool is_missing(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
                        uint32_t tile, uint32_t place)
 {
-    return !fl_replica_is_valid(data, fl_replica_at(replicas, tile, place), place) &&
+    const fl_replica *replica = fl_replica_at(replicas, tile, place);
+    return !fl_replica_is_valid(data, replica, place) && !replica->is_claimed &&
            is_settled(places, data, replicas, tile);
 }
 

@@ -92,6 +92,7 @@ void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity sta
     fl_store_relaxed(&replica->state, (uint32_t)state);
     replica->ready = ready;
     replica->source = 0;
+    replica->is_claimed = false;
     fl_store_relaxed(&replica->coming, ready); /* a guess */
 }
 

@@ -22,6 +22,9 @@ typedef struct fl_replica {
     _Atomic uint32_t version; /* that state speaks of */
     _Atomic uint32_t state;   /* fl_validity */
     _Atomic uint64_t coming;  /* ready, for those who guess without the lock */
+    /* Somebody who does not read it has it in hand, and has not said yet that it was written: what
+     * came from elsewhere now could come late. Until the next fl_replica_set. */
+    bool is_claimed;
 } fl_replica;
 
 typedef struct fl_replicas {
