@@ -160,6 +160,12 @@ static inline filch_data *fl_graph_data(const filch_graph *graph, uint32_t slot)
     /* Acquire: the slots that an adder copied there. Those of a task were there before it. */
     return fl_load_acquire(&graph->seen_slots)[slot]->use.data;
 }
+/* Whether it works on a device's part of a reduction, makes the parts ready, or joins them. */
+static inline bool fl_task_has_partials(const fl_task *task)
+{
+    return task->reduces || task->combines || task->begins;
+}
+
 /* Views of a task's accesses; scratch points into scratch (room as fl_task_scratch says). */
 void fl_task_views(const fl_task *task, filch_view *views, char *scratch);
 /* Bytes of scratch memory that the task's accesses need. */

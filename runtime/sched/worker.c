@@ -392,16 +392,11 @@ static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
     }
 }
 
-static inline bool has_partials(const fl_task *task)
-{
-    return task->reduces || task->combines || task->begins;
-}
-
 static void retire_task(fl_worker *w, fl_tile *tile)
 {
     fl_task *task = tile->task;
     bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
-    if (FL_UNLIKELY(!is_plain) && has_partials(task) && fl_partials_retire(w, tile)) {
+    if (FL_UNLIKELY(!is_plain) && fl_task_has_partials(task) && fl_partials_retire(w, tile)) {
         return;
     }
     note(w, tile);
@@ -678,7 +673,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
 bool fl_worker_pick(fl_worker *w, fl_tile *tile)
 {
     while (pick(w, tile)) {
-        if (FL_LIKELY(tile->task == NULL || !has_partials(tile->task)) ||
+        if (FL_LIKELY(tile->task == NULL || !fl_task_has_partials(tile->task)) ||
             fl_partials_admit(w, tile)) {
             return true;
         }
@@ -906,81 +901,6 @@ void fl_worker_settle(fl_worker *w)
     fl_worker_flush(w);
     fl_worker_leave(w);
     end_step(w, FL_ACT_MORE);
-}
-
-/* --- Running on the driver's thread --- */
-
-static bool reserve_scratch(fl_worker *w, size_t bytes)
-{
-    if (bytes <= w->scratch_bytes) {
-        return true;
-    }
-    const fl_memory *memory = &w->sched->core->memory;
-    char *scratch = fl_alloc_aligned(memory, bytes, 64);
-    if (scratch == NULL) {
-        return false;
-    }
-    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
-    w->scratch = scratch;
-    w->scratch_bytes = bytes;
-    return true;
-}
-
-static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
-{
-    fl_task *task = tile->task;
-    if (task != NULL) {
-        call->args = task->args;
-        if (task->access_count != 0) {
-            size_t scratch = fl_task_scratch(task);
-            if (scratch != 0 && !reserve_scratch(w, scratch)) {
-                return false;
-            }
-            fl_task_views(task, w->views, w->scratch);
-            if (FL_UNLIKELY(has_partials(task))) {
-                fl_reduction_views(task, w->index, w->views);
-                fl_reduction_place_views(task, w->views);
-            }
-            call->view_count = task->access_count;
-        }
-        return true;
-    }
-    const fl_batch *batch = tile->job->batch;
-    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
-    call->args = fl_batch_args(batch);
-    call->view_count = fl_batch_view_count(batch);
-    return fl_batch_views(batch, call->lo, call->hi, w->views);
-}
-
-void fl_worker_run(fl_worker *w)
-{
-    fl_tile *tile = &w->tile;
-    const filch_codelet *codelet = fl_tile_codelet(tile);
-    if (FL_UNLIKELY(tile->skip || codelet == NULL)) {
-        return;
-    }
-    filch_call call = {.views = w->views,
-                       .device = w->index,
-                       .team = w->device->info.team,
-                       .runtime = (filch_runtime *)(void *)w->sched->core,
-                       .opaque = w};
-    if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
-        tile->code = tile->task != NULL ? (int)FILCH_OUT_OF_MEMORY : (int)FILCH_ALIAS;
-        tile->timed = false;
-        return;
-    }
-    if (!tile->timed) {
-        tile->code = codelet->host(&call);
-        return;
-    }
-    /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
-     * back by the driver. */
-    uint64_t start = now(w);
-    int code = codelet->host(&call);
-    uint64_t end = now(w);
-    w->tile.code = code;
-    w->tile.start = start;
-    w->tile.ns = end - start;
 }
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)

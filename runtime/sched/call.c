@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tile of work on the driver's thread: a codelet's host function, with its views and scratch. */
+#include "sched/sched.h"
+
+static bool reserve_scratch(fl_worker *w, size_t bytes)
+{
+    if (bytes <= w->scratch_bytes) {
+        return true;
+    }
+    const fl_memory *memory = &w->sched->core->memory;
+    char *scratch = fl_alloc_aligned(memory, bytes, 64);
+    if (scratch == NULL) {
+        return false;
+    }
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    w->scratch = scratch;
+    w->scratch_bytes = bytes;
+    return true;
+}
+
+static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
+{
+    fl_task *task = tile->task;
+    if (task != NULL) {
+        call->args = task->args;
+        if (task->access_count != 0) {
+            size_t scratch = fl_task_scratch(task);
+            if (scratch != 0 && !reserve_scratch(w, scratch)) {
+                return false;
+            }
+            fl_task_views(task, w->views, w->scratch);
+            if (FL_UNLIKELY(fl_task_has_partials(task))) {
+                fl_reduction_views(task, w->index, w->views);
+                fl_reduction_place_views(task, w->views);
+            }
+            call->view_count = task->access_count;
+        }
+        return true;
+    }
+    const fl_batch *batch = tile->job->batch;
+    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    call->args = fl_batch_args(batch);
+    call->view_count = fl_batch_view_count(batch);
+    return fl_batch_views(batch, call->lo, call->hi, w->views);
+}
+
+void fl_worker_run(fl_worker *w)
+{
+    fl_tile *tile = &w->tile;
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    if (FL_UNLIKELY(tile->skip || codelet == NULL)) {
+        return;
+    }
+    filch_call call = {.views = w->views,
+                       .device = w->index,
+                       .team = w->device->info.team,
+                       .runtime = (filch_runtime *)(void *)w->sched->core,
+                       .opaque = w};
+    if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
+        tile->code = tile->task != NULL ? (int)FILCH_OUT_OF_MEMORY : (int)FILCH_ALIAS;
+        tile->timed = false;
+        return;
+    }
+    if (!tile->timed) {
+        tile->code = codelet->host(&call);
+        return;
+    }
+    const fl_clock *clock = &w->sched->core->clock;
+    /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
+     * back by the driver. */
+    uint64_t start = fl_clock_now(clock);
+    int code = codelet->host(&call);
+    uint64_t end = fl_clock_now(clock);
+    w->tile.code = code;
+    w->tile.start = start;
+    w->tile.ns = end - start;
+}
