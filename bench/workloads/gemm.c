@@ -29,6 +29,11 @@
 /* From this order on there are enough tiles of the size at which a GPU is at its best. */
 #define LARGE_N 16384
 #define LARGE_TILE 2048
+/* And where not all fits into a GPU's memory, tiles come and go all the time, and a link likes
+ * columns of 32 KiB better than half as long ones. */
+#define WIDE_TILE 4096
+/* Such tiles at least have to fit: two columns' worth of A and B, and one of C, of order LARGE_N. */
+#define WIDE_LEAST 14
 /* Tiles of C in a block. */
 #define CHAINS_MOST 64
 /* Of a GPU's memory, for a block of columns and what it needs at once. */
@@ -321,6 +326,15 @@ static void explain(const void *state, filch_error *error)
     (void)bench_vendor_explain(error->native_code, error);
 }
 
+static size_t choose_tile(const gemm *g)
+{
+    double all = 3.0 * (double)g->n * (double)g->n * (double)g->kernels->element;
+    double wide = (double)WIDE_TILE * WIDE_TILE * (double)g->kernels->element;
+    if (g->n < LARGE_N)
+        return bench_offload_tile(g->n);
+    return all > PART_OF_MEMORY * g->room && g->room >= WIDE_LEAST * wide ? WIDE_TILE : LARGE_TILE;
+}
+
 static filch_status build(void *state, bench_built *built)
 {
     gemm *g = state;
@@ -330,9 +344,9 @@ static filch_status build(void *state, bench_built *built)
     if (!is_rounded)
         bench_offload_pin(&g->offload, g->a, 2 * bytes);
     bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
-    if (g->offload.has_gpus && !g->has_tile)
-        g->tile = g->n < LARGE_N ? bench_offload_tile(g->n) : LARGE_TILE;
     g->room = bench_offload_room(built->runtime);
+    if (g->offload.has_gpus && !g->has_tile)
+        g->tile = choose_tile(g);
     size_t inner = g->offload.has_gpus ? g->tile : 0;
     filch_status status = make_codelet(g, built, false);
     if (status == FILCH_OK)
