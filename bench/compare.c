@@ -41,9 +41,9 @@ static long long count_of(const json_t *result, const char *key)
 static char *make_key(const json_t *result)
 {
     char *key;
-    if (asprintf(&key, "%s n=%lld tile=%lld %s %s", text_of(result, "workload"),
-                 count_of(result, "n"), count_of(result, "tile"), text_of(result, "precision"),
-                 text_of(result, "policy")) < 0)
+    if (asprintf(&key, "%s n=%lld tile=%lld,%lld %s %s", text_of(result, "workload"),
+                 count_of(result, "n"), count_of(result, "tile"), count_of(result, "tile_cols"),
+                 text_of(result, "precision"), text_of(result, "policy")) < 0)
         return NULL;
     size_t index;
     json_t *device;

@@ -227,6 +227,8 @@ static json_t *result_json(const bench_result *result)
     put(&object, "workload", json_string(result->workload));
     put(&object, "n", count_of(result->n));
     put(&object, "tile", count_of(result->tile));
+    if (result->tile_cols)
+        put(&object, "tile_cols", count_of(result->tile_cols));
     put(&object, "precision", json_string(result->precision));
     put(&object, "policy", json_string(result->policy));
     put(&object, "devices", devices_json(result));

@@ -86,6 +86,7 @@ typedef struct bench_result {
     char work_unit[16]; /* "flop", "item", "task" */
     size_t n;
     size_t tile;
+    size_t tile_cols; /* 0: as many as rows */
     bench_device_result *devices;
     size_t device_count;
     double *seconds; /* one a measured repeat, in order */

@@ -28,6 +28,7 @@ enum option_id {
     OPTION_RESIDENT,
     OPTION_OWN_KERNELS,
     OPTION_COST,
+    OPTION_TILE_COLS,
     OPTION_PINNED,
     OPTION_PAGEABLE,
     OPTION_MEMORY_LIMIT,
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
     {"policy", required_argument, NULL, OPTION_POLICY},
     {"n", required_argument, NULL, OPTION_N},
     {"tile", required_argument, NULL, OPTION_TILE},
+    {"tile-cols", required_argument, NULL, OPTION_TILE_COLS},
     {"matrix", required_argument, NULL, OPTION_MATRIX},
     {"versus", required_argument, NULL, OPTION_VERSUS},
     {"precision", required_argument, NULL, OPTION_PRECISION},
@@ -76,6 +78,7 @@ const char *bench_options_usage(void)
            "  --policy WORD       steal (default) or static\n"
            "  --n N               size of the problem\n"
            "  --tile T            size of a tile\n"
+           "  --tile-cols W       columns of a tile of the result (default: as rows): gemm\n"
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
            "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
            "                      tbb, starpu where installed; on GPUs bare, cublas, cublasxt,\n"
@@ -243,6 +246,8 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return parse_size("--n", value, SIZE_MAX >> 1, &o->n, error);
     case OPTION_TILE:
         return parse_size("--tile", value, SIZE_MAX >> 1, &o->tile, error);
+    case OPTION_TILE_COLS:
+        return parse_size("--tile-cols", value, SIZE_MAX >> 1, &o->tile_cols, error);
     case OPTION_MATRIX:
         return parse_text("--matrix", value, &o->matrix, error);
     case OPTION_VERSUS:

@@ -19,6 +19,7 @@ typedef struct bench_options {
     filch_policy policy;
     size_t n;
     size_t tile;
+    size_t tile_cols;
     const char *matrix;
     const char *versus;
     bench_precision precision;

@@ -242,6 +242,7 @@ static void describe_result(run *r)
     r->workload->describe(r->state, &problem);
     result->n = problem.n;
     result->tile = problem.tile;
+    result->tile_cols = problem.tile_cols;
     result->work = problem.work;
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
     snprintf(result->policy, sizeof result->policy, "%s",
@@ -345,6 +346,9 @@ static filch_status open_run(run *r, filch_error *error)
                           "%s has the memory that it has", r->workload->name);
     if (o->cost && !r->workload->takes_cost)
         return bench_fail(error, FILCH_UNSUPPORTED, "--cost", 0, "%s costs what it costs",
+                          r->workload->name);
+    if (o->tile_cols && !r->workload->takes_cols)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--tile-cols", 0, "%s has square tiles",
                           r->workload->name);
     filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
     if (status == FILCH_OK)

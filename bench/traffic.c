@@ -26,10 +26,22 @@ static double extent(const bench_product *p, size_t index)
     return index + 1 == p->side ? p->last : p->tile;
 }
 
+static double extent_across(const bench_product *p, size_t index)
+{
+    return index + 1 == p->across ? p->last_cols : p->tile_cols;
+}
+
+static size_t tile_count(const bench_product *p)
+{
+    return p->side * (p->side + p->across);
+}
+
 static double bytes_of(const bench_product *p, uint32_t tile)
 {
-    size_t at = tile % (p->side * p->side);
-    return extent(p, at / p->side) * extent(p, at % p->side) * p->element;
+    size_t of_b = tile - p->side * p->side;
+    return p->element * (tile < p->side * p->side
+                             ? extent(p, tile / p->side) * extent(p, tile % p->side)
+                             : extent(p, of_b / p->across) * extent_across(p, of_b % p->across));
 }
 
 static bool is_made(const bench_product *p, size_t i, size_t j)
@@ -42,17 +54,17 @@ static void list_block(memory *m, size_t first)
 {
     const bench_product *p = m->product;
     for (size_t k = 0; k < p->side; k++)
-        for (size_t j = first; j < p->side && j < first + p->columns; j++)
+        for (size_t j = first; j < p->across && j < first + p->columns; j++)
             for (size_t i = 0; i < p->side; i++)
                 if (is_made(p, i, j)) {
                     m->uses[m->count++] = (uint32_t)(i * p->side + k);
-                    m->uses[m->count++] = (uint32_t)(p->side * p->side + k * p->side + j);
+                    m->uses[m->count++] = (uint32_t)(p->side * p->side + k * p->across + j);
                 }
 }
 
 static void link_uses(memory *m)
 {
-    for (size_t t = 0; t < 2 * m->product->side * m->product->side; t++)
+    for (size_t t = 0; t < tile_count(m->product); t++)
         m->when[t] = NEVER;
     for (size_t u = m->count; u-- > 0;) {
         m->next[u] = m->when[m->uses[u]];
@@ -99,9 +111,9 @@ static double bring(memory *m, size_t use)
 static double block_bytes(const bench_product *p, size_t first)
 {
     double bytes = 0;
-    for (size_t j = first; j < p->side && j < first + p->columns; j++)
+    for (size_t j = first; j < p->across && j < first + p->columns; j++)
         for (size_t i = 0; i < p->side; i++)
-            bytes += is_made(p, i, j) ? extent(p, i) * extent(p, j) * p->element : 0;
+            bytes += is_made(p, i, j) ? extent(p, i) * extent_across(p, j) * p->element : 0;
     return bytes;
 }
 
@@ -110,14 +122,14 @@ static double move_all(memory *m, double room)
     const bench_product *p = m->product;
     double moved = 0, held = 0;
     size_t use = 0;
-    for (size_t first = 0; first < p->side; first += p->columns)
+    for (size_t first = 0; first < p->across; first += p->columns)
         list_block(m, first);
     link_uses(m);
     m->left = room;
-    for (size_t first = 0; first < p->side && isfinite(moved); first += p->columns) {
+    for (size_t first = 0; first < p->across && isfinite(moved); first += p->columns) {
         double block = block_bytes(p, first);
         size_t end = use;
-        for (size_t j = first; j < p->side && j < first + p->columns; j++)
+        for (size_t j = first; j < p->across && j < first + p->columns; j++)
             for (size_t i = 0; i < p->side; i++)
                 end += is_made(p, i, j) ? 2 * p->side : 0;
         m->left += held - block;
@@ -131,9 +143,10 @@ static double move_all(memory *m, double room)
 double bench_traffic_least(const bench_product *product, double room)
 {
     size_t side = product->side;
-    if (side == 0 || side > BENCH_SIDE_MOST)
+    size_t across = product->across, most = (size_t)BENCH_SIDE_MOST;
+    if (side == 0 || side > most || across == 0 || across > most * most * most / (side * side))
         return NAN;
-    size_t tiles = 2 * side * side, uses = 2 * side * side * side;
+    size_t tiles = tile_count(product), uses = 2 * side * side * across;
     memory m = {.product = product};
     m.uses = calloc(2 * uses + 2 * tiles, sizeof *m.uses);
     m.is_there = calloc(tiles, sizeof *m.is_there);

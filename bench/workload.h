@@ -29,9 +29,10 @@ typedef struct bench_built {
 /* The size of a problem, for reports. */
 typedef struct bench_problem {
     size_t n;
-    size_t tile;     /* 0: none */
-    double work;     /* of one run, in the workload's unit; known once it has run */
-    double vendor_s; /* that cuBLAS and cuSOLVER took to be ready */
+    size_t tile;      /* 0: none */
+    size_t tile_cols; /* 0: as many as rows */
+    double work;      /* of one run, in the workload's unit; known once it has run */
+    double vendor_s;  /* that cuBLAS and cuSOLVER took to be ready */
     char text[160];
 } bench_problem;
 
@@ -57,6 +58,7 @@ typedef struct bench_workload {
     const char *unit;  /* of work */
     bool takes_memory; /* heeds --pinned and --pageable */
     bool takes_cost;   /* heeds --cost */
+    bool takes_cols;   /* heeds --tile-cols */
     /* Under a virtual clock bodies that a checked result does not need are left out. */
     filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
     void (*teardown)(void *state);

@@ -2,7 +2,8 @@
 /* C = A B by tiles of C.
  *
  * On the host a task makes a tile, over the whole inner dimension: A is cut into panels of rows, B
- * into panels of columns. On GPUs all three are cut both ways, and a tile of C is made by a chain
+ * into panels of columns. On GPUs all three are cut both ways, A into squares, B and C into tiles
+ * that may be narrower, and a tile of C is made by a chain
  * of tasks, one for each step of the inner dimension: so the first can run when two tiles are
  * there. Columns of C are taken in blocks, and each block step by step, which needs few tiles of A
  * and B at once, and has a step's to compute while it brings the next (R. van de Geijn, J. Watts,
@@ -32,7 +33,8 @@
 /* And where not all fits into a GPU's memory, tiles come and go all the time, and a link likes
  * columns of 32 KiB better than half as long ones. */
 #define WIDE_TILE 4096
-/* Such tiles at least have to fit: two columns' worth of A and B, and one of C, of order LARGE_N. */
+/* Such tiles at least have to fit: two columns' worth of A and B, and one of C, of order LARGE_N.
+ */
 #define WIDE_LEAST 14
 /* Tiles of C in a block. */
 #define CHAINS_MOST 64
@@ -48,7 +50,8 @@ enum matrix { A, B, C };
 
 typedef struct gemm {
     size_t n;
-    size_t tile;
+    size_t tile;                  /* rows of a tile of C, and on GPUs the sides of one of A */
+    size_t cols;                  /* of a tile of B or C; 0: as many */
     const bench_kernels *kernels; /* of the inputs, c and theirs */
     double *a;                    /* the problem: a, then b, in one allocation */
     double *b;
@@ -109,20 +112,23 @@ static size_t width(const gemm *g)
     return g->is_probe && PROBE_TILES * g->tile < g->n ? PROBE_TILES * g->tile : g->n;
 }
 
-static filch_status check_size(size_t n, size_t tile, filch_error *error)
+/* Of tiles of 0 rows, others will be chosen; 0 columns are as many as rows. */
+static filch_status check_size(size_t n, size_t tile, size_t cols, filch_error *error)
 {
     if (n > N_MAX)
         return bench_fail(error, FILCH_TOO_LARGE, "--n", 0, "%zu is above %d", n, N_MAX);
-    if (tile > n)
-        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
-                          "%zu is larger than the matrix, whose order is %zu", tile, n);
-    if (tile == 0)
+    if (tile > n || cols > n)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, tile > n ? "--tile" : "--tile-cols", 0,
+                          "%zu is larger than the matrix, whose order is %zu",
+                          tile > n ? tile : cols, n);
+    if (tile == 0 && cols == 0)
         return FILCH_OK;
-    double tiles = ceil((double)n / (double)tile);
-    if (tiles * tiles > TASKS_MAX)
-        return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
-                          "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile, n,
-                          tiles * tiles, TASKS_MAX);
+    size_t down = tile ? tile : n < DEFAULT_TILE ? n : DEFAULT_TILE;
+    double tiles = ceil((double)n / (double)down) * ceil((double)n / (double)(cols ? cols : down));
+    if (tiles > TASKS_MAX)
+        return bench_fail(error, FILCH_TOO_LARGE, cols ? "--tile-cols" : "--tile", 0,
+                          "%zu is too small: order %zu makes %.3g tasks of it, above %.3g",
+                          cols ? cols : tile, n, tiles, TASKS_MAX);
     return FILCH_OK;
 }
 
@@ -165,7 +171,7 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     if (options->matrix)
         return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0, "gemm generates its matrices");
     size_t n = options->n ? options->n : DEFAULT_N;
-    filch_status status = check_size(n, options->tile, error);
+    filch_status status = check_size(n, options->tile, options->tile_cols, error);
     if (status != FILCH_OK)
         return status;
     gemm *g = calloc(1, sizeof *g);
@@ -175,6 +181,7 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     g->tile = options->tile ? options->tile : n < DEFAULT_TILE ? n : DEFAULT_TILE;
     g->is_idle = bench_is_simulated(options) && !options->check;
     g->has_tile = options->tile != 0;
+    g->cols = options->tile_cols;
     g->is_resident = options->resident;
     g->offload.has_no_vendor = options->own_kernels;
     g->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
@@ -189,6 +196,11 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     return FILCH_OK;
 }
 
+static size_t cols(const gemm *g)
+{
+    return g->cols ? g->cols : g->tile;
+}
+
 static void describe(const void *state, bench_problem *problem)
 {
     const gemm *g = state;
@@ -196,11 +208,12 @@ static void describe(const void *state, bench_problem *problem)
     char by[48];
     problem->n = g->n;
     problem->tile = g->tile;
+    problem->tile_cols = cols(g) == g->tile ? 0 : cols(g);
     problem->vendor_s = bench_offload_vendor_s(&g->offload);
     problem->work = bench_flops_gemm((double)width(g), (double)width(g), n);
     snprintf(problem->text, sizeof problem->text,
              "Product of two random matrices of order %zu%s, %zu x %zu tiles%s", g->n,
-             g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, g->tile,
+             g->kernels == &bench_kernels_single ? " in single precision" : "", g->tile, cols(g),
              bench_offload_text(&g->offload, by, sizeof by));
 }
 
@@ -212,7 +225,7 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     if (g->offload.has_gpus)
         return bench_offload_tiles(g->n, tiles_out, capacity);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
-        if (candidates[k] * 2 <= g->n && check_size(g->n, candidates[k], NULL) == FILCH_OK)
+        if (candidates[k] * 2 <= g->n && check_size(g->n, candidates[k], g->cols, NULL) == FILCH_OK)
             tiles_out[count++] = candidates[k];
     return count;
 }
@@ -241,10 +254,15 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
     return filch_data_create(built->runtime, &desc, &built->data[which]);
 }
 
-/* Tiles along a side of A, B and C, and steps of the inner dimension. */
+/* Tiles down A and C, across B and C, and steps of the inner dimension. */
 static size_t side(const gemm *g)
 {
     return (g->n + g->tile - 1) / g->tile;
+}
+
+static size_t across(const gemm *g)
+{
+    return (g->n + cols(g) - 1) / cols(g);
 }
 
 static size_t steps(const gemm *g)
@@ -257,10 +275,10 @@ static size_t steps(const gemm *g)
  * two steps' tiles of A and B. */
 static size_t block_columns(const gemm *g)
 {
-    double tile = (double)g->tile * (double)g->tile * (double)g->kernels->element;
-    double room = PART_OF_MEMORY * g->room / tile, down = (double)side(g);
-    double fit = floor((room - 2 * down) / (down + 2));
-    size_t most = (side(g) + 1) / 2;
+    double row = (double)g->tile * (double)g->kernels->element, down = (double)side(g);
+    double left = PART_OF_MEMORY * g->room - 2 * down * row * (double)g->tile;
+    double fit = floor(left / ((down + 2) * row * (double)cols(g)));
+    size_t most = (across(g) + 1) / 2;
     most = most * side(g) <= CHAINS_MOST ? most : CHAINS_MOST / side(g);
     most = fit < (double)most ? (size_t)fmax(fit, 1) : most;
     return most > 0 ? most : 1;
@@ -293,9 +311,10 @@ static filch_status add_all(const gemm *g, bench_built *built)
     desc.priorities = g->offload.has_gpus ? FILCH_PRIORITIES_CALLER : FILCH_PRIORITIES_RANK;
     filch_status status = filch_graph_create(built->runtime, &desc, &built->graph);
     size_t count = (width(g) + g->tile - 1) / g->tile, columns = block_columns(g);
-    for (size_t first = 0; first < count; first += columns)
+    size_t count_across = (width(g) + cols(g) - 1) / cols(g);
+    for (size_t first = 0; first < count_across; first += columns)
         for (size_t k = 0; k < steps(g); k++)
-            for (size_t j = first; j < count && j < first + columns; j++)
+            for (size_t j = first; j < count_across && j < first + columns; j++)
                 for (size_t i = 0; i < count && status == FILCH_OK; i++)
                     status = add(g, built, i, j, k);
     return status;
@@ -354,9 +373,9 @@ static filch_status build(void *state, bench_built *built)
     if (status == FILCH_OK)
         status = make_data(g, built, A, g->inputs[A], g->tile, inner);
     if (status == FILCH_OK)
-        status = make_data(g, built, B, g->inputs[B], inner, g->tile);
+        status = make_data(g, built, B, g->inputs[B], inner, cols(g));
     if (status == FILCH_OK)
-        status = make_data(g, built, C, g->c, g->tile, g->tile);
+        status = make_data(g, built, C, g->c, g->tile, cols(g));
     built->result = g->is_resident && !g->is_probe ? built->data[C] : NULL;
     return status == FILCH_OK ? add_all(g, built) : status;
 }
@@ -374,11 +393,14 @@ static bool traffic(const void *state, const bench_memory_share *shares, size_t 
 {
     const gemm *g = state;
     double element = (double)g->kernels->element, n = (double)g->n, tile = (double)g->tile;
-    size_t tiles = side(g) * side(g);
+    size_t tiles = side(g) * across(g);
     bench_product product = {.side = side(g),
+                             .across = across(g),
                              .columns = block_columns(g),
                              .tile = tile,
                              .last = n - (double)(side(g) - 1) * tile,
+                             .tile_cols = (double)cols(g),
+                             .last_cols = n - (double)((across(g) - 1) * cols(g)),
                              .element = element};
     double all = 0, done = 0, room = 0;
     size_t first = tiles, last = 0;
@@ -488,6 +510,7 @@ const bench_workload bench_gemm = {
     .help = "multiplies two dense matrices by tiles",
     .unit = "flop",
     .takes_memory = true,
+    .takes_cols = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

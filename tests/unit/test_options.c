@@ -146,9 +146,9 @@ static void test_every_option_is_documented(void **state)
 {
     (void)state;
     const char *usage = bench_options_usage();
-    const char *names[] = {"devices", "scores", "policy",    "n",      "tile",
-                           "matrix",  "versus", "precision", "repeat", "seed",
-                           "check",   "json",   "trace",     "report", "image"};
+    const char *names[] = {"devices", "scores",    "policy", "n",        "tile",  "matrix",
+                           "versus",  "precision", "repeat", "seed",     "check", "json",
+                           "trace",   "report",    "image",  "tile-cols"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char word[32] = "  --";
         strcat(strcat(word, names[k]), " ");
@@ -167,6 +167,7 @@ static void test_failures(void **state)
     expect_failure("run gemm --n 0", "--n", "'0' is outside 1..");
     expect_failure("run gemm --n 99999999999999999999", "--n", "is outside 1..");
     expect_failure("run gemm --tile 0", "--tile", "outside");
+    expect_failure("run gemm --tile-cols 0", "--tile-cols", "outside");
     expect_failure("run gemm --repeat 100001", "--repeat", "outside 1..100000");
     expect_failure("run gemm --scores 1,,2", "--scores", "score 2 of '1,,2'");
     expect_failure("run gemm --scores 1,2,", "--scores", "score 3");

@@ -15,9 +15,12 @@
 static bench_product product_of(size_t side, size_t columns)
 {
     return (bench_product){.side = side,
+                           .across = side,
                            .columns = columns,
                            .tile = 1,
                            .last = 1,
+                           .tile_cols = 1,
+                           .last_cols = 1,
                            .element = 1,
                            .begin = 0,
                            .end = side * side};
@@ -61,9 +64,34 @@ static void the_last_tile_may_be_smaller(void **state)
     bench_product product = product_of(3, 3);
     product.tile = 10;
     product.last = 4;
+    product.tile_cols = 10;
+    product.last_cols = 4;
     product.element = 2;
     assert_true(bench_traffic_least(&product, 1e6) == 2 * 2 * 24 * 24);
     assert_true(isnan(least(BENCH_SIDE_MOST + 1, 1, 1e6)));
+}
+
+/* C in three columns of 8 and one of 2 by tiles of A of 13: as before but for B's and C's sizes. */
+static void tiles_of_c_may_be_narrower(void **state)
+{
+    (void)state;
+    bench_product product = product_of(2, 4);
+    product.across = 4;
+    product.tile = product.last = 13;
+    product.tile_cols = 8;
+    product.last_cols = 2;
+    product.end = 2 * 4;
+    assert_true(bench_traffic_least(&product, 1e6) == 2 * 26 * 26);
+    product.begin = 6; /* the narrow column alone */
+    assert_true(bench_traffic_least(&product, 1e6) == 26 * 26 + 26 * 2);
+    /* Of which nothing but C, a tile of A and one of B fit. */
+    product.begin = 4;
+    product.columns = 2;
+    double c = 26 * 8 + 26 * 2, a = 13 * 13, b = 13 * 8;
+    assert_true(isinf(bench_traffic_least(&product, c + a + b - 1)));
+    assert_true(isfinite(bench_traffic_least(&product, c + a + b)));
+    product.across = (size_t)BENCH_SIDE_MOST * BENCH_SIDE_MOST * BENCH_SIDE_MOST;
+    assert_true(isnan(bench_traffic_least(&product, 1e6)));
 }
 
 enum { MOST_SIDE = 3, MOST_USES = 2 * MOST_SIDE * MOST_SIDE * MOST_SIDE };
@@ -113,6 +141,7 @@ int main(void)
         cmocka_unit_test(what_fits_comes_once),
         cmocka_unit_test(what_does_not_fit_comes_again),
         cmocka_unit_test(the_last_tile_may_be_smaller),
+        cmocka_unit_test(tiles_of_c_may_be_narrower),
         cmocka_unit_test(no_choice_is_better),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
