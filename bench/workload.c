@@ -20,6 +20,7 @@ static const bench_workload *const workloads[] = {
     &bench_open,
     &bench_busy,
     &bench_stream,
+    &bench_layered,
     NULL,
 };
 

@@ -120,6 +120,7 @@ extern const bench_workload bench_create;
 extern const bench_workload bench_open;
 extern const bench_workload bench_busy;
 extern const bench_workload bench_stream;
+extern const bench_workload bench_layered;
 
 /* In a fixed order; null past the last. */
 const bench_workload *bench_workload_at(size_t index);

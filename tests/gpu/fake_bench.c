@@ -76,8 +76,37 @@ static int stream(const filch_call *call)
     return 0;
 }
 
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* As the layered graph's: 16 threads an element. */
+static int layered(const filch_call *call)
+{
+    uint64_t args[2]; /* seed, rounds */
+    const filch_view *to = &call->views[call->view_count - 1];
+    memcpy(args, call->args, sizeof args);
+    for (uint64_t e = 0; e < to->rows; e++) {
+        uint64_t x = args[0] + e, sum = 0;
+        for (uint32_t v = 0; v + 1 < call->view_count; v++)
+            x = mix(x ^ ((const uint64_t *)call->views[v].ptr)[e]);
+        for (uint64_t t = 0; t < 16; t++) {
+            uint64_t y = x + t * 0x9e3779b97f4a7c15u;
+            for (uint64_t r = 0; r < args[1]; r++)
+                y = mix(y);
+            sum ^= y;
+        }
+        ((uint64_t *)to->ptr)[e] = sum;
+    }
+    return 0;
+}
+
 static int register_all(void **state)
 {
+    static const char *const layers[] = {"layered0", "layered1", "layered2", "layered3"};
     static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
     static const size_t structure[] = {3 * sizeof(void *)};
     static const size_t pair[] = {2 * sizeof(void *)};
@@ -88,6 +117,8 @@ static int register_all(void **state)
     fakecuda_register("mark", mark_on_device, 3, three);
     fakecuda_register("busy", stay_busy, 1, pair);
     fakecuda_register_filch("stream", stream, 2, true, sizeof(uint64_t));
+    for (uint32_t r = 0; r < sizeof layers / sizeof *layers; r++)
+        fakecuda_register_filch(layers[r], layered, r + 1, false, 2 * sizeof(uint64_t));
     gpu_twins_register();
     return 0;
 }
@@ -185,6 +216,7 @@ static void test_computations(void **state)
         {"stream", {.n = 40, .tile = 4, .cost = 3}},
         {"stream", {.n = 40, .tile = 4, .cost = 3, .pinned = true}},
         {"stream", {.n = 40, .tile = 4, .cost = 3, .pageable = true}},
+        {"layered", {.n = 60, .tile = 8, .cost = 1}},
     };
     (void)state;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
