@@ -51,7 +51,11 @@ static void derive_devices(bench_result *result)
         busy += result->devices[d].busy_s;
         longest = fmax(longest, result->devices[d].busy_s);
     }
-    result->efficiency = speed > 0 ? result->work / (result->median_s * speed) : NAN;
+    double its =
+        result->slow.device < result->device_count ? result->devices[result->slow.device].speed : 0;
+    result->efficiency =
+        speed > 0 ? bench_slow_ideal_s(result->slow, result->work, speed, its) / result->median_s
+                  : NAN;
     result->imbalance = busy > 0 ? longest * (double)result->device_count / busy : NAN;
 }
 
@@ -221,6 +225,15 @@ static json_t *overlap_json(const bench_overlap_result *overlap)
     return object;
 }
 
+static json_t *slow_json(const bench_slow *slow)
+{
+    json_t *object = json_object();
+    put(&object, "device", count_of(slow->device));
+    put(&object, "factor", count_of(slow->factor));
+    put(&object, "after_s", number(slow->after_s));
+    return object;
+}
+
 static json_t *result_json(const bench_result *result)
 {
     json_t *object = json_object();
@@ -229,6 +242,8 @@ static json_t *result_json(const bench_result *result)
     put(&object, "tile", count_of(result->tile));
     if (result->tile_cols)
         put(&object, "tile_cols", count_of(result->tile_cols));
+    if (result->slow.factor)
+        put(&object, "slow", slow_json(&result->slow));
     put(&object, "precision", json_string(result->precision));
     put(&object, "policy", json_string(result->policy));
     put(&object, "devices", devices_json(result));

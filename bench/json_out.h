@@ -3,6 +3,8 @@
 #ifndef BENCH_JSON_OUT_H
 #define BENCH_JSON_OUT_H
 
+#include "slow.h"
+
 #include "filch/status.h"
 
 #include <stdbool.h>
@@ -87,6 +89,7 @@ typedef struct bench_result {
     size_t n;
     size_t tile;
     size_t tile_cols; /* 0: as many as rows */
+    bench_slow slow;
     bench_device_result *devices;
     size_t device_count;
     double *seconds; /* one a measured repeat, in order */
@@ -94,7 +97,7 @@ typedef struct bench_result {
     double median_s;
     double work;       /* a repeat */
     double rate;       /* work / median_s */
-    double efficiency; /* work / (median_s * sum of speed) */
+    double efficiency; /* the time that the devices' speeds allow for the work, over median_s */
     double imbalance;  /* longest busy_s of a device over their mean */
     double residual;
     double cpu_s; /* processor time of the process, summed over the repeats */

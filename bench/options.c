@@ -29,6 +29,7 @@ enum option_id {
     OPTION_OWN_KERNELS,
     OPTION_COST,
     OPTION_TILE_COLS,
+    OPTION_SLOW,
     OPTION_PINNED,
     OPTION_PAGEABLE,
     OPTION_MEMORY_LIMIT,
@@ -55,6 +56,7 @@ static const struct option long_options[] = {
     {"cold", no_argument, NULL, OPTION_COLD},
     {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
+    {"slow", required_argument, NULL, OPTION_SLOW},
     {"cost", required_argument, NULL, OPTION_COST},
     {"pinned", no_argument, NULL, OPTION_PINNED},
     {"pageable", no_argument, NULL, OPTION_PAGEABLE},
@@ -90,6 +92,8 @@ const char *bench_options_usage(void)
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
+           "  --slow D:F@S        device D takes F times as long from S seconds of each run on:\n"
+           "                      mandelbrot, stream, layered\n"
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --cost C            stream: multiply-adds an element of 8 bytes (default 1000)\n"
@@ -278,6 +282,8 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
     case OPTION_OWN_KERNELS:
         o->own_kernels = true;
         return FILCH_OK;
+    case OPTION_SLOW:
+        return bench_slow_parse(value, &o->slow, error);
     case OPTION_COST:
         return parse_size("--cost", value, SIZE_MAX >> 1, &o->cost, error);
     case OPTION_PINNED:

@@ -3,6 +3,8 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
+#include "slow.h"
+
 #include "filch/config.h"
 
 #include <stdbool.h>
@@ -32,6 +34,7 @@ typedef struct bench_options {
     size_t cost;
     bool pinned;
     bool pageable;
+    bench_slow slow;
     uint64_t memory_limit; /* as filch_config's */
     bool help;
     const char *json;

@@ -243,6 +243,7 @@ static void describe_result(run *r)
     result->n = problem.n;
     result->tile = problem.tile;
     result->tile_cols = problem.tile_cols;
+    result->slow = r->options->slow;
     result->work = problem.work;
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
     snprintf(result->policy, sizeof result->policy, "%s",
@@ -350,6 +351,10 @@ static filch_status open_run(run *r, filch_error *error)
     if (o->tile_cols && !r->workload->takes_cols)
         return bench_fail(error, FILCH_UNSUPPORTED, "--tile-cols", 0, "%s has square tiles",
                           r->workload->name);
+    if (o->slow.factor && (!r->workload->takes_slow || bench_is_simulated(o)))
+        return bench_fail(error, FILCH_UNSUPPORTED, "--slow", 0, "%s",
+                          bench_is_simulated(o) ? "simulated devices are as their file says"
+                                                : "its tiles cannot be done again");
     filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
     if (status == FILCH_OK)
         status = r->workload->setup(o, error, &r->state);
@@ -360,10 +365,14 @@ static filch_status open_run(run *r, filch_error *error)
                                        .scores = o->scores,
                                        .score_count = o->score_count,
                                        .policy = o->policy,
-                                       .memory_limit = o->memory_limit};
+                                       .memory_limit = o->memory_limit,
+                                       .slow = o->slow};
     status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
     if (status != FILCH_OK)
         return status;
+    if (o->slow.factor && o->slow.device >= r->session.devices)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--slow", 0, "there are %u devices",
+                          r->session.devices);
     r->ready_s = bench_now_s();
     r->workload->describe(r->state, &problem);
     r->vendor_s = problem.vendor_s;

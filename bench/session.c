@@ -129,7 +129,7 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.memory_limit = config->memory_limit;
     c.log = print_message;
     c.log_user = stderr;
-    *s = (bench_session){.workload = workload, .state = state};
+    *s = (bench_session){.workload = workload, .state = state, .slow = config->slow};
     filch_status status = create_runtime(&c, config->spins, error, &s->built.runtime);
     if (status != FILCH_OK)
         return status;
@@ -261,6 +261,7 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     if (status != FILCH_OK)
         return status;
     double used = bench_cpu_s();
+    bench_slow_begin(s->slow);
     double begin = bench_now_s();
     status = start(s, jobs, &count);
     if (status != FILCH_OK)
@@ -293,6 +294,7 @@ filch_status bench_session_open_alone(const bench_session *s, const bench_sessio
     alone_config.scores = scores;
     alone_config.score_count = s->devices;
     alone_config.policy = FILCH_POLICY_STATIC;
+    alone_config.slow = (bench_slow){0};
     filch_status status = bench_session_open(alone, s->workload, s->state, &alone_config, error);
     free(scores);
     return status;

@@ -11,6 +11,7 @@ typedef struct bench_session {
     bench_built built;
     uint32_t devices;
     bool is_virtual;
+    bench_slow slow;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
     double cpu_s;              /* processor time of the whole process */
@@ -27,6 +28,7 @@ typedef struct bench_session_config {
     filch_policy policy;
     bool spins;            /* workers never sleep */
     uint64_t memory_limit; /* as filch_config's */
+    bench_slow slow;       /* during its runs */
 } bench_session_config;
 
 /* Makes the runtime and the problem in it. On failure nothing is left behind. */

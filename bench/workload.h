@@ -59,6 +59,7 @@ typedef struct bench_workload {
     bool takes_memory; /* heeds --pinned and --pageable */
     bool takes_cost;   /* heeds --cost */
     bool takes_cols;   /* heeds --tile-cols */
+    bool takes_slow;   /* heeds --slow */
     /* Under a virtual clock bodies that a checked result does not need are left out. */
     filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
     void (*teardown)(void *state);

@@ -115,8 +115,9 @@ static uint64_t element(const arguments *args, uint64_t e, const uint64_t *from,
 static int run_layered(const filch_call *call)
 {
     uint32_t reads = call->view_count - 1;
-    uint64_t from[MOST_READ];
-    for (uint64_t e = 0; e < ELEMENTS; e++) {
+    uint64_t from[MOST_READ], all = (uint64_t)bench_slow_times(call->device) * ELEMENTS;
+    for (uint64_t k = 0; k < all; k++) {
+        uint64_t e = k % ELEMENTS;
         for (uint32_t r = 0; r < reads; r++)
             from[r] = ((const uint64_t *)call->views[r].ptr)[e];
         ((uint64_t *)call->views[reads].ptr)[e] = element(call->args, e, from, reads);
@@ -126,8 +127,8 @@ static int run_layered(const filch_call *call)
 
 static int shape_layered(const filch_call *call, filch_shape *shape)
 {
-    (void)call;
     shape->grid[0] = ELEMENTS * SHARES / BLOCK;
+    shape->grid[2] = bench_slow_times(call->device);
     shape->block[0] = BLOCK;
     return 0;
 }
@@ -349,6 +350,7 @@ const bench_workload bench_layered = {
     .unit = "step",
     .takes_memory = true,
     .takes_cost = true,
+    .takes_slow = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -79,12 +79,30 @@ static int run_rows(const filch_call *call)
     const mandelbrot *m = ((const arguments *)call->args)->m;
     uint16_t *pixels = call->views[PIXELS].ptr;
     uint16_t *owners = call->views[OWNERS].ptr;
-    for (uint64_t row = call->lo; row < call->hi; row++) {
+    uint64_t rows = call->hi - call->lo, all = bench_slow_times(call->device) * rows;
+    for (uint64_t k = 0; k < all; k++) {
+        uint64_t row = call->lo + k % rows;
         owners[row - call->lo] = (uint16_t)(call->device + 1);
         if (!m->is_idle)
             (void)compute_row(m, row, pixels + (row - call->lo) * call->views[PIXELS].ld);
     }
     return 0;
+}
+
+/* The kernel built into filch, as often as --slow says. */
+static int run_kernel(const filch_call *call)
+{
+    int code = 0;
+    for (uint32_t k = bench_slow_times(call->device); k > 0 && code == 0; k--)
+        code = filch_kernel_find("mandelbrot")->host(call);
+    return code;
+}
+
+static int shape_rows(const filch_call *call, filch_shape *shape)
+{
+    int code = filch_kernel_find("mandelbrot")->cuda->shape_of(call, shape);
+    shape->grid[2] = bench_slow_times(call->device);
+    return code;
 }
 
 /* What rows really take on a simulated device. */
@@ -165,9 +183,17 @@ static void describe(const void *state, bench_problem *problem)
 static filch_status make_codelet(const mandelbrot *m, bench_built *built)
 {
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
-    if (m->offload.has_gpus)
-        return filch_codelet_create_builtin(built->runtime, "mandelbrot", &built->codelets[0]);
     codelet.name = "mandelbrot";
+    if (m->offload.has_gpus) {
+        const filch_kernel *kernel = filch_kernel_find("mandelbrot");
+        filch_cuda_desc cuda = *kernel->cuda;
+        cuda.shape_of = shape_rows;
+        codelet.host = run_kernel;
+        codelet.work = kernel->work;
+        codelet.cuda = &cuda;
+        codelet.arg_size = kernel->arg_size;
+        return filch_codelet_create(built->runtime, &codelet, &built->codelets[0]);
+    }
     codelet.host = run_rows;
     codelet.cost = cost_rows;
     codelet.arg_size = sizeof(arguments);
@@ -292,6 +318,7 @@ const bench_workload bench_mandelbrot = {
     .name = "mandelbrot",
     .help = "draws the Mandelbrot set by rows of very unequal cost",
     .unit = "iteration",
+    .takes_slow = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -70,7 +70,8 @@ static int run_stream(const filch_call *call)
 {
     const arguments *args = call->args;
     const filch_view *from = &call->views[FROM], *to = &call->views[TO];
-    for (uint64_t j = 0; j < call->hi - call->lo; j++)
+    uint64_t items = call->hi - call->lo;
+    for (uint64_t k = 0, j = 0; k < bench_slow_times(call->device) * items; k++, j = k % items)
         for (uint64_t i = 0; i < from->rows; i++)
             ((double *)to->ptr)[j * to->ld + i] =
                 apply(((const double *)from->ptr)[j * from->ld + i], args->cost);
@@ -82,6 +83,7 @@ static int shape_stream(const filch_call *call, filch_shape *shape)
     uint64_t blocks = (call->views[FROM].rows * (call->hi - call->lo) + BLOCK - 1) / BLOCK;
     uint64_t most = (uint64_t)BLOCKS_OF_ONE * call->team;
     shape->grid[0] = (uint32_t)(blocks < most ? blocks : most);
+    shape->grid[2] = bench_slow_times(call->device);
     shape->block[0] = BLOCK;
     return 0;
 }
@@ -262,6 +264,7 @@ const bench_workload bench_stream = {
     .unit = "B",
     .takes_memory = true,
     .takes_cost = true,
+    .takes_slow = true,
     .is_duplex = true,
     .setup = setup,
     .teardown = teardown,
