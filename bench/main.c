@@ -20,6 +20,8 @@ static const command commands[] = {
     {"peers", "[options]", "what other runtimes on this machine cost a task", bench_peers_main},
     {"compare", "OLD.json NEW.json", "exit 1 where a median fell by more than the noise of both",
      bench_compare_main},
+    {"table", "ROW.COLUMN.json...", "one figure of many results, in rows and columns",
+     bench_table_main},
     {"cache", "[list|size|check|clear]", "the compiled kernels that are kept on disk",
      bench_cache_main},
     {"config", "", "the settings that filch reads from the environment", bench_config_main},
