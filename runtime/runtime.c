@@ -34,6 +34,23 @@ static filch_status refuse(filch_error *error, filch_status status, const char *
     return fl_error_fill(error, (fl_fault){.status = status, .call = CREATE}, "%s", text);
 }
 
+/* What is wrong with a policy of the caller's, or null. */
+static const char *check_policy(const filch_config *config)
+{
+    const filch_policy_desc *desc = config->custom_policy;
+    if (desc == NULL) {
+        return config->policy == FILCH_POLICY_CUSTOM ? "policy is custom, but there is none" : NULL;
+    }
+    return config->policy != FILCH_POLICY_DEFAULT && config->policy != FILCH_POLICY_CUSTOM
+               ? "policy and custom_policy contradict each other"
+           : desc->size < sizeof *desc                      ? "the policy's size is not set"
+           : desc->reserved != 0                            ? "the policy's reserved is not 0"
+           : (unsigned)desc->batches > FILCH_BATCHES_COMMON ? "the policy's batches are unknown"
+           : desc->batches == FILCH_BATCHES_PLACED && desc->place == NULL
+               ? "the policy places batches, but has no function that does"
+               : NULL;
+}
+
 static filch_status check_config(const filch_config *config, filch_runtime **runtime,
                                  filch_error *error)
 {
@@ -43,7 +60,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : config->size < CONFIG_SIZE_FIRST               ? "the configuration's size is not set"
         : config->reserved != 0                          ? "reserved is not 0"
         : config->trace > 1                              ? "trace is neither 0 nor 1"
-        : (unsigned)config->policy > FILCH_POLICY_STATIC ? "unknown policy"
+        : (unsigned)config->policy > FILCH_POLICY_CUSTOM ? "unknown policy"
         : (unsigned)config->drive > FILCH_DRIVE_POLL     ? "unknown drive"
         : (unsigned)config->score > FILCH_SCORE_CAPACITY ? "unknown score"
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
@@ -58,7 +75,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : config->allocator != NULL &&
                 (config->allocator->alloc == NULL || config->allocator->free == NULL)
             ? "the allocator lacks a function"
-            : NULL;
+            : check_policy(config);
     return wrong == NULL ? FILCH_OK : refuse(error, FILCH_INVALID_ARGUMENT, wrong);
 }
 
@@ -214,13 +231,39 @@ static void close_memories(filch_runtime *rt)
     fl_places_fini(&rt->places);
 }
 
-static void score_devices(filch_runtime *rt, const filch_config *config)
+/* The true speeds of the devices, where they tell. */
+static bool score_perfectly(fl_pool *pool)
+{
+    for (size_t d = 0; d < pool->count; ++d) {
+        pool->devices[d].info.score = fl_true_speed(&pool->devices[d]);
+        if (!(pool->devices[d].info.score > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static filch_policy choose_policy(const filch_runtime *rt, const filch_config *config)
+{
+    return config->custom_policy != NULL            ? FILCH_POLICY_CUSTOM
+           : config->policy != FILCH_POLICY_DEFAULT ? config->policy
+                                                    : (filch_policy)rt->core.settings.policy;
+}
+
+static filch_status score_devices(filch_runtime *rt, const filch_config *config, filch_error *error)
 {
     filch_score score =
         config->score != FILCH_SCORE_DEFAULT ? config->score : (filch_score)rt->core.settings.score;
-    if (config->scores == NULL) {
-        fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
+    if (config->scores != NULL) {
+        return FILCH_OK; /* the scheduler's to take over */
     }
+    fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
+    if (config->rate == NULL && choose_policy(rt, config) == FILCH_POLICY_PERFECT &&
+        !score_perfectly(&rt->pool)) {
+        return refuse(error, FILCH_INVALID_ARGUMENT,
+                      "policy perfect needs the devices' measured speeds: scores, or rate");
+    }
+    return FILCH_OK;
 }
 
 /* Everything above the core; on failure nothing of it is left. */
@@ -248,11 +291,16 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
         }
         goto store;
     }
-    score_devices(rt, config);
+    status = score_devices(rt, config, error);
+    if (status != FILCH_OK) {
+        goto pool;
+    }
     fl_clock_init(&core->clock, rt->pool.is_virtual);
     filch_drive drive = choose_drive(rt);
-    filch_policy policy =
-        config->policy != 0 ? config->policy : (filch_policy)core->settings.policy;
+    const fl_sched_config sched = {.scores = config->scores,
+                                   .policy = choose_policy(rt, config),
+                                   .custom = config->custom_policy,
+                                   .drive = drive};
     if (config->scores != NULL && config->score_count != rt->pool.count) {
         status = fl_error_fill(error, (fl_fault){.status = FILCH_INVALID_ARGUMENT, .call = CREATE},
                                "%zu devices, but %zu scores were given", rt->pool.count,
@@ -272,7 +320,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
         status = refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the trace");
         goto memories;
     }
-    status = fl_sched_init(&rt->sched, core, &rt->pool, config->scores, policy, drive, error);
+    status = fl_sched_init(&rt->sched, core, &rt->pool, &sched, error);
     if (status != FILCH_OK) {
         goto rings;
     }
@@ -444,6 +492,32 @@ filch_status filch_runtime_drain(filch_runtime *rt, double seconds)
         return status;
     }
     return fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, seconds);
+}
+
+filch_status filch_policy_stats(filch_runtime *rt, filch_policy_counts *counts)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (counts == NULL || counts->size < sizeof *counts) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_policy_stats", NULL,
+                            "the result is null or its size is not set");
+    }
+    fl_rules *rules = &rt->sched.rules;
+    filch_policy_counts now = {
+        .size = counts->size,
+        .policy = rules->kind,
+        .places = fl_load_relaxed(&rules->places.times),
+        .places_refused = fl_load_relaxed(&rules->places.refused),
+        .chunks = fl_load_relaxed(&rules->chunks.times),
+        .chunks_refused = fl_load_relaxed(&rules->chunks.refused),
+        .steals = fl_load_relaxed(&rules->steals.times),
+        .steals_refused = fl_load_relaxed(&rules->steals.refused),
+    };
+    memcpy(now.name, rules->name, sizeof now.name);
+    memcpy(counts, &now, sizeof now);
+    return FILCH_OK;
 }
 
 filch_status filch_runtime_destroy(filch_runtime *rt)

@@ -59,14 +59,36 @@ typedef enum filch_allocator_kind {
     FILCH_ALLOCATOR_SYSTEM = 2    /**< malloc and free of the process. */
 } filch_allocator_kind;
 
-/** How work finds a device. */
+/**
+ * How work finds a device. The default is for use; the others are to compare it with, or to replace
+ * it: under all but static and perfect, what a lost device had goes to others. Chunks and pieces of
+ * a fixed size are a 32nd of a device's even part of the batch.
+ */
 typedef enum filch_policy {
     FILCH_POLICY_DEFAULT = 0, /**< FILCH_POLICY, else steal. */
     FILCH_POLICY_STEAL = 1,   /**< The static partition seeds; idle workers steal. */
-    FILCH_POLICY_STATIC = 2   /**< Nothing is stolen: a device runs what the partition, or a
+    FILCH_POLICY_STATIC = 2,  /**< Nothing is stolen: a device runs what the partition, or a
                                    task's affinity, gave it. A task that neither places runs where
                                    it became ready; what a task waits for may run on its
                                    device. */
+    FILCH_POLICY_PERFECT = 3, /**< Static, with true speeds for scores. Simulated devices tell
+                                   theirs; of others scores or rate must give what was measured,
+                                   in any unit, else FILCH_INVALID_ARGUMENT. Where given, those
+                                   count for simulated devices, too. */
+    FILCH_POLICY_CENTRAL = 4, /**< One queue, from which any device takes the oldest task that it
+                                   can run; batches are taken from one place, in order, in chunks
+                                   of a fixed size. */
+    FILCH_POLICY_GUIDED = 5,  /**< The same with chunks of what is left over twice the devices. */
+    FILCH_POLICY_ROUND_ROBIN = 6, /**< Tasks, and pieces of batches of a fixed size, go to the
+                                       devices in turn, and stay there; who cannot run one is
+                                       passed over. */
+    FILCH_POLICY_EARLIEST = 7,    /**< Each ready task, and each such piece, goes to the device that
+                                       would finish it first by its load, the bytes it lacks and its
+                                       speed, and stays there. Simulated devices tell their true
+                                       speeds, by codelets' cost functions, which are called for
+                                       each device that a task could go to; of others it is the
+                                       measured speed. */
+    FILCH_POLICY_CUSTOM = 8       /**< filch_config.custom_policy. */
 } filch_policy;
 
 /** Who runs the workers. */
@@ -126,6 +148,7 @@ typedef enum filch_cuda_schedule {
 #define FILCH_MEMORY_HALF (UINT64_MAX - 1)
 
 struct filch_device_info; /* device.h */
+struct filch_policy_desc; /* policy.h */
 
 /**
  * Rates a device, for ::filch_config or filch_device_choose().
@@ -168,6 +191,8 @@ typedef struct filch_config {
                                    that devices names by its number; others are left out. */
     uint32_t allow_multicast; /**< 1: multicast objects may be made (multicast.h); 0:
                                    FILCH_MULTICAST says, else they may not. */
+    const struct filch_policy_desc *custom_policy; /**< A policy of the caller's (policy.h); copied.
+                                   policy must then be FILCH_POLICY_CUSTOM or its default. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
@@ -175,7 +200,7 @@ typedef struct filch_config {
     {                                                                                          \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
             NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0          \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL    \
     }
 
 /** One row of the settings table; all texts are constant. */

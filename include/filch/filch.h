@@ -17,6 +17,7 @@
 #include "filch/job.h"
 #include "filch/kernels.h"
 #include "filch/multicast.h"
+#include "filch/policy.h"
 #include "filch/runtime.h"
 #include "filch/status.h"
 #include "filch/trace.h"

@@ -322,6 +322,9 @@ struct fl_backend {
     /* When the tile began that poll told of last, which was timed; 0: not known, as where no trace
      * records. The owner. */
     uint64_t (*began)(const fl_device *device);
+    /* Devices that only pretend: true ns of a tile of that cost, begun at a time on the idle
+     * device; the dispatch overhead included. NULL where nobody knows. Any thread. */
+    double (*tile_ns)(const fl_device *device, double cost, uint64_t from);
 };
 
 /* The table of backends built in, NULL-terminated. */

@@ -174,6 +174,7 @@ void fl_jobs_fini(fl_core *core)
         if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
             filch_job *job = (filch_job *)(void *)object;
             fl_batch_free(core, job->batch);
+            fl_free(&core->memory, job->pieces, job->pieces != NULL ? job->pieces->bytes : 0);
             fl_free(&core->memory, job->notes, job->note_capacity * sizeof *job->notes);
             fl_mutex_fini(&job->lock);
         }

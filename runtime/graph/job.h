@@ -11,6 +11,17 @@
 
 typedef struct fl_batch fl_batch;
 
+/* Grains of a batch that belong together, where a policy placed them. */
+typedef struct fl_piece {
+    uint32_t lo, hi;
+} fl_piece;
+
+typedef struct fl_pieces {
+    size_t bytes; /* of the whole allocation */
+    uint32_t count;
+    fl_piece at[];
+} fl_pieces;
+
 /* The jobs of a runtime: the core's, under core->lock unless said. */
 typedef struct fl_jobs {
     filch_job *pool;          /* spare job objects */
@@ -55,6 +66,8 @@ struct filch_job {
      * filled. */
     _Atomic uint32_t is_offered;
     filch_job *queued_next; /* scheduler: in that queue */
+    fl_pieces *pieces;      /* scheduler: or null; constant while it is offered, as is … */
+    uint32_t cut;           /* … what its spans count (sched/policy.h) */
     /* Events of the host's that were not past yet when last asked; owned. From the submission until
      * the job starts they are the scheduler's. */
     void **events;

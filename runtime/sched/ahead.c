@@ -55,7 +55,8 @@ void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     fl_offload *offload = w->offload;
     fl_flight *flight = &w->flights[index];
     fl_task *task = flight->tile.task;
-    if (task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED || task->begins || task->combines) {
+    if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
+        task->begins || task->combines) {
         return; /* it is over when it retires, if that is all of it */
     }
     /* Release: the replicas that the task makes valid, before others follow it. */

@@ -135,20 +135,18 @@ static bool settle_deques(fl_worker *w)
 /* True: the job's span has something for others. */
 static bool settle_span(fl_worker *w, filch_job *job)
 {
-    fl_span *span = &fl_job_share(job, w->index)->span;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t lo, hi;
     if (job->batch == NULL) {
-        while (fl_span_take(span, 1, &lo, &hi)) {
+        while (fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
             settle_task(w, job->graph->roots[lo]);
         }
         return false;
     }
     if (!is_cancelled && others_run(w, fl_batch_devices(job->batch))) {
-        return fl_span_peek(span, &lo, &hi) != 0;
+        return fl_pieces_rest(w, job) != 0;
     }
-    while (fl_span_peek(span, &lo, &hi) != 0 &&
-           fl_span_take(span, fl_batch_reach(job->batch, lo) - lo, &lo, &hi)) {
+    while (fl_pieces_take_any(w, job, &lo, &hi)) {
         fl_tile tile = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
         refuse(w, &tile);
     }
@@ -172,7 +170,12 @@ static bool settle_spans(fl_worker *w)
     return is_wanted;
 }
 
-/* What only this worker knows of, and what was sent to it. */
+static bool is_left(const fl_worker *w, const fl_task *task)
+{
+    return !others_can(w, task);
+}
+
+/* What only this worker knows of, and what was sent to it; what anyone may run, but nobody can. */
 static void settle_own(fl_worker *w)
 {
     uint64_t hint;
@@ -203,6 +206,9 @@ static void settle_own(fl_worker *w)
     }
     while (w->offload != NULL && w->offload->near_count != 0) {
         settle_task(w, fl_near_take(w));
+    }
+    for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
+        refuse_task(w, task, fl_task_own(task));
     }
     /* Failing a task makes others ready. */
     while (w->bypass != NULL) {

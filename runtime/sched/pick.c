@@ -191,7 +191,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
 
 /* So many grains that several chunks fit into the device's memory at once: one computes while the
  * next is brought in and the one before goes out, and some have gone but are not seen to yet. */
-static uint32_t fit_chunk(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
+uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
 {
     const fl_device *device = w->device;
     uint64_t whole, budget;
@@ -211,16 +211,22 @@ static uint32_t fit_chunk(const fl_worker *w, const filch_job *job, uint32_t lo,
 
 static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
 {
+    if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
+        return fl_pieces_pick(w, job, tile);
+    }
     fl_span *span = &fl_job_share(job, w->index)->span;
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t rest = fl_span_peek(span, &lo, &hi);
     uint32_t want = rest == 0 ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
+    if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && rest != 0 && !is_cancelled) {
+        want = fl_policy_chunk(w, job, lo, rest, want);
+    }
     /* Nobody else takes from the front of our span, so lo stays what it is. */
     uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
     want = want < most ? want : most;
     if (want > 1 && !is_cancelled) {
-        want = fit_chunk(w, job, lo, want);
+        want = fl_chunk_fit(w, job, lo, want);
     }
     if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
         return false;
@@ -266,7 +272,7 @@ bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint
     const fl_sched *sched = w->sched;
     *floor = 0;
     if (job->batch != NULL) {
-        return fl_devices_have(fl_batch_devices(job->batch), w->index);
+        return job->cut != FL_CUT_COMMON && fl_devices_have(fl_batch_devices(job->batch), w->index);
     }
     if (!sched->mails) { /* all can run the same */
         return true;
@@ -317,7 +323,10 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
             }
         }
     }
-    return FL_UNLIKELY(has_near) && pick_near(w, tile);
+    if (FL_UNLIKELY(has_near) && pick_near(w, tile)) {
+        return true;
+    }
+    return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
 }
 
 static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, uint32_t *lo,

@@ -14,6 +14,7 @@
 
 #include "device/pool.h"
 #include "graph/scheduler.h"
+#include "sched/policy.h"
 #include "sched/worker.h"
 
 /* Work that one worker does in less time is not worth waking another for. */
@@ -45,12 +46,14 @@ struct fl_sched {
     double *scores; /* one a device */
     fl_worker *workers;
     uint32_t count;
-    filch_policy policy;
+    filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
+    fl_rules rules;
     filch_drive drive;
     bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
     bool mails;
+    bool is_careful;         /* a ready task may have to go elsewhere */
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;
@@ -76,9 +79,17 @@ struct fl_sched {
     fl_mutex drive_lock; /* virtual clock: one thread drives at a time */
 };
 
-/* devices of pool; scores NULL: the devices' own. */
-filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const double *scores,
-                           filch_policy policy, filch_drive drive, filch_error *error);
+/* Of a runtime's configuration. */
+typedef struct fl_sched_config {
+    const double *scores; /* NULL: the devices' own */
+    filch_policy policy;
+    const filch_policy_desc *custom; /* in full; for FILCH_POLICY_CUSTOM alone */
+    filch_drive drive;
+} fl_sched_config;
+
+/* devices of pool. */
+filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
+                           const fl_sched_config *config, filch_error *error);
 /* Sorts the devices by what they can run; before there is any codelet. */
 void fl_sched_sort_devices(fl_sched *sched);
 /* No job runs. Stops and joins the threads. */
@@ -103,6 +114,9 @@ fl_act fl_await_step(fl_worker *worker, fl_act act);
 /* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */
 bool fl_span_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
+/* So many grains, of want, that several chunks fit into the memory of the worker's device at once
+ * (pick.c). */
+uint32_t fl_chunk_fit(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t want);
 
 /* What somebody waits for: one job, or all of them. */
 typedef struct fl_goal {

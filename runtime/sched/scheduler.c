@@ -115,6 +115,10 @@ static double estimate(fl_scheduler *self, const filch_codelet *codelet, double 
 
 static void job_reset(fl_scheduler *self, filch_job *job)
 {
+    const fl_memory *memory = &sched_of(self)->core->memory;
+    fl_free(memory, job->pieces, job->pieces != NULL ? job->pieces->bytes : 0);
+    job->pieces = NULL;
+    job->cut = FL_CUT_SHARES;
     memset(job->shares, 0, self->share_bytes);
 }
 
@@ -129,6 +133,10 @@ static void fill_spans(fl_sched *sched, filch_job *job)
             share->root_free = job->graph->root_free[d];
             fl_span_set(&share->span, share->root_begin, job->graph->root_begin[d + 1]);
         }
+        return;
+    }
+    if (FL_UNLIKELY(sched->rules.with.batches != FILCH_BATCHES_SHARED_OUT) &&
+        fl_pieces_fill(sched, job)) {
         return;
     }
     uint32_t grains = fl_batch_grains(job->batch);
@@ -192,17 +200,25 @@ static void dequeue(fl_sched *sched, const filch_job *job)
     }
 }
 
-static bool needs_slot(const filch_job *job)
+static bool has_roots(const filch_job *job)
+{
+    return !job->is_open && job->graph->root_count != 0;
+}
+
+/* Roots that are placed are in no span. */
+static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
     return job->batch != NULL ? fl_batch_grains(job->batch) != 0
-                              : !job->is_open && job->graph->root_count != 0;
+                              : has_roots(job) && !fl_rules_place(&sched->rules);
 }
 
 static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
-    if (!needs_slot(job)) {
-        if (job->is_open) {
+    if (!needs_slot(sched, job)) {
+        if (job->batch == NULL && has_roots(job)) {
+            fl_policy_place_roots(sched, job);
+        } else if (job->is_open) {
             /* Nobody may be wanted yet; but a worker that sleeps since before any job ran does not
              * look for work by itself, as begin_idle has it. */
             fl_sched_wake(sched, sched->count);
@@ -238,7 +254,7 @@ static bool leave_slot(fl_sched *sched, const filch_job *job)
 static void job_retire(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
-    if (!needs_slot(job)) {
+    if (!needs_slot(sched, job)) {
         return;
     }
     filch_job *next = NULL;
@@ -376,8 +392,14 @@ static void task_ready(fl_scheduler *self, fl_task *task)
 {
     fl_sched *sched = sched_of(self);
     fl_worker *w = fl_sched_self(sched);
-    bool stays = w != NULL && (task->home == 0 || task->home == w->index + 1 ||
-                               sched->policy != FILCH_POLICY_STATIC);
+    fl_placed placed = FL_UNLIKELY(fl_rules_place(&sched->rules)) ? fl_policy_place(sched, w, task)
+                                                                  : FL_PLACED_AUTO;
+    if (placed == FL_PLACED_AWAY) {
+        return;
+    }
+    bool stays =
+        placed == FL_PLACED_HERE || (w != NULL && (task->home == 0 || task->home == w->index + 1 ||
+                                                   sched->policy != FILCH_POLICY_STATIC));
     if (stays && fl_worker_can_run(w, task)) {
         fl_worker_push(w, task);
         if (!w->in_step) {
@@ -654,10 +676,12 @@ void fl_sched_sort_devices(fl_sched *sched)
     sched->able_count = FL_ABLE_ALL + 1;
     for (uint32_t d = 0; d < sched->count; ++d) {
         sched->kinds[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
-        sched->looks_ahead |= devices[d].backend->mark != NULL;
+        sched->looks_ahead |= devices[d].backend->mark != NULL && !fl_rules_place(&sched->rules);
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }
+    sched->is_careful =
+        sched->mails || sched->policy == FILCH_POLICY_STATIC || fl_rules_place(&sched->rules);
 }
 
 static void stop_threads(fl_sched *sched)
@@ -697,16 +721,16 @@ static void free_arrays(fl_sched *sched)
     fl_free(memory, sched->threads, sched->count * sizeof *sched->threads);
 }
 
-filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const double *scores,
-                           filch_policy policy, filch_drive drive, filch_error *error)
+filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
+                           const fl_sched_config *config, filch_error *error)
 {
     const fl_memory *memory = &core->memory;
     const char *what = "memory for its workers";
     sched->core = core;
     sched->pool = pool;
     sched->count = (uint32_t)pool->count;
-    sched->policy = policy;
-    sched->drive = drive;
+    sched->policy = config->policy == FILCH_POLICY_PERFECT ? FILCH_POLICY_STATIC : config->policy;
+    sched->drive = config->drive;
     sched->scores = fl_alloc(memory, sched->count * sizeof *sched->scores);
     sched->workers = fl_alloc_aligned(memory, sched->count * sizeof *sched->workers, 64);
     sched->threads = fl_alloc(memory, sched->count * sizeof *sched->threads);
@@ -714,12 +738,16 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const 
     if (sched->scores == NULL || sched->workers == NULL || sched->threads == NULL) {
         goto arrays;
     }
-    set_scores(sched, scores);
+    set_scores(sched, config->scores);
+    if ((status = fl_rules_init(sched, config->policy, config->custom)) != FILCH_OK) {
+        what = "memory for its policy";
+        goto arrays;
+    }
     fl_sched_sort_devices(sched);
     fl_await_init(sched);
     if ((status = init_locks(sched)) != FILCH_OK) {
         what = "locks";
-        goto arrays;
+        goto rules;
     }
     if ((status = init_workers(sched)) != FILCH_OK) {
         goto locks;
@@ -735,6 +763,8 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool, const 
     }
 locks:
     fini_locks(sched);
+rules:
+    fl_rules_fini(sched);
 arrays:
     free_arrays(sched);
     return fl_error_fill(error, (fl_fault){.status = status, .call = "filch_runtime_create"},
@@ -748,5 +778,6 @@ void fl_sched_fini(fl_sched *sched)
         fl_worker_fini(&sched->workers[d]);
     }
     fini_locks(sched);
+    fl_rules_fini(sched);
     free_arrays(sched);
 }

@@ -46,6 +46,22 @@ bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
     }
 }
 
+bool fl_span_take_at(fl_span *span, uint32_t lo, uint32_t want, uint32_t *hi)
+{
+    /* Relaxed and acquire as in fl_span_take. */
+    uint64_t word = fl_load_relaxed(&span->word);
+    for (;;) {
+        uint32_t end = word_hi(word);
+        if (word_lo(word) != lo || lo >= end)
+            return false;
+        uint32_t next = end - lo > want ? lo + want : end;
+        if (fl_cas_acquire(&span->word, &word, word_pack(next, end))) {
+            *hi = next;
+            return true;
+        }
+    }
+}
+
 bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
                  uint32_t *hi)
 {

@@ -19,6 +19,8 @@ typedef struct fl_span {
 void fl_span_set(fl_span *span, uint32_t lo, uint32_t hi);
 /* Takes up to want (> 0) grains from the front; false when empty. */
 bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi);
+/* The same if the span still begins at lo; false when it does not or is empty. */
+bool fl_span_take_at(fl_span *span, uint32_t lo, uint32_t want, uint32_t *hi);
 /* Cuts up to want (> 0) grains off the back, none below floor, if the span still ends at end; false
  * when it does not or there are none. */
 bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,

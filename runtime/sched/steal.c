@@ -25,6 +25,7 @@ typedef struct fl_loot {
     double ns_left;   /* the victim's time for what it has */
     double ns_thief;  /* the thief's time for the same */
     uint32_t entries; /* grains, roots or deque entries */
+    uint32_t want;    /* of them, where a policy says; 0: the fair share */
 } fl_loot;
 
 static double mean_tile(const fl_worker *w)
@@ -132,7 +133,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
     fl_loot loot = {.victim = victim, .slot = slot, .entries = rest};
     if (job->batch != NULL) {
         const filch_codelet *codelet = fl_batch_codelet(job->batch);
-        double work = fl_batch_work(w, job, lo, hi);
+        double work = fl_pieces_work(w, job, lo, hi);
         loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
     } else {
@@ -149,6 +150,9 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
 /* Pieces to take so that victim and thief end together. */
 static uint32_t fair_share(const fl_loot *loot)
 {
+    if (FL_UNLIKELY(loot->want != 0)) {
+        return loot->want;
+    }
     double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
     double pieces = share * loot->entries;
     return pieces < 1 ? 1 : (uint32_t)pieces;
@@ -170,19 +174,20 @@ static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, 
     }
 }
 
-static void rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
+/* False: it is not there any more; look again. */
+static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, loot->slot);
     uint32_t lo, hi, floor;
     /* The slot may hold another job by now, of which we have a share that setting would drop. Only
      * we fill our span once the job is in its slot, so an empty one stays empty. */
     if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0) {
-        return; /* look again */
+        return false;
     }
     fl_span *span = &fl_job_share(job, loot->victim)->span;
     if (fl_span_peek(span, &lo, &hi) == 0 || !fl_span_is_open(w, job, hi, &floor) ||
         !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
-        return;
+        return false;
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
@@ -190,6 +195,7 @@ static void rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     share->chunk = 0;
     fl_store_relaxed(&share->recent, 0); /* an estimate: no order */
     fl_span_set(&share->span, lo, hi);
+    return true;
 }
 
 /* Whether the device can run the task of a hint, if the hint is live: then the number was published
@@ -238,12 +244,12 @@ static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
 }
 
 /* Devices that are alike: several tasks, each of which has one hint. */
-static void rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
+static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[loot->victim];
     double own = own_tile(w, victim);
     uint32_t want = fair_share(loot);
-    if (own * want > HAUL_NS) {
+    if (loot->want == 0 && own * want > HAUL_NS) {
         want = own > HAUL_NS ? 1 : (uint32_t)(HAUL_NS / own);
     }
     want = want < MOST_STOLEN ? want : MOST_STOLEN;
@@ -263,36 +269,53 @@ static void rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
             ++got;
         }
     }
+    return got != 0;
 }
 
 /* Whole inboxes are taken: what is there waits for a busy worker. But one that is done with it much
- * sooner all the same keeps it. */
-static bool rob_inboxes(fl_worker *w)
+ * sooner all the same keeps it; where a policy says how many (0: it does not), that does. */
+static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
+{
+    fl_sched *sched = w->sched;
+    uint32_t got = 0;
+    bool some_left = false;
+    if (fl_inbox_is_empty(&victim->inbox)) {
+        return false;
+    }
+    for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
+        fl_link *next = link->next;
+        fl_task *task = fl_task_of_link(link);
+        bool is_wanted =
+            most != 0 ? got < most : !(sched->mails && fl_worker_is_outdone(w, victim, task));
+        if (is_wanted && fl_worker_can_run(w, task)) {
+            fl_worker_push(w, task);
+            ++got;
+        } else {
+            fl_inbox_push(&victim->inbox, link);
+            some_left = true;
+        }
+        link = next;
+    }
+    if (some_left) {
+        fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
+    }
+    return got != 0;
+}
+
+/* Whether the rules let the worker rob that one: all; where a policy chooses, those that were lost
+ * alone, as no policy need know of these. */
+static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_lost)
+{
+    return victim != w->index &&
+           FL_LIKELY(!is_of_lost || fl_worker_is_lost(&w->sched->workers[victim]));
+}
+
+static bool rob_inboxes(fl_worker *w, bool is_of_lost)
 {
     fl_sched *sched = w->sched;
     for (uint32_t i = 1; i < sched->count; ++i) {
-        fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
-        if (fl_inbox_is_empty(&victim->inbox)) {
-            continue;
-        }
-        bool any = false, some_left = false;
-        for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
-            fl_link *next = link->next;
-            fl_task *task = fl_task_of_link(link);
-            if (fl_worker_can_run(w, task) &&
-                !(sched->mails && fl_worker_is_outdone(w, victim, task))) {
-                fl_worker_push(w, task);
-                any = true;
-            } else {
-                fl_inbox_push(&victim->inbox, link);
-                some_left = true;
-            }
-            link = next;
-        }
-        if (some_left) {
-            fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
-        }
-        if (any) {
+        uint32_t victim = (w->index + i) % sched->count;
+        if (may_rob(w, victim, is_of_lost) && rob_inbox(w, &sched->workers[victim], 0)) {
             return true;
         }
     }
@@ -300,7 +323,7 @@ static bool rob_inboxes(fl_worker *w)
 }
 
 /* barren: a set of workers whose deques hold nothing for us. */
-static fl_loot find_loot(fl_worker *w, const uint64_t *barren)
+static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
 {
     fl_sched *sched = w->sched;
     fl_loot best = {0};
@@ -312,7 +335,7 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren)
             bits &= bits - 1;
             const filch_job *job = fl_worker_visit(w, slot);
             for (uint32_t i = 0; job != NULL && i < sched->count; ++i) {
-                if (i != w->index) {
+                if (may_rob(w, i, is_of_lost)) {
                     look_at_span(w, job, slot, i, &best);
                 }
             }
@@ -320,38 +343,33 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren)
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         uint32_t victim = (w->index + i) % sched->count;
-        if ((barren[victim / 64] >> victim % 64 & 1) == 0) {
+        if ((barren[victim / 64] >> victim % 64 & 1) == 0 && may_rob(w, victim, is_of_lost)) {
             look_at_deques(w, &sched->workers[victim], &best);
         }
     }
     return best;
 }
 
-bool fl_worker_steal(fl_worker *w)
+static bool steal_by_rules(fl_worker *w, bool is_of_lost)
 {
     fl_sched *sched = w->sched;
-    w->ready_at = FL_TIME_NEVER;
-    w->next_watch.since = 0;
-    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
-        return false;
-    }
-    if (rob_inboxes(w)) {
+    if (rob_inboxes(w, is_of_lost)) {
         return true;
     }
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
     uint64_t barren[FL_IDLE_WORDS] = {0};
     for (;;) {
-        fl_loot best = find_loot(w, barren);
+        fl_loot best = find_loot(w, barren, is_of_lost);
         if (best.entries == 0) {
             w->watch = w->next_watch;
             return false;
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
-            rob_span(w, &best, start);
+            (void)rob_span(w, &best, start);
             return true;
         }
         if (!sched->mails) {
-            rob_deques(w, &best, start);
+            (void)rob_deques(w, &best, start);
             return true;
         }
         if (rob_hints(w, &best, start)) {
@@ -359,4 +377,45 @@ bool fl_worker_steal(fl_worker *w)
         }
         barren[best.victim / 64] |= (uint64_t)1 << best.victim % 64;
     }
+}
+
+/* From one victim, as a policy has it: whatever it has that can be had, hold-off or not. */
+static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
+{
+    fl_sched *sched = w->sched;
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
+    fl_loot loot = {.victim = victim, .slot = FL_ACTIVE_SLOTS, .entries = amount, .want = amount};
+    if (rob_inbox(w, &sched->workers[victim], amount) ||
+        (sched->mails ? rob_hints(w, &loot, start) : rob_deques(w, &loot, start))) {
+        return true;
+    }
+    for (loot.slot = 0; loot.slot < FL_ACTIVE_SLOTS; ++loot.slot) {
+        /* Relaxed: a look, which the visit repeats. */
+        uint64_t bits = fl_load_relaxed(&sched->active[loot.slot / 64]) >> loot.slot % 64;
+        if ((bits & 1) != 0 && rob_span(w, &loot, start)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_worker_steal(fl_worker *w)
+{
+    const fl_sched *sched = w->sched;
+    uint32_t victim, amount;
+    w->ready_at = FL_TIME_NEVER;
+    w->next_watch.since = 0;
+    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
+        return false;
+    }
+    /* A wait takes what its job may need, whoever has it. */
+    if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {
+        return steal_by_rules(w, false);
+    }
+    if (steal_by_rules(w, true)) {
+        return true;
+    }
+    return fl_policy_victim(w, &victim, &amount) &&
+           (victim == FILCH_POLICY_AUTO ? steal_by_rules(w, false)
+                                        : steal_as_told(w, victim, amount));
 }

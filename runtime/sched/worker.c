@@ -212,14 +212,26 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
     return false;
 }
 
+/* Where devices differ, or a policy places tasks. True when the task was dealt with elsewhere. */
+static __attribute__((noinline)) bool goes_elsewhere(fl_worker *w, fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    if (fl_rules_place(&sched->rules)) {
+        fl_placed placed = fl_policy_place(w->sched, w, task);
+        if (placed != FL_PLACED_AUTO) {
+            return placed == FL_PLACED_AWAY;
+        }
+    }
+    if (task->home == 0) {
+        return sched->mails && sched->policy != FILCH_POLICY_STATIC && leave_to_faster(w, task);
+    }
+    return task->home != w->index + 1 && (sched->mails || sched->policy == FILCH_POLICY_STATIC) &&
+           send_home(w, task);
+}
+
 static void make_ready(fl_worker *w, fl_task *task)
 {
-    if (FL_UNLIKELY(w->sched->mails) && task->home == 0 &&
-        w->sched->policy != FILCH_POLICY_STATIC && leave_to_faster(w, task)) {
-        return;
-    }
-    if (task->home != 0 && task->home != w->index + 1 &&
-        (w->sched->mails || w->sched->policy == FILCH_POLICY_STATIC) && send_home(w, task)) {
+    if (FL_UNLIKELY(w->sched->is_careful) && goes_elsewhere(w, task)) {
         return;
     }
     if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
@@ -621,7 +633,9 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
         }
         mask &= ~(1u << level);
     }
-    if (wait->goal == NULL || !fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile)) {
+    if (wait->goal == NULL ||
+        (!fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile) &&
+         (!fl_rules_place(&w->sched->rules) || !fl_policy_pick_goal(w, wait->goal, tile)))) {
         return false;
     }
     take_from_span(w, tile);
@@ -744,6 +758,9 @@ void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
     w->wake_at = w->ready_at;
+    if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
+        fl_policy_note_idle(w);
+    }
     if (sched->drive == FILCH_DRIVE_THREADS && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC && fl_load_relaxed(&sched->core->jobs->running) != 0) {
         w->nap_ns = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;

@@ -93,6 +93,14 @@ static filch_status sim_poll(fl_device *device, uint64_t now, uint64_t *tag, uin
     return FILCH_OK;
 }
 
+static double sim_tile_ns(const fl_device *device, double cost, uint64_t from)
+{
+    const sim_state *state = device->state;
+
+    (void)from;
+    return state->overhead_ns + cost / state->speed * (double)FL_NS_PER_S;
+}
+
 static void device_describe(fl_device *device, const fl_sim_model *model, uint32_t member,
                             uint32_t ordinal)
 {
@@ -202,4 +210,5 @@ const fl_backend fl_sim_backend = {
     .memory_free = sim_memory_free,
     .launch = sim_launch,
     .poll = sim_poll,
+    .tile_ns = sim_tile_ns,
 };
