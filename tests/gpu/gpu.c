@@ -206,7 +206,17 @@ static filch_runtime *random_runtime(void)
     const char *lane = lanes[fl_random_below(&random, 3)], *devices = "cuda";
     bool polls = fl_random_below(&random, 4) == 0;
     config.drive = polls ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
-    config.policy = fl_random_below(&random, 4) == 0 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
+    static const struct {
+        const char *name;
+        filch_policy policy;
+    } policies[] = {
+        {"steal", FILCH_POLICY_STEAL},       {"steal", FILCH_POLICY_STEAL},
+        {"steal", FILCH_POLICY_STEAL},       {"static", FILCH_POLICY_STATIC},
+        {"central", FILCH_POLICY_CENTRAL},   {"guided", FILCH_POLICY_GUIDED},
+        {"earliest", FILCH_POLICY_EARLIEST}, {"round-robin", FILCH_POLICY_ROUND_ROBIN},
+    };
+    uint32_t policy = fl_random_below(&random, sizeof policies / sizeof *policies);
+    config.policy = policies[policy].policy;
 #ifdef FL_FAKE
     vary_machine(&random, machine, sizeof machine);
     devices = vary_pool(&random);
@@ -214,8 +224,7 @@ static filch_runtime *random_runtime(void)
     present.devices = config.devices = named_devices() ? named_devices() : devices;
     setenv("FILCH_LANES", lane, 1);
     snprintf(present.where, sizeof present.where, "%s, %s, lanes: %s, %s%s", present.devices,
-             config.policy == FILCH_POLICY_STATIC ? "static" : "steal", lane,
-             polls ? "polled" : "threads", machine);
+             policies[policy].name, lane, polls ? "polled" : "threads", machine);
     filch_runtime *runtime = open_runtime(&config);
     if (fl_random_below(&random, 2) == 0)
         tell_rates(runtime, &random);

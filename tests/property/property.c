@@ -87,6 +87,89 @@ static int poll_loop(void *arg)
     return 0;
 }
 
+/* --- Policies --- */
+
+/* Answers of a policy that knows nothing, some of which make no sense. Called by any worker. */
+static _Atomic uint64_t asked;
+
+static uint32_t any_answer(const filch_policy_view *view)
+{
+    filch_policy_item item = {.size = sizeof item};
+    uint64_t chance = property_mix(present.seed, fl_add_relaxed(&asked, 1));
+    uint32_t devices = filch_policy_devices(view);
+    property_ok(filch_policy_item_get(view, &item));
+    for (uint32_t d = 0; d <= devices; ++d) {
+        double seconds = filch_policy_load(view, d) + filch_policy_seconds(view, d) +
+                         filch_policy_transfer(view, d);
+        if (!(seconds >= 0) || (d == devices && seconds != 0) ||
+            (filch_policy_missing(view, d) != 0 && item.kind == FILCH_POLICY_THEFT)) {
+            property_fail("device %u: a view says %g s", d, seconds);
+        }
+        chance += filch_policy_queued(view, d);
+    }
+    switch (chance % 8) {
+    case 0:
+        return FILCH_POLICY_AUTO;
+    case 1:
+    case 2:
+        return FILCH_POLICY_ANYONE;
+    case 3:
+        return FILCH_POLICY_NOBODY;
+    case 4:
+        return (uint32_t)(chance >> 32);
+    default:
+        return (uint32_t)(chance >> 32) % (devices + 1);
+    }
+}
+
+static uint32_t place_anyhow(const filch_policy_view *view, void *user)
+{
+    (void)user;
+    return any_answer(view);
+}
+
+static uint32_t chunk_anyhow(const filch_policy_view *view, void *user)
+{
+    (void)user;
+    return any_answer(view) % 1000;
+}
+
+static uint32_t steal_anyhow(const filch_policy_view *view, uint32_t *amount, void *user)
+{
+    (void)user;
+    *amount = any_answer(view) % 10;
+    return any_answer(view);
+}
+
+const char *property_policy(fl_random *random, bool is_sim, filch_config *config)
+{
+    static const char *const names[] = {"",        "steal",  "static",      "perfect",
+                                        "central", "guided", "round-robin", "earliest"};
+    static filch_policy_desc policy; /* of the world that is there */
+    uint32_t chance = fl_random_below(random, 100);
+    policy = (filch_policy_desc)FILCH_POLICY_DESC_INIT;
+    if (chance < 20) {
+        uint32_t which = fl_random_below(random, 8);
+        policy.place = (which & 1) != 0 ? place_anyhow : NULL;
+        policy.chunk = (which & 2) != 0 ? chunk_anyhow : NULL;
+        policy.steal = (which & 4) != 0 ? steal_anyhow : NULL;
+        policy.batches = (filch_policy_batches)fl_random_below(random, 3);
+        if (policy.place == NULL && policy.batches == FILCH_BATCHES_PLACED) {
+            policy.batches = FILCH_BATCHES_COMMON;
+        }
+        config->custom_policy = &policy;
+        return "custom";
+    }
+    config->policy = chance < 45 ? FILCH_POLICY_STEAL
+                     : chance < 60
+                         ? FILCH_POLICY_STATIC
+                         : (filch_policy)(FILCH_POLICY_PERFECT + fl_random_below(random, 5));
+    if (config->policy == FILCH_POLICY_PERFECT && !is_sim) {
+        config->policy = FILCH_POLICY_STATIC; /* nothing was measured */
+    }
+    return names[config->policy];
+}
+
 /* Speeds over three decades, scores that need not agree with them. */
 static void write_sim_file(FILE *file, fl_random *random)
 {
@@ -135,8 +218,9 @@ static void world_open(property_world *world, fl_random *random)
     filch_status status;
     char devices[32] = "sim";
     world->is_sim = property_chance(random, 40);
-    world->is_static = property_chance(random, 25);
-    config.policy = world->is_static ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
+    world->policy = property_policy(random, world->is_sim, &config);
+    world->is_static =
+        config.policy == FILCH_POLICY_STATIC || config.policy == FILCH_POLICY_PERFECT;
     config.trace = property_chance(random, 10);
     bool polls = !world->is_sim && property_chance(random, 35);
     if (world->is_sim) {
@@ -154,7 +238,7 @@ static void world_open(property_world *world, fl_random *random)
     world->devices = filch_device_count(world->runtime);
     world->poller_count = polls ? fl_random_below(random, PROPERTY_MOST_POLLERS + 1) : 0;
     snprintf(world->text, sizeof world->text, "%s, %u devices, %s, %s, %u pollers", devices,
-             world->devices, world->is_static ? "static" : "steal",
+             world->devices, world->policy,
              polls           ? "poll"
              : world->is_sim ? "virtual clock"
                              : "threads",

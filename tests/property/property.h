@@ -21,7 +21,8 @@ typedef struct property_world {
     uint32_t devices;
     bool is_sim;
     bool is_static;
-    char text[96]; /* what it is, for failures */
+    const char *policy; /* its name */
+    char text[96];      /* what it is, for failures */
     uint32_t poller_count;
     fl_thread pollers[PROPERTY_MOST_POLLERS];
     _Atomic uint32_t stop;
@@ -43,6 +44,8 @@ void property_expect(filch_status got, filch_status wanted, const char *call);
 bool property_has_failed(void);
 
 bool property_chance(fl_random *random, uint32_t percent);
+/* Any policy: the default, one to compare with, or one that answers anyhow. Returns its name. */
+const char *property_policy(fl_random *random, bool is_sim, filch_config *config);
 uint64_t property_mix(uint64_t a, uint64_t b);
 /* Zeroed; ends the process when there is none. */
 void *property_alloc(size_t count, size_t size);

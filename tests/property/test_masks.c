@@ -180,12 +180,12 @@ static void trial_open(trial *t, fl_random *random)
     filch_config config = FILCH_CONFIG_INIT;
     uint32_t count = 2 + fl_random_below(random, PROPERTY_MOST_DEVICES - 1);
     memset(t, 0, sizeof *t);
-    config.policy = property_chance(random, 25) ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL;
+    t->is_sim = property_chance(random, 50);
+    t->world.policy = property_policy(random, t->is_sim, &config);
     bool is_poor = property_chance(random, 20); /* some kind may be on no device */
     for (uint32_t d = 0; d < count; ++d) {
         t->kinds[d] = !is_poor && d < 2 ? 1 + d : 1 + fl_random_below(random, is_poor ? 2 : 3);
     }
-    t->is_sim = property_chance(random, 50);
     /* A kernel fails for a place, so devices that are alike in one place all have it or none. */
     t->fails = t->is_sim;
     for (uint32_t d = 1; d < count; ++d) {

@@ -174,7 +174,8 @@ static void test_failures(void **state)
     expect_failure("run gemm --scores 0", "--scores", "score 1 of '0'");
     expect_failure("run gemm --scores nan", "--scores", "score 1");
     expect_failure("run gemm --scores 1;2", "--scores", "score 1");
-    expect_failure("run gemm --policy fast", "--policy", "'fast' is not 'steal' or 'static'");
+    expect_failure("run gemm --policy fast", "--policy", "'fast' is not steal, static, perfect, ");
+    expect_failure("run gemm --policy custom", "--policy", "'custom' is not");
     expect_failure("run gemm --precision half", "--precision", "'half'");
     expect_failure("run gemm --json=", "--json", "empty");
     expect_failure("run gemm --bogus", "--bogus", "is not an option");
