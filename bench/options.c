@@ -77,7 +77,9 @@ const char *bench_options_usage(void)
            "precision),\n"
            "                      bandwidth, memory, blend, capacity\n"
            "  --scores S,S,...    one score a device, in place of filch's own\n"
-           "  --policy WORD       steal (default) or static\n"
+           "  --policy WORD       steal (default), static, perfect (static, with true speeds: on\n"
+           "                      other than simulated devices as --scores gives them), central,\n"
+           "                      guided, round-robin, earliest (see FILCH_POLICY)\n"
            "  --n N               size of the problem\n"
            "  --tile T            size of a tile\n"
            "  --tile-cols W       columns of a tile of the result (default: as rows): gemm\n"
@@ -191,14 +193,16 @@ static filch_status parse_scores(const char *text, bench_options *options, filch
     return FILCH_OK;
 }
 
+/* As the setting of the same meaning. */
 static filch_status parse_policy(const char *text, bench_options *options, filch_error *error)
 {
-    if (strcmp(text, "steal") == 0)
-        options->policy = FILCH_POLICY_STEAL;
-    else if (strcmp(text, "static") == 0)
-        options->policy = FILCH_POLICY_STATIC;
-    else
-        return wrong(error, "--policy", text, "'steal' or 'static'");
+    fl_settings settings;
+    filch_error inner = FILCH_ERROR_INIT;
+    fl_settings_defaults(&settings);
+    if (fl_setting_parse(&settings, "FILCH_POLICY", text, &inner) != FILCH_OK)
+        return wrong(error, "--policy", text,
+                     "steal, static, perfect, central, guided, round-robin or earliest");
+    options->policy = (filch_policy)settings.policy;
     return FILCH_OK;
 }
 

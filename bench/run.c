@@ -246,8 +246,9 @@ static void describe_result(run *r)
     result->slow = r->options->slow;
     result->work = problem.work;
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
-    snprintf(result->policy, sizeof result->policy, "%s",
-             r->options->policy == FILCH_POLICY_STATIC ? "static" : "steal");
+    filch_policy_counts policy = {.size = sizeof policy};
+    (void)filch_policy_stats(r->session.built.runtime, &policy);
+    snprintf(result->policy, sizeof result->policy, "%.15s", policy.name);
     snprintf(result->precision, sizeof result->precision, "%s",
              r->options->precision == BENCH_SINGLE ? "single" : "double");
     snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
