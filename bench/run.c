@@ -42,6 +42,7 @@ typedef struct run {
     double vendor_s; /* … and what the vendor's libraries had taken until then */
     bench_result result;
     uint64_t schedule; /* of the first simulated run */
+    double *scores;    /* that were measured, or null */
 } run;
 
 /* --- Choice of the tile --- */
@@ -336,6 +337,29 @@ static filch_status finish(run *r, filch_error *error)
     return status == FILCH_OK ? agrees : status;
 }
 
+/* The true speeds that the static policy with perfect scores goes by: simulated devices tell
+ * theirs; others are measured, each alone. */
+static filch_status measure_scores(run *r, filch_error *error)
+{
+    bench_session probe;
+    bench_session_config config = r->config;
+    config.policy = FILCH_POLICY_STATIC;
+    filch_status status = bench_session_open(&probe, r->workload, r->state, &config, error);
+    if (status != FILCH_OK)
+        return status;
+    r->scores = calloc(probe.devices, sizeof *r->scores);
+    if (!r->scores)
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--policy", 0, "no memory for the scores");
+    for (uint32_t d = 0; !probe.is_virtual && d < probe.devices && status == FILCH_OK; d++)
+        status = bench_session_speed_alone(&probe, &config, d, &r->scores[d], error);
+    if (!probe.is_virtual) {
+        r->config.scores = r->scores;
+        r->config.score_count = probe.devices;
+    }
+    bench_session_close(&probe);
+    return status;
+}
+
 static filch_status open_run(run *r, filch_error *error)
 {
     const bench_options *o = r->options;
@@ -368,7 +392,10 @@ static filch_status open_run(run *r, filch_error *error)
                                        .policy = o->policy,
                                        .memory_limit = o->memory_limit,
                                        .slow = o->slow};
-    status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
+    if (o->policy == FILCH_POLICY_PERFECT && !o->scores)
+        status = measure_scores(r, error);
+    if (status == FILCH_OK)
+        status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);
     if (status != FILCH_OK)
         return status;
     if (o->slow.factor && o->slow.device >= r->session.devices)
@@ -414,6 +441,7 @@ static int execute(const bench_options *options, const char *command)
     if (r.session.built.runtime)
         bench_session_close(&r.session);
     bench_result_free(&r.result);
+    free(r.scores);
     if (r.state)
         r.workload->teardown(r.state);
     bench_startup_close(&r.startup);

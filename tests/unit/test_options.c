@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,15 @@ static void test_all(void **state)
     assert_int_equal(o.score_count, 1);
     assert_int_equal(o.policy, FILCH_POLICY_STEAL);
     bench_options_free(&o);
+    static const char *const policies[] = {"static",      "perfect",  "central", "guided",
+                                           "round-robin", "earliest", NULL};
+    for (int p = 0; policies[p]; p++) {
+        char line[64];
+        snprintf(line, sizeof line, "run gemm --policy %s", policies[p]);
+        parse_good(&w, line, &o);
+        assert_int_equal(o.policy, FILCH_POLICY_STATIC + p);
+        assert_non_null(strstr(bench_options_usage(), policies[p]));
+    }
     parse_good(&w, "run gemm --pinned --memory-limit 8G", &o);
     assert_true(o.pinned && !o.pageable);
     assert_true(o.memory_limit == UINT64_C(8) << 30);
