@@ -200,12 +200,13 @@ static void what_was_valid_there_alone_is_lost(void **state)
 /* Under the static policy a device's work is its own, and fails; else others do it. */
 static void others_do_the_work_where_they_may(void **state)
 {
-    static const char *const policies[] = {"static", "steal"};
+    static const char *const policies[] = {"static", "steal",       "central",
+                                           "guided", "round-robin", "earliest"};
     filch_device_stats stats[2];
     filch_job_info info = {.size = sizeof info};
 
     (void)state;
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < 6; p++) {
         begin("cuda", policies[p], TWO);
         filch_codelet *bumps = on_gpu("bump");
         filch_data *data = label(x, "data", 0);
@@ -326,6 +327,50 @@ static void a_slow_device_takes_over_from_a_fast_one(void **state)
     stop();
 }
 
+/* Tasks on a queue of all, pieces, and what waits in one place: what others can run they do, and
+ * what nobody can run fails. */
+static void every_policy_outlives_a_gpu(void **state)
+{
+    static const char *const policies[] = {"central", "guided", "round-robin", "earliest"};
+
+    (void)state;
+    for (int p = 0; p < 4; p++) {
+        filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+        filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+        filch_codelet *both = NULL, *single = NULL;
+        filch_status status = FILCH_OK;
+        begin("cuda:0,host:1", policies[p], TWO);
+        filch_codelet *bumps = on_gpu("bump");
+        fakecuda_register_filch("items", bump, 1, true, 0);
+        cuda.image = "FAKECUBIN arch=90 entry=items(56,16)";
+        cuda.image_bytes = strlen(cuda.image) + 1;
+        cuda.entry = "items";
+        desc.name = "items";
+        desc.cuda = &cuda;
+        assert_ok(filch_codelet_create(runtime, &desc, &single));
+        desc.host = bump;
+        assert_ok(filch_codelet_create(runtime, &desc, &both));
+        filch_data *data = label(x, "data", 0);
+        set(x, 1);
+        assert_int_equal(end_batch(begin_batch(single, data)), FILCH_OK);
+        assert_int_equal(end_batch(begin_batch(both, data)), FILCH_OK);
+        expect(x, 3);
+        fakecuda_fail("kernel", 1, 0, GONE, 0, false);
+        for (int i = 0; i < 50 && status == FILCH_OK; i++)
+            status = end_batch(begin_batch(single, data));
+        assert_int_equal(status, FILCH_TASK_FAILED);
+        for (int i = 0; i < 3; i++) {
+            set(x, 1);
+            assert_int_equal(end_batch(begin_batch(both, data)), FILCH_OK);
+            expect(x, 2);
+            assert_int_equal(end_batch(begin_batch(single, data)), FILCH_TASK_FAILED);
+            fails_with(run(0, bumps, NULL, data, FILCH_READWRITE), "cuda:0");
+        }
+        assert_ok(filch_data_destroy(data));
+        stop();
+    }
+}
+
 /* Slices share a context: all are lost with one. Nothing hangs, and everything can be ended. */
 static void slices_are_lost_together(void **state)
 {
@@ -368,6 +413,7 @@ int main(void)
         cmocka_unit_test(what_was_valid_there_alone_is_lost),
         cmocka_unit_test(others_do_the_work_where_they_may),
         cmocka_unit_test(a_slow_device_takes_over_from_a_fast_one),
+        cmocka_unit_test(every_policy_outlives_a_gpu),
         cmocka_unit_test(slices_are_lost_together),
         cmocka_unit_test(a_question_about_links_loses_nobody),
     };
