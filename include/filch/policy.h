@@ -12,9 +12,10 @@
  * though it were ::FILCH_POLICY_AUTO, and is counted (filch_policy_stats()).
  *
  * Threading. The functions are called by whoever makes a task ready, submits a batch, or looks for
- * work: any worker, and any thread of the host that is inside a filch call; also concurrently. No
- * filch lock is held, but a device waits meanwhile: they must not block, and must call nothing of
- * filch but the functions below that take a view. Under a virtual clock they take no time.
+ * work: any worker, and any thread of the host that is inside a filch call; also concurrently, and
+ * with filch's locks held. They must not block, since a device waits meanwhile, and must call
+ * nothing of filch but the functions below that take a view. Under a virtual clock they take no
+ * time.
  *
  * What the functions do not decide. The order of a device's own tasks is its deque's: by level, the
  * newest first. What filch adds to a graph by itself stays where it became ready. A task that waits
