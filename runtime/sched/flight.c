@@ -494,6 +494,7 @@ static void launch_move(fl_worker *w, uint32_t index)
     fl_tile *tile = &flight->tile;
     tile->timed = false;
     flight->launched = 0; /* nothing of it is on a lane */
+    tile->start = now(w);
     if (!computes(w) || fl_offload_move(w, flight)) {
         finish(w, index);
         return;
@@ -514,6 +515,7 @@ static void pass_over(fl_worker *w, uint32_t index)
     if (FL_UNLIKELY(offload != NULL && offload->fetched != 0 && !passes)) {
         if (!w->device->backend->is_past(w->device, offload->fetched)) {
             flight->launched = 0; /* nothing of it is on a lane */
+            flight->tile.start = now(w);
             fl_flight_add_home(w, flight, offload->fetched);
             finish(w, index);
             return;
@@ -637,6 +639,20 @@ static const fl_flight *shortest_flight(const fl_worker *w)
     return found;
 }
 
+/* How long not to look at tiles that are all on the way home: each look is one for work of others,
+ * too. */
+static uint64_t look_homing(const fl_worker *w, uint64_t t)
+{
+    uint64_t begun = w->last_done, moved = 0;
+    if (w->homing != NO_FLIGHT) {
+        moved = w->flights[w->homing_last].tile.start;
+    }
+    begun = moved > begun ? moved : begun;
+    uint64_t nap = t > begun ? (t - begun) / LOOKS_OF_TILE : 0;
+    nap = nap > LOOK_NS ? nap : LOOK_NS;
+    return nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
+}
+
 /* When to look again at tiles that compute: just before the one that ends first by prediction, and
  * from then on, or without a prediction from its launch on, after a part of the time that has
  * passed. */
@@ -645,7 +661,7 @@ static uint64_t next_look(const fl_worker *w)
     const fl_flight *flight = shortest_flight(w);
     uint64_t t = now(w), begun = w->last_done, end, nap;
     if (flight == NULL) {
-        return t + LOOK_NS;
+        return t + look_homing(w, t);
     }
     begun = flight->launched > begun ? flight->launched : begun;
     uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
@@ -741,8 +757,9 @@ fl_act fl_flights_step(fl_worker *w)
             any = true;
             continue;
         }
-        /* With a tile in flight a theft can wait: a better victim may show meanwhile. */
-        if (w->in_flight != 0 || !fl_worker_steal(w)) {
+        /* With a tile in flight a theft can wait: a better victim may show meanwhile. Not so where
+         * all of them are only on the way home: the device has nothing to do. */
+        if (w->in_flight != w->homing_count || !fl_worker_steal(w)) {
             break;
         }
     }
