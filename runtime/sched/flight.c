@@ -443,8 +443,9 @@ static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
  * seen to. */
 static bool find_room(fl_worker *w, uint32_t index, const fl_tile *picked)
 {
+    fl_tile chunk = w->flights[index].tile; /* with the rest of the one that was picked */
     fl_task *task = picked->task;
-    if (w->error.status != FILCH_NO_DEVICE_MEMORY || task == NULL) {
+    if (w->error.status != FILCH_NO_DEVICE_MEMORY || picked->is_replay) {
         return false;
     }
     fl_ahead_state before = picked->is_ahead ? fl_ahead_look(task) : FL_AHEAD_OVER;
@@ -452,7 +453,8 @@ static bool find_room(fl_worker *w, uint32_t index, const fl_tile *picked)
         stall(w, index, picked); /* nobody else may have it as yet */
         return true;
     }
-    if (before == FL_AHEAD_FAILED || !fl_room_move(w, task)) {
+    if (task == NULL ? !fl_room_leave(w, &chunk)
+                     : before == FL_AHEAD_FAILED || !fl_room_move(w, task)) {
         return false;
     }
     w->flights[index].next = w->free_flight;

@@ -5,21 +5,8 @@
  * again in every step. */
 #include "sched/sched.h"
 
-/* Whether a device of the set (null: of all) still answers; under the static policy a device's work
- * is its own. */
-static bool others_run(const fl_worker *w, const uint64_t *devices)
-{
-    const fl_sched *sched = w->sched;
-    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
-        if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
-            (devices == NULL || fl_devices_have(devices, d))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The same for a task that is ours. */
+/* Whether a device that still answers can run a task that is ours; under the static policy a
+ * device's work is its own. */
 static bool others_can(const fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
@@ -143,7 +130,7 @@ static bool settle_span(fl_worker *w, filch_job *job)
         }
         return false;
     }
-    if (!is_cancelled && others_run(w, fl_batch_devices(job->batch))) {
+    if (!is_cancelled && fl_room_others(w, job)) {
         return fl_pieces_rest(w, job) != 0;
     }
     while (fl_pieces_take_any(w, job, &lo, &hi)) {

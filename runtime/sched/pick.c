@@ -218,8 +218,9 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t rest = fl_span_peek(span, &lo, &hi);
-    uint32_t want = rest == 0 ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
-    if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && rest != 0 && !is_cancelled) {
+    bool is_others = rest != 0 && !is_cancelled && fl_room_is_out(w, job);
+    uint32_t want = rest == 0 || is_others ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
+    if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && want != 0 && !is_cancelled) {
         want = fl_policy_chunk(w, job, lo, rest, want);
     }
     /* Nobody else takes from the front of our span, so lo stays what it is. */

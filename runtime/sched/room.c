@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that find no room on their device. Who places a task knows the budgets, but not what others
+/* Work that finds no room on its device. Who places a task knows the budgets, but not what others
  * leave of them, which is found out by taking it. A task that cannot have what it needs, although
  * nothing else is in the memory, goes on to another device that has more, by what was found out
  * there: in turn, from the next one on, each as often as there are devices at most, so that two do
- * not send it back and forth. It is claimed, and stays so. */
+ * not send it back and forth. It is claimed, and stays so.
+ *
+ * A batch's chunk goes back into its device's span, which the device leaves to the others from then
+ * on: they rob it as they do one that is lost. The last device has no such way out, and tries all
+ * that is left before it fails. */
 #include "sched/sched.h"
 
 /* Whether the device has room by what is known; in the same memory it has not. */
@@ -52,4 +56,34 @@ void fl_room_gather(fl_worker *w)
         w->kept = link;
         link = next;
     }
+}
+
+bool fl_room_others(const fl_worker *w, const filch_job *job)
+{
+    const fl_sched *sched = w->sched;
+    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+        if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
+            fl_devices_have(fl_batch_devices(job->batch), d) &&
+            fl_load_relaxed(&fl_job_share(job, d)->is_out) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_room_leave(fl_worker *w, const fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    fl_share *share = fl_job_share(job, w->index);
+    /* Of a batch that a policy cut, others' spans are not cut from ours. */
+    if (job->cut != FL_CUT_SHARES || !fl_room_others(w, job)) {
+        return false;
+    }
+    fl_worker_flush(w); /* as above */
+    fl_store_relaxed(&share->is_out, 1);
+    if (!fl_span_return(&share->span, tile->lo, tile->hi)) {
+        return false;
+    }
+    fl_sched_wake(w->sched, w->sched->count);
+    return true;
 }

@@ -81,6 +81,19 @@ bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uin
     }
 }
 
+bool fl_span_return(fl_span *span, uint32_t lo, uint32_t hi)
+{
+    /* Relaxed: thieves change the end alone. */
+    uint64_t word = fl_load_relaxed(&span->word);
+    while (word_lo(word) == hi) {
+        /* Acquire: as in fl_span_take; what the range stands for was published by the set. */
+        if (fl_cas_acquire(&span->word, &word, word_pack(lo, word_hi(word)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool fl_span_drain(fl_span *span, uint32_t *lo, uint32_t *hi)
 {
     return fl_span_take(span, UINT32_MAX, lo, hi);

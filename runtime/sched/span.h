@@ -25,6 +25,9 @@ bool fl_span_take_at(fl_span *span, uint32_t lo, uint32_t want, uint32_t *hi);
  * when it does not or there are none. */
 bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
                  uint32_t *hi);
+/* Gives back the end of what was taken last from the front, [lo, hi), which goes first again; only
+ * who takes from the front. False: it is not what the span begins behind. */
+bool fl_span_return(fl_span *span, uint32_t lo, uint32_t hi);
 /* Takes everything that is left, leaving it empty; false when it was. */
 bool fl_span_drain(fl_span *span, uint32_t *lo, uint32_t *hi);
 /* Snapshot; returns the number of grains left. */

@@ -15,7 +15,7 @@
 #define LOOK_DEPTH 32
 /* A victim of unknown speed is taken to have this much left: worth stealing from. */
 #define UNKNOWN_NS 1e12
-/* One whose device was lost is not done before anybody. */
+/* One whose device was lost, or has no room, is not done before anybody. */
 #define LOST_NS 1e300
 
 /* The best victim found so far. */
@@ -125,7 +125,8 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
 {
     uint32_t lo, hi, floor;
     uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
-    if (rest == 0 || !fl_span_is_open(w, job, hi, &floor) || floor >= hi) {
+    if (rest == 0 || !fl_span_is_open(w, job, hi, &floor) || floor >= hi ||
+        (job->batch != NULL && fl_room_is_out(w, job))) {
         return;
     }
     lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
@@ -141,7 +142,9 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
-    if (fl_worker_is_lost(&w->sched->workers[victim])) {
+    /* Relaxed: a hint. */
+    if (fl_worker_is_lost(&w->sched->workers[victim]) ||
+        fl_load_relaxed(&fl_job_share(job, victim)->is_out) != 0) {
         loot.ns_left = LOST_NS;
     }
     consider(w, best, loot);

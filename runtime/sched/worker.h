@@ -332,6 +332,19 @@ bool fl_room_move(fl_worker *worker, fl_task *task);
 /* What others gave so to this one is picked next. */
 void fl_room_gather(fl_worker *worker);
 
+/* Whether a device other than the worker's may still run grains of the batch: it answers, and had
+ * room for those that it took; under the static policy none does. */
+bool fl_room_others(const fl_worker *worker, const filch_job *job);
+/* A chunk that the caller took last from its span, of which a grain has no room on the device, is
+ * left to others, with the rest of the span. False: there are none. */
+bool fl_room_leave(fl_worker *worker, const fl_tile *tile);
+/* Whether that was so, and others are left. */
+static inline bool fl_room_is_out(const fl_worker *w, const filch_job *job)
+{
+    return FL_UNLIKELY(fl_load_relaxed(&fl_job_share(job, w->index)->is_out) != 0) &&
+           fl_room_others(w, job);
+}
+
 /* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
 bool fl_partials_admit(fl_worker *worker, fl_tile *tile);

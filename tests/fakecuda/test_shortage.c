@@ -370,33 +370,30 @@ static void tasks_run_where_they_fit(void **state)
 
 /* --- Batches --- */
 
+static filch_batch_desc copy_batch(filch_codelet *codelet, const filch_batch_access *accesses)
+{
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    desc.codelet = codelet;
+    desc.n = N;
+    desc.grain = 1024; /* 16 KiB */
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    return desc;
+}
+
 /* Chunks are chosen by what the device had: those under way when it has no more are cut. */
 static void chunks_are_cut_to_what_is_left(void **state)
 {
     (void)state;
     for (int left = 0; left < 3; left++) {
-        filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
         filch_job *job = NULL;
-        filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-        filch_codelet_desc both = FILCH_CODELET_DESC_INIT;
-        filch_codelet *codelet = NULL;
         filch_error error = FILCH_ERROR_INIT;
         start_short("cuda:0", "plain");
         fakecuda_register_filch("copy", copy, 2, true, 0);
-        cuda.image = IMAGE;
-        cuda.image_bytes = sizeof IMAGE;
-        cuda.entry = "copy";
-        both.name = "copy";
-        both.cuda = &cuda;
-        assert_ok(filch_codelet_create(runtime, &both, &codelet));
         const filch_batch_access accesses[] = {
             {.data = data[0], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
             {.data = data[1], .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
-        desc.codelet = codelet;
-        desc.n = N;
-        desc.grain = 1024; /* 16 KiB */
-        desc.accesses = accesses;
-        desc.access_count = 2;
+        filch_batch_desc desc = copy_batch(on_both("copy", NULL), accesses);
         leave(left == 0 ? 64 * 1024 : left == 1 ? 20 * 1024 : 12 * 1024);
         assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
         if (left < 2) {
@@ -414,6 +411,44 @@ static void chunks_are_cut_to_what_is_left(void **state)
     }
 }
 
+/* Where a GPU has no room for a single grain the others do what it was given: all of them, or none
+ * can. */
+static void chunks_without_room_go_elsewhere(void **state)
+{
+    static const char *const devices[] = {"cuda:1,cuda:0", "cuda:0,cuda:1", "cuda:1,host:1",
+                                          "cuda:1/88+24,host:2", "cuda:0,cuda:1"};
+    enum { NOWHERE = 4 };
+    (void)state;
+    for (size_t d = 0; d <= NOWHERE; d++)
+        for (size_t a = 1; a < sizeof arenas / sizeof *arenas; a += 2) {
+            filch_error error = FILCH_ERROR_INIT;
+            filch_job *job = NULL;
+            start_short(devices[d], arenas[a]);
+            fakecuda_register_filch("copy", copy, 2, true, 0);
+            const filch_batch_access accesses[] = {
+                {.data = data[0], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
+                {.data = data[1], .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
+            filch_codelet *copies = on_both("copy", d >= 2 && d != NOWHERE ? copy : NULL);
+            filch_batch_desc desc = copy_batch(copies, accesses);
+            (void)fakecuda_occupy(1, MEMORY);
+            (void)fakecuda_occupy(0, d == NOWHERE ? MEMORY : 0);
+            assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+            assert_int_equal(filch_job_wait(job, SOON),
+                             d == NOWHERE ? FILCH_TASK_FAILED : FILCH_OK);
+            if (d == NOWHERE) {
+                (void)filch_job_error(job, &error);
+                assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+            } else {
+                filch_job_info info = {.size = sizeof info};
+                assert_ok(filch_job_stats(job, &info, NULL, 0));
+                assert_int_equal(info.done, N);
+                assert_memory_equal(room[1], model[0], VECTOR);
+            }
+            assert_ok(filch_job_release(job));
+            stop();
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +459,7 @@ int main(void)
         cmocka_unit_test(what_has_room_nowhere_is_told),
         cmocka_unit_test(tasks_run_where_they_fit),
         cmocka_unit_test(chunks_are_cut_to_what_is_left),
+        cmocka_unit_test(chunks_without_room_go_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

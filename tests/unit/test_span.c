@@ -110,6 +110,31 @@ static void test_drain(void **state)
     assert_empty(&span);
 }
 
+static void test_return(void **state)
+{
+    (void)state;
+    fl_span span;
+    uint32_t lo, hi;
+    fl_span_set(&span, 10, 20);
+    assert_true(fl_span_take(&span, 4, &lo, &hi));
+    assert_true(fl_span_return(&span, 12, 14)); /* all of it, or its end */
+    assert_left(&span, 12, 20);
+    assert_false(fl_span_return(&span, 9, 11));
+    assert_false(fl_span_return(&span, 10, 13));
+    assert_left(&span, 12, 20);
+    /* Behind what was cut, and where nothing is left. */
+    assert_true(fl_span_cut(&span, 5, 0, 20, &lo, &hi));
+    assert_true(fl_span_take(&span, 3, &lo, &hi));
+    assert_empty(&span);
+    assert_true(fl_span_return(&span, 12, 15));
+    assert_left(&span, 12, 15);
+    assert_true(fl_span_take(&span, 1, &lo, &hi));
+    assert_true(fl_span_cut(&span, 2, 0, 15, &lo, &hi));
+    assert_empty(&span);
+    assert_true(fl_span_return(&span, 12, 13));
+    assert_left(&span, 12, 13);
+}
+
 static void test_empty_spans(void **state)
 {
     (void)state;
@@ -165,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_take_from_front_cut_from_back),
         cmocka_unit_test(test_cut_ends_at_the_floor),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_return),
         cmocka_unit_test(test_empty_spans),
         cmocka_unit_test(test_top_of_the_range),
         cmocka_unit_test(test_every_grain_once),
