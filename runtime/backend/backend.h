@@ -136,6 +136,7 @@ typedef struct fl_copy {
     size_t width, height;
     const fl_marker *behind;
     uint32_t behind_count;
+    fl_marker vacant; /* of the place that it leads to: used until then by what was there; or 0 */
     fl_marker marker; /* result */
 } fl_copy;
 

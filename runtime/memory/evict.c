@@ -70,15 +70,71 @@ static bool is_past(const fl_places *places, fl_marker marker)
     return status != FILCH_NOT_READY;
 }
 
+/* Forgets a marker that is past. */
+static bool settle(const fl_places *places, fl_marker *marker)
+{
+    if (!is_past(places, *marker)) {
+        return false;
+    }
+    *marker = 0;
+    return true;
+}
+
 static bool is_free(const fl_places *places, fl_block *block)
 {
     for (uint32_t i = 0; i < FL_BLOCK_READERS; ++i) {
-        if (!is_past(places, block->readers[i])) {
+        if (!settle(places, &block->readers[i])) {
             return false;
         }
-        block->readers[i] = 0;
     }
-    return is_past(places, block->last);
+    return settle(places, &block->last) && settle(places, &block->vacant);
+}
+
+/* Of a block that was given back: the copy on a lane of its place, and the only one, that it waits
+ * for; 0: it waits for others. */
+static fl_marker copy_before(const fl_places *places, fl_block *block)
+{
+    fl_marker *const at[] = {&block->last, &block->vacant};
+    fl_marker found = 0;
+    for (uint32_t i = 0; i < FL_BLOCK_READERS + 2; ++i) {
+        fl_marker *marker = i < FL_BLOCK_READERS ? &block->readers[i] : at[i - FL_BLOCK_READERS];
+        if (settle(places, marker) || *marker == found) {
+            continue;
+        }
+        /* Another place's device may be lost without ours, and with it what it reads or writes. */
+        if (found != 0 || fl_marker_lane(*marker) < FL_LANE_IN ||
+            places->devices[fl_marker_device(*marker)].place != block->place) {
+            return 0;
+        }
+        found = *marker;
+    }
+    return found;
+}
+
+/* The oldest block of a size that was given back and is free but for one copy; null: none is. */
+static fl_block *take_given(fl_places *places, uint32_t place, size_t bytes)
+{
+    fl_residents *residents = residents_of(places, place);
+    fl_block **best = NULL, *found = NULL;
+    fl_marker before = 0;
+    fl_mutex_lock(&residents->lock);
+    for (fl_block **link = &residents->given; *link != NULL; link = &(*link)->next) {
+        fl_marker marker = fl_block_round((*link)->bytes) == fl_block_round(bytes)
+                               ? copy_before(places, *link)
+                               : 0;
+        if (marker != 0) {
+            best = link;
+            before = marker;
+        }
+    }
+    if (best != NULL) {
+        found = *best;
+        *best = found->next;
+        *found =
+            (fl_block){.ptr = found->ptr, .bytes = found->bytes, .place = place, .vacant = before};
+    }
+    fl_mutex_unlock(&residents->lock);
+    return found;
 }
 
 /* Frees what was given back and is past; the bytes that are not. */
@@ -494,6 +550,12 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
         filch_status status = fl_block_new(places, device->place, bytes, block, error);
         if (status != FILCH_NO_DEVICE_MEMORY) {
             return status;
+        }
+        fl_block *given =
+            waiting != 0 && !victims->is_vacant ? take_given(places, device->place, bytes) : NULL;
+        if (given != NULL) {
+            *block = given;
+            return FILCH_OK;
         }
         if (waiting >= bytes || (victims->most != 0 && gone == victims->most)) {
             return FILCH_NOT_READY;

@@ -17,7 +17,9 @@
  * time since the last use serves for the time to the next. What has no valid contents goes first. A
  * block with the only copy of something is written home before, which costs as much as to bring it
  * back, so that its next use counts half as far. A block whose contents are still being read or
- * written by copies is given back behind them. */
+ * written by copies is given back behind them; where that is one copy of the same place's, as when
+ * it is written home, who needs such a block has it at once, and puts its own work behind that
+ * copy. */
 #ifndef FL_MEMORY_EVICT_H
 #define FL_MEMORY_EVICT_H
 
@@ -46,6 +48,9 @@ typedef struct fl_block {
     _Atomic uint64_t used;               /* when last; relaxed: a guess */
     fl_marker readers[FL_BLOCK_READERS]; /* copies from it, of a lane each; the handle's lock */
     fl_marker last;                      /* given back: free behind this */
+    /* Of the same place: what used the memory before, for somebody else, is over then. What uses it
+     * now without having waited for something that did has to wait for this. */
+    fl_marker vacant;
 } fl_block;
 
 /* What is known of the future. Distances are in tiles of work. */
@@ -99,6 +104,7 @@ typedef struct fl_victims {
     uint64_t later;                /* those that are wanted later than this; 0: any */
     uint32_t most;                 /* so many at most; 0: any number */
     struct fl_traffic *traffic;    /* of whom they leave for, or null */
+    bool is_vacant;                /* the block must be vacant at once */
 } fl_victims;
 /* The same, where others are evicted for it; under residents->admit, and no handle's lock.
  * FILCH_NOT_READY: others use the place, and when they do no more, there may be enough; or those

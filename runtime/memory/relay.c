@@ -30,7 +30,8 @@ static fl_spot stop_of(const stopover *where, const fl_part *part, uint64_t k)
     if (where->slot == 0) {
         return part_of(where->at, part);
     }
-    return (fl_spot){where->at.ptr + k % where->slots * where->slot, part->width, where->at.place};
+    return (fl_spot){where->at.ptr + k % where->slots * where->slot, part->width, where->at.place,
+                     0};
 }
 
 /* Waits for all that was started: it touches what the caller may give to others. */

@@ -110,6 +110,9 @@ static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas 
         status = fl_waits_add(waits, replica->ready, error);
         status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
     }
+    if (status == FILCH_OK && place != 0 && !wants_contents) {
+        status = fl_waits_add(waits, replica->block->vacant, error);
+    }
     replica->is_claimed = !wants_contents;
     return status;
 }
@@ -299,7 +302,10 @@ static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
     fl_run run =
         fl_run_choose(fetch->places, fetch->device, operand->data, operand->tile, fetch->admission);
     uint32_t count = run.end - run.first;
-    const fl_victims later = {foresight, run.latest, 2 * count, operand->traffic};
+    const fl_victims later = {.foresight = foresight,
+                              .later = run.latest,
+                              .most = 2 * count,
+                              .traffic = operand->traffic};
     filch_error error = FILCH_ERROR_INIT;
     fl_block *block;
     if (count == 1 || fl_block_new_evict(fetch->places, fetch->device,
@@ -368,9 +374,10 @@ static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
     filch_view view = fl_data_range_view(data, operand->first, operand->last);
     fl_marker marker;
     if ((operand->mode & FILCH_READ) == 0) {
-        return FILCH_OK;
+        return fl_waits_add(fetch->waits, operand->staging->vacant, fetch->error);
     }
-    fl_spot to = {operand->staging->ptr, (size_t)(view.rows * view.element), fetch->place};
+    fl_spot to = {operand->staging->ptr, (size_t)(view.rows * view.element), fetch->place,
+                  operand->staging->vacant};
     filch_status status =
         fl_copy_start(fetch->places, fetch->device, &view, to, fl_spot_of(data, &view, NULL, 0), 0,
                       operand->traffic, &marker, fetch->error);
@@ -410,7 +417,7 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
     size_t pitch = (size_t)(all.rows * all.element);
     fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
                       (size_t)((view.row - all.row) * view.element),
-                  pitch, fetch->place};
+                  pitch, fetch->place, operand->staging->vacant};
     filch_status status =
         is_current ? fl_marker_await(fetch->places, from->source, fetch->error) : FILCH_OK;
     if (status == FILCH_OK) {
@@ -632,7 +639,8 @@ static filch_status commit_staged(fl_places *places, fl_device *device, fl_opera
     filch_status status = FILCH_OK;
     if ((operand->mode & FILCH_WRITE) != 0) {
         filch_view view = fl_data_range_view(data, operand->first, operand->last);
-        fl_spot from = {operand->staging->ptr, (size_t)(view.rows * view.element), device->place};
+        fl_spot from = {operand->staging->ptr, (size_t)(view.rows * view.element), device->place,
+                        0};
         status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0), from,
                                marker, operand->traffic, home, error);
     }
@@ -740,6 +748,9 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
         }
         if (wanted[place] || is_good) {
             fl_spot spot = fl_spot_of(data, &view, replica->block, place);
+            if (!is_good) {
+                (void)fl_marker_await(places, spot.vacant, NULL);
+            }
             spots[place].ptr = spot.ptr;
             spots[place].pitch = spot.pitch;
             spots[place].behind[0] = is_known ? replica->ready : 0;

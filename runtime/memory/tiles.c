@@ -304,9 +304,9 @@ fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_bloc
 {
     if (place == 0) {
         return (fl_spot){fl_data_host(data) + fl_data_offset(data, view),
-                         (size_t)(data->ld * data->element), 0};
+                         (size_t)(data->ld * data->element), 0, 0};
     }
-    return (fl_spot){fl_block_at(data, block, view), block->pitch, place};
+    return (fl_spot){fl_block_at(data, block, view), block->pitch, place, block->vacant};
 }
 
 /* --- Copies --- */
@@ -344,6 +344,7 @@ filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t widt
         .height = height,
         .behind = &behind,
         .behind_count = behind != 0,
+        .vacant = to.vacant,
     };
     filch_status status = carrier->backend->copy(carrier, &copy, error);
     *marker = copy.marker;

@@ -85,6 +85,7 @@ typedef struct fl_spot {
     char *ptr;
     size_t pitch; /* bytes from one column to the next */
     uint32_t place;
+    fl_marker vacant; /* of the block: a copy there is put behind it */
 } fl_spot;
 
 /* Of what the view describes; block: that holds it, null for the host's memory. */

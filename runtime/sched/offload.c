@@ -314,7 +314,7 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
     if (*scratch != NULL && bytes <= (*scratch)->bytes) {
         return true;
     }
-    const fl_victims any = {.foresight = NULL};
+    const fl_victims any = {.is_vacant = true};
     fl_mutex_lock(&residents->admit);
     filch_status status =
         fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->error);

@@ -819,6 +819,7 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
      * Another thread's copy may come between; it then waits for what it need not, but which was
      * put on its lane before, so nothing can wait for each other. */
     status = wait_for_all(device, lane, copy->behind, copy->behind_count, error);
+    status = status == FILCH_OK ? wait_for_all(device, lane, &copy->vacant, 1, error) : status;
     bool is_staged = status == FILCH_OK && fl_cuda_stage_takes(device, copy);
     if (status == FILCH_OK && copy->from_device == NULL) {
         status = wait_for_bytes(device, copy, is_staged, error);
