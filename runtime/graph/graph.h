@@ -134,7 +134,8 @@ struct filch_graph {
      * follow it. */
     _Atomic uint64_t *markers;
     /* Of the one worker that replays it (sched/replay.c): */
-    uint32_t runs; /* begun so far */
+    uint32_t runs;        /* begun so far */
+    uint32_t replay_rest; /* more runs than usual before the next try, as the last found no room */
     bool cannot_replay;
     struct fl_replay *replay;
     /* Who uses each tile when (sched/foresee.c): made when memory first runs short; begins with its

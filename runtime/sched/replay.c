@@ -11,6 +11,10 @@
 /* Longer tasks hide their launches. */
 #define LONGEST_NS 50000.0
 #define CHAINS 4u
+/* Runs before it is tried again to make one, doubled each time: others may have let go of the
+ * memory by then, or it is too small for all of the graph at once. */
+#define LEAST_REST 4u
+#define MOST_REST 4096u
 /* Among more predecessors than this, one named twice is not looked for: the driver refuses it. */
 #define FEW_BEHIND 16u
 
@@ -194,6 +198,7 @@ static bool make(fl_worker *w, filch_graph *graph)
     fl_chains chains = {.next = 0};
     uint32_t fetched = 0;
     bool fits = replay != NULL;
+    w->error.status = FILCH_OK; /* what is said from here on is of this */
     for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
         fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
         fetched += w->offload->is_admitted;
@@ -294,6 +299,15 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     return fits;
 }
 
+/* None could be made: for now, where all that is missing is memory that others use. */
+static void give_up(const fl_worker *w, filch_graph *graph)
+{
+    uint32_t rest = 2 * graph->replay_rest;
+    graph->cannot_replay = w->error.status != FILCH_NOT_READY;
+    graph->replay_rest = rest < LEAST_REST ? LEAST_REST : rest < MOST_REST ? rest : MOST_REST;
+    graph->runs = 0;
+}
+
 bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     filch_graph *graph = job->graph;
@@ -306,11 +320,12 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
     /* A replay costs about as much to make as launching the tasks once does. */
     int64_t first = w->sched->core->settings.replay;
-    if (++graph->runs < first || first == 0 || ns > LONGEST_NS || fl_trace_of(w) != NULL) {
+    if (++graph->runs < first + graph->replay_rest || first == 0 || ns > LONGEST_NS ||
+        fl_trace_of(w) != NULL) {
         return false;
     }
     if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
-        graph->cannot_replay = true;
+        give_up(w, graph);
         return false;
     }
     if (!fetch_all(w, graph)) {

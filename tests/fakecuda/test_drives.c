@@ -251,6 +251,50 @@ static void a_replay_that_fails_leaves_no_copies(void **state)
     }
 }
 
+/* Others have the memory when a replay is to be made: it is made later. */
+static void a_replay_waits_for_its_memory(void **state)
+{
+    (void)state;
+    (void)setenv("FILCH_REPLAY", "1", 1);
+    (void)setenv("FILCH_MEMORY_LIMIT", "1K", 1); /* two tiles */
+    (void)setenv("FILCH_ARENA", "plain", 1);
+    start("cuda:0", "2", "{}");
+    take_no_times();
+    filch_codelet *holder = on_gpu("hold"), *bumps = on_gpu("bump");
+    filch_data *mine = handle(x), *a = handle(y), *b = handle(z);
+    filch_graph *held = graph(), *loop = graph();
+    add(held, holder, FILCH_READ, mine, NULL, NULL);
+    add(loop, bumps, FILCH_READWRITE, a, NULL, NULL);
+    add(loop, bumps, FILCH_READWRITE, b, NULL, NULL);
+    set(y, 0);
+    set(z, 0);
+    atomic_store(&is_held, 1);
+    filch_job *job = submit(held), *first;
+    await_holds(1); /* which is a replay, too */
+    uint64_t waits = fakecuda_count("cuStreamSynchronize");
+    first = submit(loop);
+    const struct timespec nap = {0, 1000000};
+    /* What has begun for a replay that is given up is over first. */
+    for (int i = 0; i < 5000 && fakecuda_count("cuStreamSynchronize") == waits; i++)
+        (void)nanosleep(&nap, NULL);
+    bool was_tried = fakecuda_count("cuGraphCreate") == 2;
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+    finish(first, FILCH_OK);
+    assert_true(was_tried);
+    assert_int_equal(fakecuda_count("cuGraphLaunch"), 1);
+    uint64_t round = 1;
+    for (; round < MOST_RUNS && fakecuda_count("cuGraphLaunch") == 1; round++)
+        finish(submit(loop), FILCH_OK);
+    assert_in_range(round, 2, 8);
+    expect(y, round);
+    expect(z, round);
+    stop();
+    (void)unsetenv("FILCH_REPLAY");
+    (void)unsetenv("FILCH_MEMORY_LIMIT");
+    (void)unsetenv("FILCH_ARENA");
+}
+
 /* --- Handles --- */
 
 /* Jobs that read a handle run beside one another; one that writes it waits for them, wherever they
@@ -519,6 +563,7 @@ int main(void)
         cmocka_unit_test(callbacks_run_graphs_again),
         cmocka_unit_test(replays_are_cancelled_and_see_what_the_host_wrote),
         cmocka_unit_test(a_replay_that_fails_leaves_no_copies),
+        cmocka_unit_test(a_replay_waits_for_its_memory),
         cmocka_unit_test(a_writer_waits_for_readers_everywhere),
         cmocka_unit_test(lanes_outlast_their_events),
         cmocka_unit_test(threads_share_a_runtime),
