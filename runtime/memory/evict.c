@@ -385,8 +385,9 @@ static double score_block(const fl_residents *residents, const fl_block *block,
         }
         candidate.is_valid = true;
         candidate.is_only = candidate.is_only || !is_elsewhere(data, replicas, tile, block->place);
-        uint64_t next = is_known ? foresight->next_use(foresight->user, data, tile, block->place)
-                                 : FL_USE_UNKNOWN;
+        uint64_t next = is_known
+                            ? foresight->next_use(foresight->user, data, tile, block->place, NULL)
+                            : FL_USE_UNKNOWN;
         is_known = next != FL_USE_UNKNOWN;
         candidate.next = next < candidate.next ? next : candidate.next;
     }

@@ -59,8 +59,10 @@ typedef struct fl_block {
 typedef struct fl_foresight {
     /* Called before it is first asked, without locks. */
     void (*prepare)(void *user);
-    /* To the next use of a tile in a place. Any handle; under locks, so it takes none. */
-    uint64_t (*next_use)(void *user, const struct filch_data *data, uint32_t tile, uint32_t place);
+    /* To the next use of a tile in a place, and (where not null) whether that needs the contents,
+     * as far as is known. Any handle; under locks, so it takes none. */
+    uint64_t (*next_use)(void *user, const struct filch_data *data, uint32_t tile, uint32_t place,
+                         bool *is_read);
     void *user;
 } fl_foresight;
 

@@ -104,8 +104,9 @@ static bool grow(const fl_choice *c, fl_run *run, uint32_t tile)
         column_bytes(c->data, upper) % ALIGNMENT != 0 || !may_come(c, tile)) {
         return false;
     }
-    uint64_t next = foresight->next_use(foresight->user, c->data, tile, c->device->place);
-    if (next > (is_sparing(c->places, c->admission) ? SOON_LEAST : SOON)) {
+    bool is_read;
+    uint64_t next = foresight->next_use(foresight->user, c->data, tile, c->device->place, &is_read);
+    if (!is_read || next > (is_sparing(c->places, c->admission) ? SOON_LEAST : SOON)) {
         return false;
     }
     *run = grown;

@@ -110,8 +110,20 @@ static bool is_for(const fl_sched *sched, const fl_task *task, uint32_t place)
     return task->home == 0 || sched->workers[task->home - 1].device->place == place;
 }
 
+/* Whether a task that uses a tile needs its contents. */
+static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.slot == slot && access.tile == tile && access.mode != FILCH_SCRATCH) {
+            return access.mode != FILCH_WRITE;
+        }
+    }
+    return true;
+}
+
 static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data, uint32_t tile,
-                              uint32_t place)
+                              uint32_t place, bool *is_read)
 {
     const fl_task *now = outlook->tile->task;
     const filch_graph *graph = now->graph;
@@ -137,6 +149,7 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
         const fl_task *task = fl_graph_task_at(graph, users[k]);
         if (fl_word_epoch(fl_load_relaxed(&task->word)) == run &&
             is_for(outlook->worker->sched, task, place)) {
+            *is_read = reads(task, slot, tile);
             return users[k] > now->order ? users[k] - now->order : 1;
         }
     }
@@ -144,12 +157,14 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
     return i == count ? FL_USE_NEVER : (uint64_t)graph->task_count + users[i];
 }
 
-static uint64_t next_in_batch(const fl_outlook *outlook, const filch_data *data, uint32_t tile)
+static uint64_t next_in_batch(const fl_outlook *outlook, const filch_data *data, uint32_t tile,
+                              bool *is_read)
 {
     const fl_offload *offload = outlook->worker->offload;
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         const fl_operand *operand = &offload->operands[i];
         if (operand->data == data) {
+            *is_read = (operand->mode & FILCH_READ) != 0;
             return operand->is_whole           ? 1
                    : tile >= operand->tile_end ? (uint64_t)tile - operand->tile_end + 1
                    : tile >= operand->tile     ? 1
@@ -159,13 +174,18 @@ static uint64_t next_in_batch(const fl_outlook *outlook, const filch_data *data,
     return FL_USE_UNKNOWN;
 }
 
-uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place)
+uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place,
+                    bool *is_read)
 {
     const fl_outlook *outlook = user;
     const fl_task *task = outlook->tile->task;
+    bool unasked;
+    is_read = is_read != NULL ? is_read : &unasked;
+    *is_read = true;
     if (task == NULL) {
-        return next_in_batch(outlook, data, tile);
+        return next_in_batch(outlook, data, tile, is_read);
     }
-    return task->graph->kind == FILCH_GRAPH_CLOSED ? next_in_graph(outlook, data, tile, place)
-                                                   : FL_USE_UNKNOWN;
+    return task->graph->kind == FILCH_GRAPH_CLOSED
+               ? next_in_graph(outlook, data, tile, place, is_read)
+               : FL_USE_UNKNOWN;
 }

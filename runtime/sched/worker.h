@@ -264,7 +264,8 @@ typedef struct fl_outlook {
     bool is_ahead; /* it is not put there yet, nor claimed */
 } fl_outlook;
 void fl_foresee_prepare(void *user);
-uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place);
+uint64_t fl_foresee(void *user, const filch_data *data, uint32_t tile, uint32_t place,
+                    bool *is_read);
 /* Of what fl_offload_launch began before it failed: nothing is in flight or reserved any more.
  * Blocks. */
 void fl_offload_abandon(fl_worker *worker);

@@ -259,6 +259,27 @@ static void a_column_of_tiles_comes_at_once(void **state)
     stop();
 }
 
+/* What is overwritten next is not brought, though it is next to what is and used as soon. */
+static void what_is_overwritten_stays(void **state)
+{
+    (void)state;
+    start("cuda:0", ONE, 0);
+    matrix a = make(1, 0), b = make(2, 0);
+    filch_graph *graph = new_graph();
+    const uint32_t half = DOWN / 2;
+    for (uint32_t row = 0; row < DOWN; row++) /* those above are changed, those below put */
+        add_pair(graph, row >= half, row >= half ? &b : &a, &a,
+                 (const uint32_t[]){row >= half ? 0 : row, row >= half ? 0 : 1, row, 0});
+    run(graph);
+    compare(&a);
+    assert_int_equal(fakecuda_bytes(-1, 0),
+                     (2 * half + 1) * sizeof(uint64_t) * TILE_ROWS * TILE_COLS);
+    assert_ok(filch_graph_destroy(graph));
+    drop(&a);
+    drop(&b);
+    stop();
+}
+
 /* Tiles that have memory of their own, from a graph that uses them far apart, come together for one
  * that uses them together. */
 static void tiles_move_together_when_that_pays(void **state)
@@ -415,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_of_tiles_comes_at_once),
+        cmocka_unit_test(what_is_overwritten_stays),
         cmocka_unit_test(tiles_move_together_when_that_pays),
         cmocka_unit_test(others_come_alone),
         cmocka_unit_test(replays_see_tiles_that_moved_together),
