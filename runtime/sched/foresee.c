@@ -128,6 +128,9 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
     const fl_task *now = outlook->tile->task;
     const filch_graph *graph = now->graph;
     uint32_t slot;
+    if (now->begins) {
+        now = fl_graph_task_at(graph, now->order); /* for whom it does, and who is claimed */
+    }
     /* Acquire: with the pointer comes what it points to. */
     const fl_forecast *forecast = fl_load_acquire(&graph->forecast);
     if (forecast == NULL || !fl_graph_find_slot(graph, data, &slot)) {

@@ -61,6 +61,9 @@ static fl_lack find_lack(const fl_worker *w, const fl_task *task)
 {
     const fl_places *places = w->sched->core->places;
     fl_lack lack = {.bytes = 0};
+    if (task->is_gate) {
+        return lack; /* what it has is to be in the host's memory */
+    }
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
