@@ -371,6 +371,14 @@ static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker 
     return status;
 }
 
+/* The block that had used it up goes back. */
+static void promise_again(fl_place *place, uint64_t bytes)
+{
+    fl_mutex_lock(&place->lock);
+    fl_add_relaxed(&place->reserved, bytes); /* it is raised under the lock */
+    fl_mutex_unlock(&place->lock);
+}
+
 filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
                               void **block, fl_marker *behind, filch_error *error)
 {
@@ -392,6 +400,9 @@ filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, u
     if (FL_UNLIKELY((flags & FL_TAKE_ZEROED) != 0)) {
         filch_status status = clear(place, found, bytes, &last, error);
         if (status != FILCH_OK) {
+            if ((flags & FL_TAKE_RESERVED) != 0) {
+                promise_again(place, rounded); /* before others may take the block */
+            }
             fl_place_give(places, index, found, bytes, last);
             return status;
         }

@@ -80,8 +80,8 @@ void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes,
 /* It is full of zeroes, whoever had it before, once the marker in *behind is past. */
 #define FL_TAKE_ZEROED 4u
 
-/* As fl_place_take, with flags. behind may be null where neither FL_TAKE_BEHIND nor FL_TAKE_ZEROED
- * is among them. */
+/* As fl_place_take, with flags. On failure what was reserved still is. behind may be null where
+ * neither FL_TAKE_BEHIND nor FL_TAKE_ZEROED is among them. */
 filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
                               void **block, fl_marker *behind, filch_error *error);
 

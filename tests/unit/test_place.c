@@ -337,6 +337,20 @@ static void zeroes_are_for_who_asks(void **state)
                      FILCH_BACKEND);
     assert_ptr_equal(none, &w);
     assert_int_equal(stats_of(&w).requested, 0);
+    /* What cannot be cleared leaves the promise as it was: from a bucket, and from the heap. */
+    for (size_t bytes = 1000; bytes < 3 * MIB; bytes = 2 * MIB + bytes) {
+        size_t rounded = fl_block_round(bytes);
+        const uint32_t flags = FL_TAKE_RESERVED | FL_TAKE_ZEROED;
+        assert_ok(fl_place_reserve(&w.places, 1, rounded, &error));
+        fake.clear_status = FILCH_BACKEND;
+        assert_int_equal(fl_place_take_as(&w.places, 1, bytes, flags, &none, &behind, &error),
+                         FILCH_BACKEND);
+        assert_int_equal(stats_of(&w).reserved, rounded);
+        fake.clear_status = FILCH_OK;
+        assert_ok(fl_place_take_as(&w.places, 1, bytes, flags, &block, &behind, &error));
+        assert_int_equal(stats_of(&w).reserved, 0);
+        give(&w, block, bytes, 0);
+    }
     close_world(&w);
 }
 
