@@ -136,11 +136,59 @@ static void what_only_has_to_be_home_is_not_fetched(void **state)
     stop();
 }
 
+/* Of tiles that ready tasks lack, the one comes first with which most of them can run for each
+ * byte: not what the oldest lacks, nor the fewest bytes. */
+static void fetch_for(uint32_t of_few, uint64_t wanted)
+{
+    enum { FEW = N / 2, SHARERS = 3 };
+    static uint64_t shared[N], few[FEW];
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *small = NULL;
+    start_with("8K", "1"); /* a sixteenth of that is fetched ahead at once: a tile */
+    filch_codelet *holder = on_gpu("hold"), *bumps = on_gpu("bump");
+    filch_data *there = handle(y), *warm = handle(z), *many = handle(shared);
+    desc.ptr = few;
+    desc.element = sizeof *few;
+    desc.rows = FEW;
+    assert_ok(filch_data_create(runtime, &desc, &small));
+    make_choosy(bumps, warm);
+    filch_graph *made = graph(), *held = graph();
+    add_one(held, holder, FILCH_READ, there);
+    for (uint32_t i = 0; i < of_few; i++)
+        add_one(made, holder, FILCH_READ, small);
+    add_one(made, holder, FILCH_READ, there); /* lacks nothing */
+    for (int i = 0; i < SHARERS; i++)
+        add_one(made, holder, FILCH_READ, many);
+    atomic_store(&is_held, 1);
+    filch_job *job = submit(held);
+    await_holds(1);
+    uint64_t before = fakecuda_bytes(-1, 0), first;
+    fakecuda_hold(); /* the copy does not arrive: no other follows it */
+    filch_job *next = submit(made);
+    while ((first = fakecuda_bytes(-1, 0) - before) < TILE)
+        sched_yield();
+    fakecuda_release();
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+    finish(next, FILCH_OK);
+    assert_int_equal(first, wanted);
+    assert_int_equal(fakecuda_bytes(-1, 0) - before, TILE + sizeof few);
+    stop();
+}
+
+static void what_serves_most_comes_first(void **state)
+{
+    (void)state;
+    fetch_for(1, TILE);
+    fetch_for(2, TILE + TILE / 2); /* two for half the bytes: they come first, and leave room */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partial_results_take_the_place_of_what_is_over),
         cmocka_unit_test(what_only_has_to_be_home_is_not_fetched),
+        cmocka_unit_test(what_serves_most_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

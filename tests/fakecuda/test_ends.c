@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a batch on a GPU that nobody helps: seen on one whose kernels end when they may. On
+ * the fake driver. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "jobs.h"
+
+enum { ITEMS = 4096 };
+
+static uint64_t items[ITEMS];
+
+static filch_job *start_batch(filch_codelet *codelet, filch_data *data)
+{
+    const filch_batch_access access = {
+        .data = data, .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1};
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = codelet;
+    desc.n = ITEMS;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    return job;
+}
+
+/* The last chunk does not wait for the one before: there is nobody to leave it to. */
+static void last_chunks_overlap_on_a_lone_device(void **state)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    (void)state;
+    start("cuda:0", "2", "{\"kernel_ns\": 20000, \"devices\": [{}]}");
+    fakecuda_register_filch("hold", hold, 1, true, 0);
+    desc.ptr = items;
+    desc.element = sizeof *items;
+    desc.rows = ITEMS;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    filch_codelet *codelet = on_gpu("hold");
+    for (int i = 0; i < 8; i++)
+        finish(start_batch(codelet, data), FILCH_OK); /* tells how long they take */
+    uint64_t before = fakecuda_count("cuLaunchKernel");
+    atomic_store(&is_held, 1);
+    filch_job *job = start_batch(codelet, data);
+    const struct timespec nap = {0, 1000000};
+    for (int i = 0; i < 5000 && fakecuda_count("cuLaunchKernel") - before < 2; i++)
+        (void)nanosleep(&nap, NULL);
+    uint64_t launched = fakecuda_count("cuLaunchKernel") - before;
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+    assert_true(launched >= 2); /* the first of them was not over */
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(last_chunks_overlap_on_a_lone_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
