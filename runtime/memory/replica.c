@@ -384,46 +384,36 @@ static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
     return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
 }
 
-/* Under the lock: the part of a staged chunk that lies in a tile, from the best place it is in. */
-static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
-                                fl_replicas *replicas, uint32_t tile)
+/* Under the lock: the part of a staged chunk that lies in a tile, by one copy from the best place
+ * that the device reaches. */
+static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
+                              fl_replicas *replicas, uint32_t tile, const filch_view *view,
+                              fl_spot to)
 {
     filch_data *data = operand->data;
-    uint64_t first = fl_data_axis_start(data, tile), last = fl_data_axis_start(data, tile + 1);
-    first = first > operand->first ? first : operand->first;
-    last = last < operand->last ? last : operand->last;
-    filch_view all = fl_data_range_view(data, operand->first, operand->last);
-    filch_view view = fl_data_range_view(data, first, last);
     uint32_t source = fl_tile_source(fetch->places, data, replicas, tile, fetch->device);
+    filch_status status = FILCH_OK;
     fl_marker marker;
     if (source == replicas->places) {
         return fl_tile_tell_lost(fetch->places, data, replicas, tile, fetch->error);
     }
-    fl_replica *from = fl_replica_at(replicas, tile, source);
     if (source != fetch->place && !fl_device_reaches(fetch->device, source)) {
-        filch_status brought = fl_data_need_host(data, fetch->error);
-        if (brought == FILCH_OK) {
-            brought = fl_tile_fill(fetch->places, data, replicas, tile, 0, NULL, operand->traffic,
-                                   fetch->error);
-        }
-        if (brought != FILCH_OK) {
-            return brought;
+        status = fl_data_need_host(data, fetch->error);
+        if (status == FILCH_OK) {
+            status = fl_tile_fill(fetch->places, data, replicas, tile, 0, NULL, operand->traffic,
+                                  fetch->error);
         }
         source = 0;
-        from = fl_replica_at(replicas, tile, 0);
     }
+    const fl_replica *from = fl_replica_at(replicas, tile, source);
     bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
-    fl_marker behind = is_current ? from->ready : 0;
-    size_t pitch = (size_t)(all.rows * all.element);
-    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
-                      (size_t)((view.row - all.row) * view.element),
-                  pitch, fetch->place, operand->staging->vacant};
-    filch_status status =
-        is_current ? fl_marker_await(fetch->places, from->source, fetch->error) : FILCH_OK;
+    if (status == FILCH_OK && is_current) {
+        status = fl_marker_await(fetch->places, from->source, fetch->error);
+    }
     if (status == FILCH_OK) {
-        status = fl_copy_start(fetch->places, fetch->device, &view, to,
-                               fl_spot_of(data, &view, from->block, source), behind,
-                               operand->traffic, &marker, fetch->error);
+        status = fl_copy_start(
+            fetch->places, fetch->device, view, to, fl_spot_of(data, view, from->block, source),
+            is_current ? from->ready : 0, operand->traffic, &marker, fetch->error);
     }
     if (status == FILCH_OK) { /* first of all: it is under way, whatever comes next */
         status = fl_waits_add(fetch->waits, marker, fetch->error);
@@ -431,6 +421,30 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
     return status == FILCH_OK && source != 0
                ? fl_block_read(fetch->places, from->block, marker, fetch->error)
                : status;
+}
+
+/* Under the lock: the same by the best way that there is. */
+static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
+                                fl_replicas *replicas, uint32_t tile)
+{
+    const filch_data *data = operand->data;
+    uint64_t first = fl_data_axis_start(data, tile), last = fl_data_axis_start(data, tile + 1);
+    first = first > operand->first ? first : operand->first;
+    last = last < operand->last ? last : operand->last;
+    filch_view all = fl_data_range_view(data, operand->first, operand->last);
+    filch_view view = fl_data_range_view(data, first, last);
+    size_t pitch = (size_t)(all.rows * all.element);
+    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
+                      (size_t)((view.row - all.row) * view.element),
+                  pitch, fetch->place, operand->staging->vacant};
+    fl_plan plan = fl_tile_way(fetch->places, data, replicas, tile, fetch->device, true);
+    if (plan.relay != 0 &&
+        fl_part_relay(fetch->places, data, fl_replica_at(replicas, tile, plan.source), &view, &plan,
+                      to, fetch->device, operand->traffic, fetch->waits, NULL) == FILCH_OK) {
+        return FILCH_OK;
+    }
+    /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+    return copy_part(fetch, operand, replicas, tile, &view, to);
 }
 
 /* Under the lock: where the operand is, as its view says it. */

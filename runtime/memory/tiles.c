@@ -2,7 +2,6 @@
 #include "memory/tiles.h"
 
 #include "device/links.h"
-#include "memory/plan.h"
 #include "memory/relay.h"
 
 /* Of a tile that more places have, the first so many are compared. */
@@ -228,10 +227,8 @@ uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
     return find_way(places, data, replicas, tile, device, false).source;
 }
 
-/* The same with all ways; device: null for the host. */
-static fl_plan choose_way(const fl_places *places, const filch_data *data,
-                          const fl_replicas *replicas, uint32_t tile, const fl_device *device,
-                          bool may_relay)
+fl_plan fl_tile_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
+                    uint32_t tile, const fl_device *device, bool may_relay)
 {
     uint32_t place = first_source(places, data, replicas, tile, 0);
     bool is_only = device == NULL || place == replicas->places ||
@@ -404,6 +401,30 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     return status;
 }
 
+/* Of what a view describes, as it is in its source: how it leaves there. What arrives depends on
+ * the copy to the stop, and no replica remembers more than one other device's: what that one is
+ * behind on others is waited for. */
+static filch_status begin_detour(fl_places *places, const filch_data *data, const fl_replica *from,
+                                 const filch_view *view, const fl_plan *plan, fl_detour *detour,
+                                 filch_error *error)
+{
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    filch_status status = FILCH_OK;
+    detour->out = places->at[plan->source].device;
+    detour->from = fl_spot_of(data, view, from->block, plan->source);
+    detour->width = (size_t)(view->rows * view->element);
+    detour->height = (size_t)view->cols;
+    detour->pieces = plan->pieces;
+    detour->behind = is_current ? from->ready : 0;
+    if (detour->behind != 0) {
+        status = fl_marker_await(places, from->source, error);
+    }
+    if (status == FILCH_OK && fl_marker_device(detour->behind) != detour->out->info.index) {
+        status = fl_marker_await(places, detour->behind, error);
+    }
+    return status;
+}
+
 /* Under the lock: the same by two copies, over the relay's memory or (0) the host's, which has the
  * tile then, too. */
 static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *replicas,
@@ -413,24 +434,12 @@ static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *
     fl_replica *to = fl_replica_at(replicas, tile, device->place);
     fl_replica *from = fl_replica_at(replicas, tile, plan->source);
     filch_view view = fl_data_tile_view(data, tile);
-    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
     fl_detour detour = {
-        .out = places->at[plan->source].device,
         .in = device,
-        .from = fl_spot_of(data, &view, from->block, plan->source),
         .to = fl_spot_of(data, &view, to->block, device->place),
-        .width = (size_t)(view.rows * view.element),
-        .height = (size_t)view.cols,
-        .pieces = plan->pieces,
-        .behind = is_current ? from->ready : 0,
         .traffic = traffic,
     };
-    /* What arrives depends on the copy to the stop, and no replica remembers more than one. */
-    filch_status status =
-        detour.behind != 0 ? fl_marker_await(places, from->source, error) : FILCH_OK;
-    if (status == FILCH_OK && fl_marker_device(detour.behind) != detour.out->info.index) {
-        status = fl_marker_await(places, detour.behind, error);
-    }
+    filch_status status = begin_detour(places, data, from, &view, plan, &detour, error);
     if (status == FILCH_OK && plan->relay == 0) {
         status = fl_data_need_host(data, error);
     }
@@ -455,17 +464,35 @@ static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *
     return status;
 }
 
+filch_status fl_part_relay(fl_places *places, const filch_data *data, const fl_replica *from,
+                           const filch_view *view, const fl_plan *plan, fl_spot to,
+                           fl_device *device, fl_traffic *traffic, fl_waits *waits,
+                           filch_error *error)
+{
+    fl_detour detour = {.in = device, .to = to, .traffic = traffic};
+    filch_status status = begin_detour(places, data, from, view, plan, &detour, error);
+    if (status == FILCH_OK) {
+        status = fl_detour_relayed(places, &detour, plan->relay, error);
+    }
+    if (status == FILCH_OK) { /* both are under way, whatever comes next */
+        status = fl_waits_add(waits, detour.arrived, error);
+        filch_status left = fl_waits_add(waits, detour.left, error);
+        status = status == FILCH_OK ? left : status;
+    }
+    return status == FILCH_OK ? fl_block_read(places, from->block, detour.left, error) : status;
+}
+
 filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *replicas, uint32_t tile,
                           uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error)
 {
-    fl_plan plan = choose_way(places, data, replicas, tile, device, true);
+    fl_plan plan = fl_tile_way(places, data, replicas, tile, device, true);
     if (plan.relay != 0) {
         if (move_over(places, data, replicas, tile, &plan, device, traffic, NULL) == FILCH_OK) {
             return FILCH_OK;
         }
         /* No room there, or trouble on the way: what other ways there are does not depend on it. */
-        plan = choose_way(places, data, replicas, tile, device, false);
+        plan = fl_tile_way(places, data, replicas, tile, device, false);
     }
     if (plan.source == replicas->places) {
         return fl_tile_tell_lost(places, data, replicas, tile, error);

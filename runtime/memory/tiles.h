@@ -9,6 +9,7 @@
 #define FL_MEMORY_TILES_H
 
 #include "memory/evict.h"
+#include "memory/plan.h"
 #include "memory/replica.h"
 
 typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
@@ -104,6 +105,10 @@ filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t widt
  * host's memory; replicas->places: it is good nowhere. */
 uint32_t fl_tile_source(const fl_places *places, const struct filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device);
+/* The same with all ways, perhaps over a relay; device: null for the host. */
+fl_plan fl_tile_way(const fl_places *places, const struct filch_data *data,
+                    const fl_replicas *replicas, uint32_t tile, const fl_device *device,
+                    bool may_relay);
 /* Whether a device's copies can reach a place other than its own. */
 static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 {
@@ -114,6 +119,13 @@ static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                           uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error);
+/* Brings what the view describes, a part of a tile, from the replica that is the plan's source over
+ * the plan's relay to a spot that no tile is in; adds to waits what it has come behind. On failure
+ * of the copies none is left in flight. */
+filch_status fl_part_relay(fl_places *places, const struct filch_data *data, const fl_replica *from,
+                           const filch_view *view, const fl_plan *plan, fl_spot to,
+                           fl_device *device, fl_traffic *traffic, fl_waits *waits,
+                           filch_error *error);
 /* There is no source of a tile: says because of which device. */
 filch_status fl_tile_tell_lost(const fl_places *places, const struct filch_data *data,
                                fl_replicas *replicas, uint32_t tile, filch_error *error);

@@ -24,7 +24,7 @@
     ", {\"from\": 0, \"to\": 2, \"peer\": "
 #define ISLANDS GPUS "false}]}"
 #define JOINED GPUS "true}]}"
-#define IMAGE "FAKECUBIN arch=90 entry=bump,copy"
+#define IMAGE "FAKECUBIN arch=90 entry=bump,copy,spread"
 
 enum { ROWS = 512, COLS = 256, GAP = 7, DEVICES = 3, GONE = 700, SOON = 20 };
 #define BYTES ((uint64_t)ROWS * COLS * sizeof(uint64_t))
@@ -85,6 +85,7 @@ static void start_with(const char *driver, uint64_t limit)
     assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("bump", bump, 1, false, 0);
     fakecuda_register_filch("copy", copy, 2, false, 0);
+    fakecuda_register_filch("spread", copy, 2, true, 0);
     config.devices = "cuda";
     config.policy = FILCH_POLICY_STATIC;
     config.memory_limit = limit;
@@ -403,6 +404,54 @@ static void those_who_are_short_of_memory_wait_for_rings(void **state)
     }
 }
 
+/* --- Parts of tiles --- */
+
+/* Chunks of a batch that bring what they read into memory of their own: GPU 2 has no room for all
+ * of the handle. */
+static void chunks_come_over_the_gpu_between(void **state)
+{
+    enum { PARTS = 8 };
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_job *job = NULL;
+    (void)state;
+    start_with(ISLANDS, 2 * BYTES - BYTES / 16);
+    tell_all();
+    filch_data_desc desc = describe(x, FILCH_DATA_MANAGED | FILCH_DATA_PIN);
+    desc.tile_cols = COLS / PARTS;
+    filch_data *from = make(desc), *to = make(describe(y, FILCH_DATA_PIN));
+    uint64_t *filler = calloc(ROWS * COLS, sizeof *filler);
+    filch_data *other = make(describe(filler, FILCH_DATA_MANAGED));
+    assert_ok(filch_graph_create(runtime, NULL, &graph));
+    for (uint32_t tile = 0; tile < PARTS; tile++) {
+        const filch_access access = {.data = from, .col = tile, .mode = FILCH_READWRITE};
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        task.codelet = bumps;
+        task.accesses = &access;
+        task.access_count = 1;
+        task.affinity = 1;
+        assert_ok(filch_graph_add(graph, &task, NULL));
+    }
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    end(job, FILCH_OK);
+    run(2, NULL, other, FILCH_WRITE);
+    const filch_batch_access accesses[] = {
+        {.data = from, .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
+        {.data = to, .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
+    batch.codelet = codelet("spread");
+    batch.n = COLS;
+    batch.accesses = accesses;
+    batch.access_count = 2;
+    assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+    end(job, FILCH_OK);
+    is_bumped(y, ROWS);
+    assert_int_equal(fakecuda_bytes(-1, 2), 0);
+    assert_in_range(fakecuda_bytes(1, 2), BYTES / 4, BYTES / 2);
+    assert_ok(filch_graph_destroy(graph));
+    stop();
+    free(filler);
+}
+
 /* --- Gaps between columns --- */
 
 static CUcontext own(CUdevice device)
@@ -592,6 +641,7 @@ int main(void)
         cmocka_unit_test(a_slow_gpu_between_is_left_aside),
         cmocka_unit_test(measuring_is_enough),
         cmocka_unit_test(those_who_are_short_of_memory_wait_for_rings),
+        cmocka_unit_test(chunks_come_over_the_gpu_between),
         cmocka_unit_test(columns_arrive_where_they_belong),
         cmocka_unit_test(without_room_it_goes_over_the_host),
         cmocka_unit_test(nothing_leaves_for_it),
