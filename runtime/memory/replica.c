@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/replica.h"
 
-#include <stdio.h>
-
 #include "memory/run.h"
 
 /* --- Waits --- */
@@ -88,33 +86,6 @@ static bool is_empty(const fl_operand *operand)
 static bool is_all(const fl_operand *operand)
 {
     return operand->tile == 0 && operand->tile_end == fl_data_tile_count(operand->data);
-}
-
-/* Under the lock: one tile, with its contents where wanted; it has memory. */
-static filch_status fetch_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
-                               uint32_t tile, fl_device *device, bool wants_contents,
-                               fl_traffic *traffic, fl_waits *waits, filch_error *error)
-{
-    uint32_t place = place_of(device);
-    fl_replica *replica = fl_replica_at(replicas, tile, place);
-    filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
-    /* The host may hold other tiles while a job of the handle ends, and a version begins. */
-    bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
-    if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
-        status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
-        is_known = true;
-    }
-    /* Who overwrites it need not mind what was lost. */
-    if (status == FILCH_OK && is_known &&
-        (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
-        status = fl_waits_add(waits, replica->ready, error);
-        status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
-    }
-    if (status == FILCH_OK && place != 0 && !wants_contents) {
-        status = fl_waits_add(waits, replica->block->vacant, error);
-    }
-    replica->is_claimed = !wants_contents;
-    return status;
 }
 
 void fl_operand_resolve(fl_operand *operand)
@@ -488,9 +459,9 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         status = operand->staging != NULL
                      ? gather_tile(fetch, operand, replicas, tile)
-                     : fetch_tile(fetch->places, operand->data, replicas, tile, fetch->device,
-                                  (operand->mode & FILCH_READ) != 0, operand->traffic, fetch->waits,
-                                  fetch->error);
+                     : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
+                                     (operand->mode & FILCH_READ) != 0, operand->traffic,
+                                     fetch->waits, fetch->error);
     }
     if (status == FILCH_OK) {
         set_view(fetch, operand, replicas);
@@ -501,19 +472,13 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 
 /* --- Fetching and committing --- */
 
-static filch_status fail_untracked(const filch_data *data, filch_error *error)
-{
-    return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
-                         "no memory to keep track of the handle's tiles");
-}
-
 /* What the operand names can be brought there at all; and it has replicas. */
 static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
 {
     const filch_data *data = operand->data;
     fl_replicas *replicas = fl_replicas_get(fetch->places, operand->data);
     if (replicas == NULL) {
-        return fail_untracked(data, fetch->error);
+        return fl_replicas_tell_none(data, fetch->error);
     }
     if (operand->is_chunk && !replicas->is_cut_once && fetch->place != 0) {
         return fl_error_fill(fetch->error,
@@ -698,7 +663,7 @@ filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *er
 {
     fl_replicas *replicas = fl_replicas_get(places, data);
     if (replicas == NULL) {
-        return fail_untracked(data, error);
+        return fl_replicas_tell_none(data, error);
     }
     /* As work that has been admitted: who needs room that we have waits for us. */
     for (uint32_t place = 1; place < replicas->places; ++place) {
@@ -791,157 +756,4 @@ void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
         }
     }
     fl_mutex_unlock(&replicas->lock);
-}
-
-/* --- The host --- */
-
-/* Under the lock: the tile is the host's. */
-static void take_home(const filch_data *data, fl_replicas *replicas, uint32_t tile)
-{
-    for (uint32_t place = 1; place < replicas->places; ++place) {
-        fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
-    }
-    fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_MODIFIED, 0);
-}
-
-void fl_data_begin_version(filch_data *data)
-{
-    if (!data->is_managed) {
-        /* Relaxed: core->lock orders the writers, and who reads meanwhile, of tiles that no job
-         * writes, may take either. */
-        fl_store_relaxed(&data->version, fl_data_version(data) + 1);
-    }
-}
-
-void fl_data_quiesce(fl_places *places, filch_data *data)
-{
-    /* Acquire: with the pointer comes what it points to. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    fl_waits waits = {.count = 0};
-    if (replicas == NULL) {
-        return;
-    }
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
-        /* Whatever version it is of: it may be on its way. */
-        (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, 0)->ready, NULL);
-    }
-    fl_mutex_unlock(&replicas->lock);
-    fl_waits_abandon(places, &waits);
-}
-
-/* Waits for copies; of those that failed, or cannot be waited for, none is left in flight. */
-static filch_status await(fl_places *places, const filch_data *data, filch_status status,
-                          fl_waits *waits, filch_error *error)
-{
-    if (status == FILCH_OK) {
-        while ((status = fl_waits_check(places, waits, error)) == FILCH_NOT_READY) {
-            fl_relax();
-        }
-    }
-    if (status != FILCH_OK) {
-        fl_waits_abandon(places, waits); /* they lead to the host's buffer, or from it */
-        snprintf(error->label, sizeof error->label, "%s", data->label);
-    }
-    return status;
-}
-
-filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles, bool reads,
-                                filch_error *error)
-{
-    /* Acquire: with the pointer comes what it points to. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    filch_status status = fl_data_need_host(data, error);
-    if (status != FILCH_OK || (replicas == NULL && data->has_home && data->home == 0)) {
-        return status; /* no device has ever used it */
-    }
-    replicas = fl_replicas_get(places, data);
-    if (replicas == NULL) {
-        return fail_untracked(data, error);
-    }
-    fl_waits waits = {.count = 0};
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
-        for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
-            uint32_t tile = fl_data_tile(data, row, col);
-            status = fetch_tile(places, data, replicas, tile, NULL, reads, NULL, &waits, error);
-            if (!reads) {
-                /* Nobody must bring home what the host is about to write, to make room. */
-                take_home(data, replicas, tile);
-            }
-        }
-    }
-    fl_mutex_unlock(&replicas->lock);
-    return await(places, data, status, &waits, error);
-}
-
-filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles tiles,
-                                filch_error *error)
-{
-    /* Acquire, as above. Where no device has used it, there is nothing to note. */
-    fl_replicas *replicas = fl_load_acquire(&data->replicas);
-    filch_status status = FILCH_OK;
-    if (replicas == NULL) {
-        return FILCH_OK;
-    }
-    bool sends = data->home != 0 && !data->is_managed;
-    fl_waits waits = {.count = 0};
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
-        for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
-            uint32_t tile = fl_data_tile(data, row, col);
-            take_home(data, replicas, tile);
-            if (sends && status == FILCH_OK) {
-                status = fetch_tile(places, data, replicas, tile, places->at[data->home].device,
-                                    true, NULL, &waits, error);
-            }
-        }
-    }
-    fl_mutex_unlock(&replicas->lock);
-    return await(places, data, status, &waits, error);
-}
-
-/* Takes the handle's tiles out of a place. False: somebody is evicting some of them. */
-static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *replicas,
-                       uint32_t place)
-{
-    bool all = true;
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
-        fl_block *block = fl_replica_at(replicas, tile, place)->block;
-        if (block == NULL || block == &replicas->home) {
-            continue;
-        }
-        if (!fl_block_leave(places, block)) {
-            all = false;
-            continue;
-        }
-        for (uint32_t t = tile; t < block->end; ++t) {
-            if (fl_replica_at(replicas, t, place)->block == block) {
-                fl_replica_detach(places, data, fl_replica_at(replicas, t, place));
-            }
-        }
-        fl_block_give(places, block, 0);
-    }
-    fl_mutex_unlock(&replicas->lock);
-    return all;
-}
-
-void fl_data_drop_replicas(fl_places *places, filch_data *data)
-{
-    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no job uses the handle */
-    for (uint32_t place = 1; replicas != NULL && place < replicas->places; ++place) {
-        while (!drop_place(places, data, replicas, place)) {
-            fl_relax(); /* another job needs the room: it is a copy home away at most */
-        }
-    }
-    if (replicas != NULL) {
-        /* Acquire: who evicted the last of them is done with the handle. */
-        while (fl_load_acquire(&replicas->leaving) != 0) {
-            fl_relax();
-        }
-        fl_data_quiesce(places, data); /* the buffer may go, too */
-        fl_replicas_free(places, data);
-    }
-    fl_data_free_parts(data);
 }

@@ -75,6 +75,12 @@ void fl_replicas_free(fl_places *places, filch_data *data)
     fl_store_relaxed(&data->replicas, NULL);
 }
 
+filch_status fl_replicas_tell_none(const filch_data *data, filch_error *error)
+{
+    return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                         "no memory to keep track of the handle's tiles");
+}
+
 /* --- What is valid --- */
 
 bool fl_replica_is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
@@ -503,6 +509,32 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
     return plan.is_staged ? move_over(places, data, replicas, tile, &plan, device, traffic, error)
                           : move_tile(places, data, replicas, tile, place, plan.source, device,
                                       traffic, error);
+}
+
+filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *replicas,
+                           uint32_t tile, fl_device *device, bool wants_contents,
+                           fl_traffic *traffic, fl_waits *waits, filch_error *error)
+{
+    uint32_t place = device != NULL ? device->place : 0;
+    fl_replica *replica = fl_replica_at(replicas, tile, place);
+    filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
+    /* The host may hold other tiles while a job of the handle ends, and a version begins. */
+    bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+    if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
+        status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
+        is_known = true;
+    }
+    /* Who overwrites it need not mind what was lost. */
+    if (status == FILCH_OK && is_known &&
+        (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
+        status = fl_waits_add(waits, replica->ready, error);
+        status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
+    }
+    if (status == FILCH_OK && place != 0 && !wants_contents) {
+        status = fl_waits_add(waits, replica->block->vacant, error);
+    }
+    replica->is_claimed = !wants_contents;
+    return status;
 }
 
 /* One tile, from a block of the same place that nobody uses. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tiles of a handle in all places, for those who move them: replica.c, which knows what work
- * needs, and evict.c, which makes room for it.
+ * needs, evict.c, which makes room for it, and home.c, for what the host does with them.
  *
  * Locks, in the order in which they are taken: a handle's, then one of residents (evict.h). Who
  * holds a handle's lock may start copies, but takes no memory that others have to be evicted for:
@@ -47,6 +47,8 @@ static inline fl_replica *fl_replica_at(const fl_replicas *replicas, uint32_t ti
 
 /* The handle's replicas, made when first asked for; null: no memory. Any thread. */
 fl_replicas *fl_replicas_get(fl_places *places, struct filch_data *data);
+/* They could not be made. */
+filch_status fl_replicas_tell_none(const struct filch_data *data, filch_error *error);
 /* Frees them; the blocks are gone. */
 void fl_replicas_free(fl_places *places, struct filch_data *data);
 
@@ -119,6 +121,11 @@ static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                           uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error);
+/* The same where it is not valid and its contents are wanted; adds to waits what must be past
+ * before the tile may be touched there. */
+filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
+                           uint32_t tile, fl_device *device, bool wants_contents,
+                           fl_traffic *traffic, fl_waits *waits, filch_error *error);
 /* Brings what the view describes, a part of a tile, from the replica that is the plan's source over
  * the plan's relay to a spot that no tile is in; adds to waits what it has come behind. On failure
  * of the copies none is left in flight. */
