@@ -18,6 +18,7 @@
 #include "filch/kernels.h"
 #include "filch/multicast.h"
 #include "filch/policy.h"
+#include "filch/report.h"
 #include "filch/runtime.h"
 #include "filch/status.h"
 #include "filch/trace.h"

@@ -132,7 +132,9 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->broadcast = NULL;
     job->is_spreading = false;
     job->is_open = false;
+    job->ran = NULL;
     fl_store_relaxed(&job->is_offered, 0);
+    fl_store_relaxed(&job->accounted, 0);
     job->on_failure = submit->on_failure;
     job->on_complete = submit->on_complete;
     job->user = submit->user;

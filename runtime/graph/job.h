@@ -44,6 +44,7 @@ struct filch_job {
     fl_broadcast *broadcast; /* owned; null for others, and once complete */
     bool is_spreading;       /* a broadcast that has begun: asked for as what awaits events is */
     bool is_open;
+    const filch_graph *ran; /* which graph it is of, also once complete: a name, never followed */
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
     void *user;
@@ -68,6 +69,9 @@ struct filch_job {
     filch_job *queued_next; /* scheduler: in that queue */
     fl_pieces *pieces;      /* scheduler: or null; constant while it is offered, as is … */
     uint32_t cut;           /* … what its spans count (sched/policy.h) */
+    /* Scheduler: 1, what its devices are charged at its beginning is noted; 2, at its end. Release:
+     * it was. */
+    _Atomic uint32_t accounted;
     /* Events of the host's that were not past yet when last asked; owned. From the submission until
      * the job starts they are the scheduler's. */
     void **events;

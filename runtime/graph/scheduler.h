@@ -5,7 +5,7 @@
 #define FL_GRAPH_SCHEDULER_H
 
 #include "base/core.h"
-#include "filch/job.h"
+#include "filch/report.h"
 
 struct filch_codelet;
 struct filch_graph;
@@ -60,6 +60,12 @@ typedef struct fl_scheduler {
      * an older filch_device_stats. */
     void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,
                       void *devices, size_t device_bytes, uint32_t count);
+    /* Fills all but size, status and path_ns of a graph in the report, and count elements of
+     * device_bytes each, which may be those of an older filch_losses. No broadcast. */
+    void (*job_report)(struct fl_scheduler *self, const filch_job *job, filch_report *report,
+                       filch_losses *devices, size_t device_bytes, uint32_t count);
+    /* ns a unit of work of a codelet where it was measured to be least; 0 when unknown. */
+    double (*least_ns)(struct fl_scheduler *self, const struct filch_codelet *codelet);
     /* The graph is being freed; no job uses it. */
     void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
     /* Somebody who waits for the job's completion, or for a count, must look again. */

@@ -102,6 +102,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
         memcpy(job->label, graph->label, sizeof job->label);
     }
     job->graph = graph;
+    job->ran = graph;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
     filch_status status = fl_job_take_events(job, submit, "filch_graph_submit");
     if (status != FILCH_OK) {

@@ -165,6 +165,15 @@ static inline fl_task *fl_hint_task(uint64_t hint)
     return (fl_task *)(uintptr_t)(hint >> FL_HINT_EPOCH_BITS << 7);
 }
 
+/* Whether the hint's task is as it was then, and nobody's: a guess, for statistics. */
+static inline bool fl_hint_is_live(uint64_t hint)
+{
+    const fl_task *task = fl_hint_task(hint);
+    uint64_t word = fl_load_relaxed(&task->word);
+    return (fl_word_epoch(word) & FL_HINT_EPOCH_MASK) == (uint32_t)(hint & FL_HINT_EPOCH_MASK) &&
+           (word & FL_TASK_CLAIMED) == 0;
+}
+
 /* Claims the task of a hint: true when the caller now owns it, *poisoned telling whether to skip
  * it. Lock-free; any thread. Nothing but word and pending is read before the claim succeeds, since
  * a stale hint's task may be being rebuilt for another graph.

@@ -68,10 +68,12 @@ void fl_worker_run(fl_worker *w)
     const fl_clock *clock = &w->sched->core->clock;
     /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
      * back by the driver. */
+    uint64_t nested = w->ledger.nested_ns;
     uint64_t start = fl_clock_now(clock);
     int code = codelet->host(&call);
     uint64_t end = fl_clock_now(clock);
     w->tile.code = code;
     w->tile.start = start;
     w->tile.ns = end - start;
+    w->ledger.own_ns = w->tile.ns - (w->ledger.nested_ns - nested);
 }

@@ -153,6 +153,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
         return fl_core_fail(sched->core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
                             "no memory to run other tasks meanwhile");
     }
+    uint64_t begin = fl_clock_now(&sched->core->clock), nested = w->ledger.nested_ns;
     w->frames = &frame;
     w->has_tile = false;
     w->views = views;
@@ -176,6 +177,8 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->tile = frame.tile;
     w->has_tile = true;
     w->frames = frame.outer;
+    w->ledger.nested_ns = nested; /* those inside this wait are part of it */
+    fl_worker_resume(w, begin);
     return status;
 }
 

@@ -111,6 +111,7 @@ static void land(fl_worker *w, uint32_t index)
     if (flight->is_admitted) {
         fl_offload_release(w, flight);
     }
+    fl_loss_land(w, flight);
     fl_tile tile = flight->tile;
     if (FL_UNLIKELY(flight->has_failed)) {
         fail(&tile);
@@ -246,6 +247,9 @@ static void lose(fl_worker *w)
                  w->device->info.name, w->loss.text);
     /* It may be a lane alone that failed: what the others do is done before anybody is told that
      * the memory it uses is free, and nothing is put there any more. */
+    if (w->computing != 0) {
+        fl_loss_lost(w);
+    }
     w->computing = 0;
     if (backend->discard != NULL) {
         backend->discard(w->device);
@@ -318,10 +322,13 @@ static bool retire_finished(fl_worker *w)
         }
         --w->computing;
         w->last_done = t;
-        flight->launched = 0;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
         flight->tile.start = start_of(w, flight->tile.ns);
+        if (!flight->tile.timed) {
+            flight->tile.ns = fl_loss_guess(w, flight);
+        }
+        flight->launched = 0;
         if (w->offload != NULL) {
             --w->offload->lane_load[flight->lane];
         }
@@ -423,13 +430,20 @@ static bool may_divide(fl_worker *w, fl_tile *tile)
     return false;
 }
 
+/* The flight is on the device. */
+static void note_taken(fl_worker *w, const fl_flight *flight)
+{
+    ++w->computing;
+    fl_loss_launched(w, flight);
+}
+
 /* All of a graph at once. */
 static void launch_replay(fl_worker *w, fl_flight *flight, uint32_t index)
 {
     flight->launched = flight->tile.start = now(w);
     flight->expected = 0;
     if (fl_replay_launch(w, flight, index)) {
-        ++w->computing;
+        note_taken(w, flight);
         return;
     }
     flight->launched = 0;
@@ -535,6 +549,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     w->free_flight = flight->next;
     ++w->in_flight;
     flight->tile = *picked;
+    flight->tile.ns = 0; /* it has not run */
     flight->home_count = 0;
     flight->foreign_count = 0;
     flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
@@ -565,7 +580,7 @@ static void launch(fl_worker *w, const fl_tile *picked)
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
-        ++w->computing;
+        note_taken(w, flight);
         if (FL_UNLIKELY(tile->task != NULL && tile->task->moves != 0)) {
             tile->task->moves = 0;
         }

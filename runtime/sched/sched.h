@@ -111,6 +111,10 @@ void fl_await_init(fl_sched *sched);
 void fl_await_add(fl_sched *sched, filch_job *job);
 fl_act fl_await_step(fl_worker *worker, fl_act act);
 
+/* fl_scheduler's job_report (report.c). */
+void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
+                    filch_losses *devices, size_t device_bytes, uint32_t count);
+
 /* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */
 bool fl_span_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);

@@ -111,6 +111,16 @@ static double estimate(fl_scheduler *self, const filch_codelet *codelet, double 
     return known != 0 ? work * sum / known : work;
 }
 
+static double least_ns(fl_scheduler *self, const filch_codelet *codelet)
+{
+    double least = 0;
+    for (uint32_t device = 0; device < self->device_count; ++device) {
+        double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+        least = ns > 0 && (least == 0 || ns < least) ? ns : least;
+    }
+    return least;
+}
+
 /* --- Active jobs --- */
 
 static void job_reset(fl_scheduler *self, filch_job *job)
@@ -215,6 +225,7 @@ static bool needs_slot(const fl_sched *sched, const filch_job *job)
 static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
+    fl_loss_begin(sched, job);
     if (!needs_slot(sched, job)) {
         if (job->batch == NULL && has_roots(job)) {
             fl_policy_place_roots(sched, job);
@@ -254,6 +265,7 @@ static bool leave_slot(fl_sched *sched, const filch_job *job)
 static void job_retire(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
+    fl_loss_end(sched, job);
     if (!needs_slot(sched, job)) {
         return;
     }
@@ -618,6 +630,8 @@ static void fill_interface(fl_sched *sched)
         .job_wait = job_wait,
         .count_wait = count_wait,
         .job_stats = job_stats,
+        .job_report = fl_loss_report,
+        .least_ns = least_ns,
         .job_done = job_done,
         .graph_drop = graph_drop,
     };

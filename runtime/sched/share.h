@@ -5,7 +5,28 @@
 
 #include "base/bits.h"
 #include "graph/job.h"
+#include "sched/ledger.h"
 #include "sched/span.h"
+
+/* What a job is charged for its time on a device. The device's worker writes, anybody reads, but
+ * for what is said to be others'; all relaxed: statistics, which are exact once the job is complete
+ * as the count that completes it comes after them. */
+typedef struct fl_account {
+    _Alignas(64) _Atomic uint64_t timed; /* tiles that were timed, … */
+    _Atomic uint64_t timed_ns;           /* … and how long those took that did not fail */
+    _Atomic uint64_t guessed_ns;         /* devices that compute by themselves: the other ones */
+    _Atomic uint64_t data_ns;            /* waiting for copies, or for memory */
+    _Atomic uint64_t spoiled_ns;         /* of tiles that failed, … */
+    _Atomic uint64_t spoiled;            /* … and how many of those were timed */
+    _Atomic uint64_t taken;              /* when the last tile was taken; 0: none was */
+    /* What the ledger said as the job began; written by who starts it. */
+    _Atomic uint64_t begin[FL_SPELLS];
+    _Atomic uint64_t refused[FL_REFUSALS];
+    /* What became of its time, when it ended; written by who completes it. */
+    _Atomic uint64_t starved_ns, held_ns, tail_ns, own_ns, other_ns;
+    _Atomic uint64_t gap_ns; /* what a dispatch cost */
+    _Atomic uint64_t refusals[FL_REFUSALS];
+} fl_account;
 
 /* Counts are written by the device's worker alone (relaxed load and store) and read by anybody;
  * they are exact once the job is complete. */
@@ -29,6 +50,7 @@ typedef struct fl_share {
      * graph alive; constant while the job runs. */
     uint32_t root_begin, root_kind, root_free;
     fl_link *roots_first, *roots_last;        /* while they are placed (policy.c) */
+    fl_account account;
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
 } fl_share;
 

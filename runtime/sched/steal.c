@@ -59,6 +59,7 @@ static void refuse(fl_worker *w, uint32_t victim, double ns_left)
 {
     uint64_t t = fl_clock_now(&w->sched->core->clock);
     double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
+    fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     uint64_t at = t + (uint64_t)ns;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
     if (is_watched(w, victim)) {
@@ -125,8 +126,12 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
 {
     uint32_t lo, hi, floor;
     uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
-    if (rest == 0 || !fl_span_is_open(w, job, hi, &floor) || floor >= hi ||
+    if (rest == 0) {
+        return;
+    }
+    if (!fl_span_is_open(w, job, hi, &floor) || floor >= hi ||
         (job->batch != NULL && fl_room_is_out(w, job))) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         return;
     }
     lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
@@ -190,6 +195,7 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     fl_span *span = &fl_job_share(job, loot->victim)->span;
     if (fl_span_peek(span, &lo, &hi) == 0 || !fl_span_is_open(w, job, hi, &floor) ||
         !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
         return false;
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
@@ -221,12 +227,16 @@ static bool adopt_one(fl_worker *w, fl_deque *deque)
     bool is_top;
     for (uint32_t i = 0; i < LOOK_DEPTH && fl_deque_look(deque, &index, &hint, &is_top); ++i) {
         bool can_run = hint != 0 && is_for(w, hint);
+        bool is_live = hint != 0 && fl_hint_is_live(hint);
         bool is_ours = can_run && fl_task_claim(hint, &w->adopted, &w->adopted_poisoned);
         if (is_top && can_run) {
             fl_deque_drop(deque, index); /* ours by now, or nobody's */
         }
         if (is_ours) {
             return true;
+        }
+        if (is_live) {
+            fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_RACED : FL_REFUSED_UNABLE);
         }
         ++index;
     }
@@ -263,6 +273,7 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
         while (got < want &&
                (outcome = fl_deque_steal(&victim->levels[level], &hint)) != FL_STEAL_EMPTY) {
             if (outcome == FL_STEAL_LOST) {
+                fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
                 fl_relax();
                 continue;
             }
@@ -290,10 +301,12 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         fl_task *task = fl_task_of_link(link);
         bool is_wanted =
             most != 0 ? got < most : !(sched->mails && fl_worker_is_outdone(w, victim, task));
-        if (is_wanted && fl_worker_can_run(w, task)) {
+        bool can_run = fl_worker_can_run(w, task);
+        if (is_wanted && can_run) {
             fl_worker_push(w, task);
             ++got;
         } else {
+            fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_HELD : FL_REFUSED_UNABLE);
             fl_inbox_push(&victim->inbox, link);
             some_left = true;
         }
@@ -364,6 +377,9 @@ static bool steal_by_rules(fl_worker *w, bool is_of_lost)
     for (;;) {
         fl_loot best = find_loot(w, barren, is_of_lost);
         if (best.entries == 0) {
+            if (fl_ledger_refused(&w->ledger) == refused) {
+                fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
+            }
             w->watch = w->next_watch;
             return false;
         }

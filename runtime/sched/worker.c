@@ -23,6 +23,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->index = index;
     w->wake_at = w->ready_at = FL_TIME_NEVER;
     w->error = (filch_error)FILCH_ERROR_INIT;
+    fl_ledger_init(&w->ledger, fl_clock_now(&sched->core->clock));
     fl_inbox_init(&w->inbox);
     fl_inbox_init(&w->moved);
     fl_mailbox_init(&w->mailbox);
@@ -90,6 +91,7 @@ void fl_worker_flush(fl_worker *w)
     }
     uint64_t t = now(w);
     fl_count(&w->share->busy_ns, t - w->busy_since);
+    fl_loss_flush(w, t);
     int64_t retired = w->retired;
     w->job = NULL;
     w->share = NULL;
@@ -114,7 +116,8 @@ static void mark_off(fl_worker *w)
     }
 }
 
-static void switch_job(fl_worker *w, filch_job *job, const filch_graph *graph)
+static __attribute__((noinline)) void switch_job(fl_worker *w, filch_job *job,
+                                                 const filch_graph *graph)
 {
     if (w->job != job) {
         mark_off(w);
@@ -122,8 +125,16 @@ static void switch_job(fl_worker *w, filch_job *job, const filch_graph *graph)
         w->job = job;
         w->share = fl_job_share(job, w->index);
         w->busy_since = now(w);
+        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->busy_since);
     }
     w->graph = graph;
+}
+
+void fl_worker_resume(fl_worker *w, uint64_t since)
+{
+    const fl_task *task = w->tile.task;
+    switch_job(w, w->tile.job, task != NULL ? task->graph : NULL);
+    w->ledger.nested_ns += now(w) - since;
 }
 
 static inline void enter_task(fl_worker *w, const fl_task *task)
@@ -370,6 +381,9 @@ static void note_left_out(filch_job *job)
 
 static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_t last)
 {
+    if (!tile->timed) {
+        fl_loss_spoiled(w, tile);
+    }
     if (tile->is_refused) {
         fl_job_fail_device(w->job, tile->task, &w->error, first, last);
     } else {
@@ -386,6 +400,7 @@ static inline void note(fl_worker *w, const fl_tile *tile)
     if (tile->timed && !tile->skip) {
         learn(w, tile, tile->task->codelet);
         record(w, tile, tile->task->codelet);
+        fl_loss_timed(w, tile);
     }
 }
 
@@ -457,6 +472,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
             learn(w, tile, fl_batch_codelet(job->batch));
             fl_batch_learn(w, tile);
             record(w, tile, fl_batch_codelet(job->batch));
+            fl_loss_timed(w, tile);
         }
         fl_count(&w->share->items, last - first);
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
@@ -480,6 +496,10 @@ static void retire_replay(fl_worker *w, const fl_tile *tile)
     } else {
         fl_count(&w->share->tiles, count);
         fl_count(&w->share->done, count);
+        if (tile->timed) {
+            fl_count(&w->share->account.timed, count);
+            fl_count(&w->share->account.timed_ns, tile->ns);
+        }
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));
     }
@@ -725,21 +745,27 @@ static void run_completions(fl_worker *w)
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
-    for (uint32_t i = 0; i < w->flight_count; ++i) {
-        const fl_tile *tile = &w->flights[i].tile;
+    const fl_tile *tile = w->has_stalled ? &w->stalled : NULL;
+    tile = w->homing_count != 0 ? &w->flights[w->homing].tile : tile;
+    for (uint32_t i = 0; i < w->flight_count && w->computing != 0; ++i) {
         if (w->flights[i].launched != 0) {
-            switch_job(w, tile->job,
-                       tile->task != NULL || tile->is_replay ? tile->job->graph : NULL);
-            return;
+            tile = &w->flights[i].tile;
+            break;
         }
+    }
+    if (tile != NULL) {
+        switch_job(w, tile->job, tile->task != NULL || tile->is_replay ? tile->job->graph : NULL);
     }
 }
 
 static fl_act end_step(fl_worker *w, fl_act act)
 {
-    if (act == FL_ACT_WAIT && w->retired != 0 && !w->device->is_synchronous) {
-        count_off(w);
-        act = w->completed != NULL ? FL_ACT_MORE : act;
+    if (act == FL_ACT_WAIT && !w->device->is_synchronous) {
+        if (w->retired != 0) {
+            count_off(w);
+            act = w->completed != NULL ? FL_ACT_MORE : act;
+        }
+        fl_loss_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
     }
     if (w->completed != NULL) {
         run_completions(w); /* first: what it makes ready is offered to others too */
@@ -757,6 +783,8 @@ static fl_act end_step(fl_worker *w, fl_act act)
 void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
+    fl_loss_end_gap(w, false);
+    fl_loss_idle(w);
     w->wake_at = w->ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_policy_note_idle(w);
@@ -777,6 +805,10 @@ void fl_worker_end_idle(fl_worker *w)
 {
     w->nap_ns = 0;
     if (w->idle_since != 0) {
+        if (w->ledger.is_gap) {
+            fl_loss_end_gap(w, true);
+            return;
+        }
         fl_trace_ring *ring = fl_trace_of(w);
         if (ring != NULL) {
             fl_trace_add(ring, (fl_trace_event){
@@ -825,6 +857,7 @@ static void refuse(fl_tile *tile)
 static fl_act await_operands(fl_worker *w)
 {
     filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
+    fl_loss_wait(w, status == FILCH_NOT_READY);
     if (status == FILCH_NOT_READY) {
         w->wake_at = now(w) + FETCH_NAP_NS;
         return FL_ACT_WAIT;
@@ -911,6 +944,7 @@ void fl_worker_settle(fl_worker *w)
     if (w->has_tile) {
         retire_run(w);
     }
+    fl_loss_end_gap(w, false);
     if (w->bypass != NULL) {
         fl_worker_push(w, w->bypass);
         w->bypass = NULL;

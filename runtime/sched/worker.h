@@ -133,6 +133,7 @@ typedef struct fl_worker {
     fl_inbox inbox;
     fl_inbox moved; /* claimed tasks that found no room on another device */
     fl_mailbox mailbox;
+    fl_ledger ledger;
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_event event;
     _Atomic uint32_t held;    /* poll mode: a thread runs this worker */
@@ -177,7 +178,7 @@ typedef struct fl_worker {
     filch_error late;    /* of the tile that failed last while in flight */
     filch_error error;   /* of the tile that was refused last */
     uint64_t wake_at;
-    uint64_t idle_since;  /* 0: not idle */
+    uint64_t idle_since;  /* 0: not idle; ledger.is_gap: a dispatch began that is measured */
     uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
     uint64_t nap_ns;      /* last time slept without being asked for; 0: has just worked */
     fl_watch watch;       /* one victim of the last refusals */
@@ -354,7 +355,33 @@ bool fl_partials_retire(fl_worker *worker, const fl_tile *tile);
 /* Whether the combining task, which is running, runs for the last time. */
 bool fl_combines_last(const fl_task *task);
 
+/* Where the time of jobs goes (loss.c). The job begins, or has ended: notes what the workers are
+ * at.
+ */
+void fl_loss_begin(fl_sched *sched, filch_job *job);
+void fl_loss_end(fl_sched *sched, filch_job *job);
+/* The current job's tile is about to retire, and was timed. */
+void fl_loss_timed(fl_worker *worker, const fl_tile *tile);
+/* The same of one that failed and was not. All that is in flight is lost with its device. */
+void fl_loss_spoiled(fl_worker *worker, const fl_tile *tile);
+void fl_loss_lost(fl_worker *worker);
+/* A flight was put on the device; is past there, without having been timed: how long it took, by
+ * what is known; is about to retire. */
+void fl_loss_launched(fl_worker *worker, const fl_flight *flight);
+uint64_t fl_loss_guess(const fl_worker *worker, const fl_flight *flight);
+void fl_loss_land(fl_worker *worker, const fl_flight *flight);
+/* The current job is dropped, at that time: `retired` tiles of it are not counted off yet. */
+void fl_loss_flush(fl_worker *worker, uint64_t now);
+/* Whether or not the current job waits for data, or for memory, from now on. */
+void fl_loss_wait(fl_worker *worker, bool waits);
+/* There is nothing to do: worker->ready_at says why. */
+void fl_loss_idle(fl_worker *worker);
+/* The dispatch that was being measured is over, or is none. */
+void fl_loss_end_gap(fl_worker *worker, bool counts);
+
 /* Shared by the steps (worker.c). */
+/* The tile that has waited for nested work since then goes on. */
+void fl_worker_resume(fl_worker *worker, uint64_t since);
 /* A task's tile is over: notes a failure, and how long it took. */
 void fl_worker_note(fl_worker *worker, const fl_tile *tile);
 /* Fills *tile with a task that the caller owns. */
