@@ -98,8 +98,8 @@ typedef struct filch_device_stats {
     uint64_t items;      /**< Batch items run. */
     double work;         /**< Declared work done; the number of tiles where none is declared. */
     double busy_s;       /**< Seconds spent on the job's tiles, dispatch included; of a task that
-                              waits for other work, those before the wait. */
-    double idle_s;       /**< The rest of the job's time. */
+                              waits for other work, those beside the wait. */
+    double idle_s;       /**< The rest of the job's time; see report.h for what it was. */
     double speed;        /**< work / busy_s; 0 before anything ran. */
     uint64_t bytes_in;   /**< Copied from the host's memory to the device's. */
     uint64_t bytes_out;  /**< Copied from the device's memory to the host's. */
