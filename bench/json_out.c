@@ -2,6 +2,7 @@
 #include "json_out.h"
 
 #include "fail.h"
+#include "loss_table.h"
 #include "stats.h"
 
 #include <jansson.h>
@@ -129,6 +130,8 @@ static json_t *device_json(const bench_device_result *device)
     put(&object, "bytes_peer", count_of(device->bytes_peer));
     put(&object, "evicted", count_of(device->evicted));
     put(&object, "bytes_evicted", count_of(device->bytes_evicted));
+    if (device->losses.wall_ns != 0)
+        put(&object, "losses", bench_losses_json(&device->losses));
     return object;
 }
 
@@ -257,6 +260,8 @@ static json_t *result_json(const bench_result *result)
     put(&object, "residual", number(result->residual));
     put(&object, "cpu_s", number(result->cpu_s));
     put(&object, "checked", json_boolean(result->checked));
+    if (result->losses.runs != 0)
+        put(&object, "losses", bench_loss_result_json(result));
     if (result->bound.is_known)
         put(&object, "bound", bound_json(result));
     if (result->startup.is_known)

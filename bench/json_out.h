@@ -5,7 +5,7 @@
 
 #include "slow.h"
 
-#include "filch/status.h"
+#include "filch/report.h"
 
 #include <stdbool.h>
 
@@ -27,7 +27,15 @@ typedef struct bench_device_result {
     uint64_t bytes_peer;
     uint64_t evicted;
     uint64_t bytes_evicted;
+    filch_losses losses; /* summed over the repeats */
 } bench_device_result;
+
+/* The loss report of filch's runs; see loss_table.h. */
+typedef struct bench_loss_result {
+    size_t runs;           /* 0: it is not known */
+    double wall_s, area_s; /* summed over them */
+    double path_s;         /* of the last one; 0: not known */
+} bench_loss_result;
 
 /* A peer that did the same work, interleaved. */
 typedef struct bench_versus_result {
@@ -102,6 +110,7 @@ typedef struct bench_result {
     double residual;
     double cpu_s; /* processor time of the process, summed over the repeats */
     bool checked; /* a check was made and passed */
+    bench_loss_result losses;
     bench_bound_result bound;
     bench_startup_result startup;
     bench_overlap_result overlap;

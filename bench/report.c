@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "fail.h"
+#include "loss_table.h"
 #include "table.h"
 
 #include <errno.h>
@@ -246,6 +247,31 @@ static void print_devices(FILE *out, const bench_result *r)
     fputs("</table></div>\n", out);
 }
 
+static void print_losses(FILE *out, const bench_result *r)
+{
+    const bench_loss_part *parts = bench_loss_parts();
+    filch_losses total = bench_losses_total(r);
+    if (r->losses.runs == 0)
+        return;
+    fputs("<h2>Where the time went</h2>\n<p>In per cent of each device's time. The runs reached ",
+          out);
+    print_figure(out, 100 * bench_loss_efficiency(&r->losses));
+    fputs(" % of what the measured speeds and the longest path allow (", out);
+    print_seconds(out, bench_loss_bound_s(&r->losses));
+    fputs(").</p>\n<div class=scroll><table>\n<tr><th>device", out);
+    for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
+        fprintf(out, "<th>%s", parts[k].title);
+    for (size_t d = 0; d <= r->device_count; d++) {
+        bool is_sum = d == r->device_count;
+        const filch_losses *losses = is_sum ? &total : &r->devices[d].losses;
+        fputs("\n<tr><td>", out);
+        print_escaped(out, is_sum ? "all" : r->devices[d].name);
+        for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
+            fprintf(out, "<td>%.2f", 100 * bench_loss_share(losses, &parts[k]));
+    }
+    fputs("\n</table></div>\n", out);
+}
+
 void bench_report_print(FILE *out, const bench_result *result)
 {
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n"
@@ -270,6 +296,7 @@ void bench_report_print(FILE *out, const bench_result *result)
     fputs("<h2>Devices</h2>\n<p>Summed over the repeats.</p>\n", out);
     print_device_bars(out, result);
     print_devices(out, result);
+    print_losses(out, result);
     fputs("</body></html>\n", out);
 }
 

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "fail.h"
 #include "json_out.h"
+#include "loss_table.h"
 #include "overlap.h"
 #include "report.h"
 #include "show.h"
@@ -110,6 +111,10 @@ void bench_order_by(size_t *values, double *keys, size_t count)
 
 static void add_device_stats(run *r)
 {
+    r->result.losses.runs++;
+    r->result.losses.wall_s += r->session.wall_s;
+    r->result.losses.area_s += r->session.area_s;
+    r->result.losses.path_s = r->session.path_s;
     for (uint32_t d = 0; d < r->session.devices; d++) {
         const filch_device_stats *stats = &r->session.stats[d];
         bench_device_result *device = &r->result.devices[d];
@@ -123,6 +128,7 @@ static void add_device_stats(run *r)
         device->bytes_peer += stats->bytes_peer;
         device->evicted += stats->evicted;
         device->bytes_evicted += stats->bytes_evicted;
+        bench_losses_add(&device->losses, &r->session.losses[d]);
         /* Kernels wait for copies on the device, where nobody sees for how long. */
         if ((stats->bytes_in | stats->bytes_out | stats->bytes_peer) != 0)
             device->transfer_s = NAN;
@@ -163,8 +169,10 @@ static filch_status measure_filch(run *r, size_t round, filch_error *error)
         status = bench_session_reopen(&r->session, &r->config, error);
     else if (round == 0 || (r->has_versus && r->result.seconds[round - 1] < LONG_RUN_S))
         status = bench_session_run(&r->session, seconds, error);
+    r->session.wants_path = round + 1 == r->result.repeat; /* no run follows that is measured */
     if (status == FILCH_OK)
         status = bench_session_run(&r->session, seconds, error);
+    r->session.wants_path = false;
     if (status == FILCH_OK && r->session.is_virtual)
         status = compare_schedule(r, round, error);
     if (status == FILCH_OK)

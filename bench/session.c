@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "fail.h"
+#include "loss_table.h"
 #include "timing.h"
 
 #include <stdio.h>
@@ -36,6 +37,8 @@ void bench_session_close(bench_session *s)
     free(s->device_info);
     free(s->stats);
     free(s->part);
+    free(s->losses);
+    free(s->loss_part);
     *s = (bench_session){0};
 }
 
@@ -63,7 +66,9 @@ static filch_status describe_devices(bench_session *s, filch_error *error)
     s->device_info = calloc(s->devices, sizeof *s->device_info);
     s->stats = calloc(s->devices, sizeof *s->stats);
     s->part = calloc(s->devices, sizeof *s->part);
-    if (!s->device_info || !s->stats || !s->part)
+    s->losses = calloc(s->devices, sizeof *s->losses);
+    s->loss_part = calloc(s->devices, sizeof *s->loss_part);
+    if (!s->device_info || !s->stats || !s->part || !s->losses || !s->loss_part)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--devices", 0, "no memory");
     for (uint32_t d = 0; d < s->devices; d++) {
         s->device_info[d].size = sizeof s->device_info[d];
@@ -239,14 +244,35 @@ static filch_status add_stats(bench_session *s, filch_job *job)
     return FILCH_OK;
 }
 
+static filch_status add_losses(bench_session *s, filch_job *job)
+{
+    filch_graph *graph = s->wants_path ? s->built.graph : NULL;
+    filch_report report = FILCH_REPORT_INIT;
+    filch_status status = filch_job_report(job, graph, &report, s->loss_part, s->devices);
+    if (graph && status == FILCH_INVALID_ARGUMENT) /* the job is of another graph, or of none */
+        status = filch_job_report(job, NULL, &report, s->loss_part, s->devices);
+    if (status != FILCH_OK)
+        return status;
+    s->wall_s += (double)report.wall_ns * 1e-9;
+    s->area_s += (double)report.area_ns * 1e-9;
+    s->path_s += (double)report.path_ns * 1e-9;
+    for (uint32_t d = 0; d < s->devices; d++)
+        bench_losses_add(&s->losses[d], &s->loss_part[d]);
+    return FILCH_OK;
+}
+
 /* The figures of jobs that all succeeded; the jobs are given back in any case. */
 static filch_status conclude(bench_session *s, filch_job **jobs, size_t count, filch_status status)
 {
     s->info = (filch_job_info){.size = sizeof s->info};
     memset(s->stats, 0, s->devices * sizeof *s->stats);
+    memset(s->losses, 0, s->devices * sizeof *s->losses);
+    s->wall_s = s->area_s = s->path_s = 0;
     for (size_t k = 0; k < count; k++) {
         if (status == FILCH_OK)
             status = add_stats(s, jobs[k]);
+        if (status == FILCH_OK)
+            status = add_losses(s, jobs[k]);
         (void)filch_job_release(jobs[k]);
     }
     return status;

@@ -14,10 +14,13 @@ typedef struct bench_session {
     bench_slow slow;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
-    double cpu_s;              /* processor time of the whole process */
-    filch_job_info info;       /* sums over its jobs */
-    filch_device_stats *stats; /* one a device, likewise */
-    filch_device_stats *part;  /* room for one job's */
+    double cpu_s;                  /* processor time of the whole process */
+    filch_job_info info;           /* sums over its jobs */
+    filch_device_stats *stats;     /* one a device, likewise */
+    filch_device_stats *part;      /* room for one job's */
+    bool wants_path;               /* the longest path is looked for, which touches all tasks */
+    double wall_s, area_s, path_s; /* of the loss reports, likewise; the path 0: not known */
+    filch_losses *losses, *loss_part;
 } bench_session;
 
 typedef struct bench_session_config {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show.h"
 
+#include "loss_table.h"
 #include "stats.h"
 #include "table.h"
 
@@ -193,5 +194,5 @@ bool bench_show(FILE *out, const bench_result *result)
 {
     bool totals = show_totals(out, result);
     fputs("\nMeans of a run; in and out are tiles stolen from others and by others.\n", out);
-    return show_devices(out, result) && totals;
+    return show_devices(out, result) && bench_losses_show(out, result) && totals;
 }

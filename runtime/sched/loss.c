@@ -138,6 +138,7 @@ void fl_loss_wait(fl_worker *w, bool waits)
 void fl_loss_flush(fl_worker *w, uint64_t t)
 {
     fl_account *account = &w->share->account;
+    fl_loss_end_gap(w, false); /* what follows is no dispatch of this job's */
     if (w->ledger.waits) {
         fl_count(&account->data_ns, t - w->ledger.wait_since);
         w->ledger.waits = false;

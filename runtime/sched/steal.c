@@ -369,6 +369,7 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
 static bool steal_by_rules(fl_worker *w, bool is_of_lost)
 {
     fl_sched *sched = w->sched;
+    uint64_t refused = fl_ledger_refused(&w->ledger);
     if (rob_inboxes(w, is_of_lost)) {
         return true;
     }
@@ -377,7 +378,7 @@ static bool steal_by_rules(fl_worker *w, bool is_of_lost)
     for (;;) {
         fl_loot best = find_loot(w, barren, is_of_lost);
         if (best.entries == 0) {
-            if (fl_ledger_refused(&w->ledger) == refused) {
+            if (!is_of_lost && fl_ledger_refused(&w->ledger) == refused) {
                 fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
             }
             w->watch = w->next_watch;

@@ -783,7 +783,6 @@ static fl_act end_step(fl_worker *w, fl_act act)
 void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
-    fl_loss_end_gap(w, false);
     fl_loss_idle(w);
     w->wake_at = w->ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
@@ -801,20 +800,26 @@ void fl_worker_begin_idle(fl_worker *w)
     }
 }
 
+/* Out of line: it is looked for before each tile, and rarely there. */
+static __attribute__((noinline)) void end_spell(fl_worker *w)
+{
+    fl_trace_ring *ring = fl_trace_of(w);
+    if (w->ledger.is_gap) {
+        fl_loss_end_gap(w, true);
+        return;
+    }
+    if (ring != NULL) {
+        fl_trace_add(
+            ring, (fl_trace_event){.start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
+    }
+    w->idle_since = 0;
+}
+
 void fl_worker_end_idle(fl_worker *w)
 {
     w->nap_ns = 0;
-    if (w->idle_since != 0) {
-        if (w->ledger.is_gap) {
-            fl_loss_end_gap(w, true);
-            return;
-        }
-        fl_trace_ring *ring = fl_trace_of(w);
-        if (ring != NULL) {
-            fl_trace_add(ring, (fl_trace_event){
-                                   .start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
-        }
-        w->idle_since = 0;
+    if (FL_UNLIKELY(w->idle_since != 0)) {
+        end_spell(w);
     }
 }
 
@@ -944,7 +949,6 @@ void fl_worker_settle(fl_worker *w)
     if (w->has_tile) {
         retire_run(w);
     }
-    fl_loss_end_gap(w, false);
     if (w->bypass != NULL) {
         fl_worker_push(w, w->bypass);
         w->bypass = NULL;
