@@ -23,15 +23,16 @@ extern "C" {
  * it when it turned from one to the other:
  *
  * - at work on this job: busy_ns, dispatch_ns, data_ns and spoiled_ns. Their sum is measured. How
- *   it is divided is measured, too, where all tiles were timed (batches always; every tile on
- *   simulated devices and while a trace records). Else it is an estimate: on the host's devices
+ *   it is divided is measured, too, where all tiles were timed (chunks of batches; all tiles of
+ *   simulated devices, and while a trace records). Else it is an estimate: on the host's devices
  *   dispatch_ns is the typical cost of a dispatch, measured between tiles now and then, for each
  *   tile, and busy_ns what is left; on others busy_ns adds what tiles were predicted to take that
  *   were not timed. estimated_ns bounds the error: busy_ns is too large by no more than that, and
  *   too small by no more than dispatch_ns and data_ns together.
  * - at work on other jobs: other_ns. Each instant of a device is charged as work to one job, that
- *   whose tile it began or ended last. So what a task does that waits for nested jobs is its own
- *   job's, what the device does for these meanwhile is theirs, and it may be idle, too.
+ *   whose tile it began or ended last; where tiles of several jobs are in flight on it at a time,
+ *   no more is known. What a task does that waits for nested jobs is its own job's, what the device
+ *   does for these meanwhile is theirs, and it may be idle, too.
  * - idle: starved_ns, held_ns and tail_ns. What a device is idle counts for every job that is there
  *   at the time. Looking for work is part of it, as is what a job's callback does on its thread.
  *
@@ -54,8 +55,8 @@ typedef struct filch_losses {
     uint64_t held_ns;       /**< Idle by hold-off: there was work elsewhere, but who had it would be
                                  done with it first, as predicted. */
     uint64_t tail_ns;       /**< Idle after the job's last tile had been taken, whatever the reason,
-                                 to its end; 0 while it runs. A task of the host's that was not timed
-                                 is taken to have lasted as long as its device's last ones. */
+                                 to its end; 0 while it runs. A task of the host's that was not
+                                 timed is taken to have lasted as long as the last ones there. */
     uint64_t other_ns;      /**< At work on other jobs. */
     uint64_t estimated_ns;  /**< Of busy_ns, that of tiles that were not timed. */
     uint64_t refused_held;  /**< Thefts refused while the job was there, of any job's tiles: the

@@ -254,6 +254,9 @@ static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
 
 void fl_loss_end(fl_sched *sched, filch_job *job)
 {
+    if (fl_load_relaxed(&job->accounted) != FL_LOSS_BEGUN) {
+        return; /* it never began */
+    }
     uint64_t last = last_taken(sched, job);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_account *account = &fl_job_share(job, d)->account;

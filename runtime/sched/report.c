@@ -176,10 +176,12 @@ void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *repo
     const fl_sched *sched = (const fl_sched *)(const void *)self;
     /* Acquire: what was noted comes before. */
     uint32_t accounted = fl_load_acquire(&job->accounted);
-    uint64_t end = accounted == FL_LOSS_BEGUN ? fl_clock_now(&sched->core->clock) : job->finished;
+    uint64_t end = accounted == FL_LOSS_BEGUN   ? fl_clock_now(&sched->core->clock)
+                   : accounted == FL_LOSS_ENDED ? job->finished
+                                                : 0;
     uint64_t begin = fl_load_relaxed(&job->started);
     fl_area area = {.items = 0};
-    report->wall_ns = accounted != FL_LOSS_NONE && end > begin ? end - begin : 0;
+    report->wall_ns = end > begin ? end - begin : 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_parts parts = {.own = 0};
         filch_losses losses;

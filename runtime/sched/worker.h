@@ -370,8 +370,8 @@ void fl_loss_lost(fl_worker *worker);
 void fl_loss_launched(fl_worker *worker, const fl_flight *flight);
 uint64_t fl_loss_guess(const fl_worker *worker, const fl_flight *flight);
 void fl_loss_land(fl_worker *worker, const fl_flight *flight);
-/* The current job is dropped, at that time: `retired` tiles of it are not counted off yet. */
-void fl_loss_flush(fl_worker *worker, uint64_t now);
+/* The current job is dropped, at time t: `retired` tiles of it are not counted off yet. */
+void fl_loss_flush(fl_worker *worker, uint64_t t);
 /* Whether or not the current job waits for data, or for memory, from now on. */
 void fl_loss_wait(fl_worker *worker, bool waits);
 /* There is nothing to do: worker->ready_at says why. */
