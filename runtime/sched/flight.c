@@ -382,7 +382,7 @@ static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
 /* Predicted duration of a tile here; 0 when nothing is known. */
 static double predict(const fl_worker *w, const fl_tile *tile)
 {
-    return fl_speed_get(fl_codelet_speed(fl_tile_codelet(tile), w->index)) * tile->work;
+    return fl_speed_time(fl_codelet_speed(fl_tile_codelet(tile), w->index), tile->work);
 }
 
 /* Takes a tile back that found no room, to be tried again when there may be some; a piece of a

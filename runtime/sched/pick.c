@@ -160,8 +160,11 @@ static bool has_thieves(const fl_worker *w, const filch_job *job)
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
-    const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
+    fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     const fl_share *share = fl_job_share(job, w->index);
+    if (share->chunk == 0) {
+        fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
+    }
     if (fl_speed_get(speed) == 0) {
         /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item, and
          * has room for the second one, as the first measurement does not count. */

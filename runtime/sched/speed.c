@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Median and median absolute deviation as location and scale, with a rejection rule, follow the
  * Hampel identifier: F. R. Hampel, "The influence curve and its role in robust estimation",
- * J. Amer. Statist. Assoc. 69, 1974. */
+ * J. Amer. Statist. Assoc. 69, 1974. The fixed part comes from the resistant line through the
+ * medians of the outer thirds: J. W. Tukey, "Exploratory Data Analysis", 1977, in the form of
+ * G. W. Brown and A. M. Mood, Proc. 2nd Berkeley Symposium, 1951. */
 #include "sched/speed.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/bits.h"
-
 /* One tile in so many is timed once the first FL_SPEED_SAMPLES of a regime are. */
 #define PERIOD 64
 #define PERIOD_LONG 512
-/* Outliers in a row that make a new regime. */
+/* Outliers in a row that make a new regime where they agree: where the largest is at most so many
+ * times the smallest. Against samples all older than AGED_NS two do. */
 #define REGIME 3
+#define REGIME_AGED 2
+#define AGREE 1.5
 /* Samples from which a deviation says anything. Until then the median alone holds off a bad one. */
 #define MAD_FILLED 5
 #define MAD_LIMIT 5.0
@@ -21,6 +24,32 @@
  * the clock's grain, would make outliers of good ones, and three of these next to a bad one a
  * regime. A change that stays inside the band is the median's to follow. */
 #define MAD_FLOOR (1.0 / 16.0)
+/* A sample's weight halves so often as this passes; all but the newest together never weigh less
+ * than this, so that one alone does not decide. */
+#define AGED_NS 10000000000.0
+#define FRESH_NS (AGED_NS / 64.0)
+#define AGED_LEAST 2.25
+/* A fixed part is looked for in thirds of at least three samples whose works are so far apart, each
+ * so many samples, … */
+#define THIRD 3
+#define APART 2.0
+#define FIT_PERIOD 4
+/* … is believed where a unit of work costs so many times as much in small tiles as in large ones,
+ * since less may be noise, and hardly matters, … */
+#define FIT_GAIN 1.25
+/* … and leaves at least this part of a large tile's time to its work: otherwise noise would have
+ * larger tiles cost nothing. */
+#define WORK_LEAST (1.0 / 16.0)
+/* Sums of works stay finite. */
+#define WORK_MOST 1e300
+/* A prior that measurements disagree with by this factor, so many in a row, is forgotten. */
+#define DISAGREE 2.0
+#define DISAGREE_TIMES 2
+/* A device judged slow is tried again after so many times what a tile takes there, at least; and
+ * at most after so many times that. */
+#define PROBE_TILES 64.0
+#define PROBE_LEAST_NS 1000000.0
+#define PROBE_GROWTH 64.0
 
 void fl_speed_init(fl_speed *speed)
 {
@@ -45,93 +74,412 @@ void fl_speed_put_off(fl_speed *speed)
     speed->countdown = PERIOD_LONG - 1;
 }
 
-/* The lower of the two in the middle where count (> 0) is even. */
-static double median(const double *values, uint32_t count)
+/* --- Medians --- */
+
+/* Halves that are equal stay so when their weights are added up in another order. */
+#define ALMOST (1.0 - 1e-9)
+
+typedef struct weighted {
+    double value;
+    double weight;
+} weighted;
+
+static void insert(weighted *sorted, uint32_t count, weighted one)
 {
-    double sorted[FL_SPEED_SAMPLES];
+    uint32_t at = count;
 
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = i;
-
-        for (; at > 0 && sorted[at - 1] > values[i]; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = values[i];
-    }
-    return sorted[(count - 1) / 2];
+    for (; at > 0 && sorted[at - 1].value > one.value; at--)
+        sorted[at] = sorted[at - 1];
+    sorted[at] = one;
 }
 
-static bool is_outlier(const fl_speed *speed, double sample)
+/* The least value up to which half of the weight lies: the lower of the two in the middle where
+ * all weigh the same and count (> 0) is even. */
+static double weighted_median(const weighted *sorted, uint32_t count)
 {
-    double deviations[FL_SPEED_SAMPLES];
+    double total = 0.0, sum = 0.0;
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        total += sorted[i].weight;
+    for (; at + 1 < count; at++) {
+        sum += sorted[at].weight;
+        if (2.0 * sum >= total * ALMOST)
+            break;
+    }
+    return sorted[at].value;
+}
+
+/* Median of the distances from middle, one of the values: merges those below and above it, which
+ * are in order already. */
+static double median_distance(const weighted *sorted, uint32_t count)
+{
+    uint32_t low = (count - 1) / 2, high = low, steps = (count - 1) / 2;
+    double middle = sorted[low].value, distance = 0.0;
+
+    while (steps-- > 0) {
+        double down = low > 0 ? middle - sorted[low - 1].value : INFINITY;
+        double up = high + 1 < count ? sorted[high + 1].value - middle : INFINITY;
+
+        if (down <= up) {
+            low--;
+            distance = down;
+        } else {
+            high++;
+            distance = up;
+        }
+    }
+    return distance;
+}
+
+/* --- The estimate --- */
+
+static double newest_age(const fl_speed *speed, uint64_t now)
+{
+    uint64_t at = speed->samples[speed->filled - 1].at;
+
+    return now > at ? (double)(now - at) : 0.0;
+}
+
+/* Of each sample, in order. */
+static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_SAMPLES])
+{
+    double floor = fmin(1.0, AGED_LEAST / (speed->filled > 1 ? speed->filled - 1 : 1));
+
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        uint64_t at = speed->samples[i].at;
+        double age = now > at ? (double)(now - at) : 0.0;
+
+        /* Powers cost as much as all the rest, and say nothing of what is this new. */
+        weights[i] = age < FRESH_NS ? 1.0 : fmax(floor, exp2(-age / AGED_NS));
+    }
+}
+
+/* Unweighted median of the samples, and the deviation from it; they are sorted with weights. */
+static double reduce(const fl_speed *speed, const double *weights, weighted *sorted,
+                     double *deviation)
+{
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        const fl_sample *sample = &speed->samples[i];
+        double value = sample->ns / (sample->work + speed->shape);
+
+        insert(sorted, i, (weighted){value, weights[i]});
+    }
+    *deviation = median_distance(sorted, speed->filled);
+    return sorted[(speed->filled - 1) / 2].value;
+}
+
+static void publish(fl_speed *speed, uint64_t now)
+{
+    weighted sorted[FL_SPEED_SAMPLES + 1];
+    double weights[FL_SPEED_SAMPLES];
+    uint32_t count = speed->filled;
+    double rate;
+
+    if (count > 0) {
+        weigh(speed, now, weights);
+        speed->middle = reduce(speed, weights, sorted, &speed->deviation);
+    }
+    if (speed->prior.rate > 0.0) {
+        /* Of the usual tile, so that it can be compared whatever part of it is fixed. */
+        double work = count > 0 ? speed->large_work : 1.0;
+        double ns = speed->prior.rate * work + speed->prior.fixed;
+
+        insert(sorted, count++, (weighted){ns / (work + speed->shape), FL_SPEED_PRIOR});
+    }
+    rate = weighted_median(sorted, count);
+    /* One sample after the cold one cannot be told from a poisoned one; the cold one bounds it. */
+    if (count == 1 && speed->filled == 1)
+        rate = fmin(rate, speed->cold);
+    if (speed->filled >= MAD_FILLED)
+        speed->best = speed->best > 0.0 ? fmin(speed->best, rate) : rate;
+    /* Relaxed: nothing that is published makes anything else valid. */
+    fl_store_relaxed(&speed->rate, fl_double_bits(rate));
+    fl_store_relaxed(&speed->fixed, fl_double_bits(rate * speed->shape));
+    fl_store_relaxed(&speed->spread,
+                     fl_double_bits(speed->filled > 0 ? speed->deviation / speed->middle : 0.0));
+
+    fl_prior_state prior = speed->prior.rate > 0.0 ? FL_PRIOR_HELD
+                           : speed->against != 0   ? FL_PRIOR_FORGOTTEN
+                                                   : FL_PRIOR_NONE;
+
+    fl_store_relaxed(&speed->state, (uint64_t)speed->regimes << 32 | (uint64_t)prior << 16 |
+                                        (uint64_t)speed->filled);
+}
+
+fl_speed_view fl_speed_look(const fl_speed *speed)
+{
+    uint64_t state = fl_load_relaxed(&speed->state); /* relaxed: see fl_speed_get */
+
+    return (fl_speed_view){.rate = fl_speed_get(speed),
+                           .fixed = fl_speed_fixed(speed),
+                           .spread = fl_bits_double(fl_load_relaxed(&speed->spread)),
+                           .most_work = fl_speed_most_work(speed),
+                           .taken = fl_load_relaxed(&speed->taken),
+                           .samples = (uint32_t)(state & 0xffff),
+                           .regimes = (uint32_t)(state >> 32),
+                           .prior = (fl_prior_state)(state >> 16 & 0xffff)};
+}
+
+void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior)
+{
+    speed->prior = *prior;
+    speed->shape = prior->fixed / prior->rate;
+    speed->best = prior->rate;
+    fl_store_relaxed(&speed->most_work, fl_double_bits(prior->most_work));
+    publish(speed, 0);
+}
+
+void fl_speed_rest(fl_speed *speed, uint64_t now)
+{
+    if (speed->prior.rate > 0.0 && speed->filled > 0)
+        publish(speed, now);
+}
+
+/* --- The fixed part --- */
+
+/* Medians of the works and of the times of count samples, each by itself. */
+static fl_sample third_median(const fl_sample *const *third, uint32_t count)
+{
+    weighted works[FL_SPEED_SAMPLES / THIRD], times[FL_SPEED_SAMPLES / THIRD];
+
+    for (uint32_t i = 0; i < count; i++) {
+        insert(works, i, (weighted){third[i]->work, 1.0});
+        insert(times, i, (weighted){third[i]->ns, 1.0});
+    }
+    return (fl_sample){works[(count - 1) / 2].value, times[(count - 1) / 2].value, 0};
+}
+
+static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
+{
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1]->work > speed->samples[i].work; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = &speed->samples[i];
+    }
+}
+
+/* The shape of the line through the medians of the small and of the large tiles. */
+static double line_shape(const fl_sample *small, const fl_sample *large)
+{
+    double slope = (large->ns - small->ns) / (large->work - small->work);
+
+    slope = fmax(slope, WORK_LEAST * large->ns / large->work);
+    return fmax(0.0, small->ns / slope - small->work);
+}
+
+/* Tells the fixed part from the rate where the samples' works allow it; else it stays what it was,
+ * since tiles of one size, or two strays, say nothing of it. */
+static void fit(fl_speed *speed)
+{
+    const fl_sample *sorted[FL_SPEED_SAMPLES];
+    uint32_t third = speed->filled / 3;
+
+    if (third < THIRD || speed->large_work < APART * speed->least_work)
+        return;
+    sort_by_work(speed, sorted);
+
+    fl_sample small = third_median(sorted, third);
+    fl_sample large = third_median(sorted + speed->filled - third, third);
+
+    if (large.work < APART * small.work)
+        return;
+
+    double gain = small.ns / small.work / (large.ns / large.work);
+
+    speed->is_told = true;
+    speed->shape = gain > FIT_GAIN ? line_shape(&small, &large) : 0.0;
+}
+
+/* --- Samples --- */
+
+static double expected(const fl_speed *speed, double work)
+{
+    return speed->middle * (work + speed->shape);
+}
+
+/* What the tile may take if nothing has changed. Until tiles of unlike work have told the fixed
+ * part, anything from all to nothing of a tile may be it. */
+static void foresee(const fl_speed *speed, double work, double *least, double *most)
+{
+    double low = expected(speed, fmin(work, speed->least_work));
+    double high = expected(speed, fmax(work, speed->large_work));
+
+    *least = *most = expected(speed, work);
+    if (speed->is_told || (work >= speed->least_work && work <= speed->large_work &&
+                           speed->large_work < APART * speed->least_work))
+        return;
+    *least = work > speed->large_work ? expected(speed, speed->large_work) : low;
+    *most = work < speed->least_work ? expected(speed, speed->least_work) : high;
+}
+
+static bool is_outlier(const fl_speed *speed, double work, double ns)
+{
+    double least, most, band;
 
     if (speed->filled < MAD_FILLED)
         return false;
-
-    double middle = median(speed->ns_per_work, speed->filled);
-
-    for (uint32_t i = 0; i < speed->filled; i++)
-        deviations[i] = fabs(speed->ns_per_work[i] - middle);
-
-    double spread = fmax(median(deviations, speed->filled), MAD_FLOOR * middle);
-
-    return fabs(sample - middle) > MAD_LIMIT * spread;
+    foresee(speed, work, &least, &most);
+    band = 1.0 + MAD_LIMIT * fmax(speed->deviation / speed->middle, MAD_FLOOR);
+    return ns > most * band || ns < least / band;
 }
 
-static void history_push(fl_speed *speed, double sample)
+static void measure_range(fl_speed *speed)
 {
-    if (speed->filled == FL_SPEED_SAMPLES) {
-        speed->filled--;
-        memmove(speed->ns_per_work, speed->ns_per_work + 1,
-                speed->filled * sizeof speed->ns_per_work[0]);
+    speed->least_work = speed->large_work = speed->samples[0].work;
+    for (uint32_t i = 1; i < speed->filled; i++) {
+        speed->least_work = fmin(speed->least_work, speed->samples[i].work);
+        speed->large_work = fmax(speed->large_work, speed->samples[i].work);
     }
-    speed->ns_per_work[speed->filled++] = sample;
 }
 
-static void publish(fl_speed *speed)
+static void drop_oldest(fl_sample *samples, uint32_t *count)
 {
-    double estimate = median(speed->ns_per_work, speed->filled);
-
-    /* One sample after the cold one cannot be told from a poisoned one; the cold one bounds it. */
-    if (speed->filled == 1)
-        estimate = fmin(estimate, speed->cold);
-    /* Nothing else is published with the estimate, so nothing has to be seen before it. */
-    fl_store_relaxed(&speed->published, fl_double_bits(estimate));
+    --*count;
+    memmove(samples, samples + 1, *count * sizeof *samples);
 }
 
-void fl_speed_add(fl_speed *speed, double work, double ns)
+static void keep(fl_speed *speed, const fl_sample *sample)
 {
-    double sample = ns / work;
+    if (speed->filled == FL_SPEED_SAMPLES)
+        drop_oldest(speed->samples, &speed->filled);
+    speed->samples[speed->filled++] = *sample;
+    speed->outliers = 0;
+}
+
+/* Holds an outlier back; true when it and some before it make a regime. Of which those that agree
+ * are the samples, or all where none do: what they have in common is that nothing is as it was. */
+static bool suspect(fl_speed *speed, const fl_sample *sample)
+{
+    weighted sorted[FL_SPEED_PENDING];
+    uint32_t need = newest_age(speed, sample->at) > AGED_NS ? REGIME_AGED : REGIME, from = 0;
+    double low = 0.0, high = INFINITY;
+
+    speed->pending[speed->outliers++] = *sample;
+    for (uint32_t i = 0; i < speed->outliers; i++) {
+        const fl_sample *one = &speed->pending[i];
+
+        insert(sorted, i, (weighted){one->ns / expected(speed, one->work), 1.0});
+    }
+    while (from + need <= speed->outliers &&
+           sorted[from + need - 1].value > AGREE * sorted[from].value)
+        from++;
+    if (from + need <= speed->outliers) {
+        low = sorted[from].value;
+        high = sorted[from + need - 1].value;
+    } else if (speed->outliers < FL_SPEED_PENDING) {
+        return false;
+    }
+
+    uint32_t filled = 0;
+
+    for (uint32_t i = 0; i < speed->outliers; i++) {
+        double value = speed->pending[i].ns / expected(speed, speed->pending[i].work);
+
+        if (value >= low && value <= high)
+            speed->samples[filled++] = speed->pending[i];
+    }
+    speed->filled = speed->count = filled;
+    speed->outliers = 0;
+    speed->is_told = false;
+    speed->regimes++;
+    return true;
+}
+
+/* Forgets a prior that is found wrong. */
+static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
+{
+    double said = speed->prior.rate * work + speed->prior.fixed;
+
+    if (!(speed->prior.rate > 0.0))
+        return;
+    if (ns > DISAGREE * said)
+        speed->against = speed->against > 0 ? speed->against + 1 : 1;
+    else if (ns < said / DISAGREE)
+        speed->against = speed->against < 0 ? speed->against - 1 : -1;
+    else
+        speed->against = 0;
+    if (speed->against >= DISAGREE_TIMES || speed->against <= -DISAGREE_TIMES) {
+        speed->prior.rate = 0.0;
+        speed->best = 0.0;
+        speed->shape = speed->is_told ? speed->shape : 0.0;
+        if (speed->filled > 0)
+            publish(speed, now);
+    }
+}
+
+static void raise(_Atomic uint64_t *most, double value)
+{
+    if (value > fl_bits_double(fl_load_relaxed(most)))
+        fl_store_relaxed(most, fl_double_bits(value)); /* relaxed: as all that is published */
+}
+
+double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
+{
+    const fl_sample sample = {work, ns, at};
+    double per_work = ns / work;
 
     if (speed->count < UINT32_MAX)
         speed->count++;
-    if (!(work > 0.0) || !(ns > 0.0) || !isnormal(sample))
-        return;
-    speed->most_work = fmax(speed->most_work, work);
+    if (!(work > 0.0 && work < WORK_MOST) || !(ns > 0.0) || !isnormal(per_work))
+        return ns;
+    fl_store_relaxed(&speed->taken, fl_load_relaxed(&speed->taken) + 1); /* relaxed: as above */
+    raise(&speed->most_work, work);
     if (speed->cold == 0.0) {
-        speed->cold = sample;
-        return;
+        speed->cold = per_work;
+        return ns;
     }
-    if (is_outlier(speed, sample)) {
-        speed->pending[speed->outliers++] = sample;
-        if (speed->outliers < REGIME)
-            return;
-        memcpy(speed->ns_per_work, speed->pending, sizeof speed->pending);
-        speed->filled = REGIME;
-        speed->count = REGIME;
+    doubt(speed, work, ns, at);
+    if (is_outlier(speed, work, ns)) {
+        double usual = expected(speed, work);
+
+        if (!suspect(speed, &sample))
+            return usual;
     } else {
-        history_push(speed, sample);
+        keep(speed, &sample);
     }
-    speed->outliers = 0;
-    publish(speed);
+    measure_range(speed);
+    if (!speed->is_told || speed->count % FIT_PERIOD == 0)
+        fit(speed);
+
+    double before = fl_speed_get(speed);
+
+    publish(speed, at);
+    if (fl_speed_get(speed) < before / AGREE)
+        speed->probe_after = 0; /* faster again: whoever judged it slow was wrong */
+    return ns;
 }
 
-double fl_speed_most_work(const fl_speed *speed)
+/* --- Trials --- */
+
+double fl_speed_best(const fl_speed *speed)
 {
-    return speed->most_work;
+    return speed->best;
 }
 
-double fl_speed_get(const fl_speed *speed)
+bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now)
 {
-    /* Any published estimate is a valid one: no order is needed. */
-    return fl_bits_double(fl_load_relaxed(&speed->published));
+    double wait = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
+    uint64_t last = speed->filled > 0 ? speed->samples[speed->filled - 1].at : 0;
+
+    if (speed->outliers > 0) {
+        /* Slower still is no reason for another trial. */
+        const fl_sample *newest = &speed->pending[speed->outliers - 1];
+
+        if (newest->ns < expected(speed, newest->work))
+            return true;
+        last = newest->at;
+    }
+    return now >= speed->probe_at && now > last && (double)(now - last) >= wait;
+}
+
+void fl_speed_probe(fl_speed *speed, double ns, uint64_t now)
+{
+    double least = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
+    double wait = fmin(fmax(2.0 * (double)speed->probe_after, least), PROBE_GROWTH * least);
+
+    speed->probe_after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
+    speed->probe_at = now + speed->probe_after;
 }

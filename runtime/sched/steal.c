@@ -26,6 +26,9 @@ typedef struct fl_loot {
     double ns_thief;  /* the thief's time for the same */
     uint32_t entries; /* grains, roots or deque entries */
     uint32_t want;    /* of them, where a policy says; 0: the fair share */
+    double ns_fixed;  /* the thief's for each tile, beside ns_thief */
+    fl_speed *speed;  /* of a batch's codelet here; else null */
+    double ns_trial;  /* not 0: one grain, expected to take so long, to see whether it still does */
 } fl_loot;
 
 static double mean_tile(const fl_worker *w)
@@ -84,13 +87,34 @@ static double victim_tile(const fl_worker *w, const fl_worker *victim)
     return seen > mean ? seen : mean;
 }
 
+/* Whether a theft that is refused by what was measured here would pay if the device were as fast as
+ * it once was, or as its score says, and it is time to try whether it is: nothing else would ever
+ * tell. Never the victim's last grain. */
+static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
+{
+    if (loot->speed == NULL || loot->entries == 1) {
+        return false;
+    }
+    double score = w->sched->scores[w->index], best = fl_speed_best(loot->speed);
+    double by_score = loot->ns_left * w->sched->scores[loot->victim] / score; /* maybe infinite */
+    double as_once = ns_piece * best / fl_speed_get(loot->speed);
+    double hope = best > 0 ? fmin(as_once, by_score / loot->entries) : by_score / loot->entries;
+    return hope + THEFT_NS < loot->ns_left &&
+           fl_speed_probe_is_due(loot->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
+}
+
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
 {
     if (loot.ns_left <= best->ns_left) {
         return;
     }
     /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
-    if (loot.ns_thief / loot.entries + THEFT_NS < loot.ns_left) {
+    double ns_piece = loot.ns_thief / loot.entries + loot.ns_fixed;
+    if (ns_piece + THEFT_NS < loot.ns_left) {
+        *best = loot;
+    } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
+        loot.ns_left = 0; /* any theft that pays is better */
+        loot.ns_trial = ns_piece;
         *best = loot;
     } else {
         refuse(w, loot.victim, loot.ns_left);
@@ -142,6 +166,8 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         double work = fl_pieces_work(w, job, lo, hi);
         loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
         loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
+        loot.speed = fl_codelet_speed(codelet, w->index);
+        loot.ns_fixed = fl_speed_fixed(loot.speed);
     } else {
         loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
@@ -160,6 +186,9 @@ static uint32_t fair_share(const fl_loot *loot)
 {
     if (FL_UNLIKELY(loot->want != 0)) {
         return loot->want;
+    }
+    if (loot->ns_trial != 0) {
+        return 1;
     }
     double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
     double pieces = share * loot->entries;
@@ -197,6 +226,9 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
         !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
         return false;
+    }
+    if (loot->ns_trial != 0) {
+        fl_speed_probe(loot->speed, loot->ns_trial, fl_clock_now(&w->sched->core->clock));
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);

@@ -189,7 +189,7 @@ static bool send_home(fl_worker *w, fl_task *task)
 /* Predicted ns of a task on the device; 0: not measured there. Estimates: no order. */
 static double task_ns(const fl_worker *w, const fl_task *task)
 {
-    return fl_speed_get(fl_codelet_speed(task->codelet, w->index)) * (double)task->work;
+    return fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
 }
 
 bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_task *task)
@@ -343,12 +343,13 @@ static void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n)
 
 static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
 {
-    fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns);
+    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns,
+                             tile->start + tile->ns);
     if (tile->task != NULL) {
         /* Moving mean with weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
         /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        double ns = (double)(tile->ns != 0 ? tile->ns : 1);
+        ns = ns != 0 ? ns : 1;
         mean = mean == 0 ? ns : mean + (ns - mean) / 4;
         fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
     }

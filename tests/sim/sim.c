@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void describe(FILE *file, const sim_kind *kinds, size_t count)
+static void describe(FILE *file, const void *user, size_t count)
 {
+    const sim_kind *kinds = user;
     fprintf(file, "{\"devices\": [\n");
     for (size_t i = 0; i < count; ++i) {
         const sim_kind *kind = &kinds[i];
@@ -24,7 +25,15 @@ static void describe(FILE *file, const sim_kind *kinds, size_t count)
     fprintf(file, "\n]}\n");
 }
 
-void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy)
+static void describe_text(FILE *file, const void *user, size_t count)
+{
+    (void)count;
+    fputs(user, file);
+}
+
+/* Devices as write(user, count) puts them into a file. */
+static void open_described(sim_world *world, void (*write)(FILE *, const void *, size_t),
+                           const void *user, size_t count, filch_config config)
 {
     const char *folder = getenv("TMPDIR");
     *world = (sim_world){0};
@@ -33,14 +42,12 @@ void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_polic
     assert_true(descriptor >= 0);
     FILE *file = fdopen(descriptor, "w");
     assert_non_null(file);
-    describe(file, kinds, count);
+    write(file, user, count);
     assert_int_equal(fclose(file), 0);
 
     char devices[sizeof world->path + 8];
     snprintf(devices, sizeof devices, "sim:%s", world->path);
-    filch_config config = FILCH_CONFIG_INIT;
     config.devices = devices;
-    config.policy = policy;
     filch_error error = FILCH_ERROR_INIT;
     filch_status status = filch_runtime_create(&config, &error, &world->runtime);
     unlink(world->path);
@@ -49,6 +56,18 @@ void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_polic
     }
     world->count = filch_device_count(world->runtime);
     assert_true(world->count <= SIM_MOST_DEVICES);
+}
+
+void sim_open_text(sim_world *world, const char *text, const filch_config *config)
+{
+    open_described(world, describe_text, text, 0, *config);
+}
+
+void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    config.policy = policy;
+    open_described(world, describe, kinds, count, config);
     for (size_t i = 0; i < count; ++i) {
         world->speed += kinds[i].speed * (kinds[i].count ? kinds[i].count : 1);
     }

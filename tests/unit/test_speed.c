@@ -15,7 +15,7 @@
 static void add_each(fl_speed *speed, uint32_t count, double ns_per_work)
 {
     for (uint32_t i = 0; i < count; i++)
-        fl_speed_add(speed, 10.0, 10.0 * ns_per_work);
+        fl_speed_add(speed, 10.0, 10.0 * ns_per_work, 0);
 }
 
 static void assert_estimate(const fl_speed *speed, double expected)
@@ -30,9 +30,9 @@ static void test_unknown_until_second_sample(void **state)
     (void)state;
     fl_speed_init(&speed);
     assert_true(fl_speed_get(&speed) == 0.0);
-    fl_speed_add(&speed, 4.0, 400.0);
+    fl_speed_add(&speed, 4.0, 400.0, 0);
     assert_true(fl_speed_get(&speed) == 0.0);
-    fl_speed_add(&speed, 4.0, 8.0);
+    fl_speed_add(&speed, 4.0, 8.0, 0);
     assert_estimate(&speed, 2.0);
 }
 
@@ -43,10 +43,10 @@ static void test_first_sample_is_dropped(void **state)
 
     (void)state;
     fl_speed_init(&speed);
-    fl_speed_add(&speed, 1.0, 1.0);
-    fl_speed_add(&speed, 1.0, 7.0);
-    fl_speed_add(&speed, 1.0, 8.0);
-    fl_speed_add(&speed, 1.0, 9.0);
+    fl_speed_add(&speed, 1.0, 1.0, 0);
+    fl_speed_add(&speed, 1.0, 7.0, 0);
+    fl_speed_add(&speed, 1.0, 8.0, 0);
+    fl_speed_add(&speed, 1.0, 9.0, 0);
     assert_estimate(&speed, 8.0);
 }
 
@@ -214,7 +214,7 @@ static void test_unusable_samples(void **state)
     fl_speed_init(&speed);
     add_each(&speed, 3, 2.0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        fl_speed_add(&speed, bad[i][0], bad[i][1]);
+        fl_speed_add(&speed, bad[i][0], bad[i][1], 0);
         assert_estimate(&speed, 2.0);
         assert_int_equal(speed.outliers, 0);
     }
@@ -222,7 +222,7 @@ static void test_unusable_samples(void **state)
     fl_speed_init(&speed);
     for (int i = 0; i < FL_SPEED_SAMPLES; i++) {
         assert_true(fl_speed_wants_sample(&speed));
-        fl_speed_add(&speed, 1.0, 0.0);
+        fl_speed_add(&speed, 1.0, 0.0, 0);
     }
     assert_false(fl_speed_wants_sample(&speed));
     assert_true(fl_speed_get(&speed) == 0.0);

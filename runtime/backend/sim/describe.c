@@ -115,7 +115,17 @@ static void key_show(const char *key, char shown[41])
     shown[length] = '\0';
 }
 
-typedef enum number_key { SPEED, COUNT, OVERHEAD, MEMORY, WINDOW, SCORE, NUMBER_KEYS } number_key;
+typedef enum number_key {
+    SPEED,
+    COUNT,
+    OVERHEAD,
+    MEMORY,
+    WINDOW,
+    SCORE,
+    MISREAD_TILE,
+    MISREAD_BY,
+    NUMBER_KEYS
+} number_key;
 
 static const struct {
     const char *name;
@@ -128,6 +138,8 @@ static const struct {
     [MEMORY] = {"memory", true, 1.0, 0x1p50, 0x1p34},
     [WINDOW] = {"window", true, 1.0, FL_SIM_TILES, 2.0},
     [SCORE] = {"score", false, 0.0, 1e300, 0.0},
+    [MISREAD_TILE] = {"misread_tile", true, 0.0, 0x1p50, 0.0},
+    [MISREAD_BY] = {"misread_by", false, 1e-6, 1e6, 1.0},
 };
 
 static filch_status name_read(const sim_source *source, size_t device, const json_t *value,
@@ -235,6 +247,8 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
     model->score = json_object_get(object, "score") != NULL ? values[SCORE] : values[SPEED];
     model->memory = (uint64_t)values[MEMORY];
     model->window = (uint32_t)values[WINDOW];
+    model->misread_tile = (uint64_t)values[MISREAD_TILE];
+    model->misread_by = values[MISREAD_BY];
     model->count = (uint32_t)values[COUNT];
     return FILCH_OK;
 }

@@ -14,6 +14,8 @@ typedef struct fl_sim_model {
     double speed;                     /* units of work a second */
     double overhead_us;
     double score;
+    double misread_by;
+    uint64_t misread_tile; /* 0: none */
     uint64_t memory;
     uint32_t window;
     uint32_t count;

@@ -21,6 +21,8 @@ typedef struct sim_state {
     double carry;     /* what rounding to whole nanoseconds has kept back so far, -1/2 to 1/2 */
     uint64_t idle_at; /* when the last tile launched ends */
     uint64_t memory;
+    uint64_t until_misread; /* tiles; 0: none any more */
+    double misread_by;
     uint32_t first; /* oldest of the tiles in flight, a ring */
     uint32_t in_flight;
     sim_tile tiles[FL_SIM_TILES];
@@ -61,6 +63,8 @@ static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t no
         return FILCH_OVERFLOW;
     state->carry = exact - whole;
     state->idle_at = start + (uint64_t)whole;
+    if (state->until_misread != 0 && --state->until_misread == 0)
+        whole = fmin(floor(whole * state->misread_by + 0.5), 0x1p62);
     state->tiles[(state->first + state->in_flight) % FL_SIM_TILES] = (sim_tile){
         .tag = launch->tag,
         .busy_ns = (uint64_t)whole,
@@ -141,6 +145,8 @@ static filch_status device_add(const fl_memory *memory, const fl_sim_model *mode
     state->speed = model->speed;
     state->overhead_ns = model->overhead_us * 1e3;
     state->memory = model->memory;
+    state->until_misread = model->misread_tile;
+    state->misread_by = model->misread_by;
 
     fl_device *device = &(*devices)[*count];
 

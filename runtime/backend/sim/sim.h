@@ -13,6 +13,8 @@
  * memory       bytes, 1 to 2^50; default 2^34
  * window       tiles in flight that keep it busy, 1 to 64; default 2
  * score        prior weight, 0 to 1e300; default speed
+ * misread_tile the tile of which a wrong time is told, counted from 1; default 0, none …
+ * misread_by   … and times what the right one it is, 1e-6 to 1e6; default 1
  * implements   kinds of implementation that it can run, an array of "host", "cuda" or both; default
  *              ["host"]
  *
