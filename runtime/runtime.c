@@ -67,6 +67,8 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
         : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
         : config->allow_multicast > 1 ? "allow_multicast is neither 0 nor 1"
+        : config->speeds != NULL && strlen(config->speeds) >= FL_SETTING_TEXT
+            ? "speeds is longer than 255 bytes"
         : config->memory_limit > INT64_MAX && config->memory_limit < FILCH_MEMORY_HALF
             ? "memory_limit is beyond every memory"
         : (unsigned)config->allocator_kind > FILCH_ALLOCATOR_SYSTEM ? "unknown allocator kind"
@@ -376,6 +378,9 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     if (status == FILCH_OK && config->memory_limit != 0) {
         settings->memory_limit = (int64_t)config->memory_limit;
     }
+    if (status == FILCH_OK && config->speeds != NULL) {
+        snprintf(settings->speeds, sizeof settings->speeds, "%s", config->speeds);
+    }
     return status;
 }
 
@@ -418,10 +423,21 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
     return status;
 }
 
+/* For later runs, where that was asked for; the job is done, whether it works or not. */
+static void keep_speeds(filch_runtime *rt)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    if (fl_history_is_on(&rt->sched.history) && fl_recall_save(&rt->sched, &error) != FILCH_OK) {
+        fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "measured speeds are not kept: %s",
+                     error.text);
+    }
+}
+
 /* Frees an idle runtime. */
 static void tear_down(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
+    keep_speeds(rt);
     stop_trace(rt); /* the rings go before what copies */
     fl_sched_fini(&rt->sched);
     for (fl_object *object = core->objects; object != NULL;) {

@@ -193,6 +193,9 @@ typedef struct filch_config {
                                    FILCH_MULTICAST says, else they may not. */
     const struct filch_policy_desc *custom_policy; /**< A policy of the caller's (policy.h); copied.
                                    policy must then be FILCH_POLICY_CUSTOM or its default. */
+    const char *speeds;       /**< File that keeps measured speeds for later runs (speed.h), a
+                                   relative path from the working directory; at most 255 bytes;
+                                   "off": none. Null: FILCH_SPEEDS, else none. Copied. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */

@@ -20,6 +20,7 @@
 #include "filch/policy.h"
 #include "filch/report.h"
 #include "filch/runtime.h"
+#include "filch/speed.h"
 #include "filch/status.h"
 #include "filch/trace.h"
 

@@ -60,7 +60,9 @@
       "default jemalloc pages pool plain",                                                     \
       "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
     X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                         \
-      "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")
+      "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")      \
+    X(speeds, "FILCH_SPEEDS", TEXT, "", 0, 0, "",                                              \
+      "File that keeps measured speeds for later runs; empty or off: none.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "filch/cuda.h"
 #include "graph/scheduler.h"
 
@@ -18,6 +19,19 @@ static const char *check(const filch_codelet_desc *desc)
            : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0 ? "unknown flags are set"
            : desc->cuda != NULL                                        ? fl_kernel_check(desc->cuda)
                                                                        : NULL;
+}
+
+/* Of what a kernel is compiled or loaded from; of an enqueue function nothing is known. */
+static uint64_t hash_source(const filch_cuda_desc *desc)
+{
+    uint64_t hash = FL_HASH_START;
+    if (desc == NULL || desc->enqueue != NULL) {
+        return hash;
+    }
+    hash = fl_hash_text(hash, desc->entry);
+    hash = fl_hash_text(hash, desc->options != NULL ? desc->options : "");
+    return desc->source != NULL ? fl_hash_text(hash, desc->source)
+                                : fl_hash_bytes(hash, desc->image, desc->image_bytes);
 }
 
 /* Makes the CUDA implementation ready. Where none of the runtime's devices can then run the codelet
@@ -75,6 +89,7 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
     made->implementations =
         (desc->host != NULL ? FL_IMPL_HOST_FN : 0u) | (desc->cuda != NULL ? FL_IMPL_CUDA : 0u);
     snprintf(made->name, sizeof made->name, "%s", desc->name);
+    made->source = scheduler->recalls ? hash_source(desc->cuda) : 0;
     scheduler->codelet_init(scheduler, made);
     status = make_kernel(core, desc, made);
     if (status != FILCH_OK) {

@@ -22,7 +22,8 @@ struct filch_codelet {
      * of the codelet. */
     uint32_t device_count;
     uint64_t runs_on[FL_DEVICE_LIMIT / 64];
-    uint8_t able; /* number of that set, by the scheduler's able */
+    uint64_t source; /* hash of what the CUDA implementation is made of, where the scheduler asks */
+    uint8_t able;    /* number of that set, by the scheduler's able */
     char name[64];
     /* The scheduler's measured speeds, one a device, follow in the same allocation. */
     _Alignas(64) unsigned char speeds[];

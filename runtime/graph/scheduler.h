@@ -17,10 +17,11 @@ enum { FL_ABLE_ALL = 0, FL_ABLE_UNKNOWN = UINT8_MAX };
 typedef struct fl_scheduler {
     uint32_t device_count;
     bool looks_ahead;   /* tasks may be put on devices before their predecessors are over */
+    bool recalls;       /* codelets are to be told apart by their sources, too */
     size_t speed_bytes; /* what each codelet carries for measured speeds */
 
     /* A codelet was made: finds the devices that its implementations run on, and sets its speeds to
-     * unknown. */
+     * what earlier runs say, or to unknown. */
     void (*codelet_init)(struct fl_scheduler *self, struct filch_codelet *codelet);
     /* Number of a set of devices (bits) that tasks run on; no other set ever has it. */
     uint8_t (*able)(struct fl_scheduler *self, const uint64_t *set);

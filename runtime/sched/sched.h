@@ -14,6 +14,7 @@
 
 #include "device/pool.h"
 #include "graph/scheduler.h"
+#include "sched/history.h"
 #include "sched/policy.h"
 #include "sched/worker.h"
 
@@ -73,6 +74,10 @@ struct fl_sched {
 
     fl_vigil vigil;
 
+    fl_history history; /* speeds of earlier runs */
+    _Atomic uint64_t recalled, saves;
+    _Atomic uint32_t saved; /* a filch_status */
+
     fl_mutex done_lock; /* somebody waits for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
@@ -114,6 +119,11 @@ fl_act fl_await_step(fl_worker *worker, fl_act act);
 /* fl_scheduler's job_report (report.c). */
 void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                     filch_losses *devices, size_t device_bytes, uint32_t count);
+
+/* Speeds of earlier runs (recall.c): those of a new codelet become its priors; those of this run
+ * are saved, statuses as filch_speeds_save. Any thread. */
+void fl_recall_priors(fl_sched *sched, filch_codelet *codelet);
+filch_status fl_recall_save(fl_sched *sched, filch_error *error);
 
 /* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */

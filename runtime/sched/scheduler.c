@@ -14,7 +14,7 @@ static fl_sched *sched_of(fl_scheduler *self)
 
 static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
 {
-    const fl_sched *sched = sched_of(self);
+    fl_sched *sched = sched_of(self);
     codelet->device_count = 0;
     memset(codelet->runs_on, 0, sizeof codelet->runs_on);
     for (uint32_t device = 0; device < sched->count; ++device) {
@@ -25,6 +25,7 @@ static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
         }
     }
     codelet->kind_count = codelet->device_count;
+    fl_recall_priors(sched, codelet);
 }
 
 static uint8_t able(fl_scheduler *self, const uint64_t *set)
@@ -104,11 +105,11 @@ static double estimate(fl_scheduler *self, const filch_codelet *codelet, double 
     double sum = 0;
     uint32_t known = 0;
     for (uint32_t device = 0; device < self->device_count; ++device) {
-        double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+        double ns = fl_speed_time(fl_codelet_speed(codelet, device), work);
         sum += ns;
         known += ns > 0;
     }
-    return known != 0 ? work * sum / known : work;
+    return known != 0 ? sum / known : work;
 }
 
 static double least_ns(fl_scheduler *self, const filch_codelet *codelet)
@@ -613,6 +614,7 @@ static void fill_interface(fl_sched *sched)
     sched->scheduler = (fl_scheduler){
         .device_count = sched->count,
         .looks_ahead = sched->looks_ahead,
+        .recalls = fl_history_is_on(&sched->history),
         .speed_bytes = sched->count * sizeof(fl_speed),
         .codelet_init = codelet_init,
         .able = able,
@@ -735,6 +737,17 @@ static void free_arrays(fl_sched *sched)
     fl_free(memory, sched->threads, sched->count * sizeof *sched->threads);
 }
 
+static void open_history(fl_sched *sched)
+{
+    fl_history *history = &sched->history;
+    fl_history_open(history, &sched->core->memory, sched->core->settings.speeds);
+    if (history->loaded != FILCH_OK && history->loaded != FILCH_NOT_FOUND) {
+        fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
+                     "speeds of earlier runs are not known: %s (%s)", sched->core->settings.speeds,
+                     filch_status_name(history->loaded));
+    }
+}
+
 filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
                            const fl_sched_config *config, filch_error *error)
 {
@@ -766,12 +779,15 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     if ((status = init_workers(sched)) != FILCH_OK) {
         goto locks;
     }
+    open_history(sched);
+    fl_store_relaxed(&sched->saved, (uint32_t)FILCH_NOT_READY); /* nobody else is there yet */
     fill_interface(sched);
     core->scheduler = &sched->scheduler;
     if ((status = start_threads(sched)) == FILCH_OK) {
         return FILCH_OK;
     }
     what = "worker threads";
+    fl_history_close(&sched->history);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
@@ -791,6 +807,7 @@ void fl_sched_fini(fl_sched *sched)
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
+    fl_history_close(&sched->history);
     fini_locks(sched);
     fl_rules_fini(sched);
     free_arrays(sched);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls that tell measured speeds, and keep them. */
+#include <stddef.h>
+
+#include "runtime.h"
+
+/* Sizes of the records in the first version of the interface; later ones only append. */
+#define SPEED_SIZE_FIRST (offsetof(filch_speed, prior_refuted) + sizeof(uint32_t))
+#define SPEEDS_SIZE_FIRST (offsetof(filch_speeds, saves) + sizeof(uint64_t))
+
+filch_status filch_codelet_speed(filch_codelet *codelet, uint32_t device, filch_speed *speed)
+{
+    filch_status status = fl_object_check(codelet, FL_MAGIC_CODELET);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = codelet->object.core;
+    uint32_t count = core->scheduler->device_count;
+    if (speed == NULL || speed->size < SPEED_SIZE_FIRST || device >= count) {
+        bool is_index = speed != NULL && speed->size >= SPEED_SIZE_FIRST;
+        return fl_core_fail(core, is_index ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
+                            "filch_codelet_speed", codelet->name,
+                            is_index ? "index %u is not below the device count, %u"
+                                     : "index %u of %u: the result is null or its size is not set",
+                            device, count);
+    }
+    fl_speed_view view = fl_speed_look(fl_codelet_speed(codelet, device));
+    bool is_prior = view.prior == FL_PRIOR_HELD && view.samples < FL_SPEED_PRIOR;
+    speed->source = !(view.rate > 0) ? FILCH_SPEED_UNKNOWN
+                    : is_prior       ? FILCH_SPEED_PRIOR
+                                     : FILCH_SPEED_MEASURED;
+    speed->samples = view.samples;
+    speed->ns_per_unit = view.rate;
+    speed->fixed_ns = view.fixed;
+    speed->spread = view.spread;
+    speed->most_work = view.most_work;
+    speed->timed = view.taken;
+    speed->changes = view.regimes;
+    speed->prior_refuted = view.prior == FL_PRIOR_FORGOTTEN;
+    return FILCH_OK;
+}
+
+filch_status filch_speeds_info(filch_runtime *rt, filch_speeds *speeds)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (speeds == NULL || speeds->size < SPEEDS_SIZE_FIRST) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_speeds_info", NULL,
+                            "the result is null or its size is not set");
+    }
+    const fl_sched *sched = &rt->sched;
+    /* Relaxed: statistics. */
+    speeds->loaded = sched->history.loaded;
+    speeds->saved = (filch_status)fl_load_relaxed(&sched->saved);
+    speeds->records = sched->history.count;
+    speeds->used = fl_load_relaxed(&sched->recalled);
+    speeds->saves = fl_load_relaxed(&sched->saves);
+    return FILCH_OK;
+}
+
+filch_status filch_speeds_save(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (!fl_history_is_on(&rt->sched.history)) {
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_speeds_save", NULL,
+                            "neither the configuration nor FILCH_SPEEDS names a file");
+    }
+    filch_error error = FILCH_ERROR_INIT;
+    status = fl_recall_save(&rt->sched, &error);
+    if (status != FILCH_OK) {
+        fl_error_store(&rt->core.errors, &error);
+    }
+    return status;
+}
