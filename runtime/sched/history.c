@@ -150,7 +150,7 @@ static int compare_keys(const void *a, const void *b)
     return memcmp(&((const fl_record *)a)->key, &((const fl_record *)b)->key, sizeof(fl_digest));
 }
 
-/* By key; of one key the one that is to stay first. */
+/* By key; of one key the one that is to stay is first. */
 static int compare_records(const void *a, const void *b)
 {
     const fl_record *left = a, *right = b;
@@ -294,17 +294,26 @@ static void close_locked(int file)
     (void)close(file);
 }
 
-/* Of all records the ones that stay, each key once. */
-static void merge(table *all)
+/* Adds count records, for which there is room, in place of those of the same keys. */
+static void merge(table *all, const fl_record *records, size_t count)
 {
-    size_t kept = 0;
+    fl_record *own = all->records + all->count;
+    size_t fresh = 0, kept = 0;
 
-    if (all->count > 1)
-        qsort(all->records, all->count, sizeof *all->records, compare_records);
+    if (count == 0)
+        return;
+    memcpy(own, records, count * sizeof *own);
+    qsort(own, count, sizeof *own, compare_records);
+    for (size_t i = 0; i < count; i++) {
+        if (fresh == 0 || compare_keys(&own[fresh - 1], &own[i]) != 0)
+            own[fresh++] = own[i];
+    }
     for (size_t i = 0; i < all->count; i++) {
-        if (kept == 0 || compare_keys(&all->records[kept - 1], &all->records[i]) != 0)
+        if (bsearch(&all->records[i], own, fresh, sizeof *own, compare_keys) == NULL)
             all->records[kept++] = all->records[i];
     }
+    memmove(all->records + kept, own, fresh * sizeof *own);
+    kept += fresh;
     if (kept > FL_HISTORY_MOST) {
         qsort(all->records, kept, sizeof *all->records, compare_times);
         kept = FL_HISTORY_MOST;
@@ -371,10 +380,7 @@ static filch_status save_locked(const fl_history *history, int file, const fl_re
     status = fl_array_reserve(history->memory, &all.records, &all.capacity, all.count + count + 1,
                               sizeof *all.records);
     if (status == FILCH_OK) {
-        if (count > 0)
-            memcpy(all.records + all.count, records, count * sizeof *records);
-        all.count += count;
-        merge(&all);
+        merge(&all, records, count);
         status = replace(history, &all, error);
     } else {
         status = fail(history, status, "read", 0, error);

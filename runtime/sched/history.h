@@ -33,7 +33,7 @@ typedef struct fl_history {
     const fl_memory *memory;
     fl_record *records; /* as they were loaded, by key */
     size_t count, capacity;
-    filch_status loaded; /* as filch_speeds has it */
+    filch_status loaded;        /* as filch_speeds has it */
     char path[FL_HISTORY_PATH]; /* absolute; empty: none was asked for */
 } fl_history;
 
@@ -50,7 +50,7 @@ static inline bool fl_history_is_on(const fl_history *history)
 /* The record of a key as it was loaded, or null. Any thread. */
 const fl_record *fl_history_find(const fl_history *history, const fl_digest *key);
 
-/* Puts records into the file, beside those of other keys; of one key the one saved last stays.
+/* Puts records into the file, beside those of other keys; of one key the latest stays.
  * Statuses as filch_speeds_save. Any thread; blocking. */
 filch_status fl_history_save(const fl_history *history, const fl_record *records, size_t count,
                              filch_error *error);

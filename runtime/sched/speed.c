@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Median and median absolute deviation as location and scale, with a rejection rule, follow the
  * Hampel identifier: F. R. Hampel, "The influence curve and its role in robust estimation",
- * J. Amer. Statist. Assoc. 69, 1974. The fixed part comes from the resistant line through the
- * medians of the outer thirds: J. W. Tukey, "Exploratory Data Analysis", 1977, in the form of
- * G. W. Brown and A. M. Mood, Proc. 2nd Berkeley Symposium, 1951. */
+ * J. Amer. Statist. Assoc. 69, 1974. The fixed part comes from a resistant line through the middle
+ * of the outer thirds, as in J. W. Tukey, "Exploratory Data Analysis", 1977. */
 #include "sched/speed.h"
 
 #include <math.h>
@@ -182,7 +181,7 @@ static void publish(fl_speed *speed, uint64_t now)
     }
     if (speed->prior.rate > 0.0) {
         /* Of the usual tile, so that it can be compared whatever part of it is fixed. */
-        double work = count > 0 ? speed->large_work : 1.0;
+        double work = count > 0 ? speed->large.work : 1.0;
         double ns = speed->prior.rate * work + speed->prior.fixed;
 
         insert(sorted, count++, (weighted){ns / (work + speed->shape), FL_SPEED_PRIOR});
@@ -238,16 +237,21 @@ void fl_speed_rest(fl_speed *speed, uint64_t now)
 
 /* --- The fixed part --- */
 
-/* Medians of the works and of the times of count samples, each by itself. */
-static fl_sample third_median(const fl_sample *const *third, uint32_t count)
+/* The tile of count in the middle by the time of a unit of work. Medians of the works and of the
+ * times by themselves need not belong together where a third is of two kinds. */
+static const fl_sample *typical(const fl_sample *const *third, uint32_t count)
 {
-    weighted works[FL_SPEED_SAMPLES / THIRD], times[FL_SPEED_SAMPLES / THIRD];
+    const fl_sample *sorted[FL_SPEED_SAMPLES / THIRD];
 
     for (uint32_t i = 0; i < count; i++) {
-        insert(works, i, (weighted){third[i]->work, 1.0});
-        insert(times, i, (weighted){third[i]->ns, 1.0});
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1]->ns * third[i]->work > third[i]->ns * sorted[at - 1]->work;
+             at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = third[i];
     }
-    return (fl_sample){works[(count - 1) / 2].value, times[(count - 1) / 2].value, 0};
+    return sorted[(count - 1) / 2];
 }
 
 static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
@@ -261,7 +265,7 @@ static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
     }
 }
 
-/* The shape of the line through the medians of the small and of the large tiles. */
+/* The shape of the line through a small and a large tile. */
 static double line_shape(const fl_sample *small, const fl_sample *large)
 {
     double slope = (large->ns - small->ns) / (large->work - small->work);
@@ -277,20 +281,21 @@ static void fit(fl_speed *speed)
     const fl_sample *sorted[FL_SPEED_SAMPLES];
     uint32_t third = speed->filled / 3;
 
-    if (third < THIRD || speed->large_work < APART * speed->least_work)
+    if (third < THIRD || speed->large.work < APART * speed->least.work)
         return;
     sort_by_work(speed, sorted);
 
-    fl_sample small = third_median(sorted, third);
-    fl_sample large = third_median(sorted + speed->filled - third, third);
+    const fl_sample *small = typical(sorted, third);
+    const fl_sample *large = typical(sorted + speed->filled - third, third);
 
-    if (large.work < APART * small.work)
+    if (large->work < APART * small->work)
         return;
 
-    double gain = small.ns / small.work / (large.ns / large.work);
+    double gain = small->ns / small->work / (large->ns / large->work);
 
-    speed->is_told = true;
-    speed->shape = gain > FIT_GAIN ? line_shape(&small, &large) : 0.0;
+    speed->told_from = small->work / APART;
+    speed->told_to = large->work * APART;
+    speed->shape = gain > FIT_GAIN ? line_shape(small, large) : 0.0;
 }
 
 /* --- Samples --- */
@@ -300,38 +305,53 @@ static double expected(const fl_speed *speed, double work)
     return speed->middle * (work + speed->shape);
 }
 
-/* What the tile may take if nothing has changed. Until tiles of unlike work have told the fixed
- * part, anything from all to nothing of a tile may be it. */
-static void foresee(const fl_speed *speed, double work, double *least, double *most)
+/* What the tile may take if nothing has changed. Where no tiles like it have told the fixed part,
+ * anything from all to nothing of those seen may be it: then more work takes no less than they did,
+ * and at most as much more as it is more. */
+static void foresee(const fl_speed *speed, double work, double *low, double *high)
 {
-    double low = expected(speed, fmin(work, speed->least_work));
-    double high = expected(speed, fmax(work, speed->large_work));
+    const fl_sample *least = &speed->least, *large = &speed->large;
+    bool is_told = work >= speed->told_from && work <= speed->told_to;
+    bool is_within = work >= least->work && work <= large->work;
 
-    *least = *most = expected(speed, work);
-    if (speed->is_told || (work >= speed->least_work && work <= speed->large_work &&
-                           speed->large_work < APART * speed->least_work))
+    *low = *high = expected(speed, work);
+    if (is_told || (is_within && large->work < APART * least->work))
         return;
-    *least = work > speed->large_work ? expected(speed, speed->large_work) : low;
-    *most = work < speed->least_work ? expected(speed, speed->least_work) : high;
+
+    double fewest = fmin(least->ns, expected(speed, least->work));
+    double most = fmax(large->ns, expected(speed, large->work));
+
+    if (work < least->work) {
+        *low = fmin(*low, fewest * (work / least->work));
+        *high = fmax(*high, fmax(least->ns, expected(speed, least->work)));
+    } else if (work > large->work) {
+        *low = fmin(*low, fmin(large->ns, expected(speed, large->work)));
+        *high = fmax(*high, most * (work / large->work));
+    } else {
+        *low = fmin(*low, fewest);
+        *high = fmax(*high, most);
+    }
 }
 
 static bool is_outlier(const fl_speed *speed, double work, double ns)
 {
-    double least, most, band;
+    double low, high, band;
 
     if (speed->filled < MAD_FILLED)
         return false;
-    foresee(speed, work, &least, &most);
+    foresee(speed, work, &low, &high);
     band = 1.0 + MAD_LIMIT * fmax(speed->deviation / speed->middle, MAD_FLOOR);
-    return ns > most * band || ns < least / band;
+    return ns > high * band || ns < low / band;
 }
 
 static void measure_range(fl_speed *speed)
 {
-    speed->least_work = speed->large_work = speed->samples[0].work;
+    speed->least = speed->large = speed->samples[0];
     for (uint32_t i = 1; i < speed->filled; i++) {
-        speed->least_work = fmin(speed->least_work, speed->samples[i].work);
-        speed->large_work = fmax(speed->large_work, speed->samples[i].work);
+        if (speed->samples[i].work <= speed->least.work)
+            speed->least = speed->samples[i];
+        if (speed->samples[i].work >= speed->large.work)
+            speed->large = speed->samples[i];
     }
 }
 
@@ -383,7 +403,7 @@ static bool suspect(fl_speed *speed, const fl_sample *sample)
     }
     speed->filled = speed->count = filled;
     speed->outliers = 0;
-    speed->is_told = false;
+    speed->told_from = speed->told_to = 0.0;
     speed->regimes++;
     return true;
 }
@@ -404,7 +424,7 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
     if (speed->against >= DISAGREE_TIMES || speed->against <= -DISAGREE_TIMES) {
         speed->prior.rate = 0.0;
         speed->best = 0.0;
-        speed->shape = speed->is_told ? speed->shape : 0.0;
+        speed->shape = speed->told_to > 0.0 ? speed->shape : 0.0;
         if (speed->filled > 0)
             publish(speed, now);
     }
@@ -441,7 +461,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
         keep(speed, &sample);
     }
     measure_range(speed);
-    if (!speed->is_told || speed->count % FIT_PERIOD == 0)
+    if (speed->told_to == 0.0 || speed->count % FIT_PERIOD == 0)
         fit(speed);
 
     double before = fl_speed_get(speed);

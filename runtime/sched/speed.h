@@ -49,13 +49,14 @@ typedef struct fl_speed {
     fl_sample samples[FL_SPEED_SAMPLES]; /* of the present regime, oldest first */
     fl_sample pending[FL_SPEED_PENDING];
     fl_prior prior;
-    double cold;   /* of the dropped first sample, ns per unit; 0 = none yet */
-    double shape;  /* the work that takes as long as the fixed part */
+    double cold;               /* of the dropped first sample, ns per unit; 0 = none yet */
+    double shape;              /* the work that takes as long as the fixed part … */
+    double told_from, told_to; /* … as tiles from so much to so much work have told; 0: none yet */
     double middle; /* unweighted median of ns / (work + shape), and the deviation from it */
     double deviation;
-    double best;       /* lowest rate that a regime had; 0 = none */
-    double least_work; /* in samples */
-    double large_work;
+    double best;     /* lowest rate that a regime had; 0 = none */
+    fl_sample least; /* the newest of the samples with the least work, and with the most */
+    fl_sample large;
     uint64_t probe_at;    /* one judged slow may be tried again from then on … */
     uint64_t probe_after; /* … and so long after that trial; 0: not judged slow as yet */
     uint32_t filled;      /* elements of samples */
@@ -64,7 +65,6 @@ typedef struct fl_speed {
     uint32_t countdown;   /* tiles until the next one is timed */
     uint32_t regimes;     /* changes seen */
     int32_t against;      /* samples in a row that disagree with the prior; below 0: faster */
-    bool is_told;         /* tiles of unlike work were timed: the shape is theirs */
 } fl_speed;
 
 void fl_speed_init(fl_speed *speed);

@@ -27,7 +27,8 @@ typedef struct plain {
     plain_sample window[16], held[5];
     int filled, held_count, taken, count, regimes, against;
     double cold, shape, prior_rate, prior_fixed;
-    bool is_told, has_prior;
+    double told_from, told_to;
+    bool has_prior;
     double rate, fixed, spread;
 } plain;
 
@@ -109,7 +110,7 @@ static int compare_works(const void *a, const void *b)
 static void plain_fit(plain *p)
 {
     plain_sample sorted[16];
-    double works[16], times[16], ends[4];
+    plain_sample ends[2];
     int third = p->filled / 3;
 
     if (third < 3 || work_end(p, true) < 2 * work_end(p, false))
@@ -117,21 +118,26 @@ static void plain_fit(plain *p)
     memcpy(sorted, p->window, sizeof sorted);
     qsort(sorted, (size_t)p->filled, sizeof *sorted, compare_works);
     for (int end = 0; end < 2; end++) {
-        for (int i = 0; i < third; i++) {
-            works[i] = sorted[end == 0 ? i : p->filled - third + i].work;
-            times[i] = sorted[end == 0 ? i : p->filled - third + i].ns;
+        const plain_sample *from = &sorted[end == 0 ? 0 : p->filled - third];
+        double rates[16];
+
+        for (int i = 0; i < third; i++)
+            rates[i] = from[i].ns / from[i].work;
+        for (int i = third; i-- > 0;) {
+            if (rates[i] == plain_median(rates, third))
+                ends[end] = from[i];
         }
-        ends[end] = plain_median(works, third);
-        ends[2 + end] = plain_median(times, third);
     }
-    if (ends[1] < 2 * ends[0])
+    if (ends[1].work < 2 * ends[0].work)
         return;
 
-    double slope = (ends[3] - ends[2]) / (ends[1] - ends[0]);
-    double shape = fmax(0, ends[2] / fmax(slope, ends[3] / ends[1] / 16) - ends[0]);
+    double slope = (ends[1].ns - ends[0].ns) / (ends[1].work - ends[0].work);
+    double least = ends[1].ns / ends[1].work / 16;
+    double shape = fmax(0, ends[0].ns / fmax(slope, least) - ends[0].work);
 
-    p->is_told = true;
-    p->shape = ends[2] / ends[0] / (ends[3] / ends[1]) > 1.25 ? shape : 0;
+    p->told_from = ends[0].work / 2;
+    p->told_to = ends[1].work * 2;
+    p->shape = ends[0].ns / ends[0].work > 1.25 * (ends[1].ns / ends[1].work) ? shape : 0;
 }
 
 static bool plain_is_outlier(const plain *p, double work, double ns)
@@ -143,13 +149,28 @@ static bool plain_is_outlier(const plain *p, double work, double ns)
     plain_values(p, values);
     double relative = plain_mad(values, p->filled) / plain_median(values, p->filled);
     double band = 1 + 5 * fmax(relative, 1.0 / 16);
-    double small = work_end(p, false), large = work_end(p, true);
+    plain_sample small = p->window[0], large = p->window[0];
     double low = plain_expected(p, work), high = low;
-    bool is_inside = work >= small && work <= large;
 
-    if (!p->is_told && !(is_inside && large < 2 * small)) {
-        low = fmin(low, plain_expected(p, work > large ? large : small));
-        high = fmax(high, plain_expected(p, work < small ? small : large));
+    for (int i = 1; i < p->filled; i++) {
+        small = p->window[i].work <= small.work ? p->window[i] : small;
+        large = p->window[i].work >= large.work ? p->window[i] : large;
+    }
+    bool is_told = work >= p->told_from && work <= p->told_to;
+    bool is_inside = work >= small.work && work <= large.work;
+
+    if (!is_told && !(is_inside && large.work < 2 * small.work)) {
+        double at_small[] = {small.ns, plain_expected(p, small.work)};
+        double at_large[] = {large.ns, plain_expected(p, large.work)};
+
+        qsort(at_small, 2, sizeof *at_small, compare_doubles);
+        qsort(at_large, 2, sizeof *at_large, compare_doubles);
+        low = fmin(low, work > large.work   ? at_large[0]
+                        : work < small.work ? at_small[0] * work / small.work
+                                            : at_small[0]);
+        high = fmax(high, work > large.work   ? at_large[1] * work / large.work
+                          : work < small.work ? at_small[1]
+                                              : at_large[1]);
     }
     return ns > high * band || ns < low / band;
 }
@@ -187,7 +208,7 @@ static bool plain_suspect(plain *p, plain_sample sample)
     memcpy(p->window, kept, sizeof kept);
     p->filled = p->count = made;
     p->held_count = 0;
-    p->is_told = false;
+    p->told_from = p->told_to = 0;
     p->regimes++;
     return true;
 }
@@ -234,7 +255,7 @@ static void plain_add(plain *p, double work, double ns, double at)
         p->against = sign == 0 ? 0 : p->against * sign > 0 ? p->against + sign : sign;
         if (abs(p->against) == 2) {
             p->has_prior = false;
-            p->shape = p->is_told ? p->shape : 0;
+            p->shape = p->told_to > 0 ? p->shape : 0;
             plain_publish(p, at);
         }
     }
@@ -247,7 +268,7 @@ static void plain_add(plain *p, double work, double ns, double at)
         p->window[p->filled++] = sample;
         p->held_count = 0;
     }
-    if (!p->is_told || p->count % 4 == 0)
+    if (p->told_to == 0 || p->count % 4 == 0)
         plain_fit(p);
     plain_publish(p, at);
 }
@@ -378,6 +399,27 @@ static void test_fixed_part_is_told_apart(void **state)
     }
 }
 
+/* A wrong time among the small tiles, of which there are hardly enough, does not make what the next
+ * larger ones take the time of the small ones. */
+static void test_thirds_of_two_kinds(void **state)
+{
+    (void)state;
+    for (int small = 2; small < 8; small++) {
+        for (int wrong = 0; wrong <= small; wrong++) {
+            fl_speed speed;
+
+            fl_speed_init(&speed);
+            for (int i = 0; i < 30; i++) {
+                double work = i <= small ? 1e6 : 3e6;
+
+                fl_speed_add(&speed, work, (i == wrong ? 500 : 1) * work * 1.02, 0);
+                assert_true(i < 5 || fl_speed_fixed(&speed) == 0);
+            }
+            assert_within(fl_speed_get(&speed), 1.02, 1e-9);
+        }
+    }
+}
+
 /* Tiles of one size say nothing of a fixed part, nor do tiles that have none, nor noise. */
 static void test_no_fixed_part_out_of_nothing(void **state)
 {
@@ -441,6 +483,38 @@ static void test_unlike_tiles_are_no_regime(void **state)
     assert_int_equal(fl_speed_look(&speed).regimes, 0);
     assert_within(fl_speed_get(&speed), 1, 0.02);
     assert_within(fl_speed_fixed(&speed), 1e5, 0.02);
+}
+
+/* Nor are tiles of a growing size, of which the first are all fixed part. */
+static void test_growing_tiles_are_no_regime(void **state)
+{
+    (void)state;
+    fl_speed speed;
+
+    fl_speed_init(&speed);
+    for (int i = 0; i < 40; i++) {
+        double work = i < 20 ? exp2(i) : 1e6;
+
+        assert_true(fl_speed_add(&speed, work, 5e3 + work, 0) == 5e3 + work);
+    }
+    assert_int_equal(fl_speed_look(&speed).regimes, 0);
+    assert_within(fl_speed_get(&speed), 1, 0.01);
+}
+
+/* Nor are tiny ones behind many that told there is no fixed part worth the name. */
+static void test_tiny_tiles_are_no_regime(void **state)
+{
+    (void)state;
+    fl_speed speed;
+
+    fl_speed_init(&speed);
+    for (int i = 0; i < 40; i++)
+        fl_speed_add(&speed, i % 2 == 0 ? 1e5 : 1e6, 5e3 + (i % 2 == 0 ? 1e5 : 1e6), 0);
+    for (int i = 0; i < 5; i++) {
+        fl_speed_add(&speed, 1, 5e3 + 1, 0);
+        assert_within(fl_speed_get(&speed), 1, 0.06);
+    }
+    assert_int_equal(fl_speed_look(&speed).regimes, 0);
 }
 
 /* A device that gets slower, by 4 or by 500, and recovers: three samples each time, whatever the
@@ -671,9 +745,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_plain_model),
         cmocka_unit_test(test_fixed_part_is_told_apart),
+        cmocka_unit_test(test_thirds_of_two_kinds),
         cmocka_unit_test(test_no_fixed_part_out_of_nothing),
         cmocka_unit_test(test_flat_times),
         cmocka_unit_test(test_unlike_tiles_are_no_regime),
+        cmocka_unit_test(test_growing_tiles_are_no_regime),
+        cmocka_unit_test(test_tiny_tiles_are_no_regime),
         cmocka_unit_test(test_changes_in_both_directions),
         cmocka_unit_test(test_outliers_must_agree),
         cmocka_unit_test(test_old_samples_weigh_less),
