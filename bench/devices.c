@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "fail.h"
+#include "rates.h"
 #include "table.h"
 
 #include "base/config.h"
@@ -24,23 +25,23 @@ typedef struct request {
     const char *devices; /* null: filch's choice */
     const char *json;    /* null: a table; "-" or a file */
     bool measure;
+    bool speeds;
     bool help;
 } request;
 
 static const char usage[] =
-    "usage: filch-bench devices [--devices SPEC] [--measure] [--json[=FILE]]\n"
+    "usage: filch-bench devices [--devices SPEC] [--measure] [--speeds] [--json[=FILE]]\n"
     "  --devices SPEC  these instead of filch's own choice\n"
     "  --measure       also time copies between the host and GPUs, and among GPUs\n"
+    "  --speeds        also run filch's own kernels on each, and show how fast they are\n"
     "  --json[=FILE]   as JSON, on standard output or in a file\n";
 
 static filch_status parse(int argc, char **argv, request *r, filch_error *error)
 {
     static const struct option options[] = {
-        {"devices", required_argument, NULL, 'd'},
-        {"measure", no_argument, NULL, 'm'},
-        {"json", optional_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"devices", required_argument, NULL, 'd'}, {"measure", no_argument, NULL, 'm'},
+        {"speeds", no_argument, NULL, 's'},        {"json", optional_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int id;
     optind = 0;
@@ -50,6 +51,8 @@ static filch_status parse(int argc, char **argv, request *r, filch_error *error)
             r->devices = optarg;
         else if (id == 'm')
             r->measure = true;
+        else if (id == 's')
+            r->speeds = true;
         else if (id == 'j')
             r->json = optarg ? optarg : "-";
         else if (id == 'h')
@@ -127,6 +130,7 @@ typedef struct listing {
     size_t link_count;
     lack lacks[BACKENDS + 1];
     size_t lack_count;
+    bench_rates rates; /* empty where they are not asked for */
 } listing;
 
 static void listing_free(listing *l)
@@ -134,6 +138,7 @@ static void listing_free(listing *l)
     free(l->devices);
     free(l->refusals);
     free(l->links);
+    bench_rates_free(&l->rates);
 }
 
 static filch_status read_devices(filch_runtime *runtime, listing *l, filch_error *error)
@@ -236,6 +241,8 @@ static filch_status listing_read(listing *l, const request *r, filch_error *erro
     if (status == FILCH_OK)
         status = read_links(runtime, l, r->measure, error);
     (void)filch_runtime_destroy(runtime);
+    if (status == FILCH_OK && r->speeds)
+        status = bench_rates_measure(&l->rates, r->devices, error);
     for (size_t k = 0; k < BACKENDS; k++) {
         reason_missing(backends[k], l->lacks[l->lack_count].reason,
                        sizeof l->lacks[l->lack_count].reason);
@@ -329,6 +336,10 @@ static bool print_links(const listing *l)
 static filch_status print_tables(const listing *l, filch_error *error)
 {
     bool printed = print_devices(l) && print_links(l);
+    if (printed && l->rates.count > 0) {
+        putchar('\n');
+        printed = bench_rates_print(&l->rates, stdout);
+    }
     for (size_t r = 0; r < l->refusal_count; r++)
         printf("%sleft out: %s: %s\n", r ? "" : "\n", l->refusals[r].name,
                l->refusals[r].error.text);
@@ -412,6 +423,9 @@ static filch_status print_json(const listing *l, const char *path, filch_error *
         status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--json", 0, "no memory");
     json_t *document = json_pack("{s:o, s:o, s:o, s:o}", "devices", devices, "links", links,
                                  "refused", refused, "missing", missing);
+    if (document && l->rates.count > 0 &&
+        json_object_set_new(document, "speeds", bench_rates_json(&l->rates)) != 0)
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--json", 0, "no memory");
     if (status == FILCH_OK) {
         FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
         bool failed = !document || !file || json_dumpf(document, file, JSON_INDENT(2)) != 0 ||

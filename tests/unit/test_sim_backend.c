@@ -364,6 +364,8 @@ static void test_wrong_numbers(void **state)
         {"window", "null", "a whole number from 1 to 64"},
         {"score", "-1", "a number from 0 to 1e+300"},
         {"score", "2e300", "a number from 0 to 1e+300"},
+        {"misread_tile", "1.5", "a whole number from 0 to"},
+        {"misread_by", "1e-7", "a number from 1e-06 to 1000000"},
         {"count", "0", "a whole number from 1 to 1024"},
         {"count", "1025", "a whole number from 1 to 1024"},
         {"count", "2.5", "a whole number from 1 to 1024"},
@@ -489,20 +491,39 @@ static void test_mutations(void **state)
     }
 }
 
+/* One wrong time is told; the tile ends when it does, and the others' times are right. */
+static void test_misread(void **state)
+{
+    device_list devices;
+
+    (void)state;
+    devices_make(&devices, "{\"devices\": [{\"speed\": 1e9, \"misread_tile\": 2,"
+                           " \"misread_by\": 500}, {\"speed\": 1e9, \"misread_tile\": 1,"
+                           " \"misread_by\": 0.002}, {\"speed\": 1e9, \"misread_by\": 3}]}");
+    for (uint64_t tile = 1; tile <= 4; tile++) {
+        uint64_t end = 1000 * tile;
+
+        for (size_t d = 0; d < 3; d++) {
+            fl_device *device = &devices.list[d];
+            uint64_t told = d == 0 && tile == 2 ? 500000 : d == 1 && tile == 1 ? 2 : 1000;
+
+            assert_int_equal(launch(device, 1000.0, tile, end - 1000), FILCH_OK);
+            assert_waits(device, end - 1, end);
+            assert_finished(device, end, tile, told, FL_TIME_NEVER);
+        }
+    }
+    devices_end(&devices);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_description),
-        cmocka_unit_test(test_implementations),
-        cmocka_unit_test(test_virtual_time),
-        cmocka_unit_test(test_rounding_does_not_add_up),
-        cmocka_unit_test(test_refused_launches),
-        cmocka_unit_test(test_two_files),
-        cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_wrong_data),
-        cmocka_unit_test(test_wrong_numbers),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_description),      cmocka_unit_test(test_implementations),
+        cmocka_unit_test(test_virtual_time),     cmocka_unit_test(test_rounding_does_not_add_up),
+        cmocka_unit_test(test_refused_launches), cmocka_unit_test(test_two_files),
+        cmocka_unit_test(test_not_json),         cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_misread),          cmocka_unit_test(test_wrong_numbers),
+        cmocka_unit_test(test_limits),           cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_mutations),
     };
 
