@@ -162,7 +162,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
 {
     fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     const fl_share *share = fl_job_share(job, w->index);
-    if (share->chunk == 0) {
+    if (FL_UNLIKELY(share->chunk == 0 && speed->prior.rate > 0)) {
         fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
     }
     if (fl_speed_get(speed) == 0) {

@@ -38,15 +38,15 @@ typedef enum fl_prior_state {
 
 typedef struct fl_speed {
     /* Bits of doubles. */
-    _Atomic uint64_t rate;   /* ns per unit of work; 0 = unknown */
-    _Atomic uint64_t fixed;  /* ns per tile, 0 or more */
-    _Atomic uint64_t spread; /* median absolute deviation over the median */
+    _Alignas(64) _Atomic uint64_t rate; /* ns per unit of work; 0 = unknown */
+    _Atomic uint64_t fixed;             /* ns per tile, 0 or more */
+    _Atomic uint64_t spread;            /* median absolute deviation over the median */
     _Atomic uint64_t most_work;
     _Atomic uint64_t taken; /* samples ever */
     _Atomic uint64_t state; /* filled, an fl_prior_state, and regimes: see fl_speed_view */
 
-    /* The owner's. */
-    fl_sample samples[FL_SPEED_SAMPLES]; /* of the present regime, oldest first */
+    /* The owner's, away from what others read: it writes there for every tile. */
+    _Alignas(64) fl_sample samples[FL_SPEED_SAMPLES]; /* of the present regime, oldest first */
     fl_sample pending[FL_SPEED_PENDING];
     fl_prior prior;
     double cold;               /* of the dropped first sample, ns per unit; 0 = none yet */
@@ -58,7 +58,7 @@ typedef struct fl_speed {
     fl_sample least; /* the newest of the samples with the least work, and with the most */
     fl_sample large;
     uint64_t probe_at;    /* one judged slow may be tried again from then on … */
-    uint64_t probe_after; /* … and so long after that trial; 0: not judged slow as yet */
+    uint64_t probe_after; /* … and so long after that trial; 0: none yet */
     uint32_t filled;      /* elements of samples */
     uint32_t count;       /* samples taken in the present regime, saturating */
     uint32_t outliers;    /* in a row: elements of pending */
