@@ -479,6 +479,101 @@ static void a_stopped_process_is_not_waited_for(void **state)
     (void)close(pipes[1]);
 }
 
+/* --- Of a runtime --- */
+
+static int spin(const filch_call *call)
+{
+    volatile uint64_t sum = 0;
+
+    for (uint64_t i = call->lo; i < call->hi; i++)
+        sum += i;
+    return 0;
+}
+
+/* Asked for, and saved, while workers measure. */
+static void a_working_runtime_is_asked(void **state)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    filch_speeds info = {.size = sizeof info};
+    filch_runtime *runtime = NULL;
+    filch_codelet *codelet = NULL;
+
+    (void)state;
+    config.devices = "host:2";
+    config.speeds = path;
+    config.allocator = &counted.allocator;
+    assert_ok(filch_runtime_create(&config, NULL, &runtime));
+    desc.name = "spin";
+    desc.host = spin;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+    batch.codelet = codelet;
+    batch.n = 3000000;
+    for (int round = 0; round < 5; round++) {
+        filch_job *job = NULL;
+
+        assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+        while (filch_job_poll(job) == FILCH_NOT_READY) {
+            for (uint32_t device = 0; device < 2; device++) {
+                filch_speed speed = {.size = sizeof speed};
+
+                assert_ok(filch_codelet_speed(codelet, device, &speed));
+                assert_true(speed.ns_per_unit >= 0 && speed.fixed_ns >= 0);
+                assert_true(speed.samples <= 16);
+                assert_int_equal(speed.source == FILCH_SPEED_UNKNOWN, speed.ns_per_unit == 0);
+            }
+            assert_ok(filch_speeds_save(runtime));
+        }
+        assert_ok(filch_job_wait(job, -1));
+        assert_ok(filch_job_release(job));
+    }
+    assert_ok(filch_speeds_info(runtime, &info));
+    assert_int_equal(info.saved, FILCH_OK);
+    assert_ok(filch_runtime_destroy(runtime));
+
+    size_t count;
+
+    assert_int_equal(status_here(&count), FILCH_OK);
+    assert_int_equal(count, 1); /* two cores of one model */
+}
+
+/* Whatever call of the allocator fails, at the beginning or at the end, a runtime that was made
+ * works; and a file that could not be read or written is all that is lost. */
+static void memory_may_lack_for_the_file(void **state)
+{
+    const fl_record record = make_record(1, 10.0, 5);
+    uint32_t made = 0, unread = 0;
+
+    (void)state;
+    assert_int_equal(save(&record, 1), FILCH_OK);
+    for (int64_t call = 1; made == unread || made < 3; call++) {
+        filch_config config = FILCH_CONFIG_INIT;
+        filch_speeds info = {.size = sizeof info};
+        filch_runtime *runtime = NULL;
+
+        config.devices = "host:1";
+        config.drive = FILCH_DRIVE_POLL;
+        config.speeds = path;
+        config.allocator = &counted.allocator;
+        fixture_memory_fail_after(&counted, call);
+        filch_status status = filch_runtime_create(&config, NULL, &runtime);
+        fixture_memory_fail_after(&counted, 0);
+        assert_true(status == FILCH_OK || status == FILCH_OUT_OF_MEMORY);
+        if (status != FILCH_OK)
+            continue;
+        made++;
+        assert_ok(filch_speeds_info(runtime, &info));
+        unread += info.loaded == FILCH_OUT_OF_MEMORY;
+        assert_true(info.loaded == FILCH_OUT_OF_MEMORY || info.loaded == FILCH_OK);
+        fixture_memory_fail_after(&counted, 1);
+        assert_int_equal(filch_speeds_save(runtime), FILCH_OUT_OF_MEMORY);
+        fixture_memory_fail_after(&counted, 0);
+        assert_ok(filch_runtime_destroy(runtime));
+    }
+    assert_int_equal(unread, 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -498,6 +593,8 @@ int main(void)
         CASE(processes_lose_nothing),
         CASE(threads_wait_for_each_other),
         CASE(a_stopped_process_is_not_waited_for),
+        CASE(a_working_runtime_is_asked),
+        CASE(memory_may_lack_for_the_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
