@@ -193,17 +193,17 @@ typedef struct filch_config {
                                    FILCH_MULTICAST says, else they may not. */
     const struct filch_policy_desc *custom_policy; /**< A policy of the caller's (policy.h); copied.
                                    policy must then be FILCH_POLICY_CUSTOM or its default. */
-    const char *speeds;       /**< File that keeps measured speeds for later runs (speed.h), a
-                                   relative path from the working directory; at most 255 bytes;
-                                   "off": none. Null: FILCH_SPEEDS, else none. Copied. */
+    const char *speeds; /**< File that keeps measured speeds for later runs (speed.h), a
+                             relative path from the working directory; at most 255 bytes;
+                             "off": none. Null: FILCH_SPEEDS, else none. Copied. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
-#define FILCH_CONFIG_INIT                                                                      \
-    {                                                                                          \
-        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,  \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL    \
+#define FILCH_CONFIG_INIT                                                                         \
+    {                                                                                             \
+        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,     \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT,    \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL, NULL \
     }
 
 /** One row of the settings table; all texts are constant. */
