@@ -16,7 +16,7 @@
 /* Chunks of a fixed size: so many a device. */
 #define CHUNKS_EACH 32u
 /* Finishes that differ by less than this part are equal, whatever the sums were rounded to. */
-#define TIE 1e-9
+#define TIE 1e-12
 
 static uint32_t place_for_anyone(const filch_policy_view *view, void *user)
 {

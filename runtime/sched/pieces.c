@@ -123,6 +123,7 @@ static bool cut(fl_sched *sched, filch_job *job)
     bool is_cut = pieces != NULL && from != NULL && devices != NULL && begins != NULL;
     if (is_cut) {
         *pieces = (fl_pieces){.bytes = bytes, .count = count};
+        fl_add_relaxed(&sched->rules.placing, 1);
         for (uint32_t i = 0, lo = 0; i < count; ++i) {
             uint32_t hi = piece_end(job, lo, size);
             from[i] = (fl_piece){lo, hi};
@@ -135,6 +136,7 @@ static bool cut(fl_sched *sched, filch_job *job)
         for (uint32_t d = 0, begin = 0; d < sched->count; begin = begins[d++]) {
             fl_span_set(&fl_job_share(job, d)->span, begin, begins[d]);
         }
+        fl_sub_relaxed(&sched->rules.placing, 1);
     } else {
         fl_free(memory, pieces, bytes);
     }

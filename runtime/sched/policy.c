@@ -235,20 +235,21 @@ static void give_to_anyone(fl_sched *sched, fl_task *task)
 
 fl_placed fl_policy_place(fl_sched *sched, fl_worker *w, fl_task *task)
 {
+    fl_placed placed = FL_PLACED_AWAY;
+    fl_add_relaxed(&sched->rules.placing, 1);
     uint32_t device = is_asked_for(task) ? ask_place(sched, w, task) : FILCH_POLICY_AUTO;
     if (device == FILCH_POLICY_AUTO) {
-        return FL_PLACED_AUTO;
-    }
-    if (w != NULL && device == w->index) {
-        return FL_PLACED_HERE;
-    }
-    if (device == FILCH_POLICY_ANYONE) {
+        placed = FL_PLACED_AUTO;
+    } else if (w != NULL && device == w->index) {
+        placed = FL_PLACED_HERE;
+    } else if (device == FILCH_POLICY_ANYONE) {
         give_to_anyone(sched, task);
     } else {
         fl_inbox_push(&sched->workers[device].inbox, &task->link);
         fl_sched_wake_worker(sched, device);
     }
-    return FL_PLACED_AWAY;
+    fl_sub_relaxed(&sched->rules.placing, 1);
+    return placed;
 }
 
 /* Roots by level, highest first, in the order of the graph's. */
@@ -290,6 +291,7 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
     const filch_graph *graph = job->graph;
     fl_worker *w = fl_sched_self(sched);
     uint32_t left = graph->root_count;
+    fl_add_relaxed(&sched->rules.placing, 1);
     for (fl_link *link = sort_roots(graph); link != NULL;) {
         fl_link *next = link->next; /* before the task is another's */
         fl_task *task = fl_task_of_link(link);
@@ -314,12 +316,17 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
         }
         fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
     }
+    fl_sub_relaxed(&sched->rules.placing, 1);
     fl_sched_wake(sched, sched->count);
 }
 
+/* What is on its way here is no reason to think that the worker was given too much. */
 void fl_policy_note_idle(fl_worker *w)
 {
-    fl_store_relaxed(&w->sched->rules.free_at[w->index], 0); /* a prediction */
+    fl_rules *rules = &w->sched->rules;
+    if (fl_load_relaxed(&rules->placing) == 0 && fl_inbox_is_empty(&w->inbox)) {
+        fl_store_relaxed(&rules->free_at[w->index], 0); /* a prediction */
+    }
 }
 
 /* --- Victims --- */

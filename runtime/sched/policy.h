@@ -36,6 +36,7 @@ typedef struct fl_rules {
     bool is_perfect;           /* predictions are true where a device tells */
     _Atomic uint64_t turn;     /* of the policy that goes round; relaxed */
     _Atomic uint64_t *free_at; /* where tasks are placed: predicted, one a device; relaxed */
+    _Atomic uint32_t placing;  /* who is between asking and sending; relaxed: for predictions */
     fl_common common;
     _Alignas(64) fl_asked places;
     fl_asked chunks, steals;

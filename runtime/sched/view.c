@@ -72,11 +72,10 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     return ns > 0 ? ns : work * WORK_USUAL / score;
 }
 
-/* When the device is done with what was placed there; no earlier than now. */
-static uint64_t free_at(const filch_policy_view *view, uint32_t device)
+/* When the device is done with what was placed there; no earlier than t, which is now. */
+static uint64_t free_at(const filch_policy_view *view, uint32_t device, uint64_t t)
 {
     const fl_sched *sched = view->sched;
-    uint64_t t = fl_clock_now(&sched->core->clock);
     uint64_t at = sched->rules.free_at != NULL ? fl_load_relaxed(&sched->rules.free_at[device]) : 0;
     return at > t ? at : t;
 }
@@ -226,14 +225,17 @@ double filch_policy_load(const filch_policy_view *view, uint32_t device)
     if (worker_of(view, device) == NULL) {
         return 0;
     }
-    return (double)(free_at(view, device) - fl_clock_now(&view->sched->core->clock)) / 1e9;
+    uint64_t t = fl_clock_now(&view->sched->core->clock);
+    return (double)(free_at(view, device, t) - t) / 1e9;
 }
 
 double filch_policy_seconds(const filch_policy_view *view, uint32_t device)
 {
-    return worker_of(view, device) != NULL && has_item(view)
-               ? fl_view_ns(view, device, free_at(view, device)) / 1e9
-               : 0;
+    if (worker_of(view, device) == NULL || !has_item(view)) {
+        return 0;
+    }
+    uint64_t t = fl_clock_now(&view->sched->core->clock);
+    return fl_view_ns(view, device, free_at(view, device, t)) / 1e9;
 }
 
 uint64_t filch_policy_missing(const filch_policy_view *view, uint32_t device)

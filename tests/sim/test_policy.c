@@ -441,7 +441,7 @@ static filch_policy_counts counts_of(const sim_world *world)
     return counts;
 }
 
-/* All goes to device 1, and stays there; then device 0 takes two at a time. */
+/* All goes to device 1, and stays there; then device 0 takes four at a time. */
 static void a_policy_is_followed(void **state)
 {
     (void)state;
@@ -465,10 +465,11 @@ static void a_policy_is_followed(void **state)
     assert_int_equal(counts.places_refused + counts.steals_refused, 0);
 
     s.victim = 1;
-    s.amount = 2;
+    s.amount = 4;
     run_tasks(&world, 20);
     assert_int_equal(outcome.devices[0].tiles, 10);
     check_seconds(10e-3);
+    assert_true(counts_of(&world).steals - counts.steals < 10); /* as it is for one at a time */
     assert_int_equal(counts_of(&world).places, 40);
     sim_close(&world);
 }
@@ -627,6 +628,54 @@ static void a_policy_sees_loads_and_speeds(void **state)
     sim_close(&world);
 }
 
+/* To devices 0 and 1 in turn; notes what device 0 is thought to have left to do. */
+static uint32_t place_in_turn(const filch_policy_view *view, void *user)
+{
+    filch_policy_item item = {.size = sizeof item};
+    sim_ok(filch_policy_item_get(view, &item));
+    ((double *)user)[item.first] = filch_policy_load(view, 0);
+    return (uint32_t)(item.first % 2);
+}
+
+static double tenfold_work(const filch_call *call)
+{
+    return 10 * work_of(call);
+}
+
+/* By its score device 0 would be at the first task for hours, as nothing was measured. But it was
+ * seen idle while device 1 ran the second. */
+static void an_idle_device_has_no_load(void **state)
+{
+    (void)state;
+    static const char *const slow_by_score =
+        "{\"devices\": [{\"speed\": 1e9, \"score\": 1, \"window\": 1, \"count\": 2}]}";
+    double loads[4] = {-1, -1, -1, -1};
+    filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
+    filch_graph *graph = NULL;
+    sim_world world;
+    policy.user = loads;
+    policy.place = place_in_turn;
+    policy.steal = steal_and_look;
+    open_custom(&world, slow_by_score, &policy);
+    sim_ok(filch_graph_create(world.runtime, NULL, &graph));
+    filch_codelet *codelet = task_codelet(&world, tenfold_work);
+    filch_task before = 0;
+    for (uint32_t i = 0; i < 4; ++i) {
+        filch_task task = add(graph, codelet, MS, i);
+        if (i != 0) {
+            sim_ok(filch_graph_edge(graph, before, task));
+        }
+        before = task;
+    }
+    run_graph(graph);
+    check_seconds(4e-3);
+    assert_true(loads[0] == 0);
+    assert_true(fabs(loads[1] - 10 * MS * 1e-6) < 1e-2);
+    assert_true(loads[2] == 0);
+    sim_ok(filch_graph_destroy(graph));
+    sim_close(&world);
+}
+
 static void wrong_policies_are_refused(void **state)
 {
     (void)state;
@@ -673,6 +722,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_the_default),
         cmocka_unit_test(leaving_it_to_filch_is_no_nonsense),
         cmocka_unit_test(a_policy_sees_loads_and_speeds),
+        cmocka_unit_test(an_idle_device_has_no_load),
         cmocka_unit_test(wrong_policies_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
