@@ -145,6 +145,12 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     consider(w, best, loot);
 }
 
+/* Whether a device has left its span to others (room.c). Relaxed: a hint. */
+static bool is_left(const filch_job *job, uint32_t device)
+{
+    return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
+}
+
 static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
                          fl_loot *best)
 {
@@ -173,9 +179,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
-    /* Relaxed: a hint. */
-    if (fl_worker_is_lost(&w->sched->workers[victim]) ||
-        fl_load_relaxed(&fl_job_share(job, victim)->is_out) != 0) {
+    if (fl_worker_is_lost(&w->sched->workers[victim]) || is_left(job, victim)) {
         loot.ns_left = LOST_NS;
     }
     consider(w, best, loot);
@@ -218,7 +222,8 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     uint32_t lo, hi, floor;
     /* The slot may hold another job by now, of which we have a share that setting would drop. Only
      * we fill our span once the job is in its slot, so an empty one stays empty. */
-    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0) {
+    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0 ||
+        (job->batch != NULL && fl_room_is_out(w, job))) {
         return false;
     }
     fl_span *span = &fl_job_share(job, loot->victim)->span;
@@ -351,7 +356,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
 }
 
 /* Whether the rules let the worker rob that one: all; where a policy chooses, those that were lost
- * alone, as no policy need know of these. */
+ * alone (and spans that are left to others), as no policy need know of these. */
 static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_lost)
 {
     return victim != w->index &&
@@ -383,7 +388,7 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
             bits &= bits - 1;
             const filch_job *job = fl_worker_visit(w, slot);
             for (uint32_t i = 0; job != NULL && i < sched->count; ++i) {
-                if (may_rob(w, i, is_of_lost)) {
+                if (may_rob(w, i, is_of_lost) || (is_of_lost && i != w->index && is_left(job, i))) {
                     look_at_span(w, job, slot, i, &best);
                 }
             }
