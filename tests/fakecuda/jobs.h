@@ -9,8 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
+#include "make.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=copy,sum,hold,bump"
 #ifndef N
@@ -23,8 +22,6 @@ static filch_runtime *runtime;
 static __attribute__((unused)) uint64_t x[N], y[N], z[N];
 /* Of the functions below; what they are told and tell. */
 static _Atomic int is_held, holds, fails, naps_us;
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* --- What tasks do, on GPUs and on the host --- */
 
@@ -77,6 +74,8 @@ static inline int late(const filch_call *call)
 
 /* --- Making things --- */
 
+static __attribute__((unused)) const filch_policy_desc *custom; /* for start; null: none */
+
 static inline void start_driven(const char *devices, const char *lanes, const char *driver,
                                 filch_drive drive)
 {
@@ -90,9 +89,8 @@ static inline void start_driven(const char *devices, const char *lanes, const ch
     fakecuda_register_filch("hold", hold, 1, false, 0);
     fakecuda_register_filch("bump", bump, 1, false, 0);
     config.devices = devices;
-    filch_error error = FILCH_ERROR_INIT;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    config.custom_policy = custom;
+    runtime = runtime_of(&config);
     atomic_store(&holds, 0);
 }
 
@@ -109,16 +107,7 @@ static inline void stop(void)
 
 static inline filch_codelet *on_gpu(const char *entry)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *codelet = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
-    return codelet;
+    return codelet_of(runtime, IMAGE, entry, NULL, 0);
 }
 
 static inline filch_codelet *on_host(const char *name, filch_host_fn fn)

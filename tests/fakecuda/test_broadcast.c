@@ -13,8 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
+#include "make.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=take,make,hold"
 #define GPUS 4
@@ -52,8 +51,6 @@ static filch_codelet *takes, *makes, *holds;
 static filch_data *data, *results[GPUS];
 static uint64_t x[ROWS * COLS], sums[GPUS];
 static _Atomic int is_held;
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* --- What tasks do --- */
 
@@ -100,16 +97,7 @@ static int hold(const filch_call *call)
 
 static filch_codelet *codelet(const char *entry)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, NULL, 0);
 }
 
 /* Of x: managed; tiles of so many rows and columns. */
@@ -134,7 +122,6 @@ static uint64_t memory_limit;
 static void start_driven(const char *devices, const char *fake, filch_drive drive)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     config.memory_limit = memory_limit;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
@@ -144,8 +131,7 @@ static void start_driven(const char *devices, const char *fake, filch_drive driv
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
     config.drive = drive;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    runtime = runtime_of(&config);
     takes = codelet("take");
     makes = codelet("make");
     holds = codelet("hold");

@@ -15,7 +15,7 @@
 
 #include "base/thread.h"
 #include "fake.h"
-#include "filch/filch.h"
+#include "make.h"
 #include "memory/replica.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=set,scratch,halt"
@@ -23,8 +23,6 @@
 #define SOON 20.0
 
 static filch_runtime *runtime;
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 static void nap(void)
 {
@@ -59,7 +57,6 @@ static int halt(const filch_call *call)
 static void start_driven(const char *devices, uint64_t limit, const char *driver, filch_drive drive)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     (void)setenv("FILCH_LANES", "1", 1);
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
@@ -70,8 +67,7 @@ static void start_driven(const char *devices, uint64_t limit, const char *driver
     config.memory_limit = limit;
     config.policy = FILCH_POLICY_STATIC;
     config.drive = drive;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    runtime = runtime_of(&config);
 }
 
 static void start(const char *devices, uint64_t limit, const char *driver)
@@ -88,17 +84,7 @@ static void stop(void)
 
 static filch_codelet *on_gpu(const char *entry)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.arg_size = sizeof(uint64_t);
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, NULL, sizeof(uint64_t));
 }
 
 static filch_data *handle(uint64_t *at, uint64_t tiles, uint64_t tile, uint32_t flags)

@@ -12,15 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
+#include "make.h"
 #include "random.h"
 
 enum { HANDLES = 3, TILES = 3, TILE = 16, N = TILES * TILE, TASKS = 60, RUNS = 3, CASES = 12 };
 
 #define IMAGE "FAKECUBIN arch=90 entry=spread,blend,zero,gather"
 #define SOON 30.0
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 static filch_runtime *runtime;
 static filch_codelet *spread, *blend, *zero, *gather;
@@ -88,24 +86,12 @@ static int run_gather(const filch_call *call)
 
 static filch_codelet *codelet(const char *entry, filch_host_fn host, uint32_t arg_size)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.host = host;
-    desc.arg_size = arg_size;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, host, arg_size);
 }
 
 static void start(const char *devices, const char *driver, uint32_t flags)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("spread", run_spread, 2, false, sizeof(arguments));
@@ -113,8 +99,7 @@ static void start(const char *devices, const char *driver, uint32_t flags)
     fakecuda_register_filch("zero", run_zero, 1, false, 0);
     fakecuda_register_filch("gather", run_gather, 2, false, 0);
     config.devices = devices;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s: %s", devices, error.text);
+    runtime = runtime_of(&config);
     spread = codelet("spread", run_spread, sizeof(arguments));
     blend = codelet("blend", run_blend, sizeof(arguments));
     zero = codelet("zero", run_zero, 0);

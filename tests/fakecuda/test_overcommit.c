@@ -13,8 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
+#include "make.h"
 #include "random.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=product,churn,shift,fold"
@@ -24,8 +23,6 @@
 #define KIB ((uint64_t)1024)
 
 static filch_runtime *runtime;
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* --- Kernels --- */
 
@@ -96,7 +93,6 @@ static int await_leaving(const filch_call *call)
 static void start_with(const char *devices, uint64_t limit, const char *lanes, const char *fake)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     (void)setenv("FILCH_LANES", lanes, 1);
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
@@ -106,8 +102,7 @@ static void start_with(const char *devices, uint64_t limit, const char *lanes, c
     fakecuda_register_filch("fold", fold, 3, true, 0);
     config.devices = devices;
     config.memory_limit = limit;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    runtime = runtime_of(&config);
 }
 
 static void start(const char *devices, uint64_t limit, const char *lanes)
@@ -124,17 +119,7 @@ static void stop(void)
 
 static filch_codelet *codelet(const char *entry, filch_host_fn host)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.host = host;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, host, 0);
 }
 
 static filch_codelet *on_host(const char *name, filch_host_fn fn)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "fake.h"
+#include "make.h"
 #include "random.h"
 #include "runtime.h"
 
@@ -37,8 +38,6 @@ static filch_codelet *bumps, *copies;
 static filch_graph *graphs[8]; /* of the test's jobs */
 static size_t graph_count;
 static uint64_t x[ROWS * COLS], y[ROWS * COLS];
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* bump(to): adds one. */
 static int bump(const filch_call *call)
@@ -63,22 +62,12 @@ static int copy(const filch_call *call)
 
 static filch_codelet *codelet(const char *entry)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, NULL, 0);
 }
 
 static void start_with(const char *driver, uint64_t limit)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     /* The driver's pool waits for the device, which some tests hold, when it has to grow. */
     (void)setenv("FILCH_ARENA", "pages", 1);
     fakecuda_reset();
@@ -89,8 +78,7 @@ static void start_with(const char *driver, uint64_t limit)
     config.devices = "cuda";
     config.policy = FILCH_POLICY_STATIC;
     config.memory_limit = limit;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    runtime = runtime_of(&config);
     bumps = codelet("bump");
     copies = codelet("copy");
     for (uint64_t i = 0; i < ROWS * COLS; i++)

@@ -223,17 +223,7 @@ static void memory_may_end_at_any_call(void **state)
 
 static filch_codelet *on_both(const char *entry, filch_host_fn host)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.host = host;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, host, 0);
 }
 
 /* A GPU without room for a single task, which no figure told before: what it was given goes on to
@@ -411,8 +401,16 @@ static void chunks_are_cut_to_what_is_left(void **state)
     }
 }
 
-/* Where a GPU has no room for a single grain the others do what it was given: all of them, or none
- * can. */
+static uint32_t rob_nobody(const filch_policy_view *view, uint32_t *amount, void *user)
+{
+    (void)view;
+    (void)amount;
+    (void)user;
+    return FILCH_POLICY_NOBODY;
+}
+
+/* Where a GPU has no room for a single grain the others do what it was given, whomever they may rob
+ * else: all of it, or none can. */
 static void chunks_without_room_go_elsewhere(void **state)
 {
     static const char *const devices[] = {"cuda:1,cuda:0", "cuda:0,cuda:1", "cuda:1,host:1",
@@ -420,10 +418,14 @@ static void chunks_without_room_go_elsewhere(void **state)
     enum { NOWHERE = 4 };
     (void)state;
     for (size_t d = 0; d <= NOWHERE; d++)
-        for (size_t a = 1; a < sizeof arenas / sizeof *arenas; a += 2) {
+        for (size_t a = 0; a < sizeof arenas / sizeof *arenas; a++) {
+            filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
             filch_error error = FILCH_ERROR_INIT;
             filch_job *job = NULL;
-            start_short(devices[d], arenas[a]);
+            policy.steal = rob_nobody;
+            custom = a < 2 ? &policy : NULL;
+            start_short(devices[d], arenas[a % 2 == 0 ? 1 : 3]);
+            custom = NULL;
             fakecuda_register_filch("copy", copy, 2, true, 0);
             const filch_batch_access accesses[] = {
                 {.data = data[0], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},

@@ -10,9 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
 #include "graph/graph.h"
+#include "make.h"
 #include "random.h"
 
 enum {
@@ -29,7 +28,6 @@ enum {
 
 #define IMAGE "FAKECUBIN arch=90 entry=fold,stir,put,add,zero,gather"
 #define SOON 30.0
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 static filch_runtime *runtime;
 static filch_codelet *fold, *stir, *put, *add, *zero, *gather;
@@ -120,31 +118,18 @@ static int run_gather(const filch_call *call)
 static filch_codelet *codelet(const char *entry, filch_host_fn host, uint32_t views,
                               uint32_t arg_size)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
     fakecuda_register_filch(entry, host, views, false, arg_size);
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.host = host;
-    desc.arg_size = arg_size;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, host, arg_size);
 }
 
 static void start(const char *devices, const char *driver, uint64_t limit)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     config.devices = devices;
     config.memory_limit = limit;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s: %s", devices, error.text);
+    runtime = runtime_of(&config);
     fold = codelet("fold", run_fold, 2, sizeof(uint64_t));
     stir = codelet("stir", run_stir, 2, sizeof(uint64_t));
     put = codelet("put", run_put, 2, sizeof(uint64_t));

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda.h"
-#include "filch/filch.h"
+#include "make.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=twice,double_items"
 #define N 96
@@ -23,8 +22,6 @@
 
 static filch_runtime *runtime;
 static uint64_t x[N], y[N], z[N];
-
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* twice(from, to) */
 static int twice(const filch_call *call)
@@ -39,15 +36,13 @@ static int twice(const filch_call *call)
 static void start(const char *devices, const char *fake)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    filch_error error = FILCH_ERROR_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
     fakecuda_register_filch("twice", twice, 2, false, 0);
     fakecuda_register_filch("double_items", twice, 2, true, 0);
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
-    if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK)
-        fail_msg("%s", error.text);
+    runtime = runtime_of(&config);
     for (uint64_t i = 0; i < N; i++)
         x[i] = i + 1;
     memset(y, 0, sizeof y);
@@ -62,17 +57,7 @@ static void stop(void)
 
 static filch_codelet *codelet(const char *entry, filch_host_fn host)
 {
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    cuda.image = IMAGE;
-    cuda.image_bytes = sizeof IMAGE;
-    cuda.entry = entry;
-    desc.name = entry;
-    desc.cuda = &cuda;
-    desc.host = host;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return codelet_of(runtime, IMAGE, entry, host, 0);
 }
 
 static filch_data *handle(uint64_t *at, uint32_t flags)
