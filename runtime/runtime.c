@@ -277,6 +277,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
         .log = &core->log,
         .error = error,
         .settings = &core->settings,
+        .clock = &core->clock,
     };
     const char *spec = config->devices != NULL ? config->devices : core->settings.devices;
     filch_status status = fl_store_init(&rt->store, &core->memory);

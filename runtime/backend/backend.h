@@ -55,6 +55,7 @@ struct fl_device {
     uint32_t lanes;      /* compute lanes; 0 when synchronous or pretended */
     uint64_t peers; /* bits of the places, of the first 64, whose memory its copies can reach */
     uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */
+    uint64_t joins_at;    /* it takes no tile before this time; 0: it is there from the start */
 };
 
 /* A point in the order of one lane: {device : 10, lane : 4, sequence : 50}; 0 is always past. The
@@ -154,6 +155,8 @@ typedef struct fl_discovery {
     filch_error *error;          /* details of a failure; may be null */
     const fl_settings *settings; /* null: the defaults */
     fl_refusals *refusals;       /* devices left out; may be null */
+    const fl_clock *clock;       /* of the runtime, for virtual devices; it outlives them. Null: they
+                                  * know the time only when launch and poll tell it */
 } fl_discovery;
 
 /* Between a backend's enter and leave; its own. */

@@ -730,10 +730,20 @@ static void mark_held(fl_worker *w)
     }
 }
 
+/* The device has not joined yet. What is sent to it meanwhile others find where it is. */
+static bool is_absent(fl_worker *w)
+{
+    w->wake_at = w->device->joins_at;
+    return w->device->joins_at > now(w);
+}
+
 fl_act fl_flights_step(fl_worker *w)
 {
     if (FL_UNLIKELY(is_down(w))) {
         return fl_lost_step(w);
+    }
+    if (FL_UNLIKELY(w->device->joins_at != 0) && is_absent(w)) {
+        return FL_ACT_WAIT;
     }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = window_of(w);

@@ -133,6 +133,21 @@ static void job_reset(fl_scheduler *self, filch_job *job)
     memset(job->shares, 0, self->share_bytes);
 }
 
+/* Leaves out the devices that have not joined, unless none has; returns how many are left. */
+static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *scores,
+                            uint32_t count)
+{
+    uint64_t t = fl_clock_now(&sched->core->clock);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (sched->pool->devices[devices[i]].joins_at <= t) {
+            devices[kept] = devices[i];
+            scores[kept++] = scores[i];
+        }
+    }
+    return kept != 0 ? kept : count;
+}
+
 /* Fills the spans, then the slot: whoever sees the slot sees the spans. */
 static void fill_spans(fl_sched *sched, filch_job *job)
 {
@@ -156,6 +171,9 @@ static void fill_spans(fl_sched *sched, filch_job *job)
     fl_part parts[FL_DEVICE_LIMIT];
     uint32_t able = choose_devices(sched, fl_batch_devices(job->batch), devices, scores);
     uint32_t count = 0;
+    if (sched->pool->is_virtual) {
+        able = drop_absent(sched, devices, scores, able);
+    }
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
                      &count) != FILCH_OK) {
         /* No memory for an exact cut: the first device takes all, and theft spreads it. */

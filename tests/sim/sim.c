@@ -63,6 +63,13 @@ void sim_open_text(sim_world *world, const char *text, const filch_config *confi
     open_described(world, describe_text, text, 0, *config);
 }
 
+void sim_open_machine(sim_world *world, const char *text, filch_policy policy)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    config.policy = policy;
+    sim_open_text(world, text, &config);
+}
+
 void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy)
 {
     filch_config config = FILCH_CONFIG_INIT;

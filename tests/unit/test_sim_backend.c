@@ -191,6 +191,55 @@ static void test_virtual_time(void **state)
     devices_end(&devices);
 }
 
+/* A tile goes at the speed of the moment; a change that is past when it is launched is the speed.
+ */
+static void test_changing_speed(void **state)
+{
+    device_list devices;
+    fl_device *device;
+
+    (void)state;
+    devices_make(&devices, "{\"devices\": [{\"speed\": 1e9, \"joins_at\": 1.5, \"count\": 2,"
+                           "\"speeds\": [[1e-6, 5e8], [2e-6, 0], [4e-6, 4e9]]}]}");
+    device = &devices.list[1];
+    assert_true(device->joins_at == 1500000000);
+    assert_int_equal(launch(device, 250.0, 1, 500), FILCH_OK);
+    assert_int_equal(launch(device, 550.0, 2, 500), FILCH_OK); /* 250 by 1 us, 300 by 1.6 us */
+    assert_int_equal(launch(device, 200.0, 3, 500), FILCH_OK); /* ends as the pause begins */
+    assert_int_equal(launch(device, 4.0, 4, 500), FILCH_OK);
+    assert_finished(device, 9000, 1, 250, 1600);
+    assert_finished(device, 9000, 2, 850, 2000);
+    assert_finished(device, 9000, 3, 400, 4001);
+    assert_finished(device, 9000, 4, 2001, FL_TIME_NEVER);
+    assert_int_equal(launch(&devices.list[0], 4.0, 5, 9000), FILCH_OK);
+    assert_finished(&devices.list[0], 9001, 5, 1, FL_TIME_NEVER);
+    devices_end(&devices);
+}
+
+/* From lost_at on nothing ends or begins, though it was launched before. */
+static void test_lost(void **state)
+{
+    device_list devices;
+    fl_device *device;
+    filch_error error = FILCH_ERROR_INIT;
+    uint64_t tag, busy, next;
+
+    (void)state;
+    devices_make(&devices, "{\"devices\": [{\"speed\": 1e9, \"lost_at\": 5e-6}]}");
+    device = &devices.list[0];
+    assert_int_equal(launch(device, 4000.0, 1, 0), FILCH_OK);
+    assert_int_equal(launch(device, 1000.0, 2, 0), FILCH_OK);
+    assert_finished(device, 4999, 1, 4000, 5000);
+    assert_false(device->backend->lost(device, &error));
+    assert_int_equal(device->backend->poll(device, 5000, &tag, &busy, &next, &error),
+                     FILCH_DEVICE_LOST);
+    assert_int_equal(error.status, FILCH_DEVICE_LOST);
+    assert_string_equal(error.device, "sim:0");
+    assert_true(device->backend->lost(device, NULL));
+    assert_int_equal(launch(device, 1.0, 3, 5000), FILCH_DEVICE_LOST);
+    devices_end(&devices);
+}
+
 /* Tiles of a third of a nanosecond are no shorter for being many. */
 static void test_rounding_does_not_add_up(void **state)
 {
@@ -335,6 +384,18 @@ static void test_wrong_data(void **state)
     refused("{\"devices\": [{\"speed\": 1,\"name\": \"a\\tb\"}]}", FILCH_DATA, 1, "control");
     static const char *const kinds[] = {"[]", "\"cuda\"", "[\"gpu\"]", "[1]",
                                         "[\"host\", \"host\"]"};
+    static const char *const speeds[] = {
+        "1",           "[]",           "{}",          "[1, 2]",          "[[1]]",
+        "[[1, 2, 3]]", "[[-1, 1]]",    "[[1, -1]]",   "[[1, 2e18]]",     "[[1, 1], [1, 2]]",
+        "[[1, 0]]",    "[[1.1e9, 1]]", "[[1, null]]", "[[2, 1], [1, 2]]"};
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"speeds\": %s}]}", speeds[i]);
+        refused(text, FILCH_DATA, 2, "\"speeds\" must be an array of pairs");
+    }
+    refused("{\"devices\": [{\"speed\": 1,\n\"lost_at\": 0}]}", FILCH_DATA, 2, "must be after 0");
+    refused("{\"devices\": [{\"joins_at\": 3, \"speed\": 1,\n\"lost_at\": 3}]}", FILCH_DATA, 2,
+            "and after \"joins_at\"");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char text[100];
         snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"implements\": %s}]}",
@@ -369,6 +430,10 @@ static void test_wrong_numbers(void **state)
         {"count", "0", "a whole number from 1 to 1024"},
         {"count", "1025", "a whole number from 1 to 1024"},
         {"count", "2.5", "a whole number from 1 to 1024"},
+        {"joins_at", "-1", "a number from 0 to 1000000000"},
+        {"joins_at", "[1]", "a number from 0 to 1000000000"},
+        {"lost_at", "1.1e9", "a number from 0 to 1000000000"},
+        {"lost_at", "null", "a number from 0 to 1000000000"},
     };
 
     (void)state;
@@ -518,12 +583,20 @@ static void test_misread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_description),      cmocka_unit_test(test_implementations),
-        cmocka_unit_test(test_virtual_time),     cmocka_unit_test(test_rounding_does_not_add_up),
-        cmocka_unit_test(test_refused_launches), cmocka_unit_test(test_two_files),
-        cmocka_unit_test(test_not_json),         cmocka_unit_test(test_wrong_data),
-        cmocka_unit_test(test_misread),          cmocka_unit_test(test_wrong_numbers),
-        cmocka_unit_test(test_limits),           cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_description),
+        cmocka_unit_test(test_implementations),
+        cmocka_unit_test(test_virtual_time),
+        cmocka_unit_test(test_changing_speed),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_rounding_does_not_add_up),
+        cmocka_unit_test(test_refused_launches),
+        cmocka_unit_test(test_two_files),
+        cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_misread),
+        cmocka_unit_test(test_wrong_numbers),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_mutations),
     };
 

@@ -23,6 +23,9 @@ typedef struct sim_source {
 } sim_source;
 
 #define ROOT ((size_t)-1)
+/* Times in the file, in seconds: some thirty years. */
+#define MOST_SECONDS 1e9
+#define MOST_SPEED 1e18
 
 /* Line of the key of element device of the "devices" array, of the element itself where key is
  * null, or of a key of the root where device is ROOT; 0 if there is none. The text is valid
@@ -124,6 +127,8 @@ typedef enum number_key {
     SCORE,
     MISREAD_TILE,
     MISREAD_BY,
+    JOINS,
+    LOST,
     NUMBER_KEYS
 } number_key;
 
@@ -132,7 +137,7 @@ static const struct {
     bool is_whole;
     double least, most, usual;
 } numbers[NUMBER_KEYS] = {
-    [SPEED] = {"speed", false, 1e-6, 1e18, 0.0},
+    [SPEED] = {"speed", false, 1e-6, MOST_SPEED, 0.0},
     [COUNT] = {"count", true, 1.0, FL_DEVICE_LIMIT, 1.0},
     [OVERHEAD] = {"overhead_us", false, 0.0, 1e9, 0.0},
     [MEMORY] = {"memory", true, 1.0, 0x1p50, 0x1p34},
@@ -140,6 +145,8 @@ static const struct {
     [SCORE] = {"score", false, 0.0, 1e300, 0.0},
     [MISREAD_TILE] = {"misread_tile", true, 0.0, 0x1p50, 0.0},
     [MISREAD_BY] = {"misread_by", false, 1e-6, 1e6, 1.0},
+    [JOINS] = {"joins_at", false, 0.0, MOST_SECONDS, 0.0},
+    [LOST] = {"lost_at", false, 0.0, MOST_SECONDS, INFINITY},
 };
 
 static filch_status name_read(const sim_source *source, size_t device, const json_t *value,
@@ -184,6 +191,51 @@ static filch_status kinds_read(const sim_source *source, size_t device, const js
     return FILCH_OK;
 }
 
+static bool number_in(const json_t *value, double least, double most)
+{
+    double read = json_number_value(value);
+
+    return json_is_number(value) && read >= least && read <= most;
+}
+
+/* [[seconds, units a second], ...] */
+static filch_status speeds_read(const sim_source *source, size_t device, const json_t *value,
+                                fl_sim_model *model)
+{
+    size_t count = json_array_size(value); /* 0 for anything else */
+    bool is_good = count > 0;
+    double before = -1.0;
+
+    for (size_t i = 0; is_good && i < count; i++) {
+        const json_t *pair = json_array_get(value, i);
+        const json_t *at = json_array_get(pair, 0), *speed = json_array_get(pair, 1);
+        double least = i + 1 < count ? 0.0 : numbers[SPEED].least;
+
+        is_good = json_array_size(pair) == 2 && number_in(at, 0.0, MOST_SECONDS) &&
+                  number_in(speed, least, MOST_SPEED) && json_number_value(at) > before;
+        before = is_good ? json_number_value(at) : before;
+    }
+    if (!is_good)
+        return refuse(
+            source, FILCH_DATA, line_of(source, device, "speeds"),
+            "device %zu: \"speeds\" must be an array of pairs: seconds, which rise, from 0 "
+            "to %g, and units a second from 0 to %g, the last above 0",
+            device, MOST_SECONDS, MOST_SPEED);
+    model->steps = fl_alloc(source->how->memory, count * sizeof *model->steps);
+    if (model->steps == NULL)
+        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu speeds", count);
+    model->step_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(value, i);
+
+        model->steps[i] = (fl_pace_step){
+            .at_ns = fl_time_from_seconds(json_number_value(json_array_get(pair, 0))),
+            .speed = json_number_value(json_array_get(pair, 1)),
+        };
+    }
+    return FILCH_OK;
+}
+
 static filch_status number_read(const sim_source *source, size_t device, number_key key,
                                 const json_t *value, double *number)
 {
@@ -209,6 +261,8 @@ static filch_status member_read(const sim_source *source, size_t device, const c
         return name_read(source, device, value, model);
     if (strcmp(key, "implements") == 0)
         return kinds_read(source, device, value, model);
+    if (strcmp(key, "speeds") == 0)
+        return speeds_read(source, device, value, model);
     for (number_key k = 0; k < NUMBER_KEYS; k++) {
         if (strcmp(key, numbers[k].name) == 0)
             return number_read(source, device, k, value, &values[k]);
@@ -225,7 +279,6 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
     const char *key;
     json_t *value;
 
-    memset(model, 0, sizeof *model);
     model->implementations = FL_IMPL_HOST_FN;
     if (!json_is_object(object))
         return refuse(source, FILCH_DATA, line_of(source, device, NULL),
@@ -242,6 +295,11 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
     if (json_object_get(object, "speed") == NULL)
         return refuse(source, FILCH_DATA, line_of(source, device, NULL),
                       "device %zu: \"speed\" is missing", device);
+    if (!(values[LOST] > values[JOINS]))
+        return refuse(source, FILCH_DATA, line_of(source, device, "lost_at"),
+                      "device %zu: \"lost_at\" must be after 0 and after \"joins_at\"", device);
+    model->joins_at = values[JOINS];
+    model->lost_at = values[LOST];
     model->speed = values[SPEED];
     model->overhead_us = values[OVERHEAD];
     model->score = json_object_get(object, "score") != NULL ? values[SCORE] : values[SPEED];
@@ -292,7 +350,7 @@ static filch_status models_read(const sim_source *source, json_t *root,
     if (status != FILCH_OK)
         return status;
     made.count = json_array_size(devices);
-    made.models = fl_alloc(source->how->memory, made.count * sizeof *made.models);
+    made.models = fl_alloc_zeroed(source->how->memory, made.count * sizeof *made.models);
     if (made.models == NULL)
         return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu devices", made.count);
     for (size_t i = 0; i < made.count && status == FILCH_OK; i++)
@@ -306,6 +364,9 @@ static filch_status models_read(const sim_source *source, json_t *root,
 
 void fl_sim_description_free(fl_sim_description *description, const fl_memory *memory)
 {
+    for (size_t i = 0; i < description->count; i++)
+        fl_free(memory, description->models[i].steps,
+                description->models[i].step_count * sizeof *description->models[i].steps);
     fl_free(memory, description->models, description->count * sizeof *description->models);
     *description = (fl_sim_description){NULL, 0};
 }

@@ -4,6 +4,7 @@
 #define FL_BACKEND_SIM_DESCRIBE_H
 
 #include "backend/backend.h"
+#include "backend/sim/pace.h"
 
 #define FL_SIM_FILE_LIMIT 1048576
 #define FL_SIM_NAME_LIMIT 48
@@ -11,7 +12,10 @@
 /* One element of "devices"; every member is within its range. */
 typedef struct fl_sim_model {
     char name[FL_SIM_NAME_LIMIT + 1]; /* empty: not given */
-    double speed;                     /* units of work a second */
+    double speed;                     /* units of work a second, at first … */
+    fl_pace_step *steps;              /* … and as it changes, step_count times */
+    size_t step_count;
+    double joins_at, lost_at; /* seconds; infinite: never */
     double overhead_us;
     double score;
     double misread_by;

@@ -16,21 +16,28 @@ typedef struct sim_tile {
 
 /* The worker that drives the device is the only one to touch it. */
 typedef struct sim_state {
-    double speed;
+    fl_pace pace;
     double overhead_ns;
     double carry;     /* what rounding to whole nanoseconds has kept back so far, -1/2 to 1/2 */
     uint64_t idle_at; /* when the last tile launched ends */
     uint64_t memory;
     uint64_t until_misread; /* tiles; 0: none any more */
     double misread_by;
-    uint32_t first; /* oldest of the tiles in flight, a ring */
+    uint64_t lost_at;      /* FL_TIME_NEVER: never */
+    const fl_clock *clock; /* may be null */
+    uint64_t latest;       /* when launch or poll was called last */
+    uint32_t first;        /* oldest of the tiles in flight, a ring */
     uint32_t in_flight;
     sim_tile tiles[FL_SIM_TILES];
 } sim_state;
 
 static void sim_close(fl_device *device, const fl_memory *memory)
 {
-    fl_free(memory, device->state, sizeof(sim_state));
+    sim_state *state = device->state;
+
+    fl_free(memory, (void *)(uintptr_t)state->pace.steps,
+            state->pace.count * sizeof *state->pace.steps);
+    fl_free(memory, state, sizeof *state);
     device->state = NULL;
 }
 
@@ -42,6 +49,19 @@ static filch_status sim_memory_free(const fl_device *device, uint64_t *bytes)
     return FILCH_OK;
 }
 
+static bool sim_lost(const fl_device *device, filch_error *error)
+{
+    const sim_state *state = device->state;
+    uint64_t now = state->clock != NULL ? fl_clock_now(state->clock) : state->latest;
+
+    if (now < state->lost_at)
+        return false;
+    (void)fl_error_fill(error, (fl_fault){.status = FILCH_DEVICE_LOST, .device = device->info.name},
+                        "%s is lost from %g s on, as its description says", device->info.name,
+                        (double)state->lost_at / (double)FL_NS_PER_S);
+    return true;
+}
+
 static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t now,
                                filch_error *error)
 {
@@ -50,13 +70,15 @@ static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t no
     double exact;
     double whole;
 
-    (void)error; /* the worker knows what it asked for */
+    state->latest = now;
+    if (sim_lost(device, error))
+        return FILCH_DEVICE_LOST;
     if (!(launch->cost >= 0.0) || isinf(launch->cost))
         return FILCH_INVALID_ARGUMENT;
     if (state->in_flight == FL_SIM_TILES)
         return FILCH_BUSY;
     /* The carry makes many tiles of a fraction of a nanosecond take as long as they should. */
-    exact = state->overhead_ns + launch->cost / state->speed * (double)FL_NS_PER_S + state->carry;
+    exact = fl_pace_ns(&state->pace, start, state->overhead_ns + state->carry, launch->cost);
     whole = floor(exact + 0.5);
     /* 2^64 is the first that does not fit; FL_TIME_NEVER itself is no time. */
     if (whole >= 0x1p64 || (uint64_t)whole >= FL_TIME_NEVER - start)
@@ -74,26 +96,34 @@ static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t no
     return FILCH_OK;
 }
 
+/* When to look at the oldest tile: at its end, or when the device is lost. */
+static uint64_t next_of(const sim_state *state, const sim_tile *oldest)
+{
+    return oldest->end < state->lost_at ? oldest->end : state->lost_at;
+}
+
 static filch_status sim_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
                              uint64_t *next, filch_error *error)
 {
     sim_state *state = device->state;
     const sim_tile *oldest = &state->tiles[state->first];
 
-    (void)error; /* simulated devices are never lost */
+    state->latest = now;
     if (state->in_flight == 0) {
         *next = FL_TIME_NEVER;
         return FILCH_NOT_READY;
     }
+    if (sim_lost(device, error)) /* a tile that ends at that very time has not ended */
+        return FILCH_DEVICE_LOST;
     if (oldest->end > now) {
-        *next = oldest->end;
+        *next = next_of(state, oldest);
         return FILCH_NOT_READY;
     }
     *tag = oldest->tag;
     *busy_ns = oldest->busy_ns;
     state->first = (state->first + 1) % FL_SIM_TILES;
     state->in_flight--;
-    *next = state->in_flight > 0 ? state->tiles[state->first].end : FL_TIME_NEVER;
+    *next = state->in_flight > 0 ? next_of(state, &state->tiles[state->first]) : FL_TIME_NEVER;
     return FILCH_OK;
 }
 
@@ -101,8 +131,9 @@ static double sim_tile_ns(const fl_device *device, double cost, uint64_t from)
 {
     const sim_state *state = device->state;
 
-    (void)from;
-    return state->overhead_ns + cost / state->speed * (double)FL_NS_PER_S;
+    /* From the first step on: `from` may be before the device's last tile. */
+    fl_pace pace = {state->pace.speed, state->pace.steps, state->pace.count, 0};
+    return fl_pace_ns(&pace, from, state->overhead_ns, cost);
 }
 
 static void device_describe(fl_device *device, const fl_sim_model *model, uint32_t member,
@@ -128,25 +159,45 @@ static void device_describe(fl_device *device, const fl_sim_model *model, uint32
     device->calls_host_fn = true;
     device->window = model->window;
     device->overhead_ns = (uint64_t)(model->overhead_us * 1e3 + 0.5);
+    device->joins_at = fl_time_from_seconds(model->joins_at);
 }
 
-static filch_status device_add(const fl_memory *memory, const fl_sim_model *model, uint32_t member,
+static sim_state *state_new(const fl_discovery *how, const fl_sim_model *model)
+{
+    const size_t bytes = model->step_count * sizeof(fl_pace_step);
+    fl_pace_step *steps = bytes != 0 ? fl_alloc(how->memory, bytes) : NULL;
+    sim_state *state = fl_alloc_zeroed(how->memory, sizeof *state);
+
+    if (state == NULL || (steps == NULL && bytes != 0)) {
+        fl_free(how->memory, steps, bytes);
+        fl_free(how->memory, state, sizeof *state);
+        return NULL;
+    }
+    if (bytes != 0)
+        memcpy(steps, model->steps, bytes);
+    state->pace = (fl_pace){.speed = model->speed, .steps = steps, .count = model->step_count};
+    state->overhead_ns = model->overhead_us * 1e3;
+    state->memory = model->memory;
+    state->until_misread = model->misread_tile;
+    state->misread_by = model->misread_by;
+    state->lost_at = fl_time_from_seconds(model->lost_at);
+    state->clock = how->clock;
+    return state;
+}
+
+static filch_status device_add(const fl_discovery *how, const fl_sim_model *model, uint32_t member,
                                uint32_t ordinal, uint32_t place, fl_device **devices, size_t *count,
                                size_t *capacity)
 {
+    const fl_memory *memory = how->memory;
     filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
     sim_state *state;
 
     if (status != FILCH_OK)
         return status;
-    state = fl_alloc_zeroed(memory, sizeof *state);
+    state = state_new(how, model);
     if (state == NULL)
         return FILCH_OUT_OF_MEMORY;
-    state->speed = model->speed;
-    state->overhead_ns = model->overhead_us * 1e3;
-    state->memory = model->memory;
-    state->until_misread = model->misread_tile;
-    state->misread_by = model->misread_by;
 
     fl_device *device = &(*devices)[*count];
 
@@ -173,8 +224,8 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
         const fl_sim_model *model = &description->models[m];
 
         for (uint32_t member = 0; member < model->count; member++) {
-            filch_status status = device_add(how->memory, model, member, ordinal++, place++,
-                                             devices, count, capacity);
+            filch_status status =
+                device_add(how, model, member, ordinal++, place++, devices, count, capacity);
 
             if (status != FILCH_OK)
                 return fl_error_fill(how->error, (fl_fault){.status = status},
@@ -214,6 +265,7 @@ const fl_backend fl_sim_backend = {
     .enumerate = sim_enumerate,
     .close = sim_close,
     .memory_free = sim_memory_free,
+    .lost = sim_lost,
     .launch = sim_launch,
     .poll = sim_poll,
     .tile_ns = sim_tile_ns,
