@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, the virtual
- * clock, or a tile that waits for other work. */
+/* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, or a tile
+ * that waits for other work; the virtual clock is virtual.c's. */
 #include "sched/sched.h"
 
 /* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not
@@ -222,47 +222,4 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
         }
         *worked = *worked || any;
     } while (any && fl_time_now() < deadline);
-}
-
-/* One round over all workers at the present virtual time; false when none had anything to do.
- * *next: the earliest time at which one wants to go on. */
-static bool round_virtual(fl_sched *sched, uint64_t *next)
-{
-    bool any = false;
-    *next = FL_TIME_NEVER;
-    for (uint32_t i = 0; i < sched->count; ++i) {
-        fl_worker *w = &sched->workers[i];
-        fl_tss_set(sched->core->worker, w);
-        if (fl_worker_step(w) == FL_ACT_MORE) {
-            any = true;
-        } else {
-            *next = w->wake_at < *next ? w->wake_at : *next;
-        }
-    }
-    fl_tss_set(sched->core->worker, NULL);
-    return any;
-}
-
-filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
-{
-    filch_status status = FILCH_OK;
-    fl_mutex_lock(&sched->drive_lock);
-    while (!fl_goal_is_met(&goal)) {
-        uint64_t next;
-        if (round_virtual(sched, &next)) {
-            continue;
-        }
-        if (fl_goal_is_met(&goal)) {
-            break;
-        }
-        if (next > deadline || next == FL_TIME_NEVER) {
-            /* Nothing happens before the deadline, or ever without another call of the host's. */
-            fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
-            status = FILCH_TIMEOUT;
-            break;
-        }
-        fl_clock_advance(&sched->core->clock, next);
-    }
-    fl_mutex_unlock(&sched->drive_lock);
-    return status;
 }

@@ -372,7 +372,7 @@ static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
         tile->code = w->tile.code;
         w->tile = kept;
     }
-    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) == FILCH_OK) {
+    if (w->device->backend->launch(w->device, &launch, tile->start, &w->error) == FILCH_OK) {
         return true;
     }
     tile->code = -1;
@@ -574,7 +574,8 @@ static void launch(fl_worker *w, const fl_tile *picked)
     if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
         w->clock = now(w);
     }
-    flight->launched = tile->start = w->clock;
+    tile->start = w->clock;
+    flight->launched = w->clock != 0 ? w->clock : 1; /* 0 is for what is not on the device */
     flight->expected = predict(w, tile);
     w->error.status = FILCH_OK;
     bool flies =

@@ -621,8 +621,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     if (kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {
         return false;
     }
-    filch_status status =
-        w->device->backend->launch(w->device, &launch, flight->launched, &w->error);
+    filch_status status = w->device->backend->launch(w->device, &launch, tile->start, &w->error);
     if (status != FILCH_OK) {
         tile->code = launch.code;
         return false;

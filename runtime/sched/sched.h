@@ -14,6 +14,7 @@
 
 #include "device/pool.h"
 #include "graph/scheduler.h"
+#include "sched/agenda.h"
 #include "sched/history.h"
 #include "sched/policy.h"
 #include "sched/worker.h"
@@ -82,6 +83,8 @@ struct fl_sched {
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
     fl_mutex drive_lock; /* virtual clock: one thread drives at a time */
+    fl_agenda *agenda;   /* of the virtual clock, else null */
+    bool has_moved;      /* some worker did something; the driver's */
 };
 
 /* Of a runtime's configuration. */
@@ -148,7 +151,7 @@ static inline bool fl_goal_is_met(const fl_goal *goal)
 /* Waits on a thread that is no worker, in the way that the drive asks for. */
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
 
-/* Drivers. */
+/* Drivers (driver.c, virtual.c). */
 int fl_drive_thread(void *arg);
 /* Polls workers for at most until `deadline`; *worked: whether any tile ran. */
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);

@@ -330,6 +330,25 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 
 /* --- Waking --- */
 
+/* After its bit was cleared. */
+static void notify(fl_sched *sched, uint32_t index)
+{
+    if (sched->agenda != NULL) {
+        fl_agenda_add(sched->agenda, index);
+    } else {
+        fl_event_notify_fenced(&sched->workers[index].event);
+    }
+}
+
+/* Somebody who is no worker wakes some: the driver of a virtual clock may be about to announce that
+ * one is idle. */
+static void stir(fl_sched *sched)
+{
+    if (sched->agenda != NULL && fl_sched_self(sched) == NULL) {
+        fl_add_relaxed(&sched->agenda->stirs, 1); /* after the waker's fence */
+    }
+}
+
 /* Up to count idle workers among those of the set, all where it is null. After a full fence. */
 static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 {
@@ -339,11 +358,15 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
         while (bits != 0 && count != 0) {
             uint64_t bit = bits & (~bits + 1);
             bits ^= bit;
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
+            bool is_lost = fl_worker_is_lost(&sched->workers[index]);
+            if (is_lost && sched->agenda != NULL) {
+                continue; /* two that offer each other what is left would do so for ever */
+            }
             /* Whoever clears the bit wakes the worker: one waker each. */
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
-                uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
-                fl_event_notify_fenced(&sched->workers[index].event);
-                count -= !fl_worker_is_lost(&sched->workers[index]); /* it gives away, at most */
+                notify(sched, index);
+                count -= !is_lost; /* it gives away, at most */
             }
         }
     }
@@ -352,6 +375,7 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 void fl_sched_wake(fl_sched *sched, uint32_t count)
 {
     fl_fence_seq_cst(); /* what was published before, against the sleepers' second look */
+    stir(sched);
     if (!sched->mails) {
         wake_among(sched, NULL, count);
         return;
@@ -364,12 +388,13 @@ void fl_sched_wake(fl_sched *sched, uint32_t count)
 bool fl_sched_wake_worker(fl_sched *sched, uint32_t index)
 {
     fl_fence_seq_cst(); /* as in fl_sched_wake */
+    stir(sched);
     uint64_t bit = (uint64_t)1 << (index % 64);
     if ((fl_load_relaxed(&sched->idle[index / 64]) & bit) == 0 ||
         (fl_and_acq_rel(&sched->idle[index / 64], ~bit) & bit) == 0) {
         return false;
     }
-    fl_event_notify_fenced(&sched->workers[index].event);
+    notify(sched, index);
     return true;
 }
 
@@ -747,9 +772,27 @@ static filch_status start_threads(fl_sched *sched)
     return FILCH_OK;
 }
 
+/* For a virtual clock. */
+static filch_status init_agenda(fl_sched *sched)
+{
+    const fl_memory *memory = &sched->core->memory;
+    if (!sched->pool->is_virtual) {
+        return FILCH_OK;
+    }
+    sched->agenda = fl_alloc_zeroed(memory, sizeof *sched->agenda);
+    if (sched->agenda == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    return fl_agenda_init(sched->agenda, memory, sched->count);
+}
+
 static void free_arrays(fl_sched *sched)
 {
     const fl_memory *memory = &sched->core->memory;
+    if (sched->agenda != NULL) {
+        fl_agenda_fini(sched->agenda, memory);
+        fl_free(memory, sched->agenda, sizeof *sched->agenda);
+    }
     fl_free(memory, sched->scores, sched->count * sizeof *sched->scores);
     fl_free_aligned(memory, sched->workers, sched->count * sizeof *sched->workers, 64);
     fl_free(memory, sched->threads, sched->count * sizeof *sched->threads);
@@ -780,7 +823,8 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     sched->workers = fl_alloc_aligned(memory, sched->count * sizeof *sched->workers, 64);
     sched->threads = fl_alloc(memory, sched->count * sizeof *sched->threads);
     filch_status status = FILCH_OUT_OF_MEMORY;
-    if (sched->scores == NULL || sched->workers == NULL || sched->threads == NULL) {
+    if (sched->scores == NULL || sched->workers == NULL || sched->threads == NULL ||
+        init_agenda(sched) != FILCH_OK) {
         goto arrays;
     }
     set_scores(sched, config->scores);

@@ -789,7 +789,7 @@ void fl_worker_begin_idle(fl_worker *w)
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_policy_note_idle(w);
     }
-    if (sched->drive == FILCH_DRIVE_THREADS && sched->count > 1 &&
+    if ((sched->drive == FILCH_DRIVE_THREADS || sched->agenda != NULL) && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC && fl_load_relaxed(&sched->core->jobs->running) != 0) {
         w->nap_ns = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
         w->nap_ns = w->nap_ns < MOST_NAP_NS ? w->nap_ns : MOST_NAP_NS;

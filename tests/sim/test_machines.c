@@ -101,6 +101,17 @@ static void test_lost(void **state)
     assert_int_equal(elapsed_ns(), (7 - failed) * 250000000);
 }
 
+/* A tile that was launched at time 0 is lost like any. */
+static void test_lost_from_start(void **state)
+{
+    (void)state;
+    run(LOST, FILCH_POLICY_STEAL, 2 * UNITS, UNITS);
+    assert_int_equal(outcome.status, FILCH_TASK_FAILED);
+    assert_int_equal(outcome.info.done, UNITS);
+    assert_int_equal(outcome.info.failed, UNITS);
+    assert_int_equal(elapsed_ns(), 1000000000);
+}
+
 /* Its share is its own where nothing is stolen, and ends with it. */
 static void test_lost_static(void **state)
 {
@@ -260,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_throttled),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_lost_static),
+        cmocka_unit_test(test_lost_from_start),
         cmocka_unit_test(test_lost_is_told),
         cmocka_unit_test(test_lost_later),
         cmocka_unit_test(test_late),
