@@ -51,7 +51,7 @@ typedef struct fl_speed {
     fl_prior prior;
     double cold;               /* of the dropped first sample, ns per unit; 0 = none yet */
     double shape;              /* the work that takes as long as the fixed part … */
-    double told_from, told_to; /* … as tiles from so much to so much work have told; 0: none yet */
+    double told_from, told_to; /* … as tiles of this to that much work told; 0: none yet */
     double middle; /* unweighted median of ns / (work + shape), and the deviation from it */
     double deviation;
     double best;     /* lowest rate that a regime had; 0 = none */
