@@ -265,13 +265,22 @@ static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
     }
 }
 
-/* The shape of the line through a small and a large tile. */
-static double line_shape(const fl_sample *small, const fl_sample *large)
+/* The shape of the line through a small and a large tile. Its fixed part is not more than any tile
+ * ever took: chunks are cut to last about equally long, so a device that changes its speed little
+ * enough for no regime has tiles of unlike works that take the same time, as though all of it were
+ * fixed. */
+static double line_shape(const fl_speed *speed, const fl_sample *small, const fl_sample *large)
 {
-    double slope = (large->ns - small->ns) / (large->work - small->work);
+    double slope = (large->ns - small->ns) / (large->work - small->work), least, fixed;
 
-    slope = fmax(slope, WORK_LEAST * large->ns / large->work);
-    return fmax(0.0, small->ns / slope - small->work);
+    least = WORK_LEAST * large->ns / large->work;
+    slope = fmax(slope, least);
+    fixed = small->ns - slope * small->work;
+    if (fixed > speed->quickest) {
+        fixed = speed->quickest;
+        slope = fmax((large->ns - fixed) / large->work, least);
+    }
+    return fmax(0.0, fixed / slope);
 }
 
 /* Tells the fixed part from the rate where the samples' works allow it; else it stays what it was,
@@ -295,7 +304,7 @@ static void fit(fl_speed *speed)
 
     speed->told_from = small->work / APART;
     speed->told_to = large->work * APART;
-    speed->shape = gain > FIT_GAIN ? line_shape(small, large) : 0.0;
+    speed->shape = gain > FIT_GAIN ? line_shape(speed, small, large) : 0.0;
 }
 
 /* --- Samples --- */
@@ -402,6 +411,8 @@ static bool suspect(fl_speed *speed, const fl_sample *sample)
             speed->samples[filled++] = speed->pending[i];
     }
     speed->filled = speed->count = filled;
+    /* What slows a device down may slow its fixed part down, too. */
+    speed->quickest *= fmax(1.0, fmin(high, sorted[speed->outliers - 1].value));
     speed->outliers = 0;
     speed->told_from = speed->told_to = 0.0;
     speed->regimes++;
@@ -460,6 +471,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     } else {
         keep(speed, &sample);
     }
+    speed->quickest = speed->quickest > 0.0 ? fmin(speed->quickest, ns) : ns;
     measure_range(speed);
     if (speed->told_to == 0.0 || speed->count % FIT_PERIOD == 0)
         fit(speed);

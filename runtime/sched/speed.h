@@ -55,6 +55,7 @@ typedef struct fl_speed {
     double middle; /* unweighted median of ns / (work + shape), and the deviation from it */
     double deviation;
     double best;     /* lowest rate that a regime had; 0 = none */
+    double quickest; /* least ns of any tile that was believed, as it would be now; 0 = none */
     fl_sample least; /* the newest of the samples with the least work, and with the most */
     fl_sample large;
     uint64_t probe_at;    /* one judged slow may be tried again from then on … */

@@ -15,6 +15,14 @@ enum { ITEMS = 4096 };
 
 static uint64_t items[ITEMS];
 
+/* Items take time: of a kernel that takes as long however many it has, all would go at once. */
+static int hold_each(const filch_call *call)
+{
+    const struct timespec nap = {0, (long)(call->hi - call->lo) * 5000};
+    (void)nanosleep(&nap, NULL);
+    return hold(call);
+}
+
 static filch_job *start_batch(filch_codelet *codelet, filch_data *data)
 {
     const filch_batch_access access = {
@@ -35,8 +43,8 @@ static void last_chunks_overlap_on_a_lone_device(void **state)
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     filch_data *data = NULL;
     (void)state;
-    start("cuda:0", "2", "{\"kernel_ns\": 20000, \"devices\": [{}]}");
-    fakecuda_register_filch("hold", hold, 1, true, 0);
+    start("cuda:0", "2", "{\"devices\": [{}]}");
+    fakecuda_register_filch("hold", hold_each, 1, true, 0);
     desc.ptr = items;
     desc.element = sizeof *items;
     desc.rows = ITEMS;

@@ -26,7 +26,7 @@ typedef struct plain_sample {
 typedef struct plain {
     plain_sample window[16], held[5];
     int filled, held_count, taken, count, regimes, against;
-    double cold, shape, prior_rate, prior_fixed;
+    double cold, shape, prior_rate, prior_fixed, quickest;
     double told_from, told_to;
     bool has_prior;
     double rate, fixed, spread;
@@ -133,7 +133,10 @@ static void plain_fit(plain *p)
 
     double slope = (ends[1].ns - ends[0].ns) / (ends[1].work - ends[0].work);
     double least = ends[1].ns / ends[1].work / 16;
-    double shape = fmax(0, ends[0].ns / fmax(slope, least) - ends[0].work);
+    double shape = fmax(0, (ends[0].ns - fmax(slope, least) * ends[0].work) / fmax(slope, least));
+
+    if (ends[0].ns - fmax(slope, least) * ends[0].work > p->quickest)
+        shape = p->quickest / fmax((ends[1].ns - p->quickest) / ends[1].work, least);
 
     p->told_from = ends[0].work / 2;
     p->told_to = ends[1].work * 2;
@@ -205,6 +208,7 @@ static bool plain_suspect(plain *p, plain_sample sample)
         if (values[i] >= low && values[i] <= high)
             kept[made++] = p->held[i];
     }
+    p->quickest *= fmax(1, fmin(high, sorted[p->held_count - 1]));
     memcpy(p->window, kept, sizeof kept);
     p->filled = p->count = made;
     p->held_count = 0;
@@ -268,6 +272,7 @@ static void plain_add(plain *p, double work, double ns, double at)
         p->window[p->filled++] = sample;
         p->held_count = 0;
     }
+    p->quickest = p->quickest > 0 ? fmin(p->quickest, ns) : ns;
     if (p->told_to == 0 || p->count % 4 == 0)
         plain_fit(p);
     plain_publish(p, at);
