@@ -8,20 +8,9 @@
 #include <unistd.h>
 
 static const bench_workload *const workloads[] = {
-    &bench_cholesky,
-    &bench_gemm,
-    &bench_mandelbrot,
-    &bench_nbody,
-    &bench_jacobi,
-    &bench_wavefront,
-    &bench_chain,
-    &bench_empty,
-    &bench_create,
-    &bench_open,
-    &bench_busy,
-    &bench_stream,
-    &bench_layered,
-    NULL,
+    &bench_cholesky,  &bench_gemm,   &bench_mandelbrot, &bench_nbody,  &bench_jacobi,
+    &bench_wavefront, &bench_chain,  &bench_empty,      &bench_create, &bench_open,
+    &bench_busy,      &bench_stream, &bench_layered,    NULL,
 };
 
 const bench_workload *bench_workload_at(size_t index)

@@ -155,8 +155,8 @@ typedef struct fl_discovery {
     filch_error *error;          /* details of a failure; may be null */
     const fl_settings *settings; /* null: the defaults */
     fl_refusals *refusals;       /* devices left out; may be null */
-    const fl_clock *clock;       /* of the runtime, for virtual devices; it outlives them. Null: they
-                                  * know the time only when launch and poll tell it */
+    const fl_clock *clock;       /* of the runtime, for virtual devices; it outlives them. Null:
+                                  * they know the time only when launch and poll tell it */
 } fl_discovery;
 
 /* Between a backend's enter and leave; its own. */

@@ -49,7 +49,7 @@ typedef struct fl_share {
     /* The graph's positions for the device, since a thief that looks at the job does not keep its
      * graph alive; constant while the job runs. */
     uint32_t root_begin, root_kind, root_free;
-    fl_link *roots_first, *roots_last;        /* while they are placed (policy.c) */
+    fl_link *roots_first, *roots_last; /* while they are placed (policy.c) */
     fl_account account;
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
 } fl_share;

@@ -203,8 +203,9 @@ static void test_late_home(void **state)
         filch_graph *graph = NULL;
         filch_job *job = NULL;
         filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
-        sim_open_machine(&world, "{\"devices\": [{\"speed\": 1}, {\"speed\": 10, \"joins_at\": 2}]}",
-                      (filch_policy)policy);
+        sim_open_machine(&world,
+                         "{\"devices\": [{\"speed\": 1}, {\"speed\": 10, \"joins_at\": 2}]}",
+                         (filch_policy)policy);
         sim_ok(filch_graph_create(world.runtime, &desc, &graph));
         filch_task_desc task = FILCH_TASK_DESC_INIT;
         task.codelet = sim_codelet(&world, NULL, NULL, NULL);

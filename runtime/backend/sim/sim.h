@@ -15,12 +15,12 @@
  * score        prior weight, 0 to 1e300; default speed
  * misread_tile the tile of which a wrong time is told, counted from 1; default 0, none …
  * misread_by   … and times what the right one it is, 1e-6 to 1e6; default 1
- * speeds       how the speed changes: [[seconds, units of work a second], ...], seconds rising from 0
- *              to 1e9, speeds from 0, the last one at least 1e-6. A tile in flight goes at the speed
- *              of the moment
- * lost_at      seconds after which the device is lost with what is in flight there; default never
- * joins_at     seconds before which it takes no tile, and no share of a batch; default 0
- * implements   kinds of implementation that it can run, an array of "host", "cuda" or both; default
+ * speeds       how the speed changes: [[seconds, units of work a second], ...], seconds rising from
+ *              0 to 1e9, speeds from 0, the last one at least 1e-6. A tile in flight goes at the
+ * speed of the moment lost_at      seconds after which the device is lost with what is in flight
+ * there; default never joins_at     seconds before which it takes no tile, and no share of a batch;
+ * default 0 implements   kinds of implementation that it can run, an array of "host", "cuda" or
+ * both; default
  *              ["host"]
  *
  * A device is called by its name; NAME:0, NAME:1, ... where count is above 1; by its ordinal,
