@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #define MAGIC "filchimg"
 #define FORMAT 1u
@@ -218,23 +219,6 @@ void fl_disk_unlock(fl_disk_lock *lock)
 
 /* --- Reading --- */
 
-static bool read_all(int file, void *data, size_t size)
-{
-    unsigned char *at = data;
-
-    while (size > 0) {
-        ssize_t got = read(file, at, size);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        size -= (size_t)got;
-    }
-    return true;
-}
-
 static fl_digest digest_of(const header *head, const void *data)
 {
     header bare = *head;
@@ -245,13 +229,6 @@ static fl_digest digest_of(const header *head, const void *data)
     fl_sha256_add(&sha, &bare, sizeof bare);
     fl_sha256_add(&sha, data, (size_t)bare.bytes);
     return fl_sha256_finish(&sha);
-}
-
-/* Nobody but this user and root can have written the file. */
-static bool is_ours(const struct stat *found)
-{
-    return S_ISREG(found->st_mode) && (found->st_uid == geteuid() || found->st_uid == 0) &&
-           (found->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 static bool is_header_sound(const header *head, const fl_digest *key, off_t size)
@@ -269,13 +246,13 @@ static filch_status read_file(const fl_disk *disk, int file, const fl_digest *ke
     struct stat found;
     fl_digest digest;
 
-    if (fstat(file, &found) != 0 || !is_ours(&found) || !read_all(file, head, sizeof *head) ||
-        !is_header_sound(head, key, found.st_size))
+    if (fstat(file, &found) != 0 || !fl_file_is_ours(&found) ||
+        !fl_file_read(file, head, sizeof *head) || !is_header_sound(head, key, found.st_size))
         return FILCH_DATA;
     *data = fl_alloc(disk->memory, (size_t)head->bytes);
     if (*data == NULL)
         return FILCH_OUT_OF_MEMORY;
-    if (read_all(file, *data, (size_t)head->bytes)) {
+    if (fl_file_read(file, *data, (size_t)head->bytes)) {
         digest = digest_of(head, *data);
         if (memcmp(&digest, &head->digest, sizeof digest) == 0)
             return FILCH_OK;
@@ -492,23 +469,6 @@ filch_status fl_disk_clear(fl_disk *disk, uint64_t *files, uint64_t *bytes, filc
 
 /* --- Writing --- */
 
-static bool write_all(int file, const void *data, size_t size)
-{
-    const unsigned char *at = data;
-
-    while (size > 0) {
-        ssize_t put = write(file, at, size);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        size -= (size_t)put;
-    }
-    return true;
-}
-
 static bool write_file(const fl_disk *disk, const char *aside, const header *head, const void *data)
 {
     int file = openat(disk->folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -517,7 +477,8 @@ static bool write_file(const fl_disk *disk, const char *aside, const header *hea
 
     if (file < 0)
         return false;
-    whole = write_all(file, head, sizeof *head) && write_all(file, data, (size_t)head->bytes);
+    whole =
+        fl_file_write(file, head, sizeof *head) && fl_file_write(file, data, (size_t)head->bytes);
     code = errno;
     /* Some file systems report a full disk only here. */
     if (close(file) != 0 && whole) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #define MAGIC "filchspd"
 #define FORMAT 1u
@@ -46,23 +47,6 @@ static void table_free(const fl_memory *memory, table *made)
 
 /* --- Reading --- */
 
-static bool read_all(int file, void *data, size_t size)
-{
-    unsigned char *at = data;
-
-    while (size > 0) {
-        ssize_t got = read(file, at, size);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        size -= (size_t)got;
-    }
-    return true;
-}
-
 static fl_digest digest_of(const header *head, const fl_record *records)
 {
     header bare = *head;
@@ -73,13 +57,6 @@ static fl_digest digest_of(const header *head, const fl_record *records)
     fl_sha256_add(&sha, &bare, sizeof bare);
     fl_sha256_add(&sha, records, head->count * sizeof *records);
     return fl_sha256_finish(&sha);
-}
-
-/* Nobody but this user and root can have written the file. */
-static bool is_ours(const struct stat *found)
-{
-    return S_ISREG(found->st_mode) && (found->st_uid == geteuid() || found->st_uid == 0) &&
-           (found->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 static bool is_header_sound(const header *head, off_t size)
@@ -107,16 +84,16 @@ static filch_status read_file(const fl_memory *memory, int file, table *made, bo
     *is_kind = false;
     if (fstat(file, &found) != 0)
         return FILCH_IO;
-    if (!is_ours(&found))
+    if (!fl_file_is_ours(&found))
         return FILCH_DATA;
     *is_kind = found.st_size == 0;
     if (found.st_size == 0)
         return FILCH_NOT_FOUND;
-    if (!read_all(file, &head, sizeof head)) {
+    if (!fl_file_read(file, &head, sizeof head)) {
         size_t known = (size_t)found.st_size;
 
         known = known < sizeof head.magic ? known : sizeof head.magic;
-        *is_kind = lseek(file, 0, SEEK_SET) == 0 && read_all(file, head.magic, known) &&
+        *is_kind = lseek(file, 0, SEEK_SET) == 0 && fl_file_read(file, head.magic, known) &&
                    memcmp(head.magic, MAGIC, known) == 0;
         return FILCH_DATA;
     }
@@ -132,7 +109,7 @@ static filch_status read_file(const fl_memory *memory, int file, table *made, bo
     if (made->records == NULL)
         return FILCH_OUT_OF_MEMORY;
     made->count = made->capacity = head.count;
-    if (read_all(file, made->records, made->count * sizeof *made->records)) {
+    if (fl_file_read(file, made->records, made->count * sizeof *made->records)) {
         fl_digest digest = digest_of(&head, made->records);
         bool is_sound = memcmp(&digest, &head.digest, sizeof digest) == 0;
 
@@ -321,23 +298,6 @@ static void merge(table *all, const fl_record *records, size_t count)
     all->count = kept;
 }
 
-static bool write_all(int file, const void *data, size_t size)
-{
-    const unsigned char *at = data;
-
-    while (size > 0) {
-        ssize_t put = write(file, at, size);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        size -= (size_t)put;
-    }
-    return true;
-}
-
 /* Under the lock, so that one file aside is enough, and a crash leaves no more than that. */
 static filch_status replace(const fl_history *history, const table *all, filch_error *error)
 {
@@ -351,8 +311,8 @@ static filch_status replace(const fl_history *history, const table *all, filch_e
     file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (file < 0)
         return fail(history, FILCH_IO, "open", errno, error);
-    is_whole = write_all(file, &head, sizeof head) &&
-               write_all(file, all->records, all->count * sizeof *all->records);
+    is_whole = fl_file_write(file, &head, sizeof head) &&
+               fl_file_write(file, all->records, all->count * sizeof *all->records);
     code = errno;
     /* Some file systems report a full disk only here. */
     if (close(file) != 0 && is_whole) {
