@@ -75,12 +75,16 @@ static void slots_lie_apart(void **state)
             most = count > most ? count : most;
         }
         refused += slot == NULL;
-        for (uint32_t k = slot != NULL ? fl_random_below(&random, 3) : 3; k > 0 && count > 0; k--) {
+        /* More come than go for a while, then more go than come. */
+        const uint32_t fewest = (uint32_t)round / 250 % 2;
+        uint32_t k = slot != NULL ? fewest + fl_random_below(&random, 2) : 3;
+        for (; k > 0 && count > 0; k--) {
             const uint32_t at = fl_random_below(&random, count < 4 ? count : 4);
             taken[at]->state = SLOT_FREE;
             taken[at] = taken[--count];
         }
     }
+    print_message("most %u refused %u\n", most, refused);
     assert_true(most > 20 && refused > 100);
     while (count > 0)
         taken[--count]->state = SLOT_FREE;
