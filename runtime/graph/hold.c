@@ -8,7 +8,7 @@
 struct filch_hold {
     fl_object object;
     fl_use use;
-    bool reads;
+    filch_access_mode mode;
     _Atomic uint64_t waits; /* 1 until it is granted; release: with it comes what others did */
 };
 
@@ -64,7 +64,7 @@ static filch_status enter(filch_hold *hold, filch_error *error)
             error, (fl_fault){.status = FILCH_BUSY, .call = ACQUIRE, .label = data->label},
             "the host has acquired the handle '%s' and not released it", data->label);
     }
-    if (hold->reads && fl_data_find_unwritten(data, hold->use.used, &tile)) {
+    if ((hold->mode & FILCH_READ) != 0 && fl_data_find_unwritten(data, hold->use.used, &tile)) {
         return fl_data_fail_unwritten(data, tile, ACQUIRE, error);
     }
     fl_data_note_host(data);
@@ -79,7 +79,7 @@ static filch_status await(filch_hold *hold, double seconds, filch_error *error)
     fl_core *core = data->object.core;
     filch_status status = core->scheduler->count_wait(core->scheduler, &hold->waits, seconds);
     if (status == FILCH_OK) {
-        status = fl_data_fetch_host(core->places, data, hold->use.used, hold->reads, error);
+        status = fl_data_fetch_host(core->places, data, hold->use.used, hold->mode, error);
     }
     return status;
 }
@@ -113,7 +113,7 @@ filch_status filch_data_acquire_tiles(filch_data *data, const filch_tiles *tiles
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, ACQUIRE, data->label,
                             "no memory for a hold");
     }
-    made->reads = (mode & FILCH_READ) != 0;
+    made->mode = mode;
     made->use = (fl_use){.data = data,
                          .job = made,
                          .used = which,

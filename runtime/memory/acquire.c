@@ -84,8 +84,7 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
         return status;
     }
     filch_error error = FILCH_ERROR_INIT;
-    status = fl_data_fetch_host(core->places, data, fl_data_all_tiles(data),
-                                (mode & FILCH_READ) != 0, &error);
+    status = fl_data_fetch_host(core->places, data, fl_data_all_tiles(data), mode, &error);
     if (status != FILCH_OK) {
         fl_mutex_lock(&core->lock);
         data->is_held = false;

@@ -56,8 +56,8 @@ static filch_status await(fl_places *places, const filch_data *data, filch_statu
     return status;
 }
 
-filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles, bool reads,
-                                filch_error *error)
+filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles,
+                                filch_access_mode mode, filch_error *error)
 {
     /* Acquire: with the pointer comes what it points to. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
@@ -74,10 +74,11 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
     for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
         for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
             uint32_t tile = fl_data_tile(data, row, col);
-            status = fl_tile_fetch(places, data, replicas, tile, NULL, reads, NULL, &waits, error);
-            if (!reads) {
+            status = fl_tile_fetch(places, data, replicas, tile, NULL, mode, NULL, &waits, error);
+            if (mode == FILCH_WRITE) {
                 /* Nobody must bring home what the host is about to write, to make room. */
                 take_home(data, replicas, tile);
+                fl_replica_at(replicas, tile, 0)->is_claimed = true;
             }
         }
     }
@@ -103,7 +104,7 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
             take_home(data, replicas, tile);
             if (sends && status == FILCH_OK) {
                 status = fl_tile_fetch(places, data, replicas, tile, places->at[data->home].device,
-                                       true, NULL, &waits, error);
+                                       FILCH_READ, NULL, &waits, error);
             }
         }
     }

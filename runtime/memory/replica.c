@@ -460,8 +460,7 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
         status = operand->staging != NULL
                      ? gather_tile(fetch, operand, replicas, tile)
                      : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
-                                     (operand->mode & FILCH_READ) != 0, operand->traffic,
-                                     fetch->waits, fetch->error);
+                                     operand->mode, operand->traffic, fetch->waits, fetch->error);
     }
     if (status == FILCH_OK) {
         set_view(fetch, operand, replicas);

@@ -149,10 +149,10 @@ void fl_data_begin_version(struct filch_data *data);
 /* After that, where a job did not end well: blocks until nothing that was evicted for others is on
  * its way to the host's buffer any more. */
 void fl_data_quiesce(fl_places *places, struct filch_data *data);
-/* Makes those tiles the host's to use, with their contents where it reads them; blocks. On failure
- * *error names the handle. */
+/* Makes those tiles the host's to use in that mode, with their contents where it reads them;
+ * blocks. On failure *error names the handle. */
 filch_status fl_data_fetch_host(fl_places *places, struct filch_data *data, fl_tiles tiles,
-                                bool reads, filch_error *error);
+                                filch_access_mode mode, filch_error *error);
 /* The host wrote to those tiles: only its copy is valid. Where the caller's buffer is a device's
  * and is to have them, they are copied there; blocks then. */
 filch_status fl_data_host_wrote(fl_places *places, struct filch_data *data, fl_tiles tiles,

@@ -20,13 +20,13 @@ static size_t column_bytes(const filch_data *data, uint32_t tile)
     return (size_t)(fl_data_tile_view(data, tile).rows * data->element);
 }
 
-/* The host has it, and nothing that is on its way there. */
+/* The host has it, nothing that is on its way there, and nobody there is writing it. */
 static bool is_settled(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
                        uint32_t tile)
 {
     const fl_replica *host = fl_replica_at(replicas, tile, 0);
     const fl_device *from = &places->devices[fl_marker_device(host->ready)];
-    if (!fl_replica_is_good(places, data, host, 0)) {
+    if (host->is_claimed || !fl_replica_is_good(places, data, host, 0)) {
         return false;
     }
     return fl_load_relaxed(&host->version) != fl_data_version(data) ||

@@ -511,10 +511,27 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
                                       traffic, error);
 }
 
+/* What is read from the host's copy to other places, by copies that came with a neighbour's and that
+ * no task needs any more. */
+static filch_status await_readers(const filch_data *data, const fl_replicas *replicas,
+                                  uint32_t tile, fl_waits *waits, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (uint32_t place = 1; place < replicas->places && status == FILCH_OK; ++place) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        if (fl_load_relaxed(&replica->version) == fl_data_version(data) &&
+            fl_marker_lane(replica->ready) >= FL_LANE_IN) {
+            status = fl_waits_add(waits, replica->ready, error);
+        }
+    }
+    return status;
+}
+
 filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *replicas,
-                           uint32_t tile, fl_device *device, bool wants_contents,
+                           uint32_t tile, fl_device *device, uint32_t mode,
                            fl_traffic *traffic, fl_waits *waits, filch_error *error)
 {
+    bool wants_contents = (mode & FILCH_READ) != 0;
     uint32_t place = device != NULL ? device->place : 0;
     fl_replica *replica = fl_replica_at(replicas, tile, place);
     filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
@@ -533,7 +550,10 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
     if (status == FILCH_OK && place != 0 && !wants_contents) {
         status = fl_waits_add(waits, replica->block->vacant, error);
     }
-    replica->is_claimed = !wants_contents;
+    if (status == FILCH_OK && place == 0 && (mode & FILCH_WRITE) != 0) {
+        status = await_readers(data, replicas, tile, waits, error);
+    }
+    replica->is_claimed = (mode & FILCH_WRITE) != 0;
     return status;
 }
 

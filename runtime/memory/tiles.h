@@ -23,8 +23,9 @@ typedef struct fl_replica {
     _Atomic uint32_t version; /* that state speaks of */
     _Atomic uint32_t state;   /* fl_validity */
     _Atomic uint64_t coming;  /* ready, for those who guess without the lock */
-    /* Somebody who does not read it has it in hand, and has not said yet that it was written: what
-     * came from elsewhere now could come late. Until the next fl_replica_set. */
+    /* Somebody has it in hand to write it, and has not said yet that it was written: what came from
+     * elsewhere now could come late, and what went elsewhere be half of it. Until the next
+     * fl_replica_set. */
     bool is_claimed;
 } fl_replica;
 
@@ -121,10 +122,10 @@ static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                           uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error);
-/* The same where it is not valid and its contents are wanted; adds to waits what must be past
- * before the tile may be touched there. */
+/* For a use in that mode: the same where it is not valid and is to be read; adds to waits what must
+ * be past before the tile may be touched there. */
 filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
-                           uint32_t tile, fl_device *device, bool wants_contents,
+                           uint32_t tile, fl_device *device, uint32_t mode,
                            fl_traffic *traffic, fl_waits *waits, filch_error *error);
 /* Brings what the view describes, a part of a tile, from the replica that is the plan's source over
  * the plan's relay to a spot that no tile is in; adds to waits what it has come behind. On failure
