@@ -511,8 +511,8 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
                                       traffic, error);
 }
 
-/* What is read from the host's copy to other places, by copies that came with a neighbour's and that
- * no task needs any more. */
+/* What is read from the host's copy to other places, by copies that came with a neighbour's and
+ * that no task needs any more. */
 static filch_status await_readers(const filch_data *data, const fl_replicas *replicas,
                                   uint32_t tile, fl_waits *waits, filch_error *error)
 {
@@ -528,8 +528,8 @@ static filch_status await_readers(const filch_data *data, const fl_replicas *rep
 }
 
 filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *replicas,
-                           uint32_t tile, fl_device *device, uint32_t mode,
-                           fl_traffic *traffic, fl_waits *waits, filch_error *error)
+                           uint32_t tile, fl_device *device, uint32_t mode, fl_traffic *traffic,
+                           fl_waits *waits, filch_error *error)
 {
     bool wants_contents = (mode & FILCH_READ) != 0;
     uint32_t place = device != NULL ? device->place : 0;

@@ -125,8 +125,8 @@ filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replica
 /* For a use in that mode: the same where it is not valid and is to be read; adds to waits what must
  * be past before the tile may be touched there. */
 filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
-                           uint32_t tile, fl_device *device, uint32_t mode,
-                           fl_traffic *traffic, fl_waits *waits, filch_error *error);
+                           uint32_t tile, fl_device *device, uint32_t mode, fl_traffic *traffic,
+                           fl_waits *waits, filch_error *error);
 /* Brings what the view describes, a part of a tile, from the replica that is the plan's source over
  * the plan's relay to a spot that no tile is in; adds to waits what it has come behind. On failure
  * of the copies none is left in flight. */
