@@ -440,6 +440,8 @@ static void tear_down(filch_runtime *rt)
     fl_core *core = &rt->core;
     keep_speeds(rt);
     stop_trace(rt); /* the rings go before what copies */
+    fl_clock_advance(&core->clock,
+                     FL_TIME_NEVER - 1); /* a virtual one: what was under way is over */
     fl_sched_fini(&rt->sched);
     for (fl_object *object = core->objects; object != NULL;) {
         fl_object *next = object->next;

@@ -7,6 +7,7 @@
 #ifndef FL_BACKEND_BACKEND_H
 #define FL_BACKEND_BACKEND_H
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/error.h"
@@ -210,6 +211,13 @@ struct fl_backend {
     bool (*is_marked)(const fl_device *device, fl_marker marker);
     /* FILCH_OK once the marker, of this device, is past; FILCH_NOT_READY before. Any thread. */
     filch_status (*reached)(fl_device *device, fl_marker marker, filch_error *error);
+    /* Blocks until the marker is past; as reached, but never FILCH_NOT_READY. NULL: reached is
+     * asked again and again. A virtual device does not block, as nobody would move the clock: it
+     * lets what is started next begin no sooner. Any thread. */
+    filch_status (*await)(fl_device *device, fl_marker marker, filch_error *error);
+    /* Virtual devices: the earliest time after now at which something on a lane is over, or the
+     * device lost; FL_TIME_NEVER: nothing is. The owner. */
+    uint64_t (*next_event)(const fl_device *device, uint64_t now);
     /* Whether the marker, of this device, is known to be past: nobody is asked. Any thread;
      * wait-free. */
     bool (*is_past)(const fl_device *device, fl_marker marker);
@@ -330,6 +338,19 @@ struct fl_backend {
      * device; the dispatch overhead included. NULL where nobody knows. Any thread. */
     double (*tile_ns)(const fl_device *device, double cost, uint64_t from);
 };
+
+/* Blocks until the marker, of this device, is past; otherwise as fl_backend.reached. */
+static inline filch_status fl_device_await(fl_device *device, fl_marker marker, filch_error *error)
+{
+    filch_status status;
+    if (device->backend->await != NULL) {
+        return device->backend->await(device, marker, error);
+    }
+    while ((status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
+        fl_relax();
+    }
+    return status;
+}
 
 /* The table of backends built in, NULL-terminated. */
 const fl_backend *const *fl_backends(void);

@@ -45,8 +45,9 @@ static filch_status await(fl_places *places, const filch_data *data, filch_statu
                           fl_waits *waits, filch_error *error)
 {
     if (status == FILCH_OK) {
-        while ((status = fl_waits_check(places, waits, error)) == FILCH_NOT_READY) {
-            fl_relax();
+        while (waits->count != 0 && status == FILCH_OK) {
+            status = fl_marker_await(places, waits->at[waits->count - 1], error);
+            waits->count -= status == FILCH_OK;
         }
     }
     if (status != FILCH_OK) {

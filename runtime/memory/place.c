@@ -159,9 +159,7 @@ static void put_pending(fl_places *places, fl_place *place, void *block, size_t 
     bool is_long = fl_load_relaxed(&place->pending_count) >= place->reap_at;
     fl_mutex_unlock(&place->lock);
     if (!has_room) {
-        while (!is_over(places, last)) {
-            fl_relax();
-        }
+        (void)fl_device_await(&places->devices[fl_marker_device(last)], last, NULL);
         give_heap(place, block, bytes);
     } else if (is_long) {
         reap(places, place, false);

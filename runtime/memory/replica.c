@@ -45,9 +45,8 @@ void fl_waits_abandon(fl_places *places, fl_waits *waits)
         fl_marker marker = waits->at[--waits->count];
         fl_device *device = &places->devices[fl_marker_device(marker)];
         filch_status status = FILCH_OK;
-        while (fl_marker_lane(marker) >= FL_LANE_IN &&
-               (status = device->backend->reached(device, marker, NULL)) == FILCH_NOT_READY) {
-            fl_relax();
+        if (fl_marker_lane(marker) >= FL_LANE_IN) {
+            status = fl_device_await(device, marker, NULL);
         }
         if (status != FILCH_OK) {
             device->backend->drain(device, NULL); /* nobody can tell how far it is */

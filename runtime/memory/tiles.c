@@ -369,12 +369,7 @@ filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_vi
 filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
-    filch_status status = FILCH_OK;
-    while (marker != 0 &&
-           (status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
-        fl_relax();
-    }
-    return status;
+    return marker != 0 ? fl_device_await(device, marker, error) : FILCH_OK;
 }
 
 /* Under the lock: copies a valid tile from one place to another. */

@@ -133,13 +133,8 @@ static void check_foreign(fl_worker *w, fl_flight *flight)
     filch_error error = FILCH_ERROR_INIT;
     while (flight->foreign_count != 0) {
         fl_marker marker = flight->foreign[--flight->foreign_count];
-        const fl_device *other = w->sched->workers[fl_marker_device(marker)].device;
-        filch_status status;
-        while ((status = other->backend->reached((fl_device *)(uintptr_t)other, marker, &error)) ==
-               FILCH_NOT_READY) {
-            fl_relax();
-        }
-        if (status != FILCH_OK) {
+        fl_device *other = w->sched->workers[fl_marker_device(marker)].device;
+        if (fl_device_await(other, marker, &error) != FILCH_OK) {
             fl_flight_fail(w, flight, &error);
         }
     }
@@ -340,9 +335,9 @@ static bool retire_finished(fl_worker *w)
 
 /* --- Launching --- */
 
-/* True cost of a tile on a device that only pretends. */
-static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+double fl_tile_cost(const fl_worker *w, const fl_tile *tile)
 {
+    const filch_codelet *codelet = fl_tile_codelet(tile);
     if (codelet->cost == NULL || codelet->cost == codelet->work) {
         return tile->work;
     }
@@ -364,7 +359,7 @@ static double true_cost(fl_worker *w, const fl_tile *tile, const filch_codelet *
 static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
 {
     fl_tile *tile = &flight->tile;
-    fl_launch launch = {.cost = true_cost(w, tile, fl_tile_codelet(tile)), .tag = index};
+    fl_launch launch = {.cost = fl_tile_cost(w, tile), .tag = index};
     if (w->device->calls_host_fn) {
         fl_tile kept = w->tile;
         w->tile = *tile;
@@ -703,9 +698,23 @@ static uint64_t next_look(const fl_worker *w)
     return t + nap;
 }
 
+/* A virtual device knows when. What comes home on another device's lane is looked for. */
+static fl_act wait_virtual(fl_worker *w)
+{
+    uint64_t t = now(w);
+    w->wake_at = w->device->backend->next_event(w->device, t);
+    if (w->homing != NO_FLIGHT && w->wake_at > t + ARRIVAL_NS) {
+        w->wake_at = t + ARRIVAL_NS;
+    }
+    return FL_ACT_WAIT;
+}
+
 static fl_act wait_computing(fl_worker *w)
 {
     w->clock_age = 0;
+    if (w->in_flight != 0 && w->device->backend->next_event != NULL) {
+        return wait_virtual(w);
+    }
     if (w->in_flight != 0 && computes(w)) {
         if (w->computing != 0 && w->device->backend->mark(w->device, &w->error) != FILCH_OK) {
             lose(w);
@@ -736,6 +745,12 @@ static bool is_absent(fl_worker *w)
 {
     w->wake_at = w->device->joins_at;
     return w->device->joins_at > now(w);
+}
+
+/* On a virtual clock what was put on the device may be over at once. */
+static bool is_stepped_again(const fl_worker *w)
+{
+    return !computes(w) || w->device->backend->is_virtual;
 }
 
 fl_act fl_flights_step(fl_worker *w)
@@ -791,7 +806,7 @@ fl_act fl_flights_step(fl_worker *w)
             break;
         }
     }
-    if ((any && !computes(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
+    if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
         return FL_ACT_MORE;
     }
     fl_worker_leave(w);

@@ -516,7 +516,6 @@ static bool note_foreign(fl_worker *w, fl_flight *flight)
     const fl_waits *waits = &w->offload->waits;
     for (uint32_t i = 0; i < waits->count; ++i) {
         fl_device *other = &places_of(w)->devices[fl_marker_device(waits->at[i])];
-        filch_status status = FILCH_OK;
         if (other->place == w->device->place) {
             continue; /* fails with us */
         }
@@ -524,11 +523,7 @@ static bool note_foreign(fl_worker *w, fl_flight *flight)
             flight->foreign[flight->foreign_count++] = waits->at[i];
             continue;
         }
-        while ((status = other->backend->reached(other, waits->at[i], &w->error)) ==
-               FILCH_NOT_READY) {
-            fl_relax();
-        }
-        if (status != FILCH_OK) {
+        if (fl_device_await(other, waits->at[i], &w->error) != FILCH_OK) {
             return false;
         }
     }
@@ -576,7 +571,8 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     fl_offload *offload = w->offload;
     fl_tile *tile = &flight->tile;
     const filch_codelet *codelet = fl_tile_codelet(tile);
-    const fl_kernel *kernel = codelet->kernel;
+    /* One that only pretends runs nothing, whatever the codelet has. */
+    const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
     if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
         tile->task->successor_count != 0) {
         /* To be looked at next, when the driver has driven it out of the near caches. In an open
@@ -601,24 +597,24 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     /* One by one: compilers clear a structure of this size in a way that takes as long as all the
      * rest. */
     fl_launch launch;
-    launch.cost = 0;
+    launch.cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
     launch.tag = tag;
     launch.lane = lane;
     launch.function = NULL;
     launch.params = offload->params;
     launch.param_bytes = offload->param_bytes;
     launch.param_count = 0;
-    launch.enqueue = kernel->enqueue;
+    launch.enqueue = kernel != NULL ? kernel->enqueue : NULL;
     launch.replay = NULL;
-    launch.states = kernel->states[w->index];
+    launch.states = kernel != NULL ? kernel->states[w->index] : NULL;
     launch.call = &call;
     launch.behind = offload->waits.at;
     launch.behind_count = offload->waits.count;
     launch.timed = is_timed;
-    launch.brief = kernel->enqueue == NULL && !is_timed && is_brief(w, flight);
+    launch.brief = launch.enqueue == NULL && !is_timed && is_brief(w, flight);
     launch.code = 0;
     launch.marker = 0;
-    if (kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {
+    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {
         return false;
     }
     filch_status status = w->device->backend->launch(w->device, &launch, tile->start, &w->error);

@@ -7,8 +7,9 @@
 /* Whether a new task could begin on the worker's device. */
 static bool has_room(const fl_worker *w)
 {
-    uint32_t window = w->device->window != 0 ? w->device->window : 1;
-    return w->in_flight < window && w->device->joins_at <= fl_clock_now(&w->sched->core->clock);
+    uint32_t window = w->device->window;
+    return (window == 0 || w->in_flight < window) &&
+           w->device->joins_at <= fl_clock_now(&w->sched->core->clock);
 }
 
 static void step(fl_sched *sched, uint32_t index)

@@ -243,6 +243,8 @@ void fl_flight_add_home(fl_worker *worker, fl_flight *flight, fl_marker home);
 /* Devices with memory of their own (offload.c). Finds the tile's operands, starts to bring them to
  * the worker's device, and fills worker->views; false: worker->error says why not. */
 bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
+/* What a tile costs a device that only pretends. */
+double fl_tile_cost(const fl_worker *worker, const fl_tile *tile);
 /* Puts the tile on a lane; false as above. */
 bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as

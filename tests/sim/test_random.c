@@ -36,7 +36,7 @@ typedef struct machine {
 static fl_random random_state;
 static uint64_t cases, first_seed = 1, seed;
 static machine machines[MOST_DEVICES];
-static uint32_t machine_count;
+static uint32_t machine_count, memory_bytes; /* of each; 0: not said */
 static sim_outcome outcome;
 
 #define check(condition)                                                     \
@@ -93,18 +93,21 @@ static void draw_machines(double ideal)
     }
 }
 
-static char *describe(void)
+static char *describe(const char *links)
 {
     enum { ROOM = 1 << 16 };
     char *text = malloc(ROOM);
     assert_non_null(text);
     FILE *file = fmemopen(text, ROOM, "w");
     assert_non_null(file);
-    fprintf(file, "{\"devices\": [");
+    fprintf(file, "{%s\"devices\": [", links);
     for (uint32_t d = 0; d < machine_count; ++d) {
         const machine *m = &machines[d];
         fprintf(file, "%s{\"speed\": %.17g, \"score\": %.17g, \"overhead_us\": %g, ",
                 d != 0 ? ",\n" : "", m->speed, m->score, OVERHEAD_US);
+        if (memory_bytes != 0) {
+            fprintf(file, "\"memory\": %u, ", memory_bytes);
+        }
         if (m->lost_at > 0) {
             fprintf(file, "\"lost_at\": %.17g, ", m->lost_at);
         }
@@ -119,9 +122,9 @@ static char *describe(void)
     return text;
 }
 
-static void open_machines(sim_world *world)
+static void open_machines(sim_world *world, const char *links)
 {
-    char *text = describe();
+    char *text = describe(links);
     sim_open_machine(world, text, FILCH_POLICY_STEAL);
     free(text);
 }
@@ -260,7 +263,7 @@ static void check_batch(void)
     double ideal = OVERHEAD_US * 1e-6 * DISPATCHES * between(1, 4);
     sim_world world;
     draw_machines(ideal);
-    open_machines(&world);
+    open_machines(&world, "");
     uint64_t n = draw_items(ideal);
     chunk_count = 0;
     sim_batch(&world, sim_codelet(&world, note_chunk, NULL, NULL), n, 0, &outcome);
@@ -407,7 +410,7 @@ static void check_graph(void)
     filch_job *job = NULL;
     double total = draw_nodes();
     draw_machines(total / 1e9);
-    open_machines(&world);
+    open_machines(&world, "");
     filch_graph *graph = build(&world);
     sim_ok(filch_graph_submit(graph, NULL, &job));
     sim_finish(job, &outcome);
@@ -432,11 +435,132 @@ static void test_graphs(void **state)
     }
 }
 
+/* --- Memories --- */
+
+enum { MOST_TILES = 40, TILE = 100000 };
+
+static int must_not_run(const filch_call *call)
+{
+    (void)call;
+    return 1;
+}
+
+/* Of room for few tiles or for all, over links of any speed, with ways between some. */
+static char *draw_links(void)
+{
+    enum { ROOM = 4096 };
+    char *text = malloc(ROOM);
+    assert_non_null(text);
+    size_t at = (size_t)snprintf(
+        text, ROOM, "\"link\": {\"bandwidth\": %.17g, \"latency_us\": %u, \"duplex\": %s%s},",
+        1e8 * exp(between(0, log(300))), below(20), chance(70) ? "true" : "false",
+        chance(30) ? ", \"bus\": \"one\"" : "");
+    for (uint32_t i = 0, n = chance(50) ? below(10) : 0; i < n && machine_count > 1; ++i) {
+        uint32_t from = below(machine_count), to = (from + 1 + below(machine_count - 1));
+        at += (size_t)snprintf(text + at, ROOM - at,
+                               "%s{\"from\": \"sim:%u\", \"to\": \"sim:%u\", "
+                               "\"bandwidth\": %.17g}%s",
+                               i == 0 ? "\"peers\": [" : ", ", from, to % machine_count,
+                               1e9 * exp(between(0, log(30))), i + 1 == n ? "]," : "");
+    }
+    return text;
+}
+
+static void add_users(const sim_world *world, filch_graph *graph, filch_data *data, uint32_t tiles)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *codelet = NULL;
+    desc.name = "user";
+    desc.host = must_not_run;
+    desc.work = node_work;
+    desc.arg_size = sizeof(node_args);
+    sim_ok(filch_codelet_create(world->runtime, &desc, &codelet));
+    for (uint32_t i = 0; i < node_count; ++i) {
+        static const filch_access_mode modes[] = {FILCH_READ, FILCH_READ, FILCH_READWRITE,
+                                                  FILCH_WRITE};
+        const node_args args = {nodes[i].work, i};
+        filch_access accesses[3];
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        uint32_t first = below(tiles);
+        memset(accesses, 0, sizeof accesses);
+        task.access_count = 1 + below(tiles < 3 ? tiles : 3);
+        for (uint32_t a = 0; a < task.access_count; ++a) {
+            accesses[a] =
+                (filch_access){.data = data, .row = (first + a) % tiles, .mode = modes[below(4)]};
+        }
+        task.codelet = codelet;
+        task.args = &args;
+        task.accesses = accesses;
+        sim_ok(filch_graph_add(graph, &task, NULL));
+    }
+}
+
+static void run_memories(void)
+{
+    static char buffer[MOST_TILES * TILE];
+    sim_world world;
+    filch_data_desc data_desc = FILCH_DATA_DESC_INIT;
+    filch_graph_desc graph_desc = FILCH_GRAPH_DESC_INIT;
+    filch_data *data = NULL;
+    filch_graph *graph = NULL;
+    filch_job *job = NULL;
+    double total = draw_nodes();
+    uint32_t tiles = 1 + below(MOST_TILES);
+    draw_machines(total / 1e9);
+    memory_bytes = chance(40) ? 4 * TILE + below(5 * TILE) : MOST_TILES * TILE * 2;
+    char *links = draw_links();
+    open_machines(&world, links);
+    free(links);
+    memory_bytes = 0;
+    data_desc.ptr = buffer;
+    data_desc.rows = (uint64_t)tiles * TILE;
+    data_desc.tile_rows = TILE;
+    data_desc.element = 1;
+    data_desc.flags = chance(50) ? FILCH_DATA_MANAGED : 0;
+    sim_ok(filch_data_create(world.runtime, &data_desc, &data));
+    sim_ok(filch_graph_create(world.runtime, &graph_desc, &graph));
+    add_users(&world, graph, data, tiles);
+    sim_ok(filch_graph_submit(graph, NULL, &job));
+    sim_finish(job, &outcome);
+    check(outcome.status == FILCH_OK || outcome.status == FILCH_TASK_FAILED);
+    check(outcome.info.done + outcome.info.failed + outcome.info.skipped == node_count);
+    if (outcome.info.failed == 0) {
+        check(outcome.info.seconds >= area_bound(total) - 1e-9);
+    }
+    bool has_lost = false;
+    for (uint32_t d = 0; d < machine_count; ++d) {
+        has_lost = has_lost || machines[d].lost_at > 0;
+    }
+    check(has_lost || outcome.status == FILCH_OK);
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(data));
+    sim_close(&world);
+}
+
+/* Each twice: the same input gives the same schedule. */
+static void test_memories(void **state)
+{
+    (void)state;
+    static sim_outcome first;
+    for (seed = first_seed; seed < first_seed + cases / 4 + 1; ++seed) {
+        for (int run = 0; run < 2; ++run) {
+            fl_random_init(&random_state, seed, 2);
+            memset(&outcome, 0, sizeof outcome);
+            run_memories();
+            if (run == 0) {
+                first = outcome;
+            }
+        }
+        check(memcmp(&first, &outcome, sizeof first) == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_memories),
     };
     const char *is_long = getenv("FL_TEST_LONG");
     cases = is_long != NULL && is_long[0] == '1' ? 20000 : 1000;

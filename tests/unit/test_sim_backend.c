@@ -404,6 +404,56 @@ static void test_wrong_data(void **state)
     }
 }
 
+static void test_wrong_links(void **state)
+{
+    (void)state;
+    static const char *const links[][2] = {
+        {"1", "must be an object"},
+        {"{}", "\"bandwidth\" is missing"},
+        {"{\"latency_us\": 1}", "\"bandwidth\" is missing"},
+        {"{\"bandwidth\": 0}", "a bandwidth must be"},
+        {"{\"bandwidth\": 1e9, \"bandwidth_out\": 2e18}", "a bandwidth must be"},
+        {"{\"bandwidth\": 1e9, \"latency_us\": -1}", "a latency must be"},
+        {"{\"bandwidth\": 1e9, \"latency_out_us\": null}", "a latency must be"},
+        {"{\"bandwidth\": 1e9, \"duplex\": 1}", "true or false"},
+        {"{\"bandwidth\": 1e9, \"bus\": \"\"}", "\"bus\" must be a text"},
+        {"{\"bandwidth\": 1e9, \"speed\": 1}", "unknown key \"speed\""},
+    };
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"link\": %s}]}", links[i][0]);
+        refused(text, FILCH_DATA, 2, links[i][1]);
+        snprintf(text, sizeof text, "{\n\n\"link\": %s, \"devices\": [{\"speed\": 1}]}",
+                 links[i][0]);
+        refused(text, FILCH_DATA, 3, links[i][1]);
+    }
+    refused("{\"devices\": [{\"speed\": 1, \"link\": {\"bandwidth\": 1}},\n{\"speed\": 1}]}",
+            FILCH_DATA, 2, "device 1: \"link\" is missing");
+    refused("{\"link\": {\"bandwidth\": 1}, \"devices\": [{\"speed\": 1,\n\"window\": 2}]}",
+            FILCH_DATA, 2, "\"window\" is measured");
+    refused("{\"devices\": [{\"speed\": 1}],\n\"peers\": []}", FILCH_DATA, 2, "must be an array");
+    static const char *const peers[][2] = {
+        {"1", "must be an object"},
+        {"{\"from\": \"a\", \"to\": \"a\"}", "needs \"from\""},
+        {"{\"from\": \"a\", \"bandwidth\": 1}", "needs \"from\""},
+        {"{\"from\": 1, \"to\": \"a\", \"bandwidth\": 1}", "must be names"},
+        {"{\"from\": \"b\", \"to\": \"a\", \"bandwidth\": 1}", "\"from\" is no device"},
+        {"{\"from\": \"a:1\", \"to\": \"a:2\", \"bandwidth\": 1}", "\"to\" is no device"},
+        {"{\"from\": \"a\", \"to\": \"a\", \"bandwidth\": -1}", "a bandwidth must be"},
+        {"{\"from\": \"a\", \"to\": \"a\", \"bandwidth\": 1, \"bus\": 1}", "unknown key \"bus\""},
+    };
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+        char text[300];
+        /* "peers" may come before the devices, and what they are called is no key. */
+        snprintf(text, sizeof text,
+                 "{\"peers\": [{\"from\": \"a:0\", \"to\": \"a\", \"bandwidth\": 1},\n%s],\n"
+                 "\"link\": {\"bandwidth\": 1}, \"devices\": [{\"name\": \"a\", \"count\": 2,"
+                 "\"speed\": 1}]}",
+                 peers[i][0]);
+        refused(text, FILCH_DATA, 2, peers[i][1]);
+    }
+}
+
 static void test_wrong_numbers(void **state)
 {
     static const struct {
@@ -594,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_wrong_data),
         cmocka_unit_test(test_misread),
+        cmocka_unit_test(test_wrong_links),
         cmocka_unit_test(test_wrong_numbers),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_files_that_cannot_be_read),

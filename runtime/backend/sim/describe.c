@@ -13,50 +13,54 @@
 #include <unistd.h>
 
 #include "backend/sim/sim.h"
+#include "backend/sim/source.h"
 #include "base/error.h"
 
-typedef struct sim_source {
-    const fl_discovery *how;
-    const char *path;
-    const char *text;
-    size_t size;
-} sim_source;
-
-#define ROOT ((size_t)-1)
+#define DEVICES "devices"
 /* Times in the file, in seconds: some thirty years. */
 #define MOST_SECONDS 1e9
 #define MOST_SPEED 1e18
 
-/* Line of the key of element device of the "devices" array, of the element itself where key is
- * null, or of a key of the root where device is ROOT; 0 if there is none. The text is valid
- * JSON: jansson has parsed it, but keeps no positions. */
-static int64_t line_find(const sim_source *source, size_t device, const char *key)
+static bool is_text(const char *text, size_t length, const char *wanted)
 {
-    size_t length = key != NULL ? strlen(key) : 0;
-    int key_depth = device == ROOT ? 1 : 3;
+    return strlen(wanted) == length && memcmp(text, wanted, length) == 0;
+}
+
+/* Line of the key of an element of one of the root's arrays, of the element itself where key is
+ * null, or of a key of the root where element is FL_SIM_ROOT; 0 if there is none. The text is valid
+ * JSON: jansson has parsed it, but keeps no positions. */
+int64_t fl_sim_line_find(const fl_sim_source *source, const char *array, size_t element,
+                         const char *key)
+{
+    int key_depth = element == FL_SIM_ROOT ? 1 : 3;
     int depth = 0;
     int64_t line = 1;
-    size_t element = 0;
-    bool is_key = false; /* would a string here be an object's key? */
+    size_t at = 0;
+    bool is_key = false;    /* would a string here be an object's key? */
+    bool is_inside = false; /* of the array */
 
     for (size_t i = 0; i < source->size; i++) {
         char c = source->text[i];
-        bool is_here = device == ROOT || (element == device && depth >= 2);
+        bool is_here = element == FL_SIM_ROOT || (is_inside && at == element && depth >= 2);
 
         if (c == '\n')
             line++;
         if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
             continue;
-        if (key == NULL && depth == 2 && element == device && c != ',')
+        if (key == NULL && depth == 2 && is_here && c != ',')
             return line;
         if (c == '"') {
             size_t start = ++i;
 
             for (; source->text[i] != '"'; i++)
                 i += source->text[i] == '\\';
-            if (key != NULL && is_key && is_here && depth == key_depth && i - start == length &&
-                memcmp(source->text + start, key, length) == 0)
+            if (key != NULL && is_key && is_here && depth == key_depth &&
+                is_text(source->text + start, i - start, key))
                 return line;
+            if (is_key && depth == 1) {
+                is_inside = is_text(source->text + start, i - start, array);
+                at = 0;
+            }
             is_key = false;
         } else if (c == '{' || c == '[') {
             depth++;
@@ -64,14 +68,14 @@ static int64_t line_find(const sim_source *source, size_t device, const char *ke
         } else if (c == '}' || c == ']') {
             depth--;
         } else if (c == ',') {
-            element += depth == 2;
+            at += depth == 2;
             is_key = depth != 2;
         }
     }
     return 0;
 }
 
-static int64_t line_count(const sim_source *source)
+static int64_t line_count(const fl_sim_source *source)
 {
     int64_t lines = 1;
 
@@ -80,10 +84,7 @@ static int64_t line_count(const sim_source *source)
     return lines;
 }
 
-static filch_status refuse(const sim_source *source, filch_status status, int64_t line,
-                           const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static filch_status refuse(const sim_source *source, filch_status status, int64_t line,
+filch_status fl_sim_refuse(const fl_sim_source *source, filch_status status, int64_t line,
                            const char *format, ...)
 {
     fl_fault fault = {.status = status, .line = line, .label = source->path};
@@ -101,15 +102,16 @@ static filch_status refuse(const sim_source *source, filch_status status, int64_
 }
 
 /* A failure of one device's description, at key where that can be found. */
-static int64_t line_of(const sim_source *source, size_t device, const char *key)
+int64_t fl_sim_line_of(const fl_sim_source *source, size_t device, const char *key)
 {
-    int64_t line = line_find(source, device, key);
+    int64_t line = fl_sim_line_find(source, DEVICES, device, key);
 
-    return line > 0 || device == ROOT ? line : line_find(source, device, NULL);
+    return line > 0 || device == FL_SIM_ROOT ? line
+                                             : fl_sim_line_find(source, DEVICES, device, NULL);
 }
 
 /* The start of a key as it may stand in a message. */
-static void key_show(const char *key, char shown[41])
+void fl_sim_key_show(const char *key, char shown[FL_SIM_SHOWN])
 {
     size_t length = 0;
 
@@ -149,25 +151,31 @@ static const struct {
     [LOST] = {"lost_at", false, 0.0, MOST_SECONDS, INFINITY},
 };
 
-static filch_status name_read(const sim_source *source, size_t device, const json_t *value,
-                              fl_sim_model *model)
+bool fl_sim_name_read(const json_t *value, char name[FL_SIM_NAME_LIMIT + 1])
 {
-    const char *name = json_string_value(value);
-    size_t length = name != NULL ? strlen(name) : 0;
+    const char *text = json_string_value(value);
+    size_t length = text != NULL ? strlen(text) : 0;
     bool is_good = length > 0 && length <= FL_SIM_NAME_LIMIT;
 
     for (size_t i = 0; i < length; i++)
-        is_good = is_good && (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
-    if (!is_good)
-        return refuse(source, FILCH_DATA, line_of(source, device, "name"),
-                      "device %zu: \"name\" must be a text of 1 to %d bytes without control "
-                      "characters",
-                      device, FL_SIM_NAME_LIMIT);
-    memcpy(model->name, name, length + 1);
+        is_good = is_good && (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
+    if (is_good)
+        memcpy(name, text, length + 1);
+    return is_good;
+}
+
+static filch_status name_read(const fl_sim_source *source, size_t device, const json_t *value,
+                              fl_sim_model *model)
+{
+    if (!fl_sim_name_read(value, model->name))
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, "name"),
+                             "device %zu: \"name\" must be a text of 1 to %d bytes without control "
+                             "characters",
+                             device, FL_SIM_NAME_LIMIT);
     return FILCH_OK;
 }
 
-static filch_status kinds_read(const sim_source *source, size_t device, const json_t *value,
+static filch_status kinds_read(const fl_sim_source *source, size_t device, const json_t *value,
                                fl_sim_model *model)
 {
     uint32_t kinds = 0;
@@ -184,14 +192,14 @@ static filch_status kinds_read(const sim_source *source, size_t device, const js
         kinds |= kind;
     }
     if (!is_good)
-        return refuse(source, FILCH_DATA, line_of(source, device, "implements"),
-                      "device %zu: \"implements\" must be an array of \"host\", \"cuda\" or both",
-                      device);
+        return fl_sim_refuse(
+            source, FILCH_DATA, fl_sim_line_of(source, device, "implements"),
+            "device %zu: \"implements\" must be an array of \"host\", \"cuda\" or both", device);
     model->implementations = kinds;
     return FILCH_OK;
 }
 
-static bool number_in(const json_t *value, double least, double most)
+bool fl_sim_number_in(const json_t *value, double least, double most)
 {
     double read = json_number_value(value);
 
@@ -199,7 +207,7 @@ static bool number_in(const json_t *value, double least, double most)
 }
 
 /* [[seconds, units a second], ...] */
-static filch_status speeds_read(const sim_source *source, size_t device, const json_t *value,
+static filch_status speeds_read(const fl_sim_source *source, size_t device, const json_t *value,
                                 fl_sim_model *model)
 {
     size_t count = json_array_size(value); /* 0 for anything else */
@@ -211,19 +219,19 @@ static filch_status speeds_read(const sim_source *source, size_t device, const j
         const json_t *at = json_array_get(pair, 0), *speed = json_array_get(pair, 1);
         double least = i + 1 < count ? 0.0 : numbers[SPEED].least;
 
-        is_good = json_array_size(pair) == 2 && number_in(at, 0.0, MOST_SECONDS) &&
-                  number_in(speed, least, MOST_SPEED) && json_number_value(at) > before;
+        is_good = json_array_size(pair) == 2 && fl_sim_number_in(at, 0.0, MOST_SECONDS) &&
+                  fl_sim_number_in(speed, least, MOST_SPEED) && json_number_value(at) > before;
         before = is_good ? json_number_value(at) : before;
     }
     if (!is_good)
-        return refuse(
-            source, FILCH_DATA, line_of(source, device, "speeds"),
+        return fl_sim_refuse(
+            source, FILCH_DATA, fl_sim_line_of(source, device, "speeds"),
             "device %zu: \"speeds\" must be an array of pairs: seconds, which rise, from 0 "
             "to %g, and units a second from 0 to %g, the last above 0",
             device, MOST_SECONDS, MOST_SPEED);
     model->steps = fl_alloc(source->how->memory, count * sizeof *model->steps);
     if (model->steps == NULL)
-        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu speeds", count);
+        return fl_sim_refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu speeds", count);
     model->step_count = count;
     for (size_t i = 0; i < count; i++) {
         const json_t *pair = json_array_get(value, i);
@@ -236,26 +244,26 @@ static filch_status speeds_read(const sim_source *source, size_t device, const j
     return FILCH_OK;
 }
 
-static filch_status number_read(const sim_source *source, size_t device, number_key key,
+static filch_status number_read(const fl_sim_source *source, size_t device, number_key key,
                                 const json_t *value, double *number)
 {
     double read = json_number_value(value);
 
     if (!json_is_number(value) || !(read >= numbers[key].least && read <= numbers[key].most) ||
         (numbers[key].is_whole && floor(read) != read))
-        return refuse(source, FILCH_DATA, line_of(source, device, numbers[key].name),
-                      "device %zu: \"%s\" must be a %snumber from %.16g to %.16g", device,
-                      numbers[key].name, numbers[key].is_whole ? "whole " : "", numbers[key].least,
-                      numbers[key].most);
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, numbers[key].name),
+                             "device %zu: \"%s\" must be a %snumber from %.16g to %.16g", device,
+                             numbers[key].name, numbers[key].is_whole ? "whole " : "",
+                             numbers[key].least, numbers[key].most);
     *number = read;
     return FILCH_OK;
 }
 
-static filch_status member_read(const sim_source *source, size_t device, const char *key,
+static filch_status member_read(const fl_sim_source *source, size_t device, const char *key,
                                 const json_t *value, fl_sim_model *model,
                                 double values[NUMBER_KEYS])
 {
-    char shown[41];
+    char shown[FL_SIM_SHOWN];
 
     if (strcmp(key, "name") == 0)
         return name_read(source, device, value, model);
@@ -263,16 +271,20 @@ static filch_status member_read(const sim_source *source, size_t device, const c
         return kinds_read(source, device, value, model);
     if (strcmp(key, "speeds") == 0)
         return speeds_read(source, device, value, model);
+    if (strcmp(key, "link") == 0) {
+        model->has_link = true;
+        return fl_sim_link_read(source, device, value, &model->link);
+    }
     for (number_key k = 0; k < NUMBER_KEYS; k++) {
         if (strcmp(key, numbers[k].name) == 0)
             return number_read(source, device, k, value, &values[k]);
     }
-    key_show(key, shown);
-    return refuse(source, FILCH_DATA, line_of(source, device, key),
-                  "device %zu: unknown key \"%s\"", device, shown);
+    fl_sim_key_show(key, shown);
+    return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, key),
+                         "device %zu: unknown key \"%s\"", device, shown);
 }
 
-static filch_status model_read(const sim_source *source, size_t device, json_t *object,
+static filch_status model_read(const fl_sim_source *source, size_t device, json_t *object,
                                fl_sim_model *model)
 {
     double values[NUMBER_KEYS];
@@ -281,8 +293,8 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
 
     model->implementations = FL_IMPL_HOST_FN;
     if (!json_is_object(object))
-        return refuse(source, FILCH_DATA, line_of(source, device, NULL),
-                      "device %zu: must be an object", device);
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, NULL),
+                             "device %zu: must be an object", device);
     for (number_key k = 0; k < NUMBER_KEYS; k++)
         values[k] = numbers[k].usual;
     json_object_foreach(object, key, value)
@@ -293,11 +305,12 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
             return status;
     }
     if (json_object_get(object, "speed") == NULL)
-        return refuse(source, FILCH_DATA, line_of(source, device, NULL),
-                      "device %zu: \"speed\" is missing", device);
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, NULL),
+                             "device %zu: \"speed\" is missing", device);
     if (!(values[LOST] > values[JOINS]))
-        return refuse(source, FILCH_DATA, line_of(source, device, "lost_at"),
-                      "device %zu: \"lost_at\" must be after 0 and after \"joins_at\"", device);
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, "lost_at"),
+                             "device %zu: \"lost_at\" must be after 0 and after \"joins_at\"",
+                             device);
     model->joins_at = values[JOINS];
     model->lost_at = values[LOST];
     model->speed = values[SPEED];
@@ -307,43 +320,46 @@ static filch_status model_read(const sim_source *source, size_t device, json_t *
     model->window = (uint32_t)values[WINDOW];
     model->misread_tile = (uint64_t)values[MISREAD_TILE];
     model->misread_by = values[MISREAD_BY];
+    model->has_window = json_object_get(object, "window") != NULL;
     model->count = (uint32_t)values[COUNT];
     return FILCH_OK;
 }
 
 /* The "devices" array, after everything else at the root was refused. */
-static filch_status root_read(const sim_source *source, json_t *root, json_t **devices)
+static filch_status root_read(const fl_sim_source *source, json_t *root, json_t **devices)
 {
-    char shown[41];
+    char shown[FL_SIM_SHOWN];
     const char *key;
     json_t *value;
 
     *devices = json_object_get(root, "devices");
     if (!json_is_object(root))
-        return refuse(source, FILCH_DATA, 1, "the file must hold an object with \"devices\"");
+        return fl_sim_refuse(source, FILCH_DATA, 1,
+                             "the file must hold an object with \"devices\"");
     json_object_foreach(root, key, value)
     {
-        if (value != *devices) {
-            key_show(key, shown);
-            return refuse(source, FILCH_DATA, line_of(source, ROOT, key), "unknown key \"%s\"",
-                          shown);
+        if (strcmp(key, DEVICES) != 0 && strcmp(key, "link") != 0 &&
+            strcmp(key, FL_SIM_PEERS) != 0) {
+            fl_sim_key_show(key, shown);
+            return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, FL_SIM_ROOT, key),
+                                 "unknown key \"%s\"", shown);
         }
     }
     if (*devices == NULL)
-        return refuse(source, FILCH_DATA, 1, "\"devices\" is missing");
+        return fl_sim_refuse(source, FILCH_DATA, 1, "\"devices\" is missing");
     if (!json_is_array(*devices) || json_array_size(*devices) == 0)
-        return refuse(source, FILCH_DATA, line_of(source, ROOT, "devices"),
-                      "\"devices\" must be an array of at least one object");
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, FL_SIM_ROOT, "devices"),
+                             "\"devices\" must be an array of at least one object");
     if (json_array_size(*devices) > FL_DEVICE_LIMIT)
-        return refuse(source, FILCH_DATA, line_of(source, FL_DEVICE_LIMIT, NULL),
-                      "more than %d devices", FL_DEVICE_LIMIT);
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, FL_DEVICE_LIMIT, NULL),
+                             "more than %d devices", FL_DEVICE_LIMIT);
     return FILCH_OK;
 }
 
-static filch_status models_read(const sim_source *source, json_t *root,
+static filch_status models_read(const fl_sim_source *source, json_t *root,
                                 fl_sim_description *description)
 {
-    fl_sim_description made = {NULL, 0};
+    fl_sim_description made = {.models = NULL};
     json_t *devices;
     filch_status status = root_read(source, root, &devices);
 
@@ -352,9 +368,12 @@ static filch_status models_read(const sim_source *source, json_t *root,
     made.count = json_array_size(devices);
     made.models = fl_alloc_zeroed(source->how->memory, made.count * sizeof *made.models);
     if (made.models == NULL)
-        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu devices", made.count);
+        return fl_sim_refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory for %zu devices",
+                             made.count);
     for (size_t i = 0; i < made.count && status == FILCH_OK; i++)
         status = model_read(source, i, json_array_get(devices, i), &made.models[i]);
+    if (status == FILCH_OK)
+        status = fl_sim_links_read(source, root, &made);
     if (status == FILCH_OK)
         *description = made;
     else
@@ -368,13 +387,14 @@ void fl_sim_description_free(fl_sim_description *description, const fl_memory *m
         fl_free(memory, description->models[i].steps,
                 description->models[i].step_count * sizeof *description->models[i].steps);
     fl_free(memory, description->models, description->count * sizeof *description->models);
-    *description = (fl_sim_description){NULL, 0};
+    fl_free(memory, description->peers, description->peer_count * sizeof *description->peers);
+    *description = (fl_sim_description){.models = NULL};
 }
 
 filch_status fl_sim_describe_text(fl_sim_description *description, const char *path,
                                   const char *text, size_t size, const fl_discovery *how)
 {
-    sim_source source = {.how = how, .path = path, .text = text, .size = size};
+    fl_sim_source source = {.how = how, .path = path, .text = text, .size = size};
     json_error_t problem;
     const char *zero = memchr(text, '\0', size);
     json_t *root;
@@ -383,20 +403,20 @@ filch_status fl_sim_describe_text(fl_sim_description *description, const char *p
     /* jansson skips a zero byte after a number. */
     if (zero != NULL) {
         source.size = (size_t)(zero - text);
-        return refuse(&source, FILCH_PARSE, line_count(&source), "a zero byte is not JSON");
+        return fl_sim_refuse(&source, FILCH_PARSE, line_count(&source), "a zero byte is not JSON");
     }
     root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
     if (root == NULL && json_error_code(&problem) == json_error_out_of_memory)
-        return refuse(&source, FILCH_OUT_OF_MEMORY, 0, "no memory to parse the file");
+        return fl_sim_refuse(&source, FILCH_OUT_OF_MEMORY, 0, "no memory to parse the file");
     if (root == NULL)
-        return refuse(&source, FILCH_PARSE, problem.line > 0 ? problem.line : 0, "%s",
-                      problem.text);
+        return fl_sim_refuse(&source, FILCH_PARSE, problem.line > 0 ? problem.line : 0, "%s",
+                             problem.text);
     status = models_read(&source, root, description);
     json_decref(root);
     return status;
 }
 
-static filch_status system_refuse(const sim_source *source, const char *call, int code)
+static filch_status system_refuse(const fl_sim_source *source, const char *call, int code)
 {
     fl_fault fault = {.status = FILCH_IO, .native_code = code, .call = call, .label = source->path};
     char reason[96];
@@ -425,7 +445,7 @@ static ssize_t read_all(int file, char *text, size_t size)
     return (ssize_t)done;
 }
 
-static filch_status file_read(fl_sim_description *description, sim_source *source, int file)
+static filch_status file_read(fl_sim_description *description, fl_sim_source *source, int file)
 {
     const size_t room = FL_SIM_FILE_LIMIT + 1;
     struct stat about;
@@ -436,15 +456,15 @@ static filch_status file_read(fl_sim_description *description, sim_source *sourc
     if (fstat(file, &about) != 0)
         return system_refuse(source, "fstat", errno);
     if (!S_ISREG(about.st_mode))
-        return refuse(source, FILCH_IO, 0, "not a regular file");
+        return fl_sim_refuse(source, FILCH_IO, 0, "not a regular file");
     text = fl_alloc(source->how->memory, room);
     if (text == NULL)
-        return refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory to read the file");
+        return fl_sim_refuse(source, FILCH_OUT_OF_MEMORY, 0, "no memory to read the file");
     size = read_all(file, text, room);
     if (size < 0)
         status = system_refuse(source, "read", errno);
     else if (size > FL_SIM_FILE_LIMIT)
-        status = refuse(source, FILCH_IO, 0, "larger than %d bytes", FL_SIM_FILE_LIMIT);
+        status = fl_sim_refuse(source, FILCH_IO, 0, "larger than %d bytes", FL_SIM_FILE_LIMIT);
     else
         status = fl_sim_describe_text(description, source->path, text, (size_t)size, source->how);
     fl_free(source->how->memory, text, room);
@@ -454,7 +474,7 @@ static filch_status file_read(fl_sim_description *description, sim_source *sourc
 filch_status fl_sim_describe(fl_sim_description *description, const char *path,
                              const fl_discovery *how)
 {
-    sim_source source = {.how = how, .path = path};
+    fl_sim_source source = {.how = how, .path = path};
     /* A pipe that nobody writes must not hold up the caller: it is opened, then refused. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     filch_status status;

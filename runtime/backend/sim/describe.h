@@ -9,6 +9,19 @@
 #define FL_SIM_FILE_LIMIT 1048576
 #define FL_SIM_NAME_LIMIT 48
 
+/* What a copy goes over, in one direction. */
+typedef struct fl_sim_way {
+    double rate; /* bytes a second; 0: there is none */
+    double latency_us;
+} fl_sim_way;
+
+/* What joins a device's memory to the host's. */
+typedef struct fl_sim_link {
+    fl_sim_way in, out;
+    bool is_half;                    /* both directions take turns */
+    char bus[FL_SIM_NAME_LIMIT + 1]; /* links of the same bus take turns; empty: it is alone */
+} fl_sim_link;
+
 /* One element of "devices"; every member is within its range. */
 typedef struct fl_sim_model {
     char name[FL_SIM_NAME_LIMIT + 1]; /* empty: not given */
@@ -22,13 +35,25 @@ typedef struct fl_sim_model {
     uint64_t misread_tile; /* 0: none */
     uint64_t memory;
     uint32_t window;
+    bool has_window;
     uint32_t count;
     uint32_t implementations; /* FL_IMPL_* bits */
+    bool has_link;
+    fl_sim_link link;
 } fl_sim_model;
+
+/* From one device's memory straight to another's. */
+typedef struct fl_sim_peer {
+    char from[FL_SIM_NAME_LIMIT + 1], to[FL_SIM_NAME_LIMIT + 1]; /* of devices, or of elements */
+    fl_sim_way way;
+} fl_sim_peer;
 
 typedef struct fl_sim_description {
     fl_sim_model *models;
     size_t count;
+    bool has_links; /* and so a memory each, that tiles are brought to */
+    fl_sim_peer *peers;
+    size_t peer_count;
 } fl_sim_description;
 
 /* Reads the file at path. Statuses as in sim.h; *description is set on success only. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/sim/sim.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/sim/describe.h"
+#include "backend/sim/memory.h"
 #include "base/error.h"
 
 typedef struct sim_tile {
@@ -17,12 +17,8 @@ typedef struct sim_tile {
 /* The worker that drives the device is the only one to touch it. */
 typedef struct sim_state {
     fl_pace pace;
-    double overhead_ns;
-    double carry;     /* what rounding to whole nanoseconds has kept back so far, -1/2 to 1/2 */
     uint64_t idle_at; /* when the last tile launched ends */
     uint64_t memory;
-    uint64_t until_misread; /* tiles; 0: none any more */
-    double misread_by;
     uint64_t lost_at;      /* FL_TIME_NEVER: never */
     const fl_clock *clock; /* may be null */
     uint64_t latest;       /* when launch or poll was called last */
@@ -35,8 +31,7 @@ static void sim_close(fl_device *device, const fl_memory *memory)
 {
     sim_state *state = device->state;
 
-    fl_free(memory, (void *)(uintptr_t)state->pace.steps,
-            state->pace.count * sizeof *state->pace.steps);
+    fl_pace_close(&state->pace, memory);
     fl_free(memory, state, sizeof *state);
     device->state = NULL;
 }
@@ -49,6 +44,14 @@ static filch_status sim_memory_free(const fl_device *device, uint64_t *bytes)
     return FILCH_OK;
 }
 
+filch_status fl_sim_tell_lost(const fl_device *device, uint64_t lost_at, filch_error *error)
+{
+    return fl_error_fill(error,
+                         (fl_fault){.status = FILCH_DEVICE_LOST, .device = device->info.name},
+                         "%s is lost from %g s on, as its description says", device->info.name,
+                         (double)lost_at / (double)FL_NS_PER_S);
+}
+
 static bool sim_lost(const fl_device *device, filch_error *error)
 {
     const sim_state *state = device->state;
@@ -56,9 +59,7 @@ static bool sim_lost(const fl_device *device, filch_error *error)
 
     if (now < state->lost_at)
         return false;
-    (void)fl_error_fill(error, (fl_fault){.status = FILCH_DEVICE_LOST, .device = device->info.name},
-                        "%s is lost from %g s on, as its description says", device->info.name,
-                        (double)state->lost_at / (double)FL_NS_PER_S);
+    (void)fl_sim_tell_lost(device, state->lost_at, error);
     return true;
 }
 
@@ -67,29 +68,21 @@ static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t no
 {
     sim_state *state = device->state;
     uint64_t start = now > state->idle_at ? now : state->idle_at;
-    double exact;
-    double whole;
+    uint64_t ns;
+    filch_status status;
 
     state->latest = now;
     if (sim_lost(device, error))
         return FILCH_DEVICE_LOST;
-    if (!(launch->cost >= 0.0) || isinf(launch->cost))
-        return FILCH_INVALID_ARGUMENT;
     if (state->in_flight == FL_SIM_TILES)
         return FILCH_BUSY;
-    /* The carry makes many tiles of a fraction of a nanosecond take as long as they should. */
-    exact = fl_pace_ns(&state->pace, start, state->overhead_ns + state->carry, launch->cost);
-    whole = floor(exact + 0.5);
-    /* 2^64 is the first that does not fit; FL_TIME_NEVER itself is no time. */
-    if (whole >= 0x1p64 || (uint64_t)whole >= FL_TIME_NEVER - start)
-        return FILCH_OVERFLOW;
-    state->carry = exact - whole;
-    state->idle_at = start + (uint64_t)whole;
-    if (state->until_misread != 0 && --state->until_misread == 0)
-        whole = fmin(floor(whole * state->misread_by + 0.5), 0x1p62);
+    status = fl_pace_take(&state->pace, start, launch->cost, &ns);
+    if (status != FILCH_OK)
+        return status;
+    state->idle_at = start + ns;
     state->tiles[(state->first + state->in_flight) % FL_SIM_TILES] = (sim_tile){
         .tag = launch->tag,
-        .busy_ns = (uint64_t)whole,
+        .busy_ns = fl_pace_told(&state->pace, ns),
         .end = state->idle_at,
     };
     state->in_flight++;
@@ -131,9 +124,7 @@ static double sim_tile_ns(const fl_device *device, double cost, uint64_t from)
 {
     const sim_state *state = device->state;
 
-    /* From the first step on: `from` may be before the device's last tile. */
-    fl_pace pace = {state->pace.speed, state->pace.steps, state->pace.count, 0};
-    return fl_pace_ns(&pace, from, state->overhead_ns, cost);
+    return fl_pace_foretell(&state->pace, from, cost);
 }
 
 static void device_describe(fl_device *device, const fl_sim_model *model, uint32_t member,
@@ -162,59 +153,52 @@ static void device_describe(fl_device *device, const fl_sim_model *model, uint32
     device->joins_at = fl_time_from_seconds(model->joins_at);
 }
 
-static sim_state *state_new(const fl_discovery *how, const fl_sim_model *model)
+static filch_status state_open(fl_device *device, const fl_discovery *how,
+                               const fl_sim_model *model)
 {
-    const size_t bytes = model->step_count * sizeof(fl_pace_step);
-    fl_pace_step *steps = bytes != 0 ? fl_alloc(how->memory, bytes) : NULL;
     sim_state *state = fl_alloc_zeroed(how->memory, sizeof *state);
 
-    if (state == NULL || (steps == NULL && bytes != 0)) {
-        fl_free(how->memory, steps, bytes);
+    if (state == NULL || fl_pace_open(&state->pace, how->memory, model->speed, model->steps,
+                                      model->step_count, model->overhead_us) != FILCH_OK) {
         fl_free(how->memory, state, sizeof *state);
-        return NULL;
+        return FILCH_OUT_OF_MEMORY;
     }
-    if (bytes != 0)
-        memcpy(steps, model->steps, bytes);
-    state->pace = (fl_pace){.speed = model->speed, .steps = steps, .count = model->step_count};
-    state->overhead_ns = model->overhead_us * 1e3;
     state->memory = model->memory;
-    state->until_misread = model->misread_tile;
-    state->misread_by = model->misread_by;
+    state->pace.until_misread = model->misread_tile;
+    state->pace.misread_by = model->misread_by;
     state->lost_at = fl_time_from_seconds(model->lost_at);
     state->clock = how->clock;
-    return state;
+    device->state = state;
+    return FILCH_OK;
 }
 
-static filch_status device_add(const fl_discovery *how, const fl_sim_model *model, uint32_t member,
-                               uint32_t ordinal, uint32_t place, fl_device **devices, size_t *count,
-                               size_t *capacity)
+static filch_status device_add(const fl_discovery *how, const fl_sim_model *model,
+                               fl_sim_machine *machine, uint32_t member, uint32_t ordinal,
+                               uint32_t place, fl_device **devices, size_t *count, size_t *capacity)
 {
-    const fl_memory *memory = how->memory;
-    filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
-    sim_state *state;
+    filch_status status =
+        fl_array_reserve(how->memory, devices, capacity, *count + 1, sizeof **devices);
 
     if (status != FILCH_OK)
         return status;
-    state = state_new(how, model);
-    if (state == NULL)
-        return FILCH_OUT_OF_MEMORY;
 
     fl_device *device = &(*devices)[*count];
 
     memset(device, 0, sizeof *device);
-    device->state = state;
     device->place = place;
     device_describe(device, model, member, ordinal);
-    (*count)++;
-    return FILCH_OK;
+    status = machine != NULL ? fl_sim_memory_add(device, how, model, machine)
+                             : state_open(device, how, model);
+    *count += status == FILCH_OK;
+    return status;
 }
 
 static filch_status models_add(const fl_discovery *how, const fl_sim_description *description,
-                               fl_device **devices, size_t *count, size_t *capacity)
+                               fl_sim_machine *machine, fl_device **devices, size_t *count,
+                               size_t *capacity)
 {
     uint32_t ordinal = 0;
     uint32_t place = 1;
-
     for (size_t i = 0; i < *count; i++) {
         ordinal += (*devices)[i].info.backend == FILCH_BACKEND_SIM;
         if ((*devices)[i].place >= place)
@@ -224,8 +208,8 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
         const fl_sim_model *model = &description->models[m];
 
         for (uint32_t member = 0; member < model->count; member++) {
-            filch_status status =
-                device_add(how, model, member, ordinal++, place++, devices, count, capacity);
+            filch_status status = device_add(how, model, machine, member, ordinal++, place++,
+                                             devices, count, capacity);
 
             if (status != FILCH_OK)
                 return fl_error_fill(how->error, (fl_fault){.status = status},
@@ -235,12 +219,30 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
     return FILCH_OK;
 }
 
+/* Tiles are tracked in all memories or in none, and links join what one file describes. */
+static filch_status links_check(const fl_discovery *how, const fl_sim_description *description,
+                                const fl_device *devices, size_t count, const char *path)
+{
+    bool has_links = description->has_links;
+    bool has_others = false;
+
+    for (size_t i = 0; i < count; i++) {
+        has_others = has_others || devices[i].info.backend == FILCH_BACKEND_SIM;
+        has_links = has_links || devices[i].backend == &fl_sim_memory_backend;
+    }
+    if (!has_links || !has_others)
+        return FILCH_OK;
+    return fl_error_fill(how->error, (fl_fault){.status = FILCH_UNSUPPORTED, .label = path},
+                         "simulated devices with links must all be in one file; %s", path);
+}
+
 static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec *spec,
                                   fl_device **devices, size_t *count, size_t *capacity)
 {
     size_t before = *count;
     size_t wanted = 0;
     fl_sim_description description;
+    fl_sim_machine *machine = NULL;
     filch_status status = fl_sim_describe(&description, spec->file, how);
 
     if (status != FILCH_OK)
@@ -249,11 +251,23 @@ static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec 
         wanted += description.models[m].count;
     status = fl_backend_check_limit(how, before, wanted, (fl_fault){.label = spec->file});
     if (status == FILCH_OK)
-        status = models_add(how, &description, devices, count, capacity);
-    if (status != FILCH_OK) {
-        while (*count > before)
-            sim_close(&(*devices)[--*count], how->memory);
+        status = links_check(how, &description, *devices, *count, spec->file);
+    if (status == FILCH_OK && description.has_links) {
+        machine = fl_sim_machine_new(how, &description);
+        if (machine == NULL)
+            status = fl_error_fill(how->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                                   "no memory for simulated links");
     }
+    if (status == FILCH_OK)
+        status = models_add(how, &description, machine, devices, count, capacity);
+    if (status != FILCH_OK) {
+        while (*count > before) {
+            --*count;
+            (*devices)[*count].backend->close(&(*devices)[*count], how->memory);
+        }
+    }
+    if (machine != NULL)
+        fl_sim_machine_drop(machine); /* the devices have it */
     fl_sim_description_free(&description, how->memory);
     return status;
 }

@@ -17,15 +17,28 @@
  * misread_by   … and times what the right one it is, 1e-6 to 1e6; default 1
  * speeds       how the speed changes: [[seconds, units of work a second], ...], seconds rising from
  *              0 to 1e9, speeds from 0, the last one at least 1e-6. A tile in flight goes at the
- * speed of the moment lost_at      seconds after which the device is lost with what is in flight
- * there; default never joins_at     seconds before which it takes no tile, and no share of a batch;
- * default 0 implements   kinds of implementation that it can run, an array of "host", "cuda" or
- * both; default
+ *              speed of the moment
+ * lost_at      seconds after which the device is lost with what is in flight there; default never
+ * joins_at     seconds before which it takes no tile, and no share of a batch; default 0
+ * implements   kinds of implementation that it can run, an array of "host", "cuda" or both; default
  *              ["host"]
+ *
+ * link         what joins its memory to the host's, an object: bandwidth, bytes a second, 1 to
+ *              1e18; latency_us of each copy, 0 to 1e9, default 0; bandwidth_out and
+ *              latency_out_us from the device to the host, by default as to it; duplex, false where
+ *              both directions take turns; bus, a text: devices with the same one take turns, by
+ *              direction. At the root "link" is that of all devices that have none of their own;
+ *              none has, or all
+ *
+ * With links tiles are brought to the devices' memories and home by the same code as on GPUs
+ * (memory.h); window is measured then, and nothing is computed. "peers" at the root is an array of
+ * ways straight from one memory to another: {"from": NAME, "to": NAME, "bandwidth": ...,
+ * "latency_us": ...}, where a name is a device's or an element's with all its devices.
  *
  * A device is called by its name; NAME:0, NAME:1, ... where count is above 1; by its ordinal,
  * sim:N, where the name is left out. Other keys are refused. Each device has a place of its own.
  *
+ * FILCH_UNSUPPORTED where two files are used together and one has links.
  * FILCH_IO when the file cannot be read or is larger than 1 MiB, FILCH_PARSE where it is not JSON,
  * FILCH_DATA where the JSON does not say the above; the last two with the line in the error. */
 #ifndef FL_BACKEND_SIM_SIM_H
@@ -37,5 +50,8 @@
 #define FL_SIM_TILES 64
 
 extern const fl_backend fl_sim_backend;
+
+/* FILCH_DEVICE_LOST. */
+filch_status fl_sim_tell_lost(const fl_device *device, uint64_t lost_at, filch_error *error);
 
 #endif

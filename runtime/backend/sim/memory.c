@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE
+#include "backend/sim/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/sim/sim.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "observe/trace.h"
+
+/* Tiles in flight at most: what a worker holds of a device that computes. */
+#define TILES 256u
+#define PAGE 4096u
+
+typedef struct memory_tile {
+    uint64_t tag;
+    uint64_t start, end, told; /* ns that are said it took */
+} memory_tile;
+
+typedef struct memory_state {
+    fl_sim_port port;
+    fl_sim_machine *machine;
+    fl_pace pace;
+    uint64_t memory, taken;    /* bytes; taken under the machine's lock */
+    uint64_t began;            /* when the tile began that poll told of last */
+    uint32_t first, in_flight; /* a ring, the worker's */
+    fl_trace_ring *rings[2];   /* in, out; null: no trace records */
+    memory_tile tiles[TILES];
+} memory_state;
+
+static memory_state *state_of(const fl_device *device)
+{
+    return device->state;
+}
+
+/* --- Lost --- */
+
+static bool memory_lost(const fl_device *device, filch_error *error)
+{
+    const memory_state *state = state_of(device);
+
+    if (fl_sim_machine_now(state->machine) < state->port.lost_at)
+        return false;
+    (void)fl_sim_tell_lost(device, state->port.lost_at, error);
+    return true;
+}
+
+/* --- Markers --- */
+
+static filch_status memory_mark(fl_device *device, filch_error *error)
+{
+    return memory_lost(device, error) ? FILCH_DEVICE_LOST : FILCH_OK;
+}
+
+static bool memory_is_marked(const fl_device *device, fl_marker marker)
+{
+    (void)device;
+    (void)marker;
+    return true;
+}
+
+static uint64_t end_of(const fl_device *device, fl_marker marker)
+{
+    memory_state *state = state_of(device);
+    uint64_t end;
+
+    fl_mutex_lock(&state->machine->lock);
+    end = fl_sim_machine_end(state->machine, marker);
+    fl_mutex_unlock(&state->machine->lock);
+    return end;
+}
+
+static filch_status memory_reached(fl_device *device, fl_marker marker, filch_error *error)
+{
+    const memory_state *state = state_of(device);
+    uint64_t end = end_of(device, marker);
+
+    if (end >= state->port.lost_at && memory_lost(device, error))
+        return FILCH_DEVICE_LOST;
+    return end <= fl_sim_machine_now(state->machine) ? FILCH_OK : FILCH_NOT_READY;
+}
+
+static bool memory_is_past(const fl_device *device, fl_marker marker)
+{
+    const memory_state *state = state_of(device);
+    uint64_t end = end_of(device, marker);
+
+    return end < state->port.lost_at && end <= fl_sim_machine_now(state->machine);
+}
+
+/* Nobody can wait for a clock that whoever waits would have to move: the time is passed on to what
+ * is started next. */
+static void hold(fl_sim_machine *machine, uint64_t until)
+{
+    uint64_t now = fl_sim_machine_now(machine);
+
+    fl_mutex_lock(&machine->lock);
+    if (machine->held_at != now || machine->held_until < until)
+        machine->held_until = until;
+    machine->held_at = now;
+    fl_mutex_unlock(&machine->lock);
+}
+
+static filch_status memory_await(fl_device *device, fl_marker marker, filch_error *error)
+{
+    memory_state *state = state_of(device);
+    uint64_t end = end_of(device, marker);
+
+    if (end >= state->port.lost_at) {
+        (void)fl_sim_tell_lost(device, state->port.lost_at, error);
+        return FILCH_DEVICE_LOST;
+    }
+    if (end > fl_sim_machine_now(state->machine))
+        hold(state->machine, end);
+    return FILCH_OK;
+}
+
+static filch_status memory_drain(fl_device *device, filch_error *error)
+{
+    memory_state *state = state_of(device);
+    uint64_t end = 0;
+
+    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++) {
+        uint64_t idle_at = state->port.lanes[lane].idle_at;
+
+        end = idle_at > end ? idle_at : end;
+    }
+    end = end < state->port.lost_at ? end : state->port.lost_at;
+    if (end > fl_sim_machine_now(state->machine))
+        hold(state->machine, end);
+    return memory_lost(device, error) ? FILCH_DEVICE_LOST : FILCH_OK;
+}
+
+static uint64_t memory_next_event(const fl_device *device, uint64_t now)
+{
+    memory_state *state = state_of(device);
+    uint64_t next = FL_TIME_NEVER;
+
+    fl_mutex_lock(&state->machine->lock);
+    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++) {
+        uint64_t end = fl_sim_lane_next(&state->port.lanes[lane], now);
+
+        next = end < next ? end : next;
+    }
+    fl_mutex_unlock(&state->machine->lock);
+    return next < state->port.lost_at || state->port.lost_at <= now ? next : state->port.lost_at;
+}
+
+/* --- Tiles --- */
+
+static filch_status no_memory(const fl_device *device, filch_error *error)
+{
+    return fl_error_fill(error,
+                         (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device->info.name},
+                         "%s: no memory for what is in flight", device->info.name);
+}
+
+static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t now,
+                                  filch_error *error)
+{
+    memory_state *state = state_of(device);
+    fl_sim_machine *machine = state->machine;
+    fl_sim_lane *lane = &state->port.lanes[0];
+    uint64_t start, ns = 0, sequence = 0;
+    filch_status status;
+
+    (void)now;
+    if (memory_lost(device, error))
+        return FILCH_DEVICE_LOST;
+    if (state->in_flight == TILES)
+        return FILCH_BUSY;
+    fl_mutex_lock(&machine->lock);
+    start = fl_sim_machine_start(machine, lane, launch->behind, launch->behind_count);
+    status = fl_sim_lane_reserve(machine, lane)
+                 ? fl_pace_take(&state->pace, start, launch->cost, &ns)
+                 : FILCH_OUT_OF_MEMORY;
+    if (status == FILCH_OK)
+        sequence = fl_sim_lane_add(lane, start + ns);
+    fl_mutex_unlock(&machine->lock);
+    if (status == FILCH_OUT_OF_MEMORY)
+        return no_memory(device, error);
+    if (status != FILCH_OK)
+        return fl_error_fill(error, (fl_fault){.status = status, .device = device->info.name},
+                             "%s: a tile costs %g units", device->info.name, launch->cost);
+    launch->marker = fl_marker_make(device->info.index, 0, sequence);
+    state->tiles[(state->first + state->in_flight++) % TILES] =
+        (memory_tile){.tag = launch->tag,
+                      .start = start,
+                      .end = start + ns,
+                      .told = fl_pace_told(&state->pace, ns)};
+    return FILCH_OK;
+}
+
+static filch_status memory_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
+                                uint64_t *next, filch_error *error)
+{
+    memory_state *state = state_of(device);
+    const memory_tile *oldest = &state->tiles[state->first];
+
+    *next = FL_TIME_NEVER;
+    if (state->in_flight == 0)
+        return FILCH_NOT_READY;
+    if (memory_lost(device, error))
+        return FILCH_DEVICE_LOST;
+    if (oldest->end > now) {
+        *next = oldest->end < state->port.lost_at ? oldest->end : state->port.lost_at;
+        return FILCH_NOT_READY;
+    }
+    *tag = oldest->tag;
+    *busy_ns = oldest->told;
+    state->began = oldest->start;
+    state->first = (state->first + 1) % TILES;
+    state->in_flight--;
+    return FILCH_OK;
+}
+
+static double memory_tile_ns(const fl_device *device, double cost, uint64_t from)
+{
+    return fl_pace_foretell(&state_of(device)->pace, from, cost);
+}
+
+static uint64_t memory_began(const fl_device *device)
+{
+    return state_of(device)->began;
+}
+
+/* --- Copies --- */
+
+static void copy_trace(const memory_state *state, const fl_copy *copy, bool is_inward,
+                       uint64_t start, uint64_t end)
+{
+    fl_trace_ring *ring = state->rings[is_inward ? 0 : 1];
+    const fl_device *from = copy->from_device, *to = copy->to_device;
+
+    if (ring == NULL)
+        return;
+    fl_trace_add(ring, (fl_trace_event){
+                           .start = start,
+                           .end = end,
+                           .first = copy->width * copy->height,
+                           .other = from == NULL || to == NULL ? FL_TRACE_HOST : from->info.index,
+                           .kind = from == NULL               ? FL_TRACE_IN
+                                   : to == NULL               ? FL_TRACE_OUT
+                                   : from->place == to->place ? FL_TRACE_INNER
+                                                              : FL_TRACE_PEER,
+                       });
+}
+
+/* ns that bytes take over a way. */
+static uint64_t way_ns(fl_sim_way way, double bytes)
+{
+    double ns = way.latency_us * 1e3 + bytes / way.rate * (double)FL_NS_PER_S;
+
+    return ns < 0x1p62 ? (uint64_t)(ns + 0.5) : UINT64_C(1) << 62;
+}
+
+/* Under the lock: when the copy, which could begin at start, does, and ends; 0: no memory. */
+static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inward, uint64_t *start)
+{
+    fl_sim_port *port = &state->port;
+    double bytes = (double)copy->width * (double)copy->height;
+    uint64_t ns;
+
+    if (copy->to_device != NULL && copy->from_device != NULL) {
+        if (copy->to_device->place == copy->from_device->place)
+            return *start; /* within one memory: no link has a part in it */
+        return *start +
+               way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device),
+                      bytes);
+    }
+    fl_sim_turns *turns = &port->bus->turns[is_inward || port->link.is_half ? 0 : 1];
+
+    ns = way_ns(is_inward ? port->link.in : port->link.out, bytes);
+    return fl_sim_turn_take(state->machine, turns, start, ns) ? *start + ns : 0;
+}
+
+static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *error)
+{
+    memory_state *state = state_of(device);
+    fl_sim_machine *machine = state->machine;
+    bool is_inward = copy->to_device != NULL && copy->to_device->place == device->place;
+    uint32_t lane = is_inward ? FL_LANE_IN : FL_LANE_OUT;
+    uint64_t start, end, sequence = 0;
+    bool fits;
+
+    copy->marker = 0;
+    if (memory_lost(device, error))
+        return FILCH_DEVICE_LOST;
+    fl_mutex_lock(&machine->lock);
+    start = fl_sim_machine_start(machine, &state->port.lanes[lane - FL_LANE_IN + 1], copy->behind,
+                                 copy->behind_count);
+    fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane - FL_LANE_IN + 1]);
+    end = fits ? copy_end(state, copy, is_inward, &start) : 0;
+    if (fits && end >= start)
+        sequence = fl_sim_lane_add(&state->port.lanes[lane - FL_LANE_IN + 1], end);
+    if (sequence != 0)
+        copy_trace(state, copy, is_inward, start, end);
+    fl_mutex_unlock(&machine->lock);
+    if (sequence == 0)
+        return no_memory(device, error);
+    copy->marker = fl_marker_make(device->info.index, lane, sequence);
+    return FILCH_OK;
+}
+
+static filch_status memory_clear(fl_device *device, void *block, size_t bytes, fl_marker behind,
+                                 fl_marker *marker, filch_error *error)
+{
+    fl_copy copy = {.to = block,
+                    .from = block,
+                    .to_device = device,
+                    .from_device = device,
+                    .width = bytes,
+                    .height = 1,
+                    .behind = &behind,
+                    .behind_count = 1};
+    filch_status status = memory_copy(device, &copy, error);
+
+    *marker = copy.marker;
+    return status;
+}
+
+/* --- Links --- */
+
+static bool is_ours(const fl_device *device)
+{
+    return device->backend == &fl_sim_memory_backend;
+}
+
+static fl_sim_way way_between(const fl_device *from, const fl_device *to)
+{
+    if (from == NULL)
+        return state_of(to)->port.link.in;
+    if (to == NULL)
+        return state_of(from)->port.link.out;
+    return fl_sim_machine_way(state_of(from)->machine, from, to);
+}
+
+static void memory_link(fl_device *device, const fl_device *other)
+{
+    /* Whether it can fetch from there, or send there: copies are the receiver's, but for those of a
+     * tile's last way home. Both ends must have a way. */
+    if (is_ours(other) && other->place < 64 && way_between(other, device).rate > 0.0 &&
+        way_between(device, other).rate > 0.0)
+        device->peers |= UINT64_C(1) << other->place;
+}
+
+static void memory_unlink(fl_device *device, const fl_device *other)
+{
+    if (other->place < 64)
+        device->peers &= ~(UINT64_C(1) << other->place);
+}
+
+static filch_status memory_link_describe(const fl_device *device, const fl_device *other,
+                                         filch_link *link, filch_error *error)
+{
+    (void)error;
+    link->has_access = other == NULL || way_between(device, other).rate > 0.0;
+    link->has_atomics = 0;
+    link->rank = 0;
+    return FILCH_OK;
+}
+
+/* Of a large copy, as measured on real ones. */
+static filch_status memory_link_measure(const fl_device *from, const fl_device *to, double *rate,
+                                        filch_error *error)
+{
+    (void)error;
+    *rate = way_between(from, to).rate;
+    return FILCH_OK;
+}
+
+/* --- Memory --- */
+
+static filch_status memory_free_bytes(const fl_device *device, uint64_t *bytes)
+{
+    memory_state *state = state_of(device);
+
+    fl_mutex_lock(&state->machine->lock);
+    *bytes = state->memory - state->taken;
+    fl_mutex_unlock(&state->machine->lock);
+    return FILCH_OK;
+}
+
+static filch_status refuse_bytes(const fl_device *device, size_t bytes, filch_error *error)
+{
+    return fl_error_fill(
+        error, (fl_fault){.status = FILCH_NO_DEVICE_MEMORY, .device = device->info.name},
+        "%s: %zu bytes were asked for, which its memory has no more", device->info.name, bytes);
+}
+
+/* Addresses of this process that nothing stands behind: no other memory has them. */
+static filch_status chunk_take(fl_device *device, size_t bytes, void **chunk, filch_error *error)
+{
+    memory_state *state = state_of(device);
+    bool fits;
+    void *pages;
+
+    fl_mutex_lock(&state->machine->lock);
+    fits = bytes <= state->memory - state->taken;
+    state->taken += fits ? bytes : 0;
+    fl_mutex_unlock(&state->machine->lock);
+    if (!fits)
+        return refuse_bytes(device, bytes, error);
+    pages = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) {
+        fl_mutex_lock(&state->machine->lock);
+        state->taken -= bytes;
+        fl_mutex_unlock(&state->machine->lock);
+        return refuse_bytes(device, bytes, error);
+    }
+    *chunk = pages;
+    return FILCH_OK;
+}
+
+static void chunk_give(fl_device *device, void *chunk, size_t bytes)
+{
+    memory_state *state = state_of(device);
+
+    (void)munmap(chunk, bytes);
+    fl_mutex_lock(&state->machine->lock);
+    state->taken -= bytes;
+    fl_mutex_unlock(&state->machine->lock);
+}
+
+static filch_status chunk_granularity(const fl_device *device, size_t *bytes, filch_error *error)
+{
+    (void)device;
+    (void)error;
+    *bytes = PAGE;
+    return FILCH_OK;
+}
+
+/* A page in front of the block keeps its size. */
+static filch_status memory_take(fl_device *device, size_t bytes, void **block, filch_error *error)
+{
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *pages =
+        mmap(NULL, whole + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory_state *state = state_of(device);
+    bool fits = pages != MAP_FAILED && mprotect(pages, PAGE, PROT_READ | PROT_WRITE) == 0;
+
+    if (fits) {
+        fl_mutex_lock(&state->machine->lock);
+        fits = whole <= state->memory - state->taken;
+        state->taken += fits ? whole : 0;
+        fl_mutex_unlock(&state->machine->lock);
+    }
+    if (!fits) {
+        if (pages != MAP_FAILED)
+            (void)munmap(pages, whole + PAGE);
+        return refuse_bytes(device, bytes, error);
+    }
+    memcpy(pages, &whole, sizeof whole);
+    *block = pages + PAGE;
+    return FILCH_OK;
+}
+
+static void memory_give(fl_device *device, void *block)
+{
+    memory_state *state = state_of(device);
+    char *pages = (char *)block - PAGE;
+    size_t whole;
+
+    memcpy(&whole, pages, sizeof whole);
+    (void)munmap(pages, whole + PAGE);
+    fl_mutex_lock(&state->machine->lock);
+    state->taken -= whole;
+    fl_mutex_unlock(&state->machine->lock);
+}
+
+/* --- Traces --- */
+
+static filch_status memory_trace_start(fl_device *device, const fl_memory *memory,
+                                       fl_trace_ring *in, fl_trace_ring *out)
+{
+    memory_state *state = state_of(device);
+
+    (void)memory;
+    fl_mutex_lock(&state->machine->lock);
+    state->rings[0] = in;
+    state->rings[1] = out;
+    fl_mutex_unlock(&state->machine->lock);
+    return FILCH_OK;
+}
+
+static void memory_trace_stop(fl_device *device)
+{
+    (void)memory_trace_start(device, NULL, NULL, NULL);
+}
+
+/* --- Beginning and end --- */
+
+static uint64_t budget_of(uint64_t memory, const fl_settings *settings)
+{
+    int64_t limit = settings != NULL ? settings->memory_limit : (int64_t)FILCH_MEMORY_FIT;
+
+    if (limit == (int64_t)FILCH_MEMORY_FIT)
+        return memory; /* nobody else has a part of it */
+    if (limit == (int64_t)FILCH_MEMORY_HALF)
+        return memory / 2;
+    return (uint64_t)limit < memory ? (uint64_t)limit : memory;
+}
+
+filch_status fl_sim_memory_add(fl_device *device, const fl_discovery *how,
+                               const fl_sim_model *model, fl_sim_machine *machine)
+{
+    memory_state *state = fl_alloc_zeroed(how->memory, sizeof *state);
+
+    if (state == NULL || fl_pace_open(&state->pace, how->memory, model->speed, model->steps,
+                                      model->step_count, model->overhead_us) != FILCH_OK) {
+        fl_free(how->memory, state, sizeof *state);
+        return FILCH_OUT_OF_MEMORY;
+    }
+    state->machine = machine;
+    machine->users++;
+    state->pace.until_misread = model->misread_tile;
+    state->pace.misread_by = model->misread_by;
+    state->memory = model->memory;
+    state->port.lost_at = fl_time_from_seconds(model->lost_at);
+    state->port.link = model->link;
+    state->port.bus = fl_sim_machine_bus(machine, model->link.bus, &state->port.own);
+    memcpy(state->port.kind, model->name, sizeof state->port.kind);
+    device->state = state;
+    device->backend = &fl_sim_memory_backend;
+    device->calls_host_fn = false;
+    device->window = 0;
+    device->lanes = 1;
+    device->info.budget = budget_of(model->memory, how->settings);
+    return FILCH_OK;
+}
+
+static filch_status memory_open(fl_device *device, const fl_discovery *how)
+{
+    memory_state *state = state_of(device);
+
+    (void)how;
+    state->machine->ports[device->info.index] = &state->port;
+    return FILCH_OK;
+}
+
+static void memory_close(fl_device *device, const fl_memory *memory)
+{
+    memory_state *state = state_of(device);
+
+    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++)
+        fl_sim_lane_free(memory, &state->port.lanes[lane]);
+    fl_sim_bus_free(memory, &state->port.own);
+    fl_pace_close(&state->pace, memory);
+    fl_sim_machine_drop(state->machine);
+    fl_free(memory, state, sizeof *state);
+    device->state = NULL;
+}
+
+const fl_backend fl_sim_memory_backend = {
+    .name = "sim",
+    .kind = FILCH_BACKEND_SIM,
+    .is_virtual = true,
+    .open = memory_open,
+    .close = memory_close,
+    .memory_free = memory_free_bytes,
+    .launch = memory_launch,
+    .poll = memory_poll,
+    .mark = memory_mark,
+    .is_marked = memory_is_marked,
+    .reached = memory_reached,
+    .await = memory_await,
+    .is_past = memory_is_past,
+    .next_event = memory_next_event,
+    .copy = memory_copy,
+    .link = memory_link,
+    .unlink = memory_unlink,
+    .link_describe = memory_link_describe,
+    .link_measure = memory_link_measure,
+    .memory_take = memory_take,
+    .memory_give = memory_give,
+    .chunk_granularity = chunk_granularity,
+    .chunk_take = chunk_take,
+    .chunk_give = chunk_give,
+    .memory_clear = memory_clear,
+    .drain = memory_drain,
+    .lost = memory_lost,
+    .trace_start = memory_trace_start,
+    .trace_stop = memory_trace_stop,
+    .began = memory_began,
+    .tile_ns = memory_tile_ns,
+};
