@@ -15,7 +15,7 @@ static const command commands[] = {
     {"devices", "[--devices SPEC] [--json]", "what filch runs on here, what is missing and why",
      bench_devices_main},
     {"run", "WORKLOAD [options]", "one workload, measured, checked, compared", bench_run_main},
-    {"sim", "WORKLOAD --devices sim:FILE", "the same scheduler on a virtual clock", bench_sim_main},
+    {"sim", "WORKLOAD|--from TRACE ...", "the same scheduler on a virtual clock", bench_sim_main},
     {"micro", "[NAME...] [--json FILE]", "single mechanisms, measured alone", bench_micro_main},
     {"peers", "[options]", "what other runtimes on this machine cost a task", bench_peers_main},
     {"compare", "OLD.json NEW.json", "exit 1 where a median fell by more than the noise of both",

@@ -468,7 +468,7 @@ static void print_help(const char *command)
     printf("options:\n%s", bench_options_usage());
 }
 
-static int run_command(int argc, char **argv, bool must_simulate)
+int bench_run_command(int argc, char **argv, bool must_simulate)
 {
     bench_options options;
     filch_error error = FILCH_ERROR_INIT;
@@ -496,10 +496,5 @@ static int run_command(int argc, char **argv, bool must_simulate)
 
 int bench_run_main(int argc, char **argv)
 {
-    return run_command(argc, argv, false);
-}
-
-int bench_sim_main(int argc, char **argv)
-{
-    return run_command(argc, argv, true);
+    return bench_run_command(argc, argv, false);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/score.h"
+#include "graph/outline.h"
 #include "memory/multicast.h"
 
 #define CREATE "filch_runtime_create"
@@ -674,7 +675,7 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
             (fl_trace_lane){rt->pool.devices[i].info.name, rt->rings[i], {copies[0], copies[1]}};
     }
     hold_copies(rt, true);
-    status = fl_trace_write(path, lanes, rt->sched.count, core);
+    status = fl_trace_write(path, lanes, rt->sched.count, core, fl_graphs_outline);
     hold_copies(rt, false);
     fl_free(&core->memory, lanes, bytes);
     return status;

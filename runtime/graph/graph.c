@@ -51,6 +51,8 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_create", d.label,
                             "no memory for a graph");
     }
+    /* Relaxed: a name. */
+    made->number = fl_add_relaxed(&core->jobs->graphs, 1) + 1;
     made->kind = d.kind;
     made->priorities = d.priorities;
     bool is_default = d.priority_min == 0 && d.priority_max == 0;

@@ -150,6 +150,7 @@ struct filch_graph {
     bool poisoned;       /* the set could not grow: everything later is skipped */
 
     filch_job *job; /* running, else null; under core->lock */
+    uint32_t number; /* among the runtime's graphs, from 1: for traces */
     char label[64];
 };
 

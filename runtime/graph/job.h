@@ -29,6 +29,7 @@ typedef struct fl_jobs {
     uint32_t sealed;          /* graphs it was called for that still exist */
     uint64_t submissions;     /* so far */
     uint64_t walks;           /* of fl_job_waits_for, so far */
+    _Atomic uint32_t graphs;  /* ever made: the number of the newest */
     _Atomic uint64_t running; /* submitted, and completion not over; release when it falls */
 } fl_jobs;
 

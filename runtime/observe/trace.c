@@ -74,7 +74,8 @@ static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lan
         fprintf(file, "\"first\":%llu,\"end\":%llu", (unsigned long long)event->first,
                 (unsigned long long)event->last);
     } else if (event->kind == FL_TRACE_TILE) {
-        fprintf(file, "\"task\":%llu", (unsigned long long)event->first);
+        fprintf(file, "\"task\":%llu,\"graph\":%llu", (unsigned long long)event->first,
+                (unsigned long long)event->last);
     }
 }
 
@@ -170,12 +171,12 @@ static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count)
         overwritten += ring != NULL ? first_of(ring) : 0;
         missed += ring != NULL ? ring->missed : 0;
     }
-    fprintf(file, "\"otherData\":{\"events_overwritten\":%llu,\"copies_missed\":%llu}",
+    fprintf(file, "\"otherData\":{\"events_overwritten\":%llu,\"copies_missed\":%llu",
             (unsigned long long)overwritten, (unsigned long long)missed);
 }
 
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
-                            fl_core *core)
+                            fl_core *core, void (*put_more)(FILE *file, fl_core *core))
 {
     FILE *file = fopen(path, "w");
     if (file == NULL) {
@@ -189,8 +190,11 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
     uint64_t origin = origin_of(lanes, count);
     fprintf(file, "{\"displayTimeUnit\":\"ms\",");
     put_missing(file, lanes, count);
+    if (put_more != NULL) {
+        put_more(file, core);
+    }
     fprintf(file,
-            ",\"traceEvents\":[\n"
+            "},\"traceEvents\":[\n"
             "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"filch\"}}");
     for (uint32_t i = 0; i < count; ++i) {
         put_lane(file, lanes, i, count, origin);

@@ -5,6 +5,8 @@
 #ifndef FL_OBSERVE_TRACE_H
 #define FL_OBSERVE_TRACE_H
 
+#include <stdio.h>
+
 #include "base/core.h"
 
 typedef enum fl_trace_kind {
@@ -24,8 +26,8 @@ typedef enum fl_trace_kind {
 typedef struct fl_trace_event {
     uint64_t start, end;  /* ns */
     const char *name;     /* of a codelet: lives as long as the runtime */
-    uint64_t first, last; /* task's order in first, or items; theft: how many in first; copy: bytes
-                             in first */
+    uint64_t first, last; /* task's order in first, its graph in last; or items; theft: how many in
+                             first; copy: bytes in first */
     uint32_t other;       /* theft: the victim; copy: the other device, or FL_TRACE_HOST */
     uint16_t kind;
     uint16_t is_chunk;
@@ -54,8 +56,9 @@ typedef struct fl_trace_lane {
     const fl_trace_ring *copies[2]; /* in and out; the same */
 } fl_trace_lane;
 
-/* Writes the lanes as Chrome/Perfetto JSON. FILCH_IO leaves no file. */
+/* Writes the lanes as Chrome/Perfetto JSON; put_more, if not null, adds members to "otherData",
+ * each with a comma before it. FILCH_IO leaves no file. */
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
-                            fl_core *core);
+                            fl_core *core, void (*put_more)(FILE *file, fl_core *core));
 
 #endif

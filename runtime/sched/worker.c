@@ -367,6 +367,7 @@ static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codel
                             .kind = FL_TRACE_TILE};
     if (tile->task != NULL) {
         event.first = tile->task->order;
+        event.last = tile->task->graph->number;
     } else {
         event.is_chunk = 1;
         fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);

@@ -268,7 +268,7 @@ static void copies_stand_in_rows_of_their_own(void **state)
                                        .kind = FL_TRACE_OUT});
     in->missed = 4;
     out->missed = 3;
-    assert_ok(fl_trace_write(path, lanes, 2, &runtime->core));
+    assert_ok(fl_trace_write(path, lanes, 2, &runtime->core, NULL));
     assert_int_equal(events("copy", NULL), 4);
     json_t *root = json_load_file(path, 0, NULL);
     const json_t *list = json_object_get(root, "traceEvents");

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `filch-bench sim`: a workload on simulated devices, or a recorded run on others. */
+#define _GNU_SOURCE
+#include "cli.h"
+#include "fail.h"
+#include "run.h"
+#include "sim_replay.h"
+#include "table.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct request {
+    const char *from;
+    const char *devices; /* null: the record's */
+    bool help;
+} request;
+
+static const char usage[] =
+    "usage: filch-bench sim --from TRACE [--devices sim:FILE]\n"
+    "       filch-bench sim WORKLOAD --devices sim:FILE [options of run]\n"
+    "  --from TRACE        a trace that `filch-bench run ... --trace` wrote: predicts how long "
+    "the\n"
+    "                      same job takes\n"
+    "  --devices sim:FILE  on these devices, where a device like the record's first one has speed\n"
+    "                      1e9; without it on the record's own\n";
+
+static filch_status parse(int argc, char **argv, request *r, filch_error *error)
+{
+    static const struct option options[] = {
+        {"from", required_argument, NULL, 'f'},
+        {"devices", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int id;
+    optind = 0;
+    opterr = 0;
+    while ((id = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (id == 'f')
+            r->from = optarg;
+        else if (id == 'd')
+            r->devices = optarg;
+        else if (id == 'h')
+            r->help = true;
+        else
+            return bench_fail(error, FILCH_PARSE, argv[optind - 1], 0,
+                              "is no option of sim --from, or its value is missing");
+    }
+    if (optind < argc)
+        return bench_fail(error, FILCH_PARSE, argv[optind], 0, "is one word too many");
+    if (r->devices && strncmp(r->devices, "sim:", 4) != 0)
+        return bench_fail(error, FILCH_PARSE, "--devices", 0,
+                          "'%s' is not sim:FILE, a file that describes the devices", r->devices);
+    return FILCH_OK;
+}
+
+static bool show_devices(const bench_sim_prediction *prediction)
+{
+    bench_table table = {0};
+    bench_table_column(&table, true, "device");
+    bench_table_column(&table, false, "busy");
+    bench_table_column(&table, false, "tiles");
+    for (uint32_t d = 0; d < prediction->devices; d++) {
+        bench_table_cell(&table, "%s", prediction->names[d]);
+        bench_table_cell(&table, "%.4g ms", prediction->busy_s[d] * 1e3);
+        bench_table_cell(&table, "%llu", (unsigned long long)prediction->tiles[d]);
+    }
+    bool printed = bench_table_print(&table, stdout);
+    bench_table_free(&table);
+    return printed;
+}
+
+static filch_status predict(const request *r, filch_error *error)
+{
+    bench_sim_record record;
+    bench_sim_prediction prediction = {0};
+    filch_status status = bench_sim_record_read(&record, r->from, error);
+    if (status != FILCH_OK)
+        return status;
+    printf("recorded: %zu tiles of %zu jobs on %zu devices, %.4f ms\n", record.tile_count,
+           record.job_count, record.device_count, record.seconds * 1e3);
+    if (record.copies != 0)
+        printf("  of its %zu copies nothing is simulated\n", record.copies);
+    if (record.loose != 0)
+        printf("  of %zu tasks it does not say what they waited for: here for nothing\n",
+               record.loose);
+    status = bench_sim_predict(&record, r->devices, &prediction, error);
+    if (status == FILCH_OK) {
+        printf("predicted %s%s: %.4f ms, %+.1f %%\n\n", r->devices ? "on " : "there",
+               r->devices ? r->devices : "", prediction.seconds * 1e3,
+               (prediction.seconds / record.seconds - 1) * 100);
+        if (!show_devices(&prediction))
+            status = bench_fail(error, FILCH_IO, "standard output", 0, "cannot be written");
+    }
+    bench_sim_prediction_free(&prediction);
+    bench_sim_record_free(&record);
+    return status;
+}
+
+static bool is_from(int argc, char **argv)
+{
+    for (int k = 1; k < argc; k++)
+        if (strcmp(argv[k], "--from") == 0 || strncmp(argv[k], "--from=", 7) == 0)
+            return true;
+    return false;
+}
+
+int bench_sim_main(int argc, char **argv)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    request r = {0};
+    if (!is_from(argc, argv))
+        return bench_run_command(argc, argv, true);
+    if (parse(argc, argv, &r, &error) != FILCH_OK)
+        return bench_cli_fail(argv[0], &error);
+    if (r.help) {
+        fputs(usage, stdout);
+        return BENCH_EXIT_OK;
+    }
+    return predict(&r, &error) == FILCH_OK ? BENCH_EXIT_OK : bench_cli_fail(argv[0], &error);
+}
