@@ -43,8 +43,8 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * first event. Copies have rows of their own by device and direction: "in" from the host, "out" to
  * it, "peer" from another device's memory, "inner" within one; their arguments are the bytes, the
  * other device and the rate. Those still under way are left out. Under "otherData" stand the events
- * that newer ones drove out, the copies that could not be recorded, and of each closed graph that has
- * run, by its number, a list a task of those that wait for it, by their positions in the graph.
+ * that newer ones drove out, the copies that could not be recorded, and of each closed graph that
+ * has run, by its number, a list a task of those that wait for it, by their positions in the graph.
  *
  * @param runtime the runtime.
  * @param path    the file; an existing one is overwritten.

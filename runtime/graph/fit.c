@@ -135,7 +135,7 @@ bool fl_fit_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
     uint32_t count = core->scheduler->device_count;
     uint64_t most = core->places->count > 1 ? fl_fit_need(task, UINT32_MAX) : 0;
     bool is_large = false;
-    for (uint32_t d = 0; d < count && !is_large; ++d) {
+    for (uint32_t d = 0; d < count && most != 0 && !is_large; ++d) {
         is_large = most > room_of(&core->places->devices[d]);
     }
     if (!is_large) {

@@ -413,19 +413,19 @@ static double predicted_ns(const fl_sched *sched, const fl_task *task)
  * the static policy a device's work is its own. */
 static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
 {
-    uint32_t lost = first;
-    for (uint32_t i = sched->count; i-- > 0;) {
-        uint32_t target = (first + i) % sched->count;
-        lost = fl_worker_can_run(&sched->workers[target], task) ? target : lost;
-    }
-    for (uint32_t i = 0; i < sched->count && sched->policy != FILCH_POLICY_STATIC; ++i) {
+    uint32_t lost = UINT32_MAX;
+    for (uint32_t i = 0; i < sched->count; ++i) {
         uint32_t target = (first + i) % sched->count;
         const fl_worker *w = &sched->workers[target];
-        if (fl_worker_can_run(w, task) && !fl_worker_is_lost(w)) {
+        if (!fl_worker_can_run(w, task)) {
+            continue;
+        }
+        if (sched->policy == FILCH_POLICY_STATIC || !fl_worker_is_lost(w)) {
             return target;
         }
+        lost = lost == UINT32_MAX ? target : lost;
     }
-    return lost;
+    return lost != UINT32_MAX ? lost : first;
 }
 
 void fl_sched_route(fl_sched *sched, fl_task *task)

@@ -234,7 +234,8 @@ static __attribute__((noinline)) bool goes_elsewhere(fl_worker *w, fl_task *task
         }
     }
     if (task->home == 0) {
-        return sched->mails && sched->policy != FILCH_POLICY_STATIC && leave_to_faster(w, task);
+        return sched->mails && w->device->is_synchronous && sched->policy != FILCH_POLICY_STATIC &&
+               leave_to_faster(w, task);
     }
     return task->home != w->index + 1 && (sched->mails || sched->policy == FILCH_POLICY_STATIC) &&
            send_home(w, task);
