@@ -149,7 +149,7 @@ struct filch_graph {
     fl_hint_set failed;  /* under lock: tasks that failed or were skipped */
     bool poisoned;       /* the set could not grow: everything later is skipped */
 
-    filch_job *job; /* running, else null; under core->lock */
+    filch_job *job;  /* running, else null; under core->lock */
     uint32_t number; /* among the runtime's graphs, from 1: for traces */
     char label[64];
 };
