@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,9 @@ static int fold(const filch_call *call)
     return 0;
 }
 
+/* Set by the tasks below. */
+static atomic_int is_held, is_touched;
+
 /* touch(a): every element. */
 static int touch(const filch_call *call)
 {
@@ -55,6 +59,15 @@ static int touch(const filch_call *call)
         for (uint64_t i = 0; i < a->rows; i++)
             ((uint64_t *)a->ptr)[j * a->ld + i] += 1;
     return 0;
+}
+
+/* On a GPU. */
+static int touch_there(const filch_call *call)
+{
+    int failed = touch(call);
+
+    atomic_store(&is_touched, 1);
+    return failed;
 }
 
 /* put(a, b): b from a alone. */
@@ -91,7 +104,7 @@ static void start(const char *devices, const char *driver, uint64_t limit)
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("fold", fold, 2, false, 0);
-    fakecuda_register_filch("touch", touch, 1, false, 0);
+    fakecuda_register_filch("touch", touch_there, 1, false, 0);
     fakecuda_register_filch("put", put, 2, false, 0);
     config.devices = devices;
     config.memory_limit = limit;
@@ -280,6 +293,73 @@ static void what_is_overwritten_stays(void **state)
     stop();
 }
 
+/* Polls, for ten seconds at least before it gives up. */
+static int wait_until(atomic_int *flag)
+{
+    const struct timespec nap = {.tv_nsec = 100000};
+
+    for (int i = 0; i < 100000 && !atomic_load(flag); i++)
+        (void)nanosleep(&nap, NULL);
+    return atomic_load(flag) ? 0 : 1;
+}
+
+/* On the host: holds its tile until a kernel has run. */
+static int hold(const filch_call *call)
+{
+    atomic_store(&is_held, 1);
+    return wait_until(&is_touched) + touch(call);
+}
+
+/* On the host: ends when the other one is held. */
+static int follow(const filch_call *call)
+{
+    return wait_until(&is_held) + touch(call);
+}
+
+static void add_touch(filch_graph *graph, filch_codelet *codelet, const matrix *a, uint32_t row)
+{
+    const filch_access access = {.data = a->data, .row = row, .mode = FILCH_READWRITE};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_view at = view(a, row, 0);
+    const filch_call call = {.views = &at, .view_count = 1};
+
+    desc.codelet = codelet;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    assert_ok(filch_graph_add(graph, &desc, NULL));
+    (void)touch(&call);
+}
+
+/* A neighbour that a core of the host is writing is not brought: it comes once, when that is over.
+ */
+static void what_the_host_writes_stays(void **state)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *holder = NULL, *follower = NULL;
+    (void)state;
+    start("cuda:0,host:2", ONE, 0);
+    desc.name = "hold";
+    desc.host = hold;
+    assert_ok(filch_codelet_create(runtime, &desc, &holder));
+    desc.name = "follow";
+    desc.host = follow;
+    assert_ok(filch_codelet_create(runtime, &desc, &follower));
+    matrix a = make(1, 0);
+    filch_graph *graph = new_graph();
+    add_touch(graph, holder, &a, 1);
+    add_touch(graph, follower, &a, 0);
+    add_touch(graph, touch_codelet, &a, 0);
+    add_touch(graph, touch_codelet, &a, 1);
+    atomic_store(&is_held, 0);
+    atomic_store(&is_touched, 0);
+    run(graph);
+    compare(&a);
+    assert_int_equal(fakecuda_bytes(-1, 0), 2 * sizeof(uint64_t) * TILE_ROWS * TILE_COLS);
+    assert_ok(filch_graph_destroy(graph));
+    drop(&a);
+    stop();
+}
+
 /* Tiles that have memory of their own, from a graph that uses them far apart, come together for one
  * that uses them together. */
 static void tiles_move_together_when_that_pays(void **state)
@@ -437,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_of_tiles_comes_at_once),
         cmocka_unit_test(what_is_overwritten_stays),
+        cmocka_unit_test(what_the_host_writes_stays),
         cmocka_unit_test(tiles_move_together_when_that_pays),
         cmocka_unit_test(others_come_alone),
         cmocka_unit_test(replays_see_tiles_that_moved_together),
