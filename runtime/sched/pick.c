@@ -10,8 +10,8 @@
 #define PART_OF_REST 0.0025
 /* … but lasts long enough for its dispatch to cost little … */
 #define CHEAP_DISPATCHES 200.0
-/* … where that leaves this many chunks, so that a device that turns out slow has no more in
- * flight than the others can wait for … */
+/* … where that leaves this many chunks, also of what all devices have left, so that a device that
+ * turns out slow has no more in flight than the others can wait for … */
 #define CHUNKS_OF_REST 16.0
 /* … and at least this many dispatches, … */
 #define FLOOR_DISPATCHES 20.0
@@ -21,6 +21,8 @@
  * many dispatches: measures were taken elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
+/* How long all devices still need is asked for each so many chunks. */
+#define ASKED_EACH 8u
 /* Of a GPU's share, the part that is its probe. */
 #define PROBES_OF_REST 64u
 #define PROBES_AT_ONCE 2u
@@ -156,12 +158,44 @@ static bool has_thieves(const fl_worker *w, const filch_job *job)
     return false;
 }
 
+/* ns until the devices whose speed is known are through with all that is left: none ends later by
+ * much, as those that are done take from those that are not. A unit of work is taken to be as many
+ * grains everywhere. */
+static double ask_end(const fl_worker *w, const filch_job *job, double work_a_grain)
+{
+    double rate = 0, grains = 0;
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        uint32_t lo, hi;
+        const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), d);
+        if (!fl_devices_have(fl_batch_devices(job->batch), d)) {
+            continue;
+        }
+        grains += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_lost(&w->sched->workers[d])) {
+            rate += 1 / fl_batch_ns(w->sched, job, d);
+        }
+    }
+    return grains * work_a_grain / rate;
+}
+
+/* The same, not for each chunk, as there may be many devices. */
+static double ns_until_end(const fl_worker *w, const filch_job *job, double work_a_grain)
+{
+    fl_share *share = fl_job_share(job, w->index);
+    if (share->chunk == 0 || share->believed == 0) {
+        share->until_end = ask_end(w, job, work_a_grain);
+        share->believed = ASKED_EACH;
+    }
+    --share->believed;
+    return share->until_end;
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
     fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
-    const fl_share *share = fl_job_share(job, w->index);
+    fl_share *share = fl_job_share(job, w->index);
     if (FL_UNLIKELY(share->chunk == 0 && speed->prior.rate > 0)) {
         fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
     }
@@ -175,8 +209,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
     double dispatch = dispatch_ns(w);
-    double wanted = fmin(CHEAP_DISPATCHES * dispatch, ns_left / CHUNKS_OF_REST);
-    wanted = fmax(wanted, ns_left * PART_OF_REST);
+    double until_end = ns_until_end(w, job, work_left / rest);
+    double wanted = fmin(CHEAP_DISPATCHES * dispatch, fmin(ns_left, until_end) / CHUNKS_OF_REST);
+    wanted = fmax(wanted, fmin(ns_left, until_end) * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
     double most = share->chunk != 0 ? MOST_STEP * share->chunk
@@ -189,6 +224,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     if (w->computing != 0 && (double)rest < NEAR_END_CHUNKS * grains && has_thieves(w, job)) {
         return 0; /* what is in flight cannot be stolen */
     }
+    share->until_end -= grains / (double)rest * ns_left;
     return (uint32_t)grains;
 }
 

@@ -43,6 +43,10 @@ typedef struct fl_share {
     _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
     uint32_t fill;  /* grains whose threads fill the device; 0: not known, or one will do */
     uint32_t chunk; /* grains that the device took last from this span; 0 none yet */
+    /* The owner's: ns until all devices are through with the batch, and for how many chunks more
+     * that is believed. */
+    double until_end;
+    uint32_t believed;
     /* The device had no room for a grain of the batch: others have what is left of it here, while
      * there are any (room.c). Only ever set; relaxed: who finds out late tries in vain. */
     _Atomic uint32_t is_out;
