@@ -124,11 +124,13 @@ static filch_status memory_drain(fl_device *device, filch_error *error)
     memory_state *state = state_of(device);
     uint64_t end = 0;
 
+    fl_mutex_lock(&state->machine->lock);
     for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++) {
         uint64_t idle_at = state->port.lanes[lane].idle_at;
 
         end = idle_at > end ? idle_at : end;
     }
+    fl_mutex_unlock(&state->machine->lock);
     end = end < state->port.lost_at ? end : state->port.lost_at;
     if (end > fl_sim_machine_now(state->machine))
         hold(state->machine, end);
@@ -293,6 +295,8 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     fl_mutex_lock(&machine->lock);
     start = fl_sim_machine_start(machine, &state->port.lanes[lane - FL_LANE_IN + 1], copy->behind,
                                  copy->behind_count);
+    end = fl_sim_machine_end(machine, copy->vacant);
+    start = start > end ? start : end;
     fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane - FL_LANE_IN + 1]);
     end = fits ? copy_end(state, copy, is_inward, &start) : 0;
     if (fits && end >= start)
