@@ -35,6 +35,7 @@ void fl_data_quiesce(fl_places *places, filch_data *data)
     for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
         /* Whatever version it is of: it may be on its way. */
         (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, 0)->ready, NULL);
+        (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, data->home)->ready, NULL);
     }
     fl_mutex_unlock(&replicas->lock);
     fl_waits_abandon(places, &waits);
