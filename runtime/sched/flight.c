@@ -761,6 +761,11 @@ fl_act fl_flights_step(fl_worker *w)
     if (FL_UNLIKELY(w->device->joins_at != 0) && is_absent(w)) {
         return FL_ACT_WAIT;
     }
+    if (w->in_flight == 0 && w->offload != NULL && computes(w)) {
+        /* What arrived is known to have, should the device be lost by what comes next. */
+        (void)fl_flow_in(w->sched->core->places, w->device->place);
+        (void)fl_flow_out(w->sched->core->places, w->device->place);
+    }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = window_of(w);
     if (FL_UNLIKELY(w->has_stalled)) {
