@@ -460,6 +460,10 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
     if (is_good && !is_good_elsewhere(places, data, replicas, tile, block->place)) {
         fl_device *home = data->home != 0 ? places->at[data->home].device : NULL;
         filch_view view = fl_data_tile_view(data, tile);
+        /* Where somebody is about to write it, the copy could come after the kernel. */
+        if (home != NULL && fl_replica_at(replicas, tile, data->home)->is_claimed) {
+            home = NULL;
+        }
         if (home != NULL && !home->backend->lost(home, NULL)) {
             status = fl_tile_fill(places, data, replicas, tile, data->home, home, traffic, error);
         }
