@@ -506,20 +506,21 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
                                       traffic, error);
 }
 
-/* What is read from the host's copy to other places, by copies that came with a neighbour's and
- * that no task needs any more. */
-static filch_status await_readers(const filch_data *data, const fl_replicas *replicas,
-                                  uint32_t tile, fl_waits *waits, filch_error *error)
+/* Blocks until nothing reads the host's copy for other places any more: copies that came with a
+ * neighbour's, and that no task needs any more. A device that is lost reads nothing, once it is
+ * drained. */
+static void await_readers(const fl_places *places, const filch_data *data,
+                          const fl_replicas *replicas, uint32_t tile)
 {
-    filch_status status = FILCH_OK;
-    for (uint32_t place = 1; place < replicas->places && status == FILCH_OK; ++place) {
+    for (uint32_t place = 1; place < replicas->places; ++place) {
         const fl_replica *replica = fl_replica_at(replicas, tile, place);
         if (fl_load_relaxed(&replica->version) == fl_data_version(data) &&
-            fl_marker_lane(replica->ready) >= FL_LANE_IN) {
-            status = fl_waits_add(waits, replica->ready, error);
+            fl_marker_lane(replica->ready) >= FL_LANE_IN &&
+            fl_marker_await(places, replica->ready, NULL) != FILCH_OK) {
+            fl_device *device = &places->devices[fl_marker_device(replica->ready)];
+            device->backend->drain(device, NULL);
         }
     }
-    return status;
 }
 
 filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *replicas,
@@ -546,7 +547,14 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
         status = fl_waits_add(waits, replica->block->vacant, error);
     }
     if (status == FILCH_OK && place == 0 && (mode & FILCH_WRITE) != 0) {
-        status = await_readers(data, replicas, tile, waits, error);
+        await_readers(places, data, replicas, tile);
+    }
+    if (status == FILCH_OK && place == 0 && mode == FILCH_WRITE) {
+        /* Nobody must bring home what the host is about to write, to make room. */
+        for (uint32_t other = 1; other < replicas->places; ++other) {
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
+        }
+        fl_replica_set(data, replica, FL_MODIFIED, 0);
     }
     replica->is_claimed = (mode & FILCH_WRITE) != 0;
     return status;
@@ -570,11 +578,12 @@ static filch_status adopt_tile(fl_places *places, filch_data *data, fl_replica *
                 places, device, &view, fl_spot_of(data, &view, block, block->place),
                 fl_spot_of(data, &view, old, block->place), replica->ready, NULL, &marker, error);
         }
-        if (status == FILCH_OK) {
-            status = fl_block_read(places, old, marker, error);
-        }
         if (status != FILCH_OK) {
             return status;
+        }
+        /* It leads into the new block: whatever happens to the old one, the tile is there now. */
+        if (fl_block_read(places, old, marker, NULL) != FILCH_OK) {
+            (void)fl_marker_await(places, marker, NULL);
         }
     }
     if (old != NULL && fl_replica_detach(places, data, replica) && fl_block_leave(places, old)) {
