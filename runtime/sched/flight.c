@@ -753,6 +753,42 @@ static bool is_stepped_again(const fl_worker *w)
     return !computes(w) || w->device->backend->is_virtual;
 }
 
+/* What arrived is known to have, should the device be lost by what comes next. */
+static void look_at_copies(const fl_worker *w)
+{
+    (void)fl_flow_in(w->sched->core->places, w->device->place);
+    (void)fl_flow_out(w->sched->core->places, w->device->place);
+}
+
+/* All that can be is in flight; any: something was done. */
+static fl_act rest(fl_worker *w, bool any)
+{
+    fl_worker_leave(w);
+    if (w->completed != NULL) {
+        mark_held(w);
+        return FL_ACT_MORE;
+    }
+    if (w->offload != NULL && w->in_flight == 0) {
+        fl_offload_drop_scratch(w); /* others of the place may want it */
+    }
+    if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
+        w->wake_at = w->stalled_at + STALL_NAP_NS;
+        return FL_ACT_WAIT;
+    }
+    if (w->in_flight == 0) {
+        fl_worker_begin_idle(w);
+        return any ? FL_ACT_MORE : FL_ACT_WAIT;
+    }
+    if (w->offload != NULL && w->offload->near_count != 0) {
+        fl_near_fetch(w);
+    }
+    fl_act act = wait_computing(w);
+    if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
+        w->wake_at = w->stalled_at + STALL_NAP_NS;
+    }
+    return act;
+}
+
 fl_act fl_flights_step(fl_worker *w)
 {
     if (FL_UNLIKELY(is_down(w))) {
@@ -762,9 +798,7 @@ fl_act fl_flights_step(fl_worker *w)
         return FL_ACT_WAIT;
     }
     if (w->in_flight == 0 && w->offload != NULL && computes(w)) {
-        /* What arrived is known to have, should the device be lost by what comes next. */
-        (void)fl_flow_in(w->sched->core->places, w->device->place);
-        (void)fl_flow_out(w->sched->core->places, w->device->place);
+        look_at_copies(w);
     }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = window_of(w);
@@ -814,28 +848,5 @@ fl_act fl_flights_step(fl_worker *w)
     if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
         return FL_ACT_MORE;
     }
-    fl_worker_leave(w);
-    if (w->completed != NULL) {
-        mark_held(w);
-        return FL_ACT_MORE;
-    }
-    if (w->offload != NULL && w->in_flight == 0) {
-        fl_offload_drop_scratch(w); /* others of the place may want it */
-    }
-    if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
-        w->wake_at = w->stalled_at + STALL_NAP_NS;
-        return FL_ACT_WAIT;
-    }
-    if (w->in_flight == 0) {
-        fl_worker_begin_idle(w);
-        return any ? FL_ACT_MORE : FL_ACT_WAIT;
-    }
-    if (w->offload != NULL && w->offload->near_count != 0) {
-        fl_near_fetch(w);
-    }
-    fl_act act = wait_computing(w);
-    if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
-        w->wake_at = w->stalled_at + STALL_NAP_NS;
-    }
-    return act;
+    return rest(w, any);
 }

@@ -150,7 +150,8 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
 /* Whether some other device could take of what is left. */
 static bool has_thieves(const fl_worker *w, const filch_job *job)
 {
-    for (uint32_t d = 0; d < w->sched->count; ++d) {
+    bool may = w->sched->policy != FILCH_POLICY_STATIC;
+    for (uint32_t d = 0; d < w->sched->count && may; ++d) {
         if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d)) {
             return true;
         }
@@ -209,9 +210,11 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
     double dispatch = dispatch_ns(w);
-    double until_end = ns_until_end(w, job, work_left / rest);
-    double wanted = fmin(CHEAP_DISPATCHES * dispatch, fmin(ns_left, until_end) / CHUNKS_OF_REST);
-    wanted = fmax(wanted, fmin(ns_left, until_end) * PART_OF_REST);
+    /* Where others will come for it, it is theirs, too. */
+    double until_end =
+        has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
+    double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
+    wanted = fmax(wanted, until_end * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
     double most = share->chunk != 0 ? MOST_STEP * share->chunk
