@@ -164,7 +164,8 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  *         held, or it has partitions (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a
- * short lock; device memory is kept for other handles. Since 0.1.
+ * short lock, and copies to its buffer that are on their way; device memory is kept for other
+ * handles. Since 0.1.
  */
 FILCH_API filch_status filch_data_destroy(filch_data *data);
 
