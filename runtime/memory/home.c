@@ -77,11 +77,6 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
         for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
             uint32_t tile = fl_data_tile(data, row, col);
             status = fl_tile_fetch(places, data, replicas, tile, NULL, mode, NULL, &waits, error);
-            if (mode == FILCH_WRITE) {
-                /* Nobody must bring home what the host is about to write, to make room. */
-                take_home(data, replicas, tile);
-                fl_replica_at(replicas, tile, 0)->is_claimed = true;
-            }
         }
     }
     fl_mutex_unlock(&replicas->lock);
