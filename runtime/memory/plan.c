@@ -8,6 +8,9 @@
 #define PEER_RATE 100e9
 /* A relay must be better than a straight way by more than measurements of the same link differ. */
 #define NOISE 1.25
+/* All devices share the host's memory, and what waits to leave another's is mostly what has not
+ * come there yet. */
+#define SPARED 4.0
 /* Copies from and to pageable memory that are smaller are not overlapped with anything. */
 #define LEAST_STAGED 65536u
 
@@ -100,14 +103,29 @@ static fl_plan plan_from(const fl_origin *source, fl_receiver receiver, uint64_t
     return best;
 }
 
+/* By how much a source counts as slower than it is: the host's, where another one's way is not. */
+static double burden(const fl_origin *sources, uint32_t count, uint32_t which, fl_receiver receiver)
+{
+    double rate = rate_or(receiver.host_rate, HOST_RATE);
+    bool is_spared = false;
+    for (uint32_t i = 0; i < count && sources[which].place == 0; ++i) {
+        is_spared = is_spared || (sources[i].place != 0 && sources[i].is_straight &&
+                                  rate_or(sources[i].rate, PEER_RATE) >= rate);
+    }
+    return is_spared ? SPARED : 1;
+}
+
 fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver, uint64_t bytes)
 {
     fl_plan best = {.source = FL_PLAN_NONE};
+    double least = 0;
     for (uint32_t i = 0; i < count; ++i) {
         fl_plan plan = plan_from(&sources[i], receiver, bytes);
+        double cost = plan.seconds * burden(sources, count, i, receiver);
         plan.source = i;
-        if (best.source == FL_PLAN_NONE || plan.seconds < best.seconds) {
+        if (best.source == FL_PLAN_NONE || cost < least) {
             best = plan;
+            least = cost;
         }
     }
     return best;

@@ -45,7 +45,8 @@ typedef struct fl_receiver {
     uint64_t host_queued; /* bytes that wait for its copy lane already */
 } fl_receiver;
 
-/* The source from which `bytes` arrive first; of equal ones the first, and one copy before two.
+/* The source from which `bytes` arrive first; of equal ones the first, and one copy before two. The
+ * host's memory, from which all copy, is spared where another's way is as fast.
  * What was not measured is taken to be as fast as such ways commonly are: NVLink, PCI Express. */
 fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver,
                      uint64_t bytes);

@@ -43,7 +43,12 @@ static void a_busy_peer_does_not(void **state)
     assert_int_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 2);
     sources[2].queued = 200 * MB;
     assert_int_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 1);
-    sources[1].queued = sources[2].queued = 2000 * MB; /* 5 ms, against 2 */
+    sources[1].queued = sources[2].queued = 2000 * MB; /* 5 ms, against 2: the host is spared */
+    assert_int_not_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 0);
+    sources[1].queued = sources[2].queued = 4000 * MB;
+    assert_int_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 0);
+    sources[1].rate = sources[2].rate = 40e9; /* slower than the host's way: it is not */
+    sources[1].queued = sources[2].queued = 20 * MB;
     assert_int_equal(fl_plan_copy(sources, 3, idle, 100 * MB).source, 0);
 }
 
