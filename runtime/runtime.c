@@ -109,10 +109,12 @@ static filch_drive choose_drive(const filch_runtime *rt)
     return drive;
 }
 
+_Static_assert(FL_TRACE_COPY_RINGS == FL_COPY_LANES, "a ring for each lane");
+
 /* Rings of the runtime, by their place in rt->rings. */
 static size_t ring_count(const filch_runtime *rt)
 {
-    return 3 * rt->pool.count;
+    return (1 + FL_COPY_LANES) * rt->pool.count;
 }
 
 static void free_rings(filch_runtime *rt)
@@ -125,14 +127,14 @@ static void free_rings(filch_runtime *rt)
 
 static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
 {
-    return &rt->rings[rt->pool.count + 2 * (size_t)device];
+    return &rt->rings[rt->pool.count + FL_COPY_LANES * (size_t)device];
 }
 
 /* All of them, or none; the first is there where all are. */
 static filch_status make_rings(filch_runtime *rt)
 {
     for (size_t i = 0; i < ring_count(rt); ++i) {
-        size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / 2;
+        size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / FL_COPY_LANES;
         if (i < rt->pool.count || rt->pool.devices[device].backend->trace_start != NULL) {
             rt->rings[i] =
                 fl_trace_ring_new(&rt->core.memory, (uint64_t)rt->core.settings.trace_events);
@@ -163,7 +165,7 @@ static filch_status start_trace(filch_runtime *rt)
         fl_device *device = &rt->pool.devices[i];
         fl_trace_ring **copies = copy_rings(rt, i);
         if (device->backend->trace_start != NULL) {
-            status = device->backend->trace_start(device, &rt->core.memory, copies[0], copies[1]);
+            status = device->backend->trace_start(device, &rt->core.memory, copies);
         }
     }
     if (status != FILCH_OK) {
@@ -671,8 +673,10 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
     }
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         fl_trace_ring **copies = copy_rings(rt, i);
-        lanes[i] =
-            (fl_trace_lane){rt->pool.devices[i].info.name, rt->rings[i], {copies[0], copies[1]}};
+        lanes[i] = (fl_trace_lane){.device = rt->pool.devices[i].info.name, .ring = rt->rings[i]};
+        for (uint32_t k = 0; k < FL_COPY_LANES; ++k) {
+            lanes[i].copies[k] = copies[k];
+        }
     }
     hold_copies(rt, true);
     status = fl_trace_write(path, lanes, rt->sched.count, core, fl_graphs_outline);

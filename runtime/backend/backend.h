@@ -60,11 +60,22 @@ struct fl_device {
 };
 
 /* A point in the order of one lane: {device : 10, lane : 4, sequence : 50}; 0 is always past. The
- * device is the index in the pool. Lanes of a device: compute lanes from 0, then FL_LANE_IN and
- * FL_LANE_OUT for copies. Sequence numbers count from 1. */
+ * device is the index in the pool. Lanes of a device: compute lanes from 0, then those for copies:
+ * to its place from the host's memory, or within the place (FL_LANE_IN); from the place to any
+ * other (FL_LANE_OUT); to the place from another device's (FL_LANE_PEER), which may have to wait
+ * until that has the tile itself, and must not keep the host's link idle meanwhile. Sequence
+ * numbers count from 1. */
 typedef uint64_t fl_marker;
 
-enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANES = 10 };
+enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANE_PEER = 10, FL_LANES = 11 };
+#define FL_COPY_LANES (FL_LANES - FL_LANE_IN)
+
+/* The lane of a copy from one place to another, or within one; of a device whose place is `to`, or
+ * where that is the host's (0), `from`. */
+static inline uint32_t fl_copy_lane(uint32_t to, uint32_t from)
+{
+    return to == 0 ? FL_LANE_OUT : from == 0 || from == to ? FL_LANE_IN : FL_LANE_PEER;
+}
 
 static inline fl_marker fl_marker_make(uint32_t device, uint32_t lane, uint64_t sequence)
 {
@@ -221,8 +232,8 @@ struct fl_backend {
     /* Whether the marker, of this device, is known to be past: nobody is asked. Any thread;
      * wait-free. */
     bool (*is_past)(const fl_device *device, fl_marker marker);
-    /* Starts a copy on the device's own FL_LANE_IN (to its place) or FL_LANE_OUT (from it to the
-     * host, or to another place that its copies reach). Any thread. From or to pageable memory the
+    /* Starts a copy on one of the device's own lanes: to its place, or from it to the host, or to
+     * another place that its copies reach. Any thread. From or to pageable memory the
      * call may take as long as the copy. */
     filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
     /* Lets the device's copies reach another's memory where the machine can: sets device->peers.
@@ -320,12 +331,11 @@ struct fl_backend {
      * whatever body leaves. Any thread. */
     filch_status (*within)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
                            void *user, int *code, filch_error *error);
-    /* Traces; null where there are no copies. Starts to record copies to the device's place (in)
-     * and from it to the host (out); the rings, always the same, outlive the device's lanes. What
-     * the driver refuses to be recorded is counted as missed; FILCH_OUT_OF_MEMORY. One call at a
-     * time. */
+    /* Traces; null where there are no copies. Starts to record the copies on each copy lane, from
+     * FL_LANE_IN on; the rings, always the same, outlive the lanes. What the driver refuses to be
+     * recorded is counted as missed; FILCH_OUT_OF_MEMORY. One call at a time. */
     filch_status (*trace_start)(fl_device *device, const fl_memory *memory,
-                                struct fl_trace_ring *in, struct fl_trace_ring *out);
+                                struct fl_trace_ring *const rings[FL_COPY_LANES]);
     /* No more, but for copies that are under way. Any thread; wait-free. */
     void (*trace_stop)(fl_device *device);
     /* begins: adds to the rings what is known to be over, and then nothing until the call is made

@@ -294,9 +294,11 @@ void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker
     for (int side = 0; side < 2; ++side) {
         uint32_t place = side == 0 ? to : from;
         fl_residents *residents = residents_of(places, place);
+        fl_flow *inward =
+            fl_copy_lane(to, from) == FL_LANE_PEER ? &residents->peer : &residents->in;
         if (place != 0) {
             fl_mutex_lock(&residents->flow_lock);
-            add_flow(side == 0 ? &residents->in : &residents->out, marker, bytes);
+            add_flow(side == 0 ? inward : &residents->out, marker, bytes);
             fl_mutex_unlock(&residents->flow_lock);
         }
     }
@@ -315,10 +317,8 @@ static uint64_t queued_in(const fl_places *places, fl_residents *residents, fl_f
     return queued;
 }
 
-void fl_flow_look(const fl_places *places, uint32_t place)
+static void look_at(const fl_places *places, fl_residents *residents, fl_flow *flow)
 {
-    fl_residents *residents = residents_of(places, place);
-    fl_flow *flow = &residents->in;
     fl_marker oldest;
     do {
         (void)queued_in(places, residents, flow);
@@ -331,10 +331,23 @@ void fl_flow_look(const fl_places *places, uint32_t place)
                  &places->devices[fl_marker_device(oldest)], oldest, NULL) == FILCH_OK);
 }
 
+void fl_flow_look(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    look_at(places, residents, &residents->in);
+    look_at(places, residents, &residents->peer);
+}
+
 uint64_t fl_flow_in(const fl_places *places, uint32_t place)
 {
     fl_residents *residents = residents_of(places, place);
     return queued_in(places, residents, &residents->in);
+}
+
+uint64_t fl_flow_peer(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    return queued_in(places, residents, &residents->peer);
 }
 
 uint64_t fl_flow_out(const fl_places *places, uint32_t place)

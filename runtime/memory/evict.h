@@ -88,7 +88,8 @@ typedef struct fl_residents {
     _Atomic uint64_t entered; /* times that somebody came to be inside */
     _Atomic uint64_t evicted; /* blocks; a statistic */
     fl_mutex flow_lock;
-    fl_flow in, out; /* copies to the place, and from it */
+    fl_flow in, peer; /* copies to the place, from the host's and from others, each on its lane … */
+    fl_flow out;      /* … and from it */
 } fl_residents;
 
 /* One a place; null where that fails. */
@@ -127,8 +128,10 @@ void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker
                   uint64_t bytes);
 /* Asks which of those that come into a place have arrived. Any thread. */
 void fl_flow_look(const fl_places *places, uint32_t place);
-/* Bytes that still wait to come into a place, or to leave it, as far as was seen. Any thread. */
+/* Bytes that still wait to come into a place, from the host's memory or from others', or to leave
+ * it, as far as was seen. Any thread. */
 uint64_t fl_flow_in(const fl_places *places, uint32_t place);
+uint64_t fl_flow_peer(const fl_places *places, uint32_t place);
 uint64_t fl_flow_out(const fl_places *places, uint32_t place);
 
 /* Evicts all that nobody uses. True: there is more room now. */

@@ -579,8 +579,12 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         status =
             fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
-        /* Of one lane, which is in order. */
-        *home = fl_replica_at(replicas, tile, data->home)->ready;
+        fl_marker next = fl_replica_at(replicas, tile, data->home)->ready;
+        /* A lane is in order. Tiles may come over several, by what their ways are loaded with. */
+        if (status == FILCH_OK && *home != 0 && *home >> 50 != next >> 50) {
+            status = fl_marker_await(places, *home, error);
+        }
+        *home = next;
     }
     return status;
 }
@@ -595,7 +599,7 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
     for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
-        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device);
+        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, FL_LANE_OUT);
         status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0),
                                fl_spot_of(data, &view, replica->block, device->place), marker,
                                operand->traffic, home, error);

@@ -172,7 +172,7 @@ filch_status fl_run_fill(fl_places *places, filch_data *data, fl_replicas *repli
     filch_view last = fl_data_tile_view(data, run.end - 1);
     fl_marker marker;
     for (uint32_t t = run.first; t < run.end; ++t) {
-        fl_replica_clear(places, fl_replica_at(replicas, t, place), device);
+        fl_replica_clear(places, fl_replica_at(replicas, t, place), device, FL_LANE_IN);
     }
     view.rows = last.row + last.rows - view.row;
     filch_status status =

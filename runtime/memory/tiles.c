@@ -108,10 +108,12 @@ void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
     fl_replica_set(data, replica, FL_INVALID, is_copy ? replica->ready : 0);
 }
 
-void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier)
+void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
+                      uint32_t lane)
 {
     /* A lane is in order. What a lost device did not copy does not come. */
-    if (fl_marker_device(replica->ready) != carrier->info.index) {
+    if (fl_marker_device(replica->ready) != carrier->info.index ||
+        fl_marker_lane(replica->ready) != lane) {
         (void)fl_marker_await(places, replica->ready, NULL);
     }
 }
@@ -183,10 +185,28 @@ static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
             fl_device_reaches(sender, place) && fl_device_reaches(device, place) &&
             !between->backend->lost(between, NULL)) {
             relays[count++] =
-                (fl_relay){place, in, out, fl_flow_in(places, place), fl_flow_out(places, place)};
+                (fl_relay){place, in, out, fl_flow_peer(places, place), fl_flow_out(places, place)};
         }
     }
     return count;
+}
+
+/* The next place that has it, from one on; of those that are themselves behind the copy of a third
+ * only where there is no other: such a chain is waited for on the host, see move_tile. */
+static uint32_t next_source(const fl_places *places, const filch_data *data,
+                            const fl_replicas *replicas, uint32_t tile, uint32_t from, bool chains)
+{
+    uint32_t place = first_source(places, data, replicas, tile, from);
+    while (place < replicas->places && !chains) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        const fl_device *third = &places->devices[fl_marker_device(replica->source)];
+        if (fl_load_relaxed(&replica->version) != fl_data_version(data) || replica->source == 0 ||
+            third->backend->is_past(third, replica->source)) {
+            break;
+        }
+        place = first_source(places, data, replicas, tile, place + 1);
+    }
+    return place;
 }
 
 /* What of several sources, and over which ways; source: a place, or replicas->places. */
@@ -197,7 +217,8 @@ static fl_plan find_way(const fl_places *places, const filch_data *data,
     fl_origin sources[MOST_SOURCES];
     fl_relay relays[MOST_RELAYS];
     uint32_t count = 0, relay_count = 0;
-    uint32_t place = first_source(places, data, replicas, tile, 0);
+    bool chains = next_source(places, data, replicas, tile, 0, false) == replicas->places;
+    uint32_t place = next_source(places, data, replicas, tile, 0, chains);
     while (place < replicas->places && count < MOST_SOURCES) {
         bool is_straight = fl_device_reaches(device, place) || place == device->place;
         fl_origin *origin = &sources[count++];
@@ -213,7 +234,7 @@ static fl_plan find_way(const fl_places *places, const filch_data *data,
                                               MOST_RELAYS - relay_count);
             relay_count += origin->relay_count;
         }
-        place = first_source(places, data, replicas, tile, place + 1);
+        place = next_source(places, data, replicas, tile, place + 1, chains);
     }
     const fl_receiver receiver = {rate_of(places, 0, device->place),
                                   fl_flow_in(places, device->place)};
@@ -389,7 +410,7 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
         return status;
     }
     fl_device *carrier = place != 0 ? device : places->at[source].device;
-    fl_replica_clear(places, to, carrier);
+    fl_replica_clear(places, to, carrier, fl_copy_lane(place, source));
     status = fl_copy_start(places, carrier, &view, fl_spot_of(data, &view, to->block, place),
                            fl_spot_of(data, &view, from->block, source), behind, traffic, &marker,
                            error);
@@ -445,9 +466,9 @@ static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *
         status = fl_data_need_host(data, error);
     }
     if (status == FILCH_OK) {
-        fl_replica_clear(places, to, device);
+        fl_replica_clear(places, to, device, fl_copy_lane(device->place, plan->relay));
         if (plan->relay == 0) {
-            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out);
+            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out, FL_LANE_OUT);
         }
         status = plan->relay == 0
                      ? fl_detour_over(places, &detour, fl_spot_of(data, &view, NULL, 0), error)

@@ -68,9 +68,10 @@ void fl_replica_set(const struct filch_data *data, fl_replica *replica, fl_valid
                     fl_marker ready);
 /* It is valid no more; what is on its way there is remembered, as it must not come late. */
 void fl_replica_invalidate(const struct filch_data *data, fl_replica *replica);
-/* Before a copy of the carrier's to a replica that is not valid: what is on its way there, on
- * other devices' lanes, has come. Blocks. */
-void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier);
+/* Before a copy on a lane of the carrier's to a replica that is not valid: what is on its way there
+ * on other lanes has come. Blocks. */
+void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
+                      uint32_t lane);
 
 /* Bytes that tiles [first, end) take where columns have no gaps between them. */
 size_t fl_run_bytes(const struct filch_data *data, uint32_t first, uint32_t end);

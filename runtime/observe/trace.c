@@ -98,7 +98,7 @@ static uint64_t first_of(const fl_trace_ring *ring)
 }
 
 /* One of a device's rings by number; null: there is none. */
-#define RINGS 3
+#define RINGS (1 + FL_TRACE_COPY_RINGS)
 
 static const fl_trace_ring *ring_of(const fl_trace_lane *lane, uint32_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of events per worker, and one per direction of each device's copies. One writer at a time
+/* A ring of events per worker, and one per lane of each device's copies. One writer at a time
  * (the worker; who holds the copy lane's lock); read only while no job runs and, of copies, while
  * the backend holds them (trace_hold). */
 #ifndef FL_OBSERVE_TRACE_H
@@ -49,11 +49,14 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
     ring->events[ring->next++ % ring->capacity] = event;
 }
 
+/* Lanes for copies of a device. */
+#define FL_TRACE_COPY_RINGS 3
+
 /* Who is who in the file. */
 typedef struct fl_trace_lane {
     const char *device;
-    const fl_trace_ring *ring;      /* null: recorded nothing */
-    const fl_trace_ring *copies[2]; /* in and out; the same */
+    const fl_trace_ring *ring;                        /* null: recorded nothing */
+    const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* the same */
 } fl_trace_lane;
 
 /* Writes the lanes as Chrome/Perfetto JSON; put_more, if not null, adds members to "otherData",

@@ -515,6 +515,22 @@ static void launch_move(fl_worker *w, uint32_t index)
     (void)is_down(w);
 }
 
+/* Makes a flight wait for what was fetched ahead. False: all has come. */
+static bool note_coming(fl_worker *w, fl_flight *flight)
+{
+    fl_offload *offload = w->offload;
+    bool any = false;
+    for (int from = 0; from < 2; ++from) {
+        if (!w->device->backend->is_past(w->device, offload->fetched[from])) {
+            fl_flight_add_home(w, flight, offload->fetched[from]);
+            any = true;
+        } else {
+            offload->fetched[from] = 0;
+        }
+    }
+    return any;
+}
+
 /* There is nothing to run. What was fetched ahead for one that is skipped comes all the same, maybe
  * from memory that is the caller's again when the job is over. */
 static void pass_over(fl_worker *w, uint32_t index)
@@ -523,15 +539,12 @@ static void pass_over(fl_worker *w, uint32_t index)
     fl_flight *flight = &w->flights[index];
     bool passes = flight->tile.task != NULL && fl_task_passes(flight->tile.task);
     flight->tile.timed = false;
-    if (FL_UNLIKELY(offload != NULL && offload->fetched != 0 && !passes)) {
-        if (!w->device->backend->is_past(w->device, offload->fetched)) {
-            flight->launched = 0; /* nothing of it is on a lane */
-            flight->tile.start = now(w);
-            fl_flight_add_home(w, flight, offload->fetched);
-            finish(w, index);
-            return;
-        }
-        offload->fetched = 0;
+    if (FL_UNLIKELY(offload != NULL && (offload->fetched[0] | offload->fetched[1]) != 0) &&
+        !passes && note_coming(w, flight)) {
+        flight->launched = 0; /* nothing of it is on a lane */
+        flight->tile.start = now(w);
+        finish(w, index);
+        return;
     }
     land(w, index);
 }
@@ -709,6 +722,13 @@ static fl_act wait_virtual(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
+/* Whether anything is on its way here. */
+static bool is_fetching(const fl_worker *w)
+{
+    const fl_places *places = w->sched->core->places;
+    return fl_flow_in(places, w->device->place) != 0 || fl_flow_peer(places, w->device->place) != 0;
+}
+
 static fl_act wait_computing(fl_worker *w)
 {
     w->clock_age = 0;
@@ -722,8 +742,7 @@ static fl_act wait_computing(fl_worker *w)
         }
         w->wake_at = next_look(w);
         /* What is kept may be waiting for a copy, which ends without a tile's. */
-        if (w->offload != NULL && w->offload->near_count != 0 &&
-            fl_flow_in(w->sched->core->places, w->device->place) != 0) {
+        if (w->offload != NULL && w->offload->near_count != 0 && is_fetching(w)) {
             uint64_t arrival = now(w) + ARRIVAL_NS;
             w->wake_at = arrival < w->wake_at ? arrival : w->wake_at;
         }
@@ -757,6 +776,7 @@ static bool is_stepped_again(const fl_worker *w)
 static void look_at_copies(const fl_worker *w)
 {
     (void)fl_flow_in(w->sched->core->places, w->device->place);
+    (void)fl_flow_peer(w->sched->core->places, w->device->place);
     (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 

@@ -72,6 +72,22 @@ static void settle_task(fl_worker *w, fl_task *task)
     }
 }
 
+/* The same for one that the worker kept to itself (near.c). */
+static void settle_kept(fl_worker *w, const fl_tile *tile)
+{
+    fl_task *task = tile->task;
+    if (!tile->is_claimed) {
+        settle_task(w, task);
+        return;
+    }
+    if (!tile->skip && task->predecessors != 0) {
+        fl_store_relaxed(&task->pending, task->predecessors); /* before it is another's */
+    }
+    if (tile->skip || !fl_room_move(w, task)) {
+        refuse_task(w, task, tile->skip);
+    }
+}
+
 /* --- What is left here --- */
 
 static bool is_live(uint64_t hint)
@@ -192,7 +208,9 @@ static void settle_own(fl_worker *w)
     while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
     }
     while (w->offload != NULL && w->offload->near_count != 0) {
-        settle_task(w, fl_near_take(w));
+        fl_tile tile;
+        fl_near_take(w, &tile);
+        settle_kept(w, &tile);
     }
     for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));

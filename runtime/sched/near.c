@@ -22,17 +22,23 @@
  * as worth thinking of after one had to bring something. */
 #define PRESSED_TILES 64u
 #define CHOOSY_TILES 64u
-/* Of those that are left in the span, others should find enough; and no more than so many of what
- * became ready here are kept from them. */
 /* Roots come in groups, with room left for what they make ready, and the next group when few of all
- * are left: one by one, they would bring the first tiles of their own chains in between. */
+ * are left: one by one, they would bring the first tiles of their own chains in between. Of those
+ * that are left in the span, others should find some. */
 #define MOST_ROOTS (FL_NEAR / 2)
 #define FEW_LEFT (FL_NEAR / 4)
-#define PART_OF_SPAN 4u
-#define MOST_KEPT 12u
+#define PART_OF_SPAN 1u
+/* Where there are others, no more of what became ready here is kept from them than it takes to
+ * choose: many while tiles come from the host's memory, as each then serves several tasks, or else
+ * few. */
+#define MOST_KEPT 32u
+#define FEW_KEPT 4u
+/* Tiles of work until copies from the host's memory count as rare. */
+#define HAUL_TILES 16u
 /* Bytes that are fetched ahead at once, about 2 ms of a link; and of the device's memory, at most a
- * part. */
+ * part. Links between devices are several times as fast. */
 #define MOST_AHEAD ((uint64_t)128 << 20)
+#define PEERS_AHEAD 4u
 #define PART_AHEAD 16u
 /* Tasks of which something was fetched ahead, and that are still kept; where memory is short, what
  * is brought too soon makes something else leave that is needed before. */
@@ -108,6 +114,10 @@ void fl_near_note(fl_worker *w)
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
     count_down(&offload->pressed, evicted != offload->evicted, PRESSED_TILES);
+    if (fl_near_chooses(w)) {
+        bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
+        count_down(&offload->hauls, hauls, HAUL_TILES);
+    }
     offload->near_lacks = offload->near_lacks || evicted != offload->evicted;
     offload->evicted = evicted;
 }
@@ -125,34 +135,56 @@ uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
     return most < 1 ? 1 : most < room ? most : room;
 }
 
-void fl_near_add(fl_worker *w, fl_task *task)
+static void add(fl_offload *offload, fl_near near)
 {
-    fl_offload *offload = w->offload;
-    offload->near_fetched[offload->near_count] = false;
     offload->near_lacks = true;
-    offload->near[offload->near_count++] = task;
+    offload->near[offload->near_count++] = near;
 }
 
-/* A task that is ready here, ours alone from now on but not claimed; null: there is none. */
-static fl_task *unqueue(fl_worker *w)
+void fl_near_add(fl_worker *w, fl_task *task)
 {
-    fl_task *task = w->bypass;
+    add(w->offload, (fl_near){.task = task});
+}
+
+/* Where notes are sent, an entry may be stale, or another's as soon as it is seen: the task is
+ * claimed at once. Elsewhere the entry is the only hint to it. */
+static bool own(const fl_worker *w, uint64_t hint, fl_near *near)
+{
+    near->is_claimed = w->sched->mails;
+    near->task = near->is_claimed ? NULL : fl_hint_task(hint);
+    return !near->is_claimed || fl_task_claim(hint, &near->task, &near->is_poisoned);
+}
+
+/* A task that is ready here, ours alone from now on. False: there is none. */
+static bool unqueue(fl_worker *w, fl_near *near)
+{
     uint64_t hint;
+    *near = (fl_near){.task = w->bypass};
     w->bypass = NULL;
-    if (task == NULL && FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+    if (near->task != NULL) {
+        return true;
+    }
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
         fl_worker_drain(w);
     }
-    while (task == NULL && w->mask != 0) {
+    while (w->mask != 0) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
-        if (fl_deque_pop(&w->levels[level], &hint)) {
+        while (fl_deque_pop(&w->levels[level], &hint)) {
             w->queued -= w->queued != 0;
-            return fl_hint_task(hint);
+            if (own(w, hint, near)) {
+                return true;
+            }
         }
         w->mask &= ~(1u << level);
         fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
         w->queued = w->mask != 0 ? w->queued : 0;
     }
-    return task;
+    while (w->sched->mails && fl_mailbox_take(&w->mailbox, &hint)) {
+        if (own(w, hint, near)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The level of the next such task, or more; below 0: there is none. */
@@ -165,21 +197,20 @@ static int next_level(const fl_worker *w)
 
 bool fl_near_gather(fl_worker *w)
 {
-    const fl_offload *offload = w->offload;
-    fl_task *task;
-    /* Where notes are sent, what is in the deque may be another's already. */
-    if (w->device->place == 0 || w->sched->mails) {
+    fl_offload *offload = w->offload;
+    fl_near near;
+    if (w->device->place == 0) {
         return false;
     }
-    uint32_t most = w->sched->count == 1 ? FL_NEAR : MOST_KEPT;
+    uint32_t most = w->sched->count == 1 ? FL_NEAR : offload->hauls != 0 ? MOST_KEPT : FEW_KEPT;
     int level = -1; /* the highest that is kept; what is above it comes before all of that */
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        level = offload->near[i]->level > level ? offload->near[i]->level : level;
+        level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
     }
     while (offload->near_count < FL_NEAR && (offload->near_count < most || next_level(w) > level) &&
-           (task = unqueue(w)) != NULL) {
-        level = task->level > level ? task->level : level;
-        fl_near_add(w, task);
+           unqueue(w, &near)) {
+        level = near.task->level > level ? near.task->level : level;
+        add(offload, near);
     }
     return offload->near_count != 0;
 }
@@ -193,8 +224,8 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
     uint32_t best = offload->near_count;
     *least = UINT64_MAX;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        const fl_task *task = offload->near[i];
-        const fl_task *before = best < offload->near_count ? offload->near[best] : NULL;
+        const fl_task *task = offload->near[i].task;
+        const fl_task *before = best < offload->near_count ? offload->near[best].task : NULL;
         if (before != NULL && task->level < before->level) {
             continue;
         }
@@ -208,19 +239,20 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
     return best;
 }
 
-fl_task *fl_near_take(fl_worker *w)
+void fl_near_take(fl_worker *w, fl_tile *tile)
 {
     fl_offload *offload = w->offload;
     uint64_t least;
     uint32_t best = choose(w, &least);
-    fl_task *task = offload->near[best];
+    tile->task = offload->near[best].task;
+    tile->is_claimed = offload->near[best].is_claimed;
+    tile->skip = offload->near[best].is_poisoned;
+    tile->is_replay = false;
     offload->near_lacks = true; /* what was there may have gone meanwhile */
     --offload->near_count;
     for (uint32_t i = best; i < offload->near_count; ++i) { /* in their order */
         offload->near[i] = offload->near[i + 1];
-        offload->near_fetched[i] = offload->near_fetched[i + 1];
     }
-    return task;
 }
 
 bool fl_near_waits(fl_worker *w)
@@ -260,7 +292,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
     uint32_t at[WEIGHED], count = 0, best = offload->near_count;
     int level = -1;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        const fl_task *task = offload->near[i];
+        const fl_task *task = offload->near[i].task;
         if (task->level < level || (task->level == level && count == WEIGHED)) {
             continue;
         }
@@ -296,10 +328,11 @@ void fl_near_fetch(fl_worker *w)
     uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
     uint32_t ahead = 0;
     for (uint32_t i = 0; i < offload->near_count; ++i) {
-        ahead += offload->near_fetched[i];
+        ahead += offload->near[i].is_fetched;
     }
     while (offload->near_lacks && ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) &&
-           w->computing != 0 && fl_flow_in(places, w->device->place) < most) {
+           w->computing != 0 && fl_flow_in(places, w->device->place) < most &&
+           fl_flow_peer(places, w->device->place) < PEERS_AHEAD * most) {
         uint32_t next = choose_missing(w, &bytes);
         offload->near_lacks = next != offload->near_count;
         if (next == offload->near_count ||
@@ -307,10 +340,10 @@ void fl_near_fetch(fl_worker *w)
             return;
         }
         /* Where there is no room now, it is told why when it is its turn. */
-        if (!fl_offload_fetch_ahead(w, offload->near[next])) {
+        if (!fl_offload_fetch_ahead(w, offload->near[next].task)) {
             return;
         }
-        ahead += !offload->near_fetched[next];
-        offload->near_fetched[next] = true;
+        ahead += !offload->near[next].is_fetched;
+        offload->near[next].is_fetched = true;
     }
 }

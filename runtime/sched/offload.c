@@ -142,14 +142,16 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
     return status == FILCH_OK;
 }
 
-/* Notes the copies that were started, all of them on the lane in, or before others that are. */
+/* Notes the copies that were started, all of them on lanes inwards, or before others that are. */
 static void note_fetched(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     for (uint32_t i = 0; i < offload->waits.count; ++i) {
         fl_marker marker = offload->waits.at[i];
-        if (fl_marker_device(marker) == w->index && fl_marker_lane(marker) == FL_LANE_IN) {
-            offload->fetched = marker > offload->fetched ? marker : offload->fetched;
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && (lane == FL_LANE_IN || lane == FL_LANE_PEER)) {
+            fl_marker *newest = &offload->fetched[lane == FL_LANE_PEER];
+            *newest = marker > *newest ? marker : *newest;
         }
     }
 }

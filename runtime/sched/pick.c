@@ -295,13 +295,13 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
         return false;
     }
     const filch_graph *graph = job->graph;
-    tile->is_replay = false;
+    tile->is_replay = tile->is_claimed = false;
     tile->task = graph->roots[lo];
     if (FL_UNLIKELY(hi - lo > 1)) {
         for (uint32_t root = lo; root < hi; ++root) {
             fl_near_add(w, graph->roots[root]);
         }
-        tile->task = fl_near_take(w);
+        fl_near_take(w, tile);
     } else if (lo + ROOTS_AHEAD < graph->root_count) {
         const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
         __builtin_prefetch(soon, 1);
@@ -339,19 +339,13 @@ bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint
     return true;
 }
 
-static bool pick_near(fl_worker *w, fl_tile *tile)
-{
-    tile->is_replay = false;
-    tile->task = fl_near_take(w);
-    return true;
-}
-
 bool fl_pick_span(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     bool has_near = w->offload != NULL && w->offload->near_count != 0;
     if (FL_UNLIKELY(has_near) && fl_near_room(w, FL_NEAR) == 1) {
-        return pick_near(w, tile);
+        fl_near_take(w, tile);
+        return true;
     }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         /* Acquire: a set bit's slot is filled. */
@@ -366,7 +360,8 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
             }
         }
     }
-    if (FL_UNLIKELY(has_near) && pick_near(w, tile)) {
+    if (FL_UNLIKELY(has_near)) {
+        fl_near_take(w, tile);
         return true;
     }
     return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);

@@ -126,7 +126,7 @@ static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void 
 
 static bool take(fl_tile *tile, fl_task *task)
 {
-    tile->is_replay = false;
+    tile->is_replay = tile->is_claimed = false;
     tile->task = task;
     return task != NULL;
 }

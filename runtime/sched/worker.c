@@ -634,7 +634,8 @@ static void take_from_span(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(tile->is_replay)) {
         switch_job(w, tile->job, tile->job->graph);
     } else if (tile->task != NULL) {
-        take_task(w, tile->task, fl_task_own(tile->task), tile);
+        bool poisoned = FL_UNLIKELY(tile->is_claimed) ? tile->skip : fl_task_own(tile->task);
+        take_task(w, tile->task, poisoned, tile);
     } else {
         switch_job(w, tile->job, NULL); /* busy from here on */
     }

@@ -28,6 +28,7 @@ typedef struct fl_tile {
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
     bool is_replay;  /* task null, but no chunk: all of a graph at once */
+    bool is_claimed; /* of a task that was picked: it is, and skip tells the rest */
     bool is_ahead;   /* put on the device before its predecessors were over */
     bool is_refused; /* the device could not do it: worker->error says why */
     int code;        /* what the host function returned */
@@ -68,6 +69,13 @@ typedef struct fl_flight {
 /* Ready tasks among which a worker chooses where tiles have to be brought. */
 #define FL_NEAR 128
 
+typedef struct fl_near {
+    fl_task *task;    /* ours alone */
+    bool is_claimed;  /* it was when it came */
+    bool is_poisoned; /* so it is to be skipped; where it is not claimed, its word tells */
+    bool is_fetched;  /* what it lacks was fetched ahead */
+} fl_near;
+
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
 typedef struct fl_offload {
@@ -86,16 +94,17 @@ typedef struct fl_offload {
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
-    /* Where tiles have to be brought (near.c): ours alone, not claimed, in the order in which they
-     * came. */
-    fl_task *near[FL_NEAR];
-    bool near_fetched[FL_NEAR]; /* what it lacks was fetched ahead */
-    bool near_lacks;            /* some may lack something: look */
+    /* Where tiles have to be brought (near.c): in the order in which they came. */
+    fl_near near[FL_NEAR];
+    bool near_lacks; /* some may lack something: look */
     uint32_t near_count;
-    fl_marker fetched; /* the newest of the copies of what was fetched ahead; 0: they are past */
-    uint32_t choosy;   /* tiles of work until copies count as rare … */
-    uint32_t pressed;  /* … and memory as enough */
-    uint64_t evicted;  /* in the place, when last looked at */
+    /* The newest of the copies of what was fetched ahead, from the host's memory and from others';
+     * 0: they are past. */
+    fl_marker fetched[2];
+    uint32_t choosy;  /* tiles of work until copies count as rare … */
+    uint32_t hauls;   /* … those from the host's memory alone … */
+    uint32_t pressed; /* … and memory as enough */
+    uint64_t evicted; /* in the place, when last looked at */
 } fl_offload;
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
@@ -299,7 +308,7 @@ void fl_near_fetch(fl_worker *worker);
  * and then takes one of all. */
 uint32_t fl_near_room(const fl_worker *worker, uint32_t rest);
 void fl_near_add(fl_worker *worker, fl_task *task);
-fl_task *fl_near_take(fl_worker *worker);
+void fl_near_take(fl_worker *worker, fl_tile *tile);
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
  * enough to be put on the device by one call, with what it uses; to be put there at once. */
 bool fl_replay_pick(fl_worker *worker, filch_job *job, fl_tile *tile);

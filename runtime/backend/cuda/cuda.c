@@ -429,7 +429,8 @@ static void cuda_link(fl_device *device, const fl_device *other)
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
 
     if (other->backend != device->backend || other->place >= 64 ||
-        !gpu_reaches(gpu, fl_cuda_of(other)->gpu))
+        !gpu_reaches(gpu, fl_cuda_of(other)->gpu) ||
+        (other->place != device->place && !fl_cuda_lanes_link(device)))
         return;
     device->peers |= (uint64_t)1 << other->place;
     if (gpu->ordinal < 64)

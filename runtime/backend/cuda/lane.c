@@ -106,7 +106,7 @@ static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
 
 static bool is_used(const fl_cuda_lanes *lanes, uint32_t index)
 {
-    return index < lanes->count || index == FL_LANE_IN || index == FL_LANE_OUT;
+    return index < lanes->count || lanes->lane[index].stream != NULL;
 }
 
 static void free_lanes(fl_device *device, const fl_memory *memory)
@@ -176,7 +176,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
         return status;
     }
     for (uint32_t i = 0; i < FL_LANES && status == FILCH_OK; ++i) {
-        if (is_used(lanes, i)) {
+        if (i < lanes->count || i == FL_LANE_IN || i == FL_LANE_OUT) {
             status = open_lane(device, &lanes->lane[i], error);
         }
         /* A graph's kernels run on all of the GPU, whatever slice its stream is of. */
@@ -195,6 +195,21 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
     }
     fl_cuda_leave(&scope);
     return status;
+}
+
+bool fl_cuda_lanes_link(fl_device *device)
+{
+    fl_cuda_device *state = fl_cuda_of(device);
+    fl_cuda_lane *lane = &state->lanes->lane[FL_LANE_PEER];
+    fl_cuda_scope scope;
+    if (lane->stream == NULL && fl_cuda_enter(state->gpu, &scope, NULL) == FILCH_OK) {
+        if (open_lane(device, lane, NULL) != FILCH_OK) {
+            close_lane(state->gpu->api, lane);
+            memset(lane, 0, sizeof *lane);
+        }
+        fl_cuda_leave(&scope);
+    }
+    return lane->stream != NULL;
 }
 
 void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory)
@@ -808,7 +823,8 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
     bool is_inward = copy->to_device != NULL && copy->to_device->place == device->place;
-    uint32_t index = is_inward ? FL_LANE_IN : FL_LANE_OUT;
+    uint32_t from = copy->from_device != NULL ? copy->from_device->place : 0;
+    uint32_t index = is_inward ? fl_copy_lane(device->place, from) : FL_LANE_OUT;
     fl_cuda_lane *lane = &state->lanes->lane[index];
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);

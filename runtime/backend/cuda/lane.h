@@ -76,9 +76,12 @@ static inline struct fl_cuda_record *fl_cuda_recording(const fl_cuda_lanes *lane
     return fl_load_acquire(&lanes->recording);
 }
 
-/* Makes the streams and events of an open device (device->lanes of them, and the copy lanes), in
+/* Makes the streams and events of an open device (device->lanes of them, and two for copies), in
  * its context or slice; on failure nothing is left. Takes the context itself. */
 filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error);
+/* Opens the lane for copies from other devices' memory, where it is not. False: the driver refuses.
+ * One call at a time, before the first copy. */
+bool fl_cuda_lanes_link(fl_device *device);
 /* Waits for what is in flight, and frees them. */
 void fl_cuda_lanes_close(fl_device *device, const fl_memory *memory);
 

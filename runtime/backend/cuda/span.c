@@ -19,7 +19,7 @@
 static fl_cuda_spans *spans_of(fl_cuda_record *record, const fl_device *device,
                                const fl_cuda_lane *lane)
 {
-    return lane == &fl_cuda_of(device)->lanes->lane[FL_LANE_IN] ? &record->in : &record->out;
+    return &record->spans[lane - &fl_cuda_of(device)->lanes->lane[FL_LANE_IN]];
 }
 
 /* --- The base --- */
@@ -105,13 +105,17 @@ static void take_spans(fl_device *device, fl_cuda_record *record, const fl_cuda_
     }
 }
 
-static void take_lane(fl_device *device, fl_cuda_record *record, uint32_t index)
+static void take_lanes(fl_device *device, fl_cuda_record *record)
 {
-    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
-    (void)fl_cuda_lane_look(device, index, NULL); /* others tell of a loss */
-    fl_mutex_lock(&lane->lock);
-    take_spans(device, record, lane);
-    fl_mutex_unlock(&lane->lock);
+    for (uint32_t index = FL_LANE_IN; index < FL_LANES; ++index) {
+        fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
+        if (lane->stream != NULL) {
+            (void)fl_cuda_lane_look(device, index, NULL); /* others tell of a loss */
+            fl_mutex_lock(&lane->lock);
+            take_spans(device, record, lane);
+            fl_mutex_unlock(&lane->lock);
+        }
+    }
 }
 
 void fl_cuda_record_renew(fl_device *device, fl_cuda_record *record)
@@ -121,8 +125,7 @@ void fl_cuda_record_renew(fl_device *device, fl_cuda_record *record)
         return;
     }
     /* What is past goes by the bases that there are. */
-    take_lane(device, record, FL_LANE_IN);
-    take_lane(device, record, FL_LANE_OUT);
+    take_lanes(device, record);
     fl_mutex_lock(&record->lock);
     if (now - fl_load_relaxed(&record->tried) >= EPOCH_NS) {
         if (record->base[1] != NULL) {
@@ -209,8 +212,8 @@ static void close_spans(const fl_cuda_api *api, const fl_cuda_spans *spans)
 }
 
 /* What the driver refuses goes unrecorded, and is counted so. */
-static void open_record(fl_device *device, fl_cuda_record *record, fl_trace_ring *in,
-                        fl_trace_ring *out)
+static void open_record(fl_device *device, fl_cuda_record *record,
+                        fl_trace_ring *const rings[FL_COPY_LANES])
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     if (api->cuStreamCreate(&record->stream, FL_CU_STREAM_NON_BLOCKING) != FL_CUDA_SUCCESS) {
@@ -222,8 +225,11 @@ static void open_record(fl_device *device, fl_cuda_record *record, fl_trace_ring
             break;
         }
     }
-    open_spans(api, &record->in, in);
-    open_spans(api, &record->out, out);
+    for (uint32_t i = 0; i < FL_COPY_LANES; ++i) {
+        if (fl_cuda_of(device)->lanes->lane[FL_LANE_IN + i].stream != NULL) {
+            open_spans(api, &record->spans[i], rings[i]);
+        }
+    }
 }
 
 void fl_cuda_record_free(fl_device *device, const fl_memory *memory, fl_cuda_record *record)
@@ -232,8 +238,9 @@ void fl_cuda_record_free(fl_device *device, const fl_memory *memory, fl_cuda_rec
     if (record == NULL) {
         return;
     }
-    close_spans(api, &record->in);
-    close_spans(api, &record->out);
+    for (uint32_t i = 0; i < FL_COPY_LANES; ++i) {
+        close_spans(api, &record->spans[i]);
+    }
     for (uint32_t i = 0; i < 2; ++i) {
         if (record->base[i] != NULL) {
             (void)api->cuEventDestroy(record->base[i]);
@@ -246,8 +253,8 @@ void fl_cuda_record_free(fl_device *device, const fl_memory *memory, fl_cuda_rec
     fl_free(memory, record, sizeof *record);
 }
 
-static fl_cuda_record *make_record(fl_device *device, const fl_memory *memory, fl_trace_ring *in,
-                                   fl_trace_ring *out)
+static fl_cuda_record *make_record(fl_device *device, const fl_memory *memory,
+                                   fl_trace_ring *const rings[FL_COPY_LANES])
 {
     fl_cuda_record *record = fl_alloc_zeroed(memory, sizeof *record);
     if (record != NULL && fl_mutex_init(&record->lock) != FILCH_OK) {
@@ -255,13 +262,13 @@ static fl_cuda_record *make_record(fl_device *device, const fl_memory *memory, f
         return NULL;
     }
     if (record != NULL) {
-        open_record(device, record, in, out);
+        open_record(device, record, rings);
     }
     return record;
 }
 
-filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory, fl_trace_ring *in,
-                                 fl_trace_ring *out)
+filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory,
+                                 fl_trace_ring *const rings[FL_COPY_LANES])
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     fl_cuda_scope scope;
@@ -269,7 +276,7 @@ filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory, fl_
         return FILCH_OK; /* it is lost: there is nothing to be recorded */
     }
     if (lanes->record == NULL) {
-        lanes->record = make_record(device, memory, in, out);
+        lanes->record = make_record(device, memory, rings);
     }
     fl_cuda_record *record = lanes->record;
     if (record != NULL) {
@@ -296,15 +303,16 @@ void fl_cuda_trace_hold(fl_device *device, bool begins)
         return;
     }
     if (begins && fl_cuda_enter(fl_cuda_of(device)->gpu, &scope, NULL) == FILCH_OK) {
-        take_lane(device, record, FL_LANE_IN);
-        take_lane(device, record, FL_LANE_OUT);
+        take_lanes(device, record);
         (void)fl_cuda_leave(&scope);
     }
-    for (uint32_t index = FL_LANE_IN; index <= FL_LANE_OUT; ++index) {
+    for (uint32_t index = FL_LANE_IN; index < FL_LANES; ++index) {
         fl_cuda_lane *lane = &lanes->lane[index];
-        fl_mutex_lock(&lane->lock);
-        spans_of(record, device, lane)->readers += begins ? 1u : -1u;
-        fl_mutex_unlock(&lane->lock);
+        if (lane->stream != NULL) {
+            fl_mutex_lock(&lane->lock);
+            spans_of(record, device, lane)->readers += begins ? 1u : -1u;
+            fl_mutex_unlock(&lane->lock);
+        }
     }
 }
 

@@ -47,7 +47,7 @@ typedef struct fl_cuda_record {
     _Atomic uint64_t epoch; /* relaxed: each has all it needs under the lock; 0: no base yet */
     _Atomic uint64_t tried; /* when the last base was to be made; relaxed: a guess whether it is old
                              */
-    fl_cuda_spans in, out;
+    fl_cuda_spans spans[FL_COPY_LANES];
 } fl_cuda_record;
 
 /* Frees it; the device's context is current. Null: nothing. */
@@ -68,8 +68,8 @@ void fl_cuda_span_end(fl_device *device, fl_cuda_record *record, struct fl_cuda_
                       fl_cuda_span *span, uint64_t sequence);
 
 /* Members of the table of operations; see backend.h. */
-filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory, fl_trace_ring *in,
-                                 fl_trace_ring *out);
+filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory,
+                                 fl_trace_ring *const rings[FL_COPY_LANES]);
 void fl_cuda_trace_stop(fl_device *device);
 void fl_cuda_trace_hold(fl_device *device, bool begins);
 uint64_t fl_cuda_began(const fl_device *device);

@@ -9,8 +9,8 @@
 #include "backend/sim/describe.h"
 #include "base/thread.h"
 
-/* Lanes of a device, in this order: compute, in, out. */
-#define FL_SIM_LANES 3
+/* Lanes of a device: one to compute, then those for copies. */
+#define FL_SIM_LANES (1 + FL_COPY_LANES)
 
 /* When each operation on a lane ends; these times never fall. */
 typedef struct fl_sim_lane {

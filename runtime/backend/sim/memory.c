@@ -25,10 +25,10 @@ typedef struct memory_state {
     fl_sim_port port;
     fl_sim_machine *machine;
     fl_pace pace;
-    uint64_t memory, taken;    /* bytes; taken under the machine's lock */
-    uint64_t began;            /* when the tile began that poll told of last */
-    uint32_t first, in_flight; /* a ring, the worker's */
-    fl_trace_ring *rings[2];   /* in, out; null: no trace records */
+    uint64_t memory, taken;              /* bytes; taken under the machine's lock */
+    uint64_t began;                      /* when the tile began that poll told of last */
+    uint32_t first, in_flight;           /* a ring, the worker's */
+    fl_trace_ring *rings[FL_COPY_LANES]; /* null: no trace records */
     memory_tile tiles[TILES];
 } memory_state;
 
@@ -232,10 +232,10 @@ static uint64_t memory_began(const fl_device *device)
 
 /* --- Copies --- */
 
-static void copy_trace(const memory_state *state, const fl_copy *copy, bool is_inward,
+static void copy_trace(const memory_state *state, const fl_copy *copy, uint32_t lane,
                        uint64_t start, uint64_t end)
 {
-    fl_trace_ring *ring = state->rings[is_inward ? 0 : 1];
+    fl_trace_ring *ring = state->rings[lane - FL_LANE_IN];
     const fl_device *from = copy->from_device, *to = copy->to_device;
 
     if (ring == NULL)
@@ -285,7 +285,8 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     memory_state *state = state_of(device);
     fl_sim_machine *machine = state->machine;
     bool is_inward = copy->to_device != NULL && copy->to_device->place == device->place;
-    uint32_t lane = is_inward ? FL_LANE_IN : FL_LANE_OUT;
+    uint32_t from = copy->from_device != NULL ? copy->from_device->place : 0;
+    uint32_t lane = is_inward ? fl_copy_lane(device->place, from) : FL_LANE_OUT;
     uint64_t start, end, sequence = 0;
     bool fits;
 
@@ -302,7 +303,7 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     if (fits && end >= start)
         sequence = fl_sim_lane_add(&state->port.lanes[lane - FL_LANE_IN + 1], end);
     if (sequence != 0)
-        copy_trace(state, copy, is_inward, start, end);
+        copy_trace(state, copy, lane, start, end);
     fl_mutex_unlock(&machine->lock);
     if (sequence == 0)
         return no_memory(device, error);
@@ -479,21 +480,22 @@ static void memory_give(fl_device *device, void *block)
 /* --- Traces --- */
 
 static filch_status memory_trace_start(fl_device *device, const fl_memory *memory,
-                                       fl_trace_ring *in, fl_trace_ring *out)
+                                       fl_trace_ring *const rings[FL_COPY_LANES])
 {
     memory_state *state = state_of(device);
 
     (void)memory;
     fl_mutex_lock(&state->machine->lock);
-    state->rings[0] = in;
-    state->rings[1] = out;
+    memcpy(state->rings, rings, sizeof state->rings);
     fl_mutex_unlock(&state->machine->lock);
     return FILCH_OK;
 }
 
 static void memory_trace_stop(fl_device *device)
 {
-    (void)memory_trace_start(device, NULL, NULL, NULL);
+    static fl_trace_ring *const none[FL_COPY_LANES];
+
+    (void)memory_trace_start(device, NULL, none);
 }
 
 /* --- Beginning and end --- */
