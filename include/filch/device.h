@@ -28,7 +28,8 @@
  * bandwidth and faults. They live in the primary context, whose own kernels, e.g. the host's, still
  * run on all multiprocessors.
  *
- * The devices are fixed when the runtime is made.
+ * The devices are fixed when the runtime is made; each can be withdrawn for a while
+ * (filch_device_withdraw()).
  */
 #ifndef FILCH_DEVICE_H
 #define FILCH_DEVICE_H
@@ -266,6 +267,75 @@ FILCH_API filch_status filch_device_memory(filch_runtime *runtime, uint32_t inde
  * Thread safety: any thread. Blocking: may wait for the device, and holds up work on it. Since 0.1.
  */
 FILCH_API filch_status filch_device_trim(filch_runtime *runtime, uint32_t index, uint64_t keep);
+
+/** Whether a device takes part; see filch_device_presence(). */
+typedef enum filch_presence {
+    FILCH_PRESENCE_THERE = 0,     /**< It runs what there is for it. */
+    FILCH_PRESENCE_LEAVING = 1,   /**< It is withdrawn, but what it had begun may still run. */
+    FILCH_PRESENCE_WITHDRAWN = 2, /**< It is withdrawn, and runs nothing. */
+    FILCH_PRESENCE_LOST = 3       /**< It does not answer, and never will again. */
+} filch_presence;
+
+/**
+ * Withdraws a device: from now on it starts nothing, until filch_device_readmit(). For hosts that
+ * want a device, or the cores of one, for something else for a while, also while jobs run.
+ *
+ * What is in flight on the device ends there, as do reductions whose partial results it is in the
+ * middle of combining; a task there that waits for other work ends when that work does. What waits
+ * for the device, in graphs open or sealed and in batches, goes to the others, whatever the policy;
+ * later jobs give it no share, nor does any policy place work there. A graph sealed before or
+ * meanwhile keeps its tasks' homes for when the device is back.
+ *
+ * What no device that is there can run waits, and nothing is refused: a job that only this device,
+ * or devices withdrawn alike, can do ends after one of them is readmitted. filch_job_cancel() ends
+ * it as ever; filch_runtime_destroy() answers FILCH_BUSY while it waits. On a virtual clock, a wait
+ * that only a readmission could end returns FILCH_TIMEOUT.
+ *
+ * The device's memory stays in use: contents there are read from it, moved home and evicted as
+ * ever, broadcasts to it bring it what it is to have, and its memory counts against its budget.
+ *
+ * The device's thread sleeps, and uses no CPU but for what is in flight or sent to it. A time that
+ * a job spends without the device counts as starved in filch_job_report().
+ *
+ * @param runtime the runtime.
+ * @param index   0 to count - 1.
+ * @return FILCH_OK; FILCH_WRONG_STATE (it is withdrawn already); FILCH_DEVICE_LOST;
+ *         FILCH_BAD_INDEX; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, also from tasks and callbacks; waits for nothing in flight:
+ * filch_device_presence() tells when that is over. Since 0.1.
+ */
+FILCH_API filch_status filch_device_withdraw(filch_runtime *runtime, uint32_t index);
+
+/**
+ * Takes a device back that was withdrawn: it looks for work, and robs others, at once; jobs that
+ * start later give it its share.
+ *
+ * @param runtime the runtime.
+ * @param index   0 to count - 1.
+ * @return FILCH_OK; FILCH_WRONG_STATE (it is not withdrawn); FILCH_DEVICE_LOST (it was lost
+ *         meanwhile); FILCH_BAD_INDEX; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, also from tasks and callbacks. Since 0.1.
+ */
+FILCH_API filch_status filch_device_readmit(filch_runtime *runtime, uint32_t index);
+
+/**
+ * Tells whether a device takes part. Once it is FILCH_PRESENCE_WITHDRAWN, the host sees all that
+ * ran there, and filch puts no kernel there until it is readmitted, though maybe copies. In
+ * FILCH_DRIVE_POLL that takes a call of filch_poll() or filch_job_wait(), and on a virtual clock a
+ * wait. A simulated device is withdrawn by its description, too.
+ *
+ * @param runtime  the runtime.
+ * @param index    0 to count - 1.
+ * @param presence receives the answer.
+ * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p presence);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; wait-free. Since 0.1.
+ */
+FILCH_API filch_status filch_device_presence(filch_runtime *runtime, uint32_t index,
+                                             filch_presence *presence);
 
 /** In place of a device's index: the host's memory. Any host device means the same. */
 #define FILCH_LINK_HOST UINT32_MAX

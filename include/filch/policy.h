@@ -157,7 +157,7 @@ FILCH_API filch_status filch_policy_item_get(const filch_policy_view *view,
 FILCH_API uint32_t filch_policy_devices(const filch_policy_view *view);
 
 /**
- * Whether a device is there and can run the item.
+ * Whether a device is there, neither lost nor withdrawn, and can run the item.
  *
  * @param view   the view.
  * @param device the device.

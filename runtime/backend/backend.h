@@ -57,6 +57,7 @@ struct fl_device {
     uint64_t peers; /* bits of the places, of the first 64, whose memory its copies can reach */
     uint64_t overhead_ns; /* dispatch overhead of one tile, a prior; measured later */
     uint64_t joins_at;    /* it takes no tile before this time; 0: it is there from the start */
+    uint64_t leaves_at, returns_at; /* nor between these; the same: it does not leave */
 };
 
 /* A point in the order of one lane: {device : 10, lane : 4, sequence : 50}; 0 is always past. The

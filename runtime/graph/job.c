@@ -513,7 +513,9 @@ static const char *failed_label(const filch_job *job, const fl_task *task)
 static void cancel_rest(filch_job *job)
 {
     if (job->on_failure == FILCH_FAILURE_CANCEL) {
+        fl_scheduler *scheduler = job->object.core->scheduler;
         fl_store_relaxed(&job->cancelled, 1);
+        scheduler->job_cancelled(scheduler);
     }
 }
 
@@ -607,6 +609,7 @@ void fl_jobs_cancel(fl_core *core)
         }
         fl_mutex_unlock(&core->lock);
         if (open == NULL || filch_graph_close(open) != FILCH_OK) {
+            core->scheduler->job_cancelled(core->scheduler);
             return;
         }
     }
@@ -690,6 +693,8 @@ filch_status filch_job_cancel(filch_job *job)
     if (status == FILCH_OK) {
         /* Relaxed: workers look before each tile; a tile more or less is not promised. */
         fl_store_relaxed(&job->cancelled, 1);
+        fl_scheduler *scheduler = job->object.core->scheduler;
+        scheduler->job_cancelled(scheduler);
     }
     return status;
 }

@@ -43,6 +43,8 @@ typedef struct fl_scheduler {
     /* The job waits for events, or is a broadcast that has begun: has fl_job_awaited called once
      * they are past, or it is over. Any thread. */
     void (*job_await)(struct fl_scheduler *self, filch_job *job);
+    /* Some job was cancelled: what of it waits for a withdrawn device is over. Any thread. */
+    void (*job_cancelled)(struct fl_scheduler *self);
     /* Where the job's copies are counted, one a device. */
     struct fl_traffic *(*job_traffic)(struct fl_scheduler *self, const filch_job *job);
     /* The job is complete: no device may look at it any more. Not called for broadcasts. */

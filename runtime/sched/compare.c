@@ -25,20 +25,6 @@ static uint32_t place_for_anyone(const filch_policy_view *view, void *user)
     return FILCH_POLICY_ANYONE;
 }
 
-static uint32_t place_in_turn(const filch_policy_view *view, void *user)
-{
-    _Atomic uint64_t *turn = user;
-    uint32_t count = filch_policy_devices(view);
-    uint32_t first = (uint32_t)(fl_add_relaxed(turn, 1) % count);
-    for (uint32_t i = 0; i < count; ++i) {
-        uint32_t device = (first + i) % count;
-        if (filch_policy_can_run(view, device)) {
-            return device;
-        }
-    }
-    return FILCH_POLICY_AUTO;
-}
-
 static uint32_t place_earliest(const filch_policy_view *view, void *user)
 {
     (void)user;
@@ -65,6 +51,19 @@ static uint32_t able_count(const filch_policy_view *view)
         able += filch_policy_can_run(view, device);
     }
     return able != 0 ? able : 1;
+}
+
+/* Among those that can run it, each as often. */
+static uint32_t place_in_turn(const filch_policy_view *view, void *user)
+{
+    _Atomic uint64_t *turn = user;
+    uint32_t before = (uint32_t)(fl_add_relaxed(turn, 1) % able_count(view));
+    for (uint32_t device = 0; device < filch_policy_devices(view); ++device) {
+        if (filch_policy_can_run(view, device) && before-- == 0) {
+            return device;
+        }
+    }
+    return FILCH_POLICY_AUTO;
 }
 
 /* a / b, rounded up. */

@@ -155,6 +155,8 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     }
     uint64_t begin = fl_clock_now(&sched->core->clock), nested = w->ledger.nested_ns;
     w->frames = &frame;
+    /* Release: before the bits of idle workers, for who wakes those of withdrawn devices. */
+    fl_store_release(&w->nested, frame.depth);
     w->has_tile = false;
     w->views = views;
     w->scratch = NULL;
@@ -177,6 +179,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->tile = frame.tile;
     w->has_tile = true;
     w->frames = frame.outer;
+    fl_store_release(&w->nested, frame.depth - 1);
     w->ledger.nested_ns = nested; /* those inside this wait are part of it */
     fl_worker_resume(w, begin);
     return status;

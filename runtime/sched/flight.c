@@ -780,9 +780,12 @@ static void look_at_copies(const fl_worker *w)
     (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 
-/* All that can be is in flight; any: something was done. */
-static fl_act rest(fl_worker *w, bool any)
+/* Nothing more can be put on the device now; any: something was, or landed. */
+static fl_act end_step(fl_worker *w, bool any)
 {
+    if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
+        return FL_ACT_MORE;
+    }
     fl_worker_leave(w);
     if (w->completed != NULL) {
         mark_held(w);
@@ -795,11 +798,17 @@ static fl_act rest(fl_worker *w, bool any)
         w->wake_at = w->stalled_at + STALL_NAP_NS;
         return FL_ACT_WAIT;
     }
+    bool is_away = fl_worker_is_away(w);
     if (w->in_flight == 0) {
-        fl_worker_begin_idle(w);
-        return any ? FL_ACT_MORE : FL_ACT_WAIT;
+        fl_act act = FL_ACT_WAIT;
+        if (is_away) {
+            act = fl_away_rest(w);
+        } else {
+            fl_worker_begin_idle(w);
+        }
+        return any ? FL_ACT_MORE : act;
     }
-    if (w->offload != NULL && w->offload->near_count != 0) {
+    if (w->offload != NULL && w->offload->near_count != 0 && !is_away) {
         fl_near_fetch(w);
     }
     fl_act act = wait_computing(w);
@@ -865,8 +874,46 @@ fl_act fl_flights_step(fl_worker *w)
             break;
         }
     }
-    if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
-        return FL_ACT_MORE;
+    return end_step(w, any);
+}
+
+/* --- Withdrawn --- */
+
+/* The tile that waits for memory goes to others, too, where it can. */
+static bool leave_stalled(fl_worker *w)
+{
+    fl_tile *tile = &w->stalled;
+    fl_task *task = tile->task;
+    if (tile->is_replay ||
+        (task == NULL
+             ? !fl_pieces_return(w, tile)
+             : fl_task_is_own(task) || (tile->is_ahead && fl_ahead_look(task) != FL_AHEAD_OVER) ||
+                   !fl_away_give(w, task))) {
+        return false;
     }
-    return rest(w, any);
+    w->has_stalled = false;
+    w->piece = 0;
+    return true;
+}
+
+fl_act fl_flights_rest(fl_worker *w)
+{
+    fl_tile tile;
+    if (FL_UNLIKELY(is_down(w))) {
+        return fl_lost_step(w);
+    }
+    bool any = retire_finished(w);
+    if (w->has_stalled && !leave_stalled(w)) {
+        launch_stalled(w, any);
+    }
+    fl_away_settle(w);
+    while (has_room(w, window_of(w)) && !w->has_stalled && !fl_worker_is_lost(w) &&
+           fl_away_pick(w, &tile)) {
+        launch(w, &tile);
+        any = true;
+    }
+    if (w->in_flight == 0) {
+        fl_worker_flush(w);
+    }
+    return end_step(w, any);
 }

@@ -19,21 +19,28 @@ static bool others_can(const fl_worker *w, const fl_task *task)
     return false;
 }
 
-/* The same for the task of a live hint, of which only the set of devices may be read. Where the
- * sets ran out of numbers no thief takes it either. */
-static bool others_take(const fl_worker *w, uint64_t hint)
+/* Where the sets ran out of numbers no thief takes the task either. */
+bool fl_hint_is_for_others(const fl_worker *w, uint64_t hint, bool now)
 {
     const fl_sched *sched = w->sched;
     /* Acquire: the set before its number. */
     uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
-    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
-        if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        bool is_there = now ? !fl_worker_is_off(other) : !fl_worker_is_lost(other);
+        if (d != w->index && is_there &&
             (!sched->mails || able == FL_ABLE_ALL ||
              (able != FL_ABLE_UNKNOWN && (sched->able[able][d / 64] >> d % 64 & 1) != 0))) {
             return true;
         }
     }
     return false;
+}
+
+/* Under the static policy a device's work is its own. */
+static bool others_take(const fl_worker *w, uint64_t hint)
+{
+    return w->sched->policy != FILCH_POLICY_STATIC && fl_hint_is_for_others(w, hint, false);
 }
 
 /* --- What fails --- */
@@ -99,7 +106,7 @@ static bool is_live(uint64_t hint)
 
 /* Turns a deque over once, from the thieves' end: an entry for others goes to the other end, where
  * it finds room, since one left before. True: some are for others. */
-static bool settle_deque(fl_worker *w, uint32_t level)
+static bool settle_deque(fl_worker *w, uint32_t level, fl_hint_fn stays, fl_settle_fn settle)
 {
     fl_deque *deque = &w->levels[level];
     bool is_wanted = false;
@@ -117,20 +124,20 @@ static bool settle_deque(fl_worker *w, uint32_t level)
         if (!is_live(hint)) {
             continue;
         }
-        if (others_take(w, hint) && fl_deque_push(deque, hint)) {
+        if (stays(w, hint) && fl_deque_push(deque, hint)) {
             is_wanted = true;
         } else if (fl_task_claim(hint, &task, &poisoned)) {
-            refuse_task(w, task, poisoned);
+            settle(w, task, poisoned);
         }
     }
     return is_wanted;
 }
 
-static bool settle_deques(fl_worker *w)
+bool fl_deques_settle(fl_worker *w, fl_hint_fn stays, fl_settle_fn settle)
 {
     bool is_wanted = false;
     for (uint32_t level = FL_LEVELS; level-- > 0;) {
-        is_wanted = settle_deque(w, level) || is_wanted;
+        is_wanted = settle_deque(w, level, stays, settle) || is_wanted;
     }
     return is_wanted;
 }
@@ -227,7 +234,7 @@ fl_act fl_lost_step(fl_worker *w)
 {
     settle_own(w);
     bool is_wanted = settle_spans(w);
-    is_wanted = settle_deques(w) || is_wanted;
+    is_wanted = fl_deques_settle(w, others_take, refuse_task) || is_wanted;
     bool again = w->bypass != NULL;
     fl_worker_flush(w);
     fl_worker_leave(w);

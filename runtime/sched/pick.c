@@ -137,7 +137,8 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
     double own = 0, all = 0, left = 0;
     for (uint32_t d = 0; d < w->sched->count; ++d) {
         uint32_t lo, hi;
-        bool runs = fl_devices_have(fl_batch_devices(job->batch), d);
+        bool runs = fl_devices_have(fl_batch_devices(job->batch), d) &&
+                    !fl_worker_is_away(&w->sched->workers[d]);
         double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
         all += ns > 0 ? 1 / ns : 0;
         own = ns > 0 && d == w->index ? 1 / ns : own;
@@ -152,7 +153,8 @@ static bool has_thieves(const fl_worker *w, const filch_job *job)
 {
     bool may = w->sched->policy != FILCH_POLICY_STATIC;
     for (uint32_t d = 0; d < w->sched->count && may; ++d) {
-        if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d)) {
+        if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d) &&
+            !fl_worker_is_away(&w->sched->workers[d])) {
             return true;
         }
     }
@@ -172,7 +174,7 @@ static double ask_end(const fl_worker *w, const filch_job *job, double work_a_gr
             continue;
         }
         grains += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
-        if (fl_speed_get(speed) > 0 && !fl_worker_is_lost(&w->sched->workers[d])) {
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_off(&w->sched->workers[d])) {
             rate += 1 / fl_batch_ns(w->sched, job, d);
         }
     }

@@ -224,6 +224,12 @@ bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32
     return false;
 }
 
+bool fl_pieces_return(const fl_worker *w, const fl_tile *tile)
+{
+    return tile->job->cut == FL_CUT_SHARES &&
+           fl_span_return(&fl_job_share(tile->job, w->index)->span, tile->lo, tile->hi);
+}
+
 uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;

@@ -315,6 +315,9 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
             --left;
         }
         fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
+        if (FL_UNLIKELY(fl_worker_is_away(&sched->workers[device]))) {
+            fl_sched_wake_worker(sched, device); /* it gives them away */
+        }
     }
     fl_sub_relaxed(&sched->rules.placing, 1);
     fl_sched_wake(sched, sched->count);

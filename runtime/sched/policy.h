@@ -108,6 +108,8 @@ uint32_t fl_policy_chunk(struct fl_worker *worker, const filch_job *job, uint32_
                          uint32_t usual);
 /* Takes some of the worker's part of any batch, so that no gap is in it. */
 bool fl_pieces_take_any(const struct fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
+/* Gives back a chunk that the worker took last from its part. False: it cannot be. */
+bool fl_pieces_return(const struct fl_worker *worker, const struct fl_tile *tile);
 /* What is left of the worker's part, in whatever the span counts. */
 uint32_t fl_pieces_rest(const struct fl_worker *worker, const filch_job *job);
 /* Work of positions [lo, hi) of a span, on the worker's device. */

@@ -11,12 +11,12 @@
 #include "sched/sched.h"
 
 /* Whether the device has room by what is known; in the same memory it has not. */
-static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *task)
+static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *task, bool is_away)
 {
     const fl_places *places = w->sched->core->places;
     const fl_device *device = other->device;
     if (device->place == w->device->place || fl_worker_is_lost(other) ||
-        !fl_worker_can_run(other, task)) {
+        fl_worker_is_away(other) != is_away || !fl_worker_can_run(other, task)) {
         return false;
     }
     return device->place == 0 ||
@@ -28,11 +28,11 @@ bool fl_room_move(fl_worker *w, fl_task *task)
     fl_sched *sched = w->sched;
     /* What filch adds by itself, and partial results, are bound to devices. */
     bool may_move = !task->is_gate && !task->reduces && !task->combines && !task->begins;
-    for (uint32_t i = 1; i < sched->count && may_move && task->moves < sched->count &&
-                         sched->policy != FILCH_POLICY_STATIC;
-         ++i) {
+    may_move = may_move && task->moves < sched->count && sched->policy != FILCH_POLICY_STATIC;
+    /* Where nobody who is there has room, it waits with one that is withdrawn. */
+    for (uint32_t i = 0; i < 2 * sched->count && may_move; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (has_room(w, other, task)) {
+        if (has_room(w, other, task, i >= sched->count)) {
             fl_worker_flush(w); /* the job may be over as soon as others have the task */
             ++task->moves;
             fl_inbox_push(&other->moved, &task->link);

@@ -72,6 +72,9 @@ struct fl_sched {
     uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
     uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
+    /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
+    _Atomic uint32_t away_count;
+    _Atomic uint64_t roster;
 
     fl_vigil vigil;
 
@@ -112,6 +115,13 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
+
+/* Withdrawn devices (away.c); any thread. Sets or clears a duty of FL_DUTY_AWAY; false: it was so
+ * already. */
+bool fl_away_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
+/* A job was cancelled: nothing of it waits for a device any more. */
+void fl_away_cancelled(fl_sched *sched);
+filch_presence fl_away_presence(const fl_sched *sched, uint32_t index);
 
 /* Awaiting (await.c): before there is any job; for any thread; and in the steps of the worker that
  * keeps the vigil, whose result `act` may change. */

@@ -133,14 +133,22 @@ static void job_reset(fl_scheduler *self, filch_job *job)
     memset(job->shares, 0, self->share_bytes);
 }
 
-/* Leaves out the devices that have not joined, unless none has; returns how many are left. */
+/* Whether it is withdrawn, or its description has it elsewhere at the time. */
+static bool is_absent(const fl_sched *sched, uint32_t index, uint64_t t)
+{
+    const fl_device *device = &sched->pool->devices[index];
+    return fl_worker_is_away(&sched->workers[index]) || device->joins_at > t ||
+           (t >= device->leaves_at && t < device->returns_at);
+}
+
+/* Leaves out the devices that are not there, unless none is; returns how many are left. */
 static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *scores,
                             uint32_t count)
 {
     uint64_t t = fl_clock_now(&sched->core->clock);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        if (sched->pool->devices[devices[i]].joins_at <= t) {
+        if (!is_absent(sched, devices[i], t)) {
             devices[kept] = devices[i];
             scores[kept++] = scores[i];
         }
@@ -171,7 +179,7 @@ static void fill_spans(fl_sched *sched, filch_job *job)
     fl_part parts[FL_DEVICE_LIMIT];
     uint32_t able = choose_devices(sched, fl_batch_devices(job->batch), devices, scores);
     uint32_t count = 0;
-    if (sched->pool->is_virtual) {
+    if (sched->pool->is_virtual || fl_load_relaxed(&sched->away_count) != 0) {
         able = drop_absent(sched, devices, scores, able);
     }
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
@@ -256,6 +264,7 @@ static void job_start(fl_scheduler *self, filch_job *job)
         return;
     }
     fill_spans(sched, job);
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0; /* before it began */
     fl_mutex_lock(&sched->slots_lock);
     if (!enter_slot(sched, job)) {
         enqueue(sched, job);
@@ -265,6 +274,9 @@ static void job_start(fl_scheduler *self, filch_job *job)
     fl_store_release(&job->is_offered, 1);
     fl_mutex_unlock(&sched->slots_lock);
     fl_sched_wake(sched, sched->count);
+    if (FL_UNLIKELY(is_cancelled)) {
+        fl_away_cancelled(sched);
+    }
 }
 
 /* Under slots_lock: empties the job's slot; false when it has none. */
@@ -303,6 +315,11 @@ static void job_retire(fl_scheduler *self, filch_job *job)
     if (next != NULL) {
         fl_sched_wake(sched, sched->count);
     }
+}
+
+static void job_cancelled(fl_scheduler *self)
+{
+    fl_away_cancelled(sched_of(self));
 }
 
 static fl_traffic *job_traffic(fl_scheduler *self, const filch_job *job)
@@ -349,11 +366,19 @@ static void stir(fl_sched *sched)
     }
 }
 
+/* A withdrawn device's worker sleeps until something is sent to it; but one that waits in a tile
+ * for other work may find that it is over. */
+static bool is_resting(const fl_worker *w)
+{
+    return FL_UNLIKELY(fl_worker_is_away(w)) && fl_load_relaxed(&w->nested) == 0;
+}
+
 /* Up to count idle workers among those of the set, all where it is null. After a full fence. */
 static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 {
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
-        uint64_t bits = fl_load_relaxed(&sched->idle[word]); /* after the fence */
+        /* After the fence. Acquire: a worker's nested waits, before its bit. */
+        uint64_t bits = fl_load_acquire(&sched->idle[word]);
         bits &= set != NULL ? set[word] : UINT64_MAX;
         while (bits != 0 && count != 0) {
             uint64_t bit = bits & (~bits + 1);
@@ -362,6 +387,9 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             bool is_lost = fl_worker_is_lost(&sched->workers[index]);
             if (is_lost && sched->agenda != NULL) {
                 continue; /* two that offer each other what is left would do so for ever */
+            }
+            if (is_resting(&sched->workers[index])) {
+                continue;
             }
             /* Whoever clears the bit wakes the worker: one waker each. */
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
@@ -409,23 +437,29 @@ static double predicted_ns(const fl_sched *sched, const fl_task *task)
     return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * (double)task->work : 0;
 }
 
-/* From `first` on, a device that can run the task, one that still answers if there is any; under
- * the static policy a device's work is its own. */
+/* From `first` on, a device that can run the task: one that is there if there is any, else one that
+ * is withdrawn, else one that was lost. Under the static policy a lost device's work is its own. */
 static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
 {
-    uint32_t lost = UINT32_MAX;
+    uint32_t away = sched->count, lost = sched->count;
     for (uint32_t i = 0; i < sched->count; ++i) {
         uint32_t target = (first + i) % sched->count;
         const fl_worker *w = &sched->workers[target];
         if (!fl_worker_can_run(w, task)) {
             continue;
         }
-        if (sched->policy == FILCH_POLICY_STATIC || !fl_worker_is_lost(w)) {
+        if (!fl_worker_is_off(w)) {
             return target;
         }
-        lost = lost == UINT32_MAX ? target : lost;
+        if (!fl_worker_is_lost(w)) {
+            away = away == sched->count ? target : away;
+        } else if (sched->policy == FILCH_POLICY_STATIC && away == sched->count) {
+            return target;
+        } else {
+            lost = lost == sched->count ? target : lost;
+        }
     }
-    return lost != UINT32_MAX ? lost : first;
+    return away != sched->count ? away : lost != sched->count ? lost : first;
 }
 
 void fl_sched_route(fl_sched *sched, fl_task *task)
@@ -668,6 +702,7 @@ static void fill_interface(fl_sched *sched)
         .job_reset = job_reset,
         .job_start = job_start,
         .job_await = job_await,
+        .job_cancelled = job_cancelled,
         .job_traffic = job_traffic,
         .job_retire = job_retire,
         .job_is_quiet = job_is_quiet,

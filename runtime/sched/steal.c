@@ -15,8 +15,11 @@
 #define LOOK_DEPTH 32
 /* A victim of unknown speed is taken to have this much left: worth stealing from. */
 #define UNKNOWN_NS 1e12
-/* One whose device was lost, or has no room, is not done before anybody. */
+/* One whose device was lost or withdrawn, or has no room, is not done before anybody. */
 #define LOST_NS 1e300
+
+/* Of what a device has left behind, each takes one of so many parts at once. */
+#define PARTS_EACH 2u
 
 /* The best victim found so far. */
 typedef struct fl_loot {
@@ -137,9 +140,9 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     double own = own_tile(w, victim);
     fl_loot loot = {.victim = victim->index,
                     .slot = FL_ACTIVE_SLOTS,
-                    .ns_left = fl_worker_is_lost(victim) ? LOST_NS
-                               : theirs > 0              ? theirs * (double)entries
-                                                         : UNKNOWN_NS,
+                    .ns_left = fl_worker_is_off(victim) ? LOST_NS
+                               : theirs > 0             ? theirs * (double)entries
+                                                        : UNKNOWN_NS,
                     .ns_thief = own * (double)entries,
                     .entries = (uint32_t)entries};
     consider(w, best, loot);
@@ -179,7 +182,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
-    if (fl_worker_is_lost(&w->sched->workers[victim]) || is_left(job, victim)) {
+    if (fl_worker_is_off(&w->sched->workers[victim]) || is_left(job, victim)) {
         loot.ns_left = LOST_NS;
     }
     consider(w, best, loot);
@@ -355,20 +358,20 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     return got != 0;
 }
 
-/* Whether the rules let the worker rob that one: all; where a policy chooses, those that were lost
- * alone (and spans that are left to others), as no policy need know of these. */
-static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_lost)
+/* Whether the rules let the worker rob that one: all; where a policy chooses, those alone that were
+ * lost or withdrawn (and spans that are left to others), as no policy need know of these. */
+static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
 {
     return victim != w->index &&
-           FL_LIKELY(!is_of_lost || fl_worker_is_lost(&w->sched->workers[victim]));
+           FL_LIKELY(!is_of_off || fl_worker_is_off(&w->sched->workers[victim]));
 }
 
-static bool rob_inboxes(fl_worker *w, bool is_of_lost)
+static bool rob_inboxes(fl_worker *w, bool is_of_off)
 {
     fl_sched *sched = w->sched;
     for (uint32_t i = 1; i < sched->count; ++i) {
         uint32_t victim = (w->index + i) % sched->count;
-        if (may_rob(w, victim, is_of_lost) && rob_inbox(w, &sched->workers[victim], 0)) {
+        if (may_rob(w, victim, is_of_off) && rob_inbox(w, &sched->workers[victim], 0)) {
             return true;
         }
     }
@@ -376,7 +379,7 @@ static bool rob_inboxes(fl_worker *w, bool is_of_lost)
 }
 
 /* barren: a set of workers whose deques hold nothing for us. */
-static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
+static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_off)
 {
     fl_sched *sched = w->sched;
     fl_loot best = {0};
@@ -388,7 +391,7 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
             bits &= bits - 1;
             const filch_job *job = fl_worker_visit(w, slot);
             for (uint32_t i = 0; job != NULL && i < sched->count; ++i) {
-                if (may_rob(w, i, is_of_lost) || (is_of_lost && i != w->index && is_left(job, i))) {
+                if (may_rob(w, i, is_of_off) || (is_of_off && i != w->index && is_left(job, i))) {
                     look_at_span(w, job, slot, i, &best);
                 }
             }
@@ -396,30 +399,42 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_lost)
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         uint32_t victim = (w->index + i) % sched->count;
-        if ((barren[victim / 64] >> victim % 64 & 1) == 0 && may_rob(w, victim, is_of_lost)) {
+        if ((barren[victim / 64] >> victim % 64 & 1) == 0 && may_rob(w, victim, is_of_off)) {
             look_at_deques(w, &sched->workers[victim], &best);
         }
     }
     return best;
 }
 
-static bool steal_by_rules(fl_worker *w, bool is_of_lost)
+/* Where nobody robs the thief in turn, it takes a part, so that those who are there share the rest
+ * however fast they are. */
+static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
+{
+    uint32_t away = fl_load_relaxed(&sched->away_count); /* a hint */
+    uint32_t there = sched->count > away ? sched->count - away : 1;
+    return entries / (PARTS_EACH * there) + 1;
+}
+
+static bool steal_by_rules(fl_worker *w, bool is_of_off)
 {
     fl_sched *sched = w->sched;
     uint64_t refused = fl_ledger_refused(&w->ledger);
-    if (rob_inboxes(w, is_of_lost)) {
+    if (rob_inboxes(w, is_of_off)) {
         return true;
     }
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
     uint64_t barren[FL_IDLE_WORDS] = {0};
     for (;;) {
-        fl_loot best = find_loot(w, barren, is_of_lost);
+        fl_loot best = find_loot(w, barren, is_of_off);
         if (best.entries == 0) {
-            if (!is_of_lost && fl_ledger_refused(&w->ledger) == refused) {
+            if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
                 fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
             }
             w->watch = w->next_watch;
             return false;
+        }
+        if (is_of_off) {
+            best.want = part_of_off(sched, best.entries);
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
             (void)rob_span(w, &best, start);
@@ -462,8 +477,12 @@ bool fl_worker_steal(fl_worker *w)
     uint32_t victim, amount;
     w->ready_at = FL_TIME_NEVER;
     w->next_watch.since = 0;
-    if (sched->count == 1 || sched->policy == FILCH_POLICY_STATIC) {
+    if (sched->count == 1) {
         return false;
+    }
+    if (sched->policy == FILCH_POLICY_STATIC) {
+        /* Relaxed: whoever withdraws a device wakes all then. */
+        return FL_UNLIKELY(fl_load_relaxed(&sched->away_count) != 0) && steal_by_rules(w, true);
     }
     /* A wait takes what its job may need, whoever has it. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {

@@ -189,7 +189,7 @@ uint32_t filch_policy_devices(const filch_policy_view *view)
 uint32_t filch_policy_can_run(const filch_policy_view *view, uint32_t device)
 {
     const fl_worker *w = worker_of(view, device);
-    return w != NULL && !fl_worker_is_lost(w) &&
+    return w != NULL && !fl_worker_is_off(w) &&
            (view->task != NULL  ? fl_worker_can_run(w, view->task)
             : view->job != NULL ? fl_devices_have(fl_batch_devices(view->job->batch), device)
                                 : true);

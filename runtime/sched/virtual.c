@@ -20,6 +20,7 @@ static void step(fl_sched *sched, uint32_t index)
     uint64_t stirs = fl_load_relaxed(&agenda->stirs); /* a host's thread may come in between */
     fl_and_acq_rel(&sched->idle[index / 64], ~bit);   /* acquire: as in driver.c */
     fl_tss_set(sched->core->worker, w);
+    uint64_t turn = fl_away_turn(w); /* before the step, which does as it has it */
     fl_act act = fl_worker_step(w);
     fl_tss_set(sched->core->worker, NULL);
     fl_agenda_engage(agenda, index, w->in_flight != 0 || w->has_stalled);
@@ -28,7 +29,7 @@ static void step(fl_sched *sched, uint32_t index)
         fl_agenda_add(agenda, index);
         return;
     }
-    fl_agenda_set(agenda, index, w->wake_at);
+    fl_agenda_set(agenda, index, w->wake_at < turn ? w->wake_at : turn);
     if (has_room(w)) {
         fl_or_release(&sched->idle[index / 64], bit);
         fl_fence_seq_cst(); /* the bit before the look for what was published meanwhile */
@@ -55,14 +56,17 @@ static bool step_due(fl_sched *sched)
     return any;
 }
 
-/* When something can happen although no device does anything: a device joins, or a theft pays that
- * was refused. That idle workers look again from time to time does not count. */
+/* When something can happen although no device does anything: a device joins, or returns, or a
+ * theft pays that was refused. That idle workers look again from time to time does not count. */
 static uint64_t next_by_itself(const fl_sched *sched)
 {
     uint64_t now = fl_clock_now(&sched->core->clock), next = FL_TIME_NEVER;
     for (uint32_t i = 0; i < sched->count; ++i) {
         const fl_worker *w = &sched->workers[i];
-        uint64_t at = w->device->joins_at > now ? w->device->joins_at : w->ready_at;
+        bool has_left = now >= w->device->leaves_at && now < w->device->returns_at;
+        uint64_t at = w->device->joins_at > now ? w->device->joins_at
+                      : has_left                ? w->device->returns_at
+                                                : w->ready_at;
         next = at < next ? at : next;
     }
     return next;

@@ -10,10 +10,6 @@
 #define MOST_NAP_NS 10000000u
 /* How long a host's worker sleeps between looks whether its operands have come. */
 #define FETCH_NAP_NS 5000u
-/* A task that takes longer than this is left to a device that is done with it in this part of the
- * time. */
-#define LEFT_FROM_NS 20000.0
-#define LEFT_IF_FASTER 2.0
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -24,6 +20,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->wake_at = w->ready_at = FL_TIME_NEVER;
     w->error = (filch_error)FILCH_ERROR_INIT;
     fl_ledger_init(&w->ledger, fl_clock_now(&sched->core->clock));
+    fl_store_relaxed(&w->duties, index == sched->vigil.worker ? FL_DUTY_VIGIL : 0); /* still ours */
     fl_inbox_init(&w->inbox);
     fl_inbox_init(&w->moved);
     fl_mailbox_init(&w->mailbox);
@@ -165,85 +162,9 @@ void fl_worker_push(fl_worker *w, fl_task *task)
     }
 }
 
-/* A ready task whose home is elsewhere. True when it was dealt with. */
-static bool send_home(fl_worker *w, fl_task *task)
-{
-    fl_sched *sched = w->sched;
-    fl_worker *home = &sched->workers[task->home - 1];
-    if (sched->policy == FILCH_POLICY_STATIC || !fl_worker_can_run(w, task)) {
-        fl_sched_route(sched, task);
-        return true;
-    }
-    if (home->device->place == w->device->place) {
-        return false; /* as good here as there: theft evens it out */
-    }
-    /* Before the push: then it may be a thief's. Relaxed: as yet it is ours. */
-    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
-    fl_worker_push(w, task);
-    if (fl_mailbox_put(&home->mailbox, hint)) {
-        fl_sched_wake_worker(sched, home->index);
-    }
-    return true;
-}
-
-/* Predicted ns of a task on the device; 0: not measured there. Estimates: no order. */
-static double task_ns(const fl_worker *w, const fl_task *task)
-{
-    return fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
-}
-
-bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_task *task)
-{
-    if (!w->device->is_synchronous || other->device->is_synchronous || task->is_gate ||
-        fl_worker_is_lost(other) || !fl_worker_can_run(other, task)) {
-        return false;
-    }
-    double own = task_ns(w, task), theirs = task_ns(other, task);
-    int64_t waiting = 0;
-    for (uint32_t level = 0; level < FL_LEVELS && own > LEFT_FROM_NS; ++level) {
-        waiting += fl_deque_size(&other->levels[level]);
-    }
-    double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->tile_ns));
-    return own > LEFT_FROM_NS && theirs > 0 && LEFT_IF_FASTER * (before + theirs) < own;
-}
-
-/* A core of the host's would keep a successor of what it has run, and hold up those that follow
- * from it for a hundred times as long as a GPU beside it. True when the task was left to one. */
-static bool leave_to_faster(fl_worker *w, fl_task *task)
-{
-    fl_sched *sched = w->sched;
-    for (uint32_t i = 0; i < sched->count; ++i) {
-        fl_worker *other = &sched->workers[(task->order + i) % sched->count];
-        if (fl_worker_is_outdone(w, other, task)) {
-            fl_inbox_push(&other->inbox, &task->link);
-            fl_sched_wake_worker(sched, other->index);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Where devices differ, or a policy places tasks. True when the task was dealt with elsewhere. */
-static __attribute__((noinline)) bool goes_elsewhere(fl_worker *w, fl_task *task)
-{
-    const fl_sched *sched = w->sched;
-    if (fl_rules_place(&sched->rules)) {
-        fl_placed placed = fl_policy_place(w->sched, w, task);
-        if (placed != FL_PLACED_AUTO) {
-            return placed == FL_PLACED_AWAY;
-        }
-    }
-    if (task->home == 0) {
-        return sched->mails && w->device->is_synchronous && sched->policy != FILCH_POLICY_STATIC &&
-               leave_to_faster(w, task);
-    }
-    return task->home != w->index + 1 && (sched->mails || sched->policy == FILCH_POLICY_STATIC) &&
-           send_home(w, task);
-}
-
 static void make_ready(fl_worker *w, fl_task *task)
 {
-    if (FL_UNLIKELY(w->sched->is_careful) && goes_elsewhere(w, task)) {
+    if (FL_UNLIKELY(w->sched->is_careful) && fl_worker_sends(w, task)) {
         return;
     }
     if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
@@ -689,11 +610,15 @@ static bool pick(fl_worker *w, fl_tile *tile)
         return true;
     }
     if (FL_UNLIKELY(w->frames != NULL)) {
+        bool is_away = fl_worker_is_away(w);
+        if (is_away) {
+            fl_worker_drain(w);
+        }
         if (pick_for_wait(w, tile)) {
             return true;
         }
         fl_worker_flush(w);
-        if (w->completed != NULL) {
+        if (w->completed != NULL || is_away) {
             return false; /* the wait may be over: one more tile would be one more on the stack */
         }
     }
@@ -723,6 +648,9 @@ bool fl_worker_pick(fl_worker *w, fl_tile *tile)
 
 static void wake_others(fl_worker *w)
 {
+    if (FL_UNLIKELY(fl_worker_is_away(w)) && w->frames == NULL) {
+        return; /* the next step sees to it */
+    }
     w->pushed = false;
     if (w->sched->count == 1 || w->queued == 0) {
         return;
@@ -902,6 +830,19 @@ static void retire_run(fl_worker *w)
     fl_worker_retire(w, &w->tile);
 }
 
+/* With the tile that was picked. */
+static inline fl_act begin(fl_worker *w)
+{
+    prepare(w, &w->tile);
+    w->has_tile = true;
+    fl_worker_end_idle(w);
+    if (fl_load_relaxed(&w->hazard) != w->tile.job) {
+        fl_worker_leave(w);
+    }
+    return w->offload != NULL && !w->tile.skip && fl_offload_concerns(&w->tile) ? fetch(w)
+                                                                                : FL_ACT_RUN;
+}
+
 static fl_act step_synchronous(fl_worker *w)
 {
     if (FL_UNLIKELY(w->is_fetching)) {
@@ -912,15 +853,7 @@ static fl_act step_synchronous(fl_worker *w)
     }
     for (;;) {
         if (fl_worker_pick(w, &w->tile)) {
-            prepare(w, &w->tile);
-            w->has_tile = true;
-            fl_worker_end_idle(w);
-            if (fl_load_relaxed(&w->hazard) != w->tile.job) {
-                fl_worker_leave(w);
-            }
-            return w->offload != NULL && !w->tile.skip && fl_offload_concerns(&w->tile)
-                       ? fetch(w)
-                       : FL_ACT_RUN;
+            return begin(w);
         }
         fl_worker_flush(w);
         fl_worker_leave(w);
@@ -936,15 +869,43 @@ static fl_act step_synchronous(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
+/* The same where the device is withdrawn: what it is at ends. */
+static fl_act rest_synchronous(fl_worker *w)
+{
+    if (w->is_fetching) {
+        return await_operands(w);
+    }
+    if (w->has_tile) {
+        retire_run(w);
+    }
+    fl_away_settle(w);
+    if (fl_away_pick(w, &w->tile)) {
+        return begin(w);
+    }
+    fl_worker_flush(w);
+    return fl_away_rest(w);
+}
+
+static fl_act step_once(fl_worker *w)
+{
+    return w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
+}
+
+static __attribute__((noinline)) fl_act step_with_duties(fl_worker *w, uint32_t duties)
+{
+    fl_act act = (duties & FL_DUTY_AWAY) == 0 ? step_once(w)
+                 : w->device->is_synchronous  ? rest_synchronous(w)
+                                              : fl_flights_rest(w);
+    return (duties & FL_DUTY_VIGIL) != 0 ? fl_await_step(w, act) : act;
+}
+
 fl_act fl_worker_step(fl_worker *w)
 {
     w->in_step = true;
     fl_count(&w->steps, 1);
-    fl_act act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
-    if (FL_UNLIKELY(w->index == w->sched->vigil.worker)) {
-        act = fl_await_step(w, act);
-    }
-    return end_step(w, act);
+    /* Relaxed: whoever changes them wakes the worker. */
+    uint32_t duties = fl_load_relaxed(&w->duties);
+    return end_step(w, FL_LIKELY(duties == 0) ? step_once(w) : step_with_duties(w, duties));
 }
 
 void fl_worker_settle(fl_worker *w)

@@ -20,6 +20,14 @@ _Static_assert(FL_MOST_VIEWS <= FL_MOST_STAGED, "any of them may be staged");
 
 typedef struct fl_sched fl_sched;
 
+/* What a worker has to look at in each step beside its work. */
+enum {
+    FL_DUTY_VIGIL = 1,     /* it keeps the vigil (await.c) */
+    FL_DUTY_WITHDRAWN = 2, /* the host has withdrawn its device */
+    FL_DUTY_LEFT = 4,      /* its device has left, as its description says */
+    FL_DUTY_AWAY = FL_DUTY_WITHDRAWN | FL_DUTY_LEFT
+};
+
 /* What a worker runs at once. */
 typedef struct fl_tile {
     filch_job *job;
@@ -145,8 +153,11 @@ typedef struct fl_worker {
     fl_ledger ledger;
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_event event;
-    _Atomic uint32_t held;    /* poll mode: a thread runs this worker */
-    _Atomic uint32_t is_lost; /* the device does not answer; only ever set, by the owner */
+    _Atomic uint32_t held;     /* poll mode: a thread runs this worker */
+    _Atomic uint32_t is_lost;  /* the device does not answer; only ever set, by the owner */
+    _Atomic uint32_t duties;   /* FL_DUTY_*; those of being away change under sched->slots_lock */
+    _Atomic uint32_t nested;   /* waits inside tiles on the owner's stack; release, by the owner */
+    _Atomic uint32_t is_quiet; /* away, and nothing is in flight any more */
 
     /* The owner's. */
     _Alignas(64) fl_sched *sched;
@@ -154,6 +165,7 @@ typedef struct fl_worker {
     uint32_t index;
     uint32_t queued; /* entries pushed less entries popped: at least what the deques hold */
     uint32_t mask;   /* copy of level_mask */
+    uint64_t roster; /* sched's when the worker, away, last looked at what it has */
     bool pushed;     /* entries were made available since idle workers were last looked for */
     bool in_step;
     fl_task *bypass;  /* ready, known to nobody else, to be run next */
@@ -221,6 +233,9 @@ bool fl_pick_span(fl_worker *worker, fl_tile *tile);
 bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Takes work from another worker (steal.c); sets ready_at. True: look again, there is some. */
 bool fl_worker_steal(fl_worker *worker);
+/* Where devices differ, or a policy places tasks (elsewhere.c): true, the task, which is ready, was
+ * dealt with. */
+bool fl_worker_sends(fl_worker *worker, fl_task *task);
 /* Whether by prediction the task is better left to another device, one that computes by itself. */
 bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 /* Hazard pointer to the job in a slot; null when the slot is empty. */
@@ -239,6 +254,8 @@ double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t
 filch_status fl_flights_init(fl_worker *worker);
 void fl_flights_fini(fl_worker *worker);
 fl_act fl_flights_step(fl_worker *worker);
+/* The same where the device was withdrawn. */
+fl_act fl_flights_rest(fl_worker *worker);
 /* The tile runs, but its results are no good: it will retire as one that failed. */
 void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *error);
 /* The tile is over when that copy is past, too. */
@@ -321,6 +338,28 @@ void fl_replay_drop(filch_graph *graph);
 
 /* The step where the device was lost (lost.c): worker->loss says how, and nothing is in flight. */
 fl_act fl_lost_step(fl_worker *worker);
+/* Whether a device other than the worker's that was not lost (now: nor withdrawn) can run the task
+ * of a live hint, of which only the set of devices may be read. */
+bool fl_hint_is_for_others(const fl_worker *worker, uint64_t hint, bool now);
+typedef bool (*fl_hint_fn)(const fl_worker *worker, uint64_t hint);
+typedef void (*fl_settle_fn)(fl_worker *worker, fl_task *task, bool poisoned);
+/* Looks at all that is left in the worker's deques: what does not stay there is claimed and
+ * settled. True: something stays. */
+bool fl_deques_settle(fl_worker *worker, fl_hint_fn stays, fl_settle_fn settle);
+
+/* The parts of a step where the device was withdrawn (away.c). Gives away what others can run and
+ * nobody but the worker knows of, and ends what there is nothing to run of. */
+void fl_away_settle(fl_worker *worker);
+/* A tile that has to end here all the same. */
+bool fl_away_pick(fl_worker *worker, fl_tile *tile);
+/* Gives a task that the caller has claimed, and that is ready, to a device that is there. False:
+ * none can run it. */
+bool fl_away_give(fl_worker *worker, fl_task *task);
+/* Nothing is in flight: there is nothing to do until the worker is woken. */
+fl_act fl_away_rest(fl_worker *worker);
+/* A device that leaves and returns as its description says: has it gone or back by now; returns
+ * when that changes next. */
+uint64_t fl_away_turn(fl_worker *worker);
 
 /* Looking ahead (ahead.c). The task was put on a lane: its successors may follow it. */
 void fl_ahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
@@ -429,6 +468,18 @@ static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
 static inline bool fl_worker_is_lost(const fl_worker *w)
 {
     return fl_load_relaxed(&w->is_lost) != 0;
+}
+
+/* Whether the device is withdrawn for now. Relaxed: as above. */
+static inline bool fl_worker_is_away(const fl_worker *w)
+{
+    return (fl_load_relaxed(&w->duties) & FL_DUTY_AWAY) != 0;
+}
+
+/* Whether the device starts nothing, now or ever again. */
+static inline bool fl_worker_is_off(const fl_worker *w)
+{
+    return fl_worker_is_lost(w) || fl_worker_is_away(w);
 }
 
 const fl_core *fl_worker_core(const fl_worker *worker);

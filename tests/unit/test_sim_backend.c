@@ -396,6 +396,13 @@ static void test_wrong_data(void **state)
     refused("{\"devices\": [{\"speed\": 1,\n\"lost_at\": 0}]}", FILCH_DATA, 2, "must be after 0");
     refused("{\"devices\": [{\"joins_at\": 3, \"speed\": 1,\n\"lost_at\": 3}]}", FILCH_DATA, 2,
             "and after \"joins_at\"");
+    refused("{\"devices\": [{\"speed\": 1,\n\"leaves_at\": 0}]}", FILCH_DATA, 2, "must be after 0");
+    refused("{\"devices\": [{\"joins_at\": 3, \"speed\": 1,\n\"leaves_at\": 3}]}", FILCH_DATA, 2,
+            "and after \"joins_at\"");
+    refused("{\"devices\": [{\"leaves_at\": 3, \"speed\": 1,\n\"returns_at\": 3}]}", FILCH_DATA, 2,
+            "must be after \"leaves_at\"");
+    refused("{\"devices\": [{\"speed\": 1,\n\"returns_at\": 3}]}", FILCH_DATA, 2,
+            "must be after \"leaves_at\"");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char text[100];
         snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"implements\": %s}]}",

@@ -131,6 +131,8 @@ typedef enum number_key {
     MISREAD_BY,
     JOINS,
     LOST,
+    LEAVES,
+    RETURNS,
     NUMBER_KEYS
 } number_key;
 
@@ -149,6 +151,8 @@ static const struct {
     [MISREAD_BY] = {"misread_by", false, 1e-6, 1e6, 1.0},
     [JOINS] = {"joins_at", false, 0.0, MOST_SECONDS, 0.0},
     [LOST] = {"lost_at", false, 0.0, MOST_SECONDS, INFINITY},
+    [LEAVES] = {"leaves_at", false, 0.0, MOST_SECONDS, INFINITY},
+    [RETURNS] = {"returns_at", false, 0.0, MOST_SECONDS, INFINITY},
 };
 
 bool fl_sim_name_read(const json_t *value, char name[FL_SIM_NAME_LIMIT + 1])
@@ -311,6 +315,15 @@ static filch_status model_read(const fl_sim_source *source, size_t device, json_
         return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, "lost_at"),
                              "device %zu: \"lost_at\" must be after 0 and after \"joins_at\"",
                              device);
+    if (!(values[LEAVES] > values[JOINS]))
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, "leaves_at"),
+                             "device %zu: \"leaves_at\" must be after 0 and after \"joins_at\"",
+                             device);
+    if (!(values[RETURNS] > values[LEAVES]) && isfinite(values[RETURNS]))
+        return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, device, "returns_at"),
+                             "device %zu: \"returns_at\" must be after \"leaves_at\"", device);
+    model->leaves_at = values[LEAVES];
+    model->returns_at = values[RETURNS];
     model->joins_at = values[JOINS];
     model->lost_at = values[LOST];
     model->speed = values[SPEED];

@@ -28,7 +28,8 @@ typedef struct fl_sim_model {
     double speed;                     /* units of work a second, at first … */
     fl_pace_step *steps;              /* … and as it changes, step_count times */
     size_t step_count;
-    double joins_at, lost_at; /* seconds; infinite: never */
+    double joins_at, lost_at;     /* seconds; infinite: never */
+    double leaves_at, returns_at; /* the same */
     double overhead_us;
     double score;
     double misread_by;

@@ -151,6 +151,8 @@ static void device_describe(fl_device *device, const fl_sim_model *model, uint32
     device->window = model->window;
     device->overhead_ns = (uint64_t)(model->overhead_us * 1e3 + 0.5);
     device->joins_at = fl_time_from_seconds(model->joins_at);
+    device->leaves_at = fl_time_from_seconds(model->leaves_at);
+    device->returns_at = fl_time_from_seconds(model->returns_at);
 }
 
 static filch_status state_open(fl_device *device, const fl_discovery *how,

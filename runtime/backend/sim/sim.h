@@ -20,6 +20,8 @@
  *              speed of the moment
  * lost_at      seconds after which the device is lost with what is in flight there; default never
  * joins_at     seconds before which it takes no tile, and no share of a batch; default 0
+ * leaves_at    seconds from which it is withdrawn, as by filch_device_withdraw; default never
+ * returns_at   seconds from which it is there again; default never
  * implements   kinds of implementation that it can run, an array of "host", "cuda" or both; default
  *              ["host"]
  *
