@@ -52,11 +52,12 @@ static void derive_devices(bench_result *result)
         busy += result->devices[d].busy_s;
         longest = fmax(longest, result->devices[d].busy_s);
     }
-    double its =
-        result->slow.device < result->device_count ? result->devices[result->slow.device].speed : 0;
-    result->efficiency =
-        speed > 0 ? bench_slow_ideal_s(result->slow, result->work, speed, its) / result->median_s
-                  : NAN;
+    uint32_t changes = result->withdraw.is_asked ? result->withdraw.device : result->slow.device;
+    double its = changes < result->device_count ? result->devices[changes].speed : 0;
+    double ideal = result->withdraw.is_asked
+                       ? bench_withdraw_ideal_s(result->withdraw, result->work, speed, its)
+                       : bench_slow_ideal_s(result->slow, result->work, speed, its);
+    result->efficiency = speed > 0 ? ideal / result->median_s : NAN;
     result->imbalance = busy > 0 ? longest * (double)result->device_count / busy : NAN;
 }
 
@@ -237,6 +238,15 @@ static json_t *slow_json(const bench_slow *slow)
     return object;
 }
 
+static json_t *withdraw_json(const bench_withdraw *withdraw)
+{
+    json_t *object = json_object();
+    put(&object, "device", count_of(withdraw->device));
+    put(&object, "from_s", number(withdraw->from_s));
+    put(&object, "to_s", number(withdraw->to_s));
+    return object;
+}
+
 static json_t *result_json(const bench_result *result)
 {
     json_t *object = json_object();
@@ -247,6 +257,8 @@ static json_t *result_json(const bench_result *result)
         put(&object, "tile_cols", count_of(result->tile_cols));
     if (result->slow.factor)
         put(&object, "slow", slow_json(&result->slow));
+    if (result->withdraw.is_asked)
+        put(&object, "withdraw", withdraw_json(&result->withdraw));
     put(&object, "precision", json_string(result->precision));
     put(&object, "policy", json_string(result->policy));
     put(&object, "devices", devices_json(result));

@@ -4,6 +4,7 @@
 #define BENCH_JSON_OUT_H
 
 #include "slow.h"
+#include "withdraw.h"
 
 #include "filch/report.h"
 
@@ -98,6 +99,7 @@ typedef struct bench_result {
     size_t tile;
     size_t tile_cols; /* 0: as many as rows */
     bench_slow slow;
+    bench_withdraw withdraw; /* where asked for, instead */
     bench_device_result *devices;
     size_t device_count;
     double *seconds; /* one a measured repeat, in order */

@@ -30,6 +30,7 @@ enum option_id {
     OPTION_COST,
     OPTION_TILE_COLS,
     OPTION_SLOW,
+    OPTION_WITHDRAW,
     OPTION_PINNED,
     OPTION_PAGEABLE,
     OPTION_MEMORY_LIMIT,
@@ -57,6 +58,7 @@ static const struct option long_options[] = {
     {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
     {"slow", required_argument, NULL, OPTION_SLOW},
+    {"withdraw", required_argument, NULL, OPTION_WITHDRAW},
     {"cost", required_argument, NULL, OPTION_COST},
     {"pinned", no_argument, NULL, OPTION_PINNED},
     {"pageable", no_argument, NULL, OPTION_PAGEABLE},
@@ -96,6 +98,8 @@ const char *bench_options_usage(void)
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
            "  --slow D:F@S        device D takes F times as long from S seconds of each run on:\n"
            "                      mandelbrot, stream, layered\n"
+           "  --withdraw D@S[-S]  device D is withdrawn S seconds after the start of each run,\n"
+           "                      and taken back at the second time\n"
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --cost C            stream: multiply-adds an element of 8 bytes (default 1000)\n"
@@ -288,6 +292,8 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return FILCH_OK;
     case OPTION_SLOW:
         return bench_slow_parse(value, &o->slow, error);
+    case OPTION_WITHDRAW:
+        return bench_withdraw_parse(value, &o->withdraw, error);
     case OPTION_COST:
         return parse_size("--cost", value, SIZE_MAX >> 1, &o->cost, error);
     case OPTION_PINNED:

@@ -4,6 +4,7 @@
 #define BENCH_OPTIONS_H
 
 #include "slow.h"
+#include "withdraw.h"
 
 #include "filch/config.h"
 
@@ -35,6 +36,7 @@ typedef struct bench_options {
     bool pinned;
     bool pageable;
     bench_slow slow;
+    bench_withdraw withdraw;
     uint64_t memory_limit; /* as filch_config's */
     bool help;
     const char *json;

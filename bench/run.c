@@ -253,6 +253,7 @@ static void describe_result(run *r)
     result->tile = problem.tile;
     result->tile_cols = problem.tile_cols;
     result->slow = r->options->slow;
+    result->withdraw = r->options->withdraw;
     result->work = problem.work;
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
     filch_policy_counts policy = {.size = sizeof policy};
@@ -388,6 +389,10 @@ static filch_status open_run(run *r, filch_error *error)
         return bench_fail(error, FILCH_UNSUPPORTED, "--slow", 0, "%s",
                           bench_is_simulated(o) ? "simulated devices are as their file says"
                                                 : "its tiles cannot be done again");
+    if (o->withdraw.is_asked && (o->slow.factor || bench_is_simulated(o)))
+        return bench_fail(error, FILCH_UNSUPPORTED, "--withdraw", 0, "%s",
+                          o->slow.factor ? "not together with --slow"
+                                         : "simulated devices are as their file says");
     filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
     if (status == FILCH_OK)
         status = r->workload->setup(o, error, &r->state);
@@ -399,7 +404,8 @@ static filch_status open_run(run *r, filch_error *error)
                                        .score_count = o->score_count,
                                        .policy = o->policy,
                                        .memory_limit = o->memory_limit,
-                                       .slow = o->slow};
+                                       .slow = o->slow,
+                                       .withdraw = o->withdraw};
     if (o->policy == FILCH_POLICY_PERFECT && !o->scores)
         status = measure_scores(r, error);
     if (status == FILCH_OK)
@@ -408,6 +414,9 @@ static filch_status open_run(run *r, filch_error *error)
         return status;
     if (o->slow.factor && o->slow.device >= r->session.devices)
         return bench_fail(error, FILCH_INVALID_ARGUMENT, "--slow", 0, "there are %u devices",
+                          r->session.devices);
+    if (o->withdraw.is_asked && o->withdraw.device >= r->session.devices)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--withdraw", 0, "there are %u devices",
                           r->session.devices);
     r->ready_s = bench_now_s();
     r->workload->describe(r->state, &problem);

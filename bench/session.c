@@ -134,7 +134,8 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.memory_limit = config->memory_limit;
     c.log = print_message;
     c.log_user = stderr;
-    *s = (bench_session){.workload = workload, .state = state, .slow = config->slow};
+    *s = (bench_session){
+        .workload = workload, .state = state, .slow = config->slow, .withdraw = config->withdraw};
     filch_status status = create_runtime(&c, config->spins, error, &s->built.runtime);
     if (status != FILCH_OK)
         return status;
@@ -286,6 +287,10 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     filch_status status = restore(s, error);
     if (status != FILCH_OK)
         return status;
+    bench_withdrawal *withdrawal;
+    status = bench_withdraw_begin(s->withdraw, s->built.runtime, &withdrawal, error);
+    if (status != FILCH_OK)
+        return status;
     double used = bench_cpu_s();
     bench_slow_begin(s->slow);
     double begin = bench_now_s();
@@ -301,6 +306,8 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
         status = w->finish(s->state, &s->built, error);
     *seconds = bench_now_s() - begin;
     s->cpu_s = bench_cpu_s() - used;
+    filch_status ended = bench_withdraw_end(withdrawal, status == FILCH_OK ? error : NULL);
+    status = status == FILCH_OK ? ended : status;
     filch_status concluded = conclude(s, jobs, count, status);
     if (status == FILCH_OK && concluded != FILCH_OK)
         status = bench_runtime_failed(s->built.runtime, concluded, w->name, error);
@@ -321,6 +328,7 @@ filch_status bench_session_open_alone(const bench_session *s, const bench_sessio
     alone_config.score_count = s->devices;
     alone_config.policy = FILCH_POLICY_STATIC;
     alone_config.slow = (bench_slow){0};
+    alone_config.withdraw = (bench_withdraw){0};
     filch_status status = bench_session_open(alone, s->workload, s->state, &alone_config, error);
     free(scores);
     return status;

@@ -12,6 +12,7 @@ typedef struct bench_session {
     uint32_t devices;
     bool is_virtual;
     bench_slow slow;
+    bench_withdraw withdraw;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
     double cpu_s;                  /* processor time of the whole process */
@@ -29,9 +30,10 @@ typedef struct bench_session_config {
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
     filch_policy policy;
-    bool spins;            /* workers never sleep */
-    uint64_t memory_limit; /* as filch_config's */
-    bench_slow slow;       /* during its runs */
+    bool spins;              /* workers never sleep */
+    uint64_t memory_limit;   /* as filch_config's */
+    bench_slow slow;         /* during its runs; … */
+    bench_withdraw withdraw; /* … so is this */
 } bench_session_config;
 
 /* Makes the runtime and the problem in it. On failure nothing is left behind. */
