@@ -20,10 +20,9 @@
  * What the functions do not decide. The order of a device's own tasks is its deque's: by level, the
  * newest first. What filch adds to a graph by itself stays where it became ready. A task that waits
  * for a job runs other tasks meanwhile, and takes what its job needs from wherever it is. What a
- * lost device had is taken by the others, by filch's own rules, and what finds no room in a
- * device's memory goes where there is some, but for batches that are not shared out
- * (::FILCH_BATCHES_SHARED_OUT), of which such a part fails. With a function for ready tasks, tasks
- * are not put on a GPU behind others that are still running there, nor graphs in one launch.
+ * lost device had, or a withdrawn one has, is taken by the others, by filch's own rules, and what
+ * finds no room in a device's memory goes where there is some. With a function for ready tasks,
+ * tasks are not put on a GPU behind others that are still running there, nor graphs in one launch.
  */
 #ifndef FILCH_POLICY_H
 #define FILCH_POLICY_H

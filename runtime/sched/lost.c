@@ -153,7 +153,7 @@ static bool settle_span(fl_worker *w, filch_job *job)
         }
         return false;
     }
-    if (!is_cancelled && fl_room_others(w, job)) {
+    if (!is_cancelled && w->sched->policy != FILCH_POLICY_STATIC && fl_room_others(w, job)) {
         return fl_pieces_rest(w, job) != 0;
     }
     while (fl_pieces_take_any(w, job, &lo, &hi)) {

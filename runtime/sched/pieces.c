@@ -181,6 +181,26 @@ static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi
     return false;
 }
 
+/* What some device could not do, itself among them when it is to try again. */
+static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
+{
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    uint32_t rest;
+    if (!fl_devices_have(fl_batch_devices(job->batch), w->index)) {
+        return false;
+    }
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        fl_span *left = &fl_job_share(job, (w->index + d) % w->sched->count)->left;
+        while ((rest = fl_span_peek(left, lo, hi)) != 0) {
+            uint32_t want = is_cancelled ? rest : fl_chunk_fit(w, job, *lo, rest);
+            if (fl_span_take_at(left, *lo, want, hi)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, uint32_t *hi)
 {
     uint32_t position, end;
@@ -195,8 +215,12 @@ static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, u
 bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     uint32_t lo, hi;
+    if (fl_load_relaxed(&job->cancelled) == 0 && fl_room_is_out(w, job)) {
+        return false;
+    }
     if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
-                                    : take_piece(w, job, &lo, &hi))) {
+                                    : take_piece(w, job, &lo, &hi)) &&
+        !take_left(w, job, &lo, &hi)) {
         return false;
     }
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
@@ -213,6 +237,9 @@ static fl_span *span_of(const fl_worker *w, const filch_job *job)
 bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
 {
     fl_span *span = span_of(w, job);
+    if (job->cut != FL_CUT_SHARES && fl_span_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
+        return true;
+    }
     if (job->cut == FL_CUT_PIECES) {
         return take_piece(w, job, lo, hi);
     }
@@ -226,14 +253,23 @@ bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32
 
 bool fl_pieces_return(const fl_worker *w, const fl_tile *tile)
 {
-    return tile->job->cut == FL_CUT_SHARES &&
-           fl_span_return(&fl_job_share(tile->job, w->index)->span, tile->lo, tile->hi);
+    fl_share *share = fl_job_share(tile->job, w->index);
+    uint32_t lo, hi;
+    if (tile->job->cut == FL_CUT_SHARES) {
+        return fl_span_return(&share->span, tile->lo, tile->hi);
+    }
+    if (fl_span_peek(&share->left, &lo, &hi) != 0) {
+        return false;
+    }
+    fl_span_set(&share->left, tile->lo, tile->hi); /* nobody else does */
+    return true;
 }
 
 uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
-    return fl_span_peek(span_of(w, job), &lo, &hi);
+    return fl_span_peek(span_of(w, job), &lo, &hi) +
+           fl_span_peek(&fl_job_share(job, w->index)->left, &lo, &hi);
 }
 
 double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)

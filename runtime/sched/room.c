@@ -6,8 +6,9 @@
  * not send it back and forth. It is claimed, and stays so.
  *
  * A batch's chunk goes back into its device's span, which the device leaves to the others from then
- * on: they rob it as they do one that is lost. The last device has no such way out, and tries all
- * that is left before it fails. */
+ * on: they rob it as they do one that is lost. Where a policy cut the batch a span may be of
+ * pieces, or for all: the chunk is put beside it, where anyone takes it. The last device has no
+ * such way out, and tries all that is left before it fails. */
 #include "sched/sched.h"
 
 /* Whether the device has room by what is known; in the same memory it has not. */
@@ -61,7 +62,7 @@ void fl_room_gather(fl_worker *w)
 bool fl_room_others(const fl_worker *w, const filch_job *job)
 {
     const fl_sched *sched = w->sched;
-    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+    for (uint32_t d = 0; d < sched->count && sched->rules.kind != FILCH_POLICY_STATIC; ++d) {
         if (d != w->index && !fl_worker_is_lost(&sched->workers[d]) &&
             fl_devices_have(fl_batch_devices(job->batch), d) &&
             fl_load_relaxed(&fl_job_share(job, d)->is_out) == 0) {
@@ -75,13 +76,13 @@ bool fl_room_leave(fl_worker *w, const fl_tile *tile)
 {
     filch_job *job = tile->job;
     fl_share *share = fl_job_share(job, w->index);
-    /* Of a batch that a policy cut, others' spans are not cut from ours. */
-    if (job->cut != FL_CUT_SHARES || !fl_room_others(w, job)) {
+    if (!fl_room_others(w, job)) {
         return false;
     }
     fl_worker_flush(w); /* as above */
     fl_store_relaxed(&share->is_out, 1);
-    if (!fl_span_return(&share->span, tile->lo, tile->hi)) {
+    fl_store_relaxed(&w->sched->has_left, 1); /* before the fence of the wake-up, as is all of it */
+    if (!fl_pieces_return(w, tile)) {
         return false;
     }
     fl_sched_wake(w->sched, w->sched->count);

@@ -75,6 +75,9 @@ struct fl_sched {
     /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
     _Atomic uint32_t away_count;
     _Atomic uint64_t roster;
+    /* Some device had no room for a part of a batch: those whose policy is to wait look for such.
+     */
+    _Atomic uint32_t has_left;
 
     fl_vigil vigil;
 

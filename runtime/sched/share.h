@@ -32,6 +32,9 @@ typedef struct fl_account {
  * they are exact once the job is complete. */
 typedef struct fl_share {
     fl_span span; /* grains of a batch, or positions in the graph's roots */
+    /* Of a batch that a policy cut: grains that the device had taken, and could not do. Anyone
+     * takes them. */
+    fl_span left;
     _Alignas(64) _Atomic uint64_t tiles;
     _Atomic uint64_t items;
     _Atomic uint64_t done; /* tasks, or items, that succeeded */

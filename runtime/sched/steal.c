@@ -481,8 +481,9 @@ bool fl_worker_steal(fl_worker *w)
         return false;
     }
     if (sched->policy == FILCH_POLICY_STATIC) {
-        /* Relaxed: whoever withdraws a device wakes all then. */
-        return FL_UNLIKELY(fl_load_relaxed(&sched->away_count) != 0) && steal_by_rules(w, true);
+        /* Relaxed: whoever withdraws a device, or leaves a batch, wakes all then. */
+        uint32_t some = fl_load_relaxed(&sched->away_count) | fl_load_relaxed(&sched->has_left);
+        return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
     }
     /* A wait takes what its job may need, whoever has it. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {

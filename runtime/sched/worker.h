@@ -385,7 +385,7 @@ bool fl_room_move(fl_worker *worker, fl_task *task);
 void fl_room_gather(fl_worker *worker);
 
 /* Whether a device other than the worker's may still run grains of the batch: it answers, and had
- * room for those that it took; under the static policy none does. */
+ * room for those that it took; under FILCH_POLICY_STATIC none does. */
 bool fl_room_others(const fl_worker *worker, const filch_job *job);
 /* A chunk that the caller took last from its span, of which a grain has no room on the device, is
  * left to others, with the rest of the span. False: there are none. */

@@ -75,6 +75,8 @@ static inline int late(const filch_call *call)
 /* --- Making things --- */
 
 static __attribute__((unused)) const filch_policy_desc *custom; /* for start; null: none */
+static __attribute__((unused)) const double *scores;            /* the same, score_count of them */
+static __attribute__((unused)) size_t score_count;
 
 static inline void start_driven(const char *devices, const char *lanes, const char *driver,
                                 filch_drive drive)
@@ -90,6 +92,8 @@ static inline void start_driven(const char *devices, const char *lanes, const ch
     fakecuda_register_filch("bump", bump, 1, false, 0);
     config.devices = devices;
     config.custom_policy = custom;
+    config.scores = scores;
+    config.score_count = scores != NULL ? score_count : 0;
     runtime = runtime_of(&config);
     atomic_store(&holds, 0);
 }

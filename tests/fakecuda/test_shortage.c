@@ -409,23 +409,37 @@ static uint32_t rob_nobody(const filch_policy_view *view, uint32_t *amount, void
     return FILCH_POLICY_NOBODY;
 }
 
+/* Filch's own policy, one of the host's, and those to compare with. */
+static void start_under(uint32_t policy, const char *devices, const char *arena)
+{
+    static const char *const names[] = {"steal",  "steal",       "perfect", "central",
+                                        "guided", "round-robin", "earliest"};
+    static const double even[] = {1, 1, 1, 1};
+    filch_policy_desc desc = FILCH_POLICY_DESC_INIT;
+    desc.steal = rob_nobody;
+    custom = policy == 1 ? &desc : NULL;
+    scores = policy == 2 ? even : NULL;
+    score_count = strstr(devices, "/88+24,host:2") != NULL ? 4 : 2;
+    (void)setenv("FILCH_POLICY", names[policy], 1);
+    start_short(devices, arena);
+    (void)unsetenv("FILCH_POLICY");
+    custom = NULL;
+    scores = NULL;
+}
+
 /* Where a GPU has no room for a single grain the others do what it was given, whomever they may rob
  * else: all of it, or none can. */
 static void chunks_without_room_go_elsewhere(void **state)
 {
     static const char *const devices[] = {"cuda:1,cuda:0", "cuda:0,cuda:1", "cuda:1,host:1",
                                           "cuda:1/88+24,host:2", "cuda:0,cuda:1"};
-    enum { NOWHERE = 4 };
+    enum { NOWHERE = 4, POLICIES = 7 };
     (void)state;
     for (size_t d = 0; d <= NOWHERE; d++)
-        for (size_t a = 0; a < sizeof arenas / sizeof *arenas; a++) {
-            filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
+        for (uint32_t a = 0; a < 2 * POLICIES; a++) {
             filch_error error = FILCH_ERROR_INIT;
             filch_job *job = NULL;
-            policy.steal = rob_nobody;
-            custom = a < 2 ? &policy : NULL;
-            start_short(devices[d], arenas[a % 2 == 0 ? 1 : 3]);
-            custom = NULL;
+            start_under(a / 2, devices[d], arenas[a % 2 == 0 ? 1 : 3]);
             fakecuda_register_filch("copy", copy, 2, true, 0);
             const filch_batch_access accesses[] = {
                 {.data = data[0], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
