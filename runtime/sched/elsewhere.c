@@ -58,6 +58,9 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
     for (uint32_t i = 0; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(task->order + i) % sched->count];
         if (fl_worker_is_outdone(w, other, task)) {
+            if (fl_trial_keeps(w, other, task)) {
+                return false;
+            }
             fl_inbox_push(&other->inbox, &task->link);
             fl_sched_wake_worker(sched, other->index);
             return true;

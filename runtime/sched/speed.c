@@ -73,6 +73,11 @@ void fl_speed_put_off(fl_speed *speed)
     speed->countdown = PERIOD_LONG - 1;
 }
 
+void fl_speed_ask(fl_speed *speed)
+{
+    speed->countdown = 0;
+}
+
 /* --- Medians --- */
 
 /* Halves that are equal stay so when their weights are added up in another order. */

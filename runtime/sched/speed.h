@@ -76,6 +76,8 @@ void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior);
 bool fl_speed_wants_sample(fl_speed *speed);
 /* Owner: a sample is dear beside tiles as short as these: the next but this may come much later. */
 void fl_speed_put_off(fl_speed *speed);
+/* Owner: the next tile is to be timed, whatever the turn. */
+void fl_speed_ask(fl_speed *speed);
 /* Owner: a timed tile of work units (> 0) took ns (> 0; a sample that is not a finite positive
  * speed only counts as taken) and ended `at`. The first sample is dropped (cold start); an outlier
  * beyond 5 MAD is held back until three in a row that agree say the regime changed, and then

@@ -31,7 +31,8 @@ typedef struct fl_loot {
     uint32_t want;    /* of them, where a policy says; 0: the fair share */
     double ns_fixed;  /* the thief's for each tile, beside ns_thief */
     fl_speed *speed;  /* of a batch's codelet here; else null */
-    double ns_trial;  /* not 0: one grain, expected to take so long, to see whether it still does */
+    double ns_trial; /* not 0: one grain, or task, expected to take so long, to see whether it still
+                        does */
 } fl_loot;
 
 static double mean_tile(const fl_worker *w)
@@ -95,8 +96,14 @@ static double victim_tile(const fl_worker *w, const fl_worker *victim)
  * tell. Never the victim's last grain. */
 static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
 {
-    if (loot->speed == NULL || loot->entries == 1) {
+    if (loot->entries == 1) {
         return false;
+    }
+    if (loot->speed == NULL) {
+        /* Tasks: of a graph's roots it cannot be told here which they are. */
+        double once = w->trial.best;
+        return loot->slot == FL_ACTIVE_SLOTS && once > 0 && once + THEFT_NS < loot->ns_left &&
+               fl_trial_is_due(w, mean_tile(w));
     }
     double score = w->sched->scores[w->index], best = fl_speed_best(loot->speed);
     double by_score = loot->ns_left * w->sched->scores[loot->victim] / score; /* maybe infinite */
@@ -218,6 +225,14 @@ static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, 
     }
 }
 
+/* Of the task that was stolen. */
+static void note_trial(fl_worker *w, const fl_loot *loot, const fl_task *task)
+{
+    if (FL_UNLIKELY(loot->ns_trial != 0)) {
+        fl_trial_begin(w, mean_tile(w), task);
+    }
+}
+
 /* False: it is not there any more; look again. */
 static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
@@ -289,6 +304,7 @@ static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
     fl_worker *victim = &w->sched->workers[loot->victim];
     for (uint32_t level = FL_LEVELS; level-- > 0;) {
         if (adopt_one(w, &victim->levels[level])) {
+            note_trial(w, loot, w->adopted);
             note_theft(w, w->adopted->graph->job, loot, 1, start);
             return true;
         }
@@ -319,6 +335,7 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
             }
             fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
             note_theft(w, task->graph->job, loot, 1, start);
+            note_trial(w, loot, task);
             fl_worker_push(w, task);
             ++got;
         }
@@ -339,9 +356,10 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
-        bool is_wanted =
-            most != 0 ? got < most : !(sched->mails && fl_worker_is_outdone(w, victim, task));
         bool can_run = fl_worker_can_run(w, task);
+        bool is_wanted = most != 0 ? got < most
+                                   : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
+                                         (can_run && fl_trial_keeps(w, victim, task));
         if (is_wanted && can_run) {
             fl_worker_push(w, task);
             ++got;

@@ -268,11 +268,9 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
     double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns,
                              tile->start + tile->ns);
     if (tile->task != NULL) {
-        /* Moving mean with weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
         /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        ns = ns != 0 ? ns : 1;
-        mean = mean == 0 ? ns : mean + (ns - mean) / 4;
+        mean = fl_trial_mean(w, tile, mean, ns != 0 ? ns : 1);
         fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
     }
 }

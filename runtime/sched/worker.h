@@ -135,6 +135,16 @@ typedef struct fl_watch {
     uint64_t since; /* … at this time; 0: no watch */
 } fl_watch;
 
+/* When a device that is held off from tasks is tried all the same (trial.c). */
+typedef struct fl_trial {
+    double best;          /* least that tile_ns ever was; 0: it says nothing yet */
+    uint64_t at;          /* when a task was timed last */
+    uint64_t next, after; /* not before this time, and so long after the last trial */
+    uint32_t count;       /* tasks timed, up to what makes a mean */
+    bool is_on;           /* the next timed task is the trial's */
+    bool is_suspected;    /* the last one was much faster, but one alone is not believed */
+} fl_trial;
+
 typedef enum fl_act {
     FL_ACT_RUN,  /* synchronous device: worker->tile is to be run by the driver, then step again */
     FL_ACT_MORE, /* something was done: step again */
@@ -199,11 +209,12 @@ typedef struct fl_worker {
     filch_error late;    /* of the tile that failed last while in flight */
     filch_error error;   /* of the tile that was refused last */
     uint64_t wake_at;
-    uint64_t idle_since;  /* 0: not idle; ledger.is_gap: a dispatch began that is measured */
-    uint64_t ready_at;    /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
-    uint64_t nap_ns;      /* last time slept without being asked for; 0: has just worked */
-    fl_watch watch;       /* one victim of the last refusals */
-    fl_watch next_watch;  /* whom to watch after the theft being tried */
+    uint64_t idle_since; /* 0: not idle; ledger.is_gap: a dispatch began that is measured */
+    uint64_t ready_at;   /* when a refused theft would pay; FL_TIME_NEVER: not by itself */
+    uint64_t nap_ns;     /* last time slept without being asked for; 0: has just worked */
+    fl_watch watch;      /* one victim of the last refusals */
+    fl_watch next_watch; /* whom to watch after the theft being tried */
+    fl_trial trial;
     filch_job *completed; /* whose last tile was counted in this step; linked by next */
     filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
@@ -236,6 +247,14 @@ bool fl_worker_steal(fl_worker *worker);
 /* Where devices differ, or a policy places tasks (elsewhere.c): true, the task, which is ready, was
  * dealt with. */
 bool fl_worker_sends(fl_worker *worker, fl_task *task);
+/* Trials (trial.c). A task was timed, and is believed to have taken ns: the new mean. */
+double fl_trial_mean(fl_worker *worker, const fl_tile *tile, double mean, double ns);
+/* Whether a theft that is refused by the mean is to be tried; of the task that it gave. */
+bool fl_trial_is_due(const fl_worker *worker, double mean);
+void fl_trial_begin(fl_worker *worker, double mean, const fl_task *task);
+/* Whether the worker is to keep a task, of its own, that it would leave to another: to see whether
+ * its device still is as slow as it was. */
+bool fl_trial_keeps(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 /* Whether by prediction the task is better left to another device, one that computes by itself. */
 bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 /* Hazard pointer to the job in a slot; null when the slot is empty. */

@@ -92,8 +92,55 @@ static void a_slow_core_leaves_successors_to_the_gpu(void **state)
     stop();
 }
 
+/* A task of the core's makes one ready that either may run; whether the core did that, too. */
+static bool runs_both(filch_graph *pair)
+{
+    filch_job_info info = {.size = sizeof info};
+    filch_device_stats stats[2];
+    filch_job *job = submit(pair);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
+    assert_ok(filch_job_stats(job, &info, stats, 2));
+    assert_ok(filch_job_release(job));
+    assert_int_equal(stats[0].tiles + stats[CORE].tiles, 2);
+    return stats[CORE].tiles == 2;
+}
+
+/* Until the core has done so, or not, in many runs in a row. */
+static bool comes_to(filch_graph *pair, bool expected)
+{
+    int in_a_row = 0;
+    for (int run = 0; run < 3000 && in_a_row < 50; run++)
+        in_a_row = runs_both(pair) == expected ? in_a_row + 1 : 0;
+    return in_a_row == 50;
+}
+
+/* What the core was slow at for a while is left to the GPU from then on, which alone would never
+ * end: it is tried again. */
+static void a_core_tries_what_it_leaves(void **state)
+{
+    (void)state;
+    start("cuda:0,host:1", "1", "{\"kernel_ns\": 1000000}");
+    atomic_store(&fails, 0);
+    atomic_store(&naps_us, 0);
+    filch_codelet *both = on_both();
+    learn(both);
+    filch_graph *pair = graph();
+    filch_data *data = handle(x);
+    add_bump(pair, on_host("first", bump), data, 0);
+    add_bump(pair, both, data, 0);
+    atomic_store(&naps_us, 10000);
+    assert_true(comes_to(pair, false));
+    atomic_store(&naps_us, 0);
+    assert_true(comes_to(pair, true));
+    assert_ok(filch_graph_destroy(pair));
+    stop();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_slow_core_leaves_successors_to_the_gpu)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_core_leaves_successors_to_the_gpu),
+        cmocka_unit_test(a_core_tries_what_it_leaves),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

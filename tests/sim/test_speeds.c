@@ -526,6 +526,69 @@ static void test_history_by_environment(void **state)
 
 #define WITH_HISTORY(name) cmocka_unit_test_setup_teardown(name, begin_history, end_history)
 
+/* --- Trials with tasks --- */
+
+enum { WIDTH = 4 };
+
+/* Levels of tasks of a millisecond, between tasks that all of the next level wait for, and of which
+ * the first is at home on the first device: never enough at once for a slow device to be of use. Or
+ * independent ones. */
+static void run_tasks(const sim_world *world, filch_codelet *codelet, int levels, int width)
+{
+    static uint64_t cell;
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    filch_data_desc data = FILCH_DATA_DESC_INIT;
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    filch_access access = {0};
+    filch_graph *graph = NULL;
+    filch_job *job = NULL;
+    data.ptr = &cell;
+    data.element = sizeof cell;
+    data.rows = 1;
+    sim_ok(filch_data_create(world->runtime, &data, &access.data));
+    sim_ok(filch_graph_create(world->runtime, &desc, &graph));
+    task.codelet = codelet;
+    task.accesses = &access;
+    for (int level = 0; level < levels; ++level) {
+        task.access_count = levels > 1;
+        task.affinity = level == 0 ? 1 : 0;
+        access.mode = FILCH_READWRITE;
+        sim_ok(filch_graph_add(graph, &task, NULL));
+        task.affinity = 0;
+        access.mode = FILCH_READ;
+        for (int i = 0; i < width; ++i) {
+            sim_ok(filch_graph_add(graph, &task, NULL));
+        }
+    }
+    sim_ok(filch_graph_submit(graph, NULL, &job));
+    sim_finish(job, &outcome);
+    assert_int_equal(outcome.status, FILCH_OK);
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(access.data));
+}
+
+/* A device with a wrong, low score that was fast, and then slow for a while: held off from tasks
+ * from then on, it is tried again, found fast, and does its part. */
+static void test_tasks_are_tried(void **state)
+{
+    (void)state;
+    sim_world world;
+    sim_open_machine(&world,
+                     "{\"devices\": [{\"speed\": 1000}, {\"speed\": 1000, \"score\": 10,"
+                     " \"speeds\": [[0.15, 20], [4, 1000]]}]}",
+                     FILCH_POLICY_STEAL);
+    filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
+    run_tasks(&world, codelet, 1, 300);
+    assert_true(outcome.devices[1].tiles > 100);
+    run_tasks(&world, codelet, 1, 2000);
+    assert_true(outcome.devices[1].tiles < 100);
+    run_tasks(&world, codelet, 4000, WIDTH);
+    print_message("%.3f s, %d tasks by the one that recovered\n", outcome.info.seconds,
+                  (int)outcome.devices[1].tiles);
+    assert_true(outcome.devices[1].tiles > 3000);
+    sim_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +604,7 @@ int main(void)
         WITH_HISTORY(test_history_calls),
         WITH_HISTORY(test_history_that_cannot_be_used),
         WITH_HISTORY(test_history_by_environment),
+        cmocka_unit_test(test_tasks_are_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
