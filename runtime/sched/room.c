@@ -24,25 +24,38 @@ static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *
            fl_fit_need(task, device->place) <= fl_place_budget(places, device->place);
 }
 
+static fl_worker *find_room(const fl_worker *w, const fl_task *task, bool is_away)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        fl_worker *other = &sched->workers[(w->index + i) % sched->count];
+        if (has_room(w, other, task, is_away)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
 bool fl_room_move(fl_worker *w, fl_task *task)
 {
     fl_sched *sched = w->sched;
+    fl_worker *other = NULL;
     /* What filch adds by itself, and partial results, are bound to devices. */
     bool may_move = !task->is_gate && !task->reduces && !task->combines && !task->begins;
-    may_move = may_move && task->moves < sched->count && sched->policy != FILCH_POLICY_STATIC;
-    /* Where nobody who is there has room, it waits with one that is withdrawn. */
-    for (uint32_t i = 0; i < 2 * sched->count && may_move; ++i) {
-        fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (has_room(w, other, task, i >= sched->count)) {
-            fl_worker_flush(w); /* the job may be over as soon as others have the task */
-            ++task->moves;
-            fl_inbox_push(&other->moved, &task->link);
-            fl_sched_wake_worker(sched, other->index);
-            return true;
-        }
+    if (may_move && task->moves < sched->count && sched->policy != FILCH_POLICY_STATIC) {
+        /* Where nobody who is there has room, it waits with one that is withdrawn. */
+        other = find_room(w, task, false);
+        other = other != NULL ? other : find_room(w, task, true);
     }
-    task->moves = 0;
-    return false;
+    if (other == NULL) {
+        task->moves = 0;
+        return false;
+    }
+    fl_worker_flush(w); /* the job may be over as soon as others have the task */
+    ++task->moves;
+    fl_inbox_push(&other->moved, &task->link);
+    fl_sched_wake_worker(sched, other->index);
+    return true;
 }
 
 void fl_room_gather(fl_worker *w)
