@@ -819,7 +819,7 @@ static fl_act fetch(fl_worker *w)
     return await_operands(w);
 }
 
-static void retire_run(fl_worker *w)
+static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
     w->has_tile = false;
     if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && fl_offload_concerns(&w->tile)) {
@@ -828,8 +828,8 @@ static void retire_run(fl_worker *w)
     fl_worker_retire(w, &w->tile);
 }
 
-/* With the tile that was picked. */
-static inline fl_act begin(fl_worker *w)
+/* With the tile that was picked. In line: it is done for each. */
+static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
     prepare(w, &w->tile);
     w->has_tile = true;
@@ -884,26 +884,27 @@ static fl_act rest_synchronous(fl_worker *w)
     return fl_away_rest(w);
 }
 
-static fl_act step_once(fl_worker *w)
+static __attribute__((noinline)) fl_act step_away(fl_worker *w)
 {
-    return w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
-}
-
-static __attribute__((noinline)) fl_act step_with_duties(fl_worker *w, uint32_t duties)
-{
-    fl_act act = (duties & FL_DUTY_AWAY) == 0 ? step_once(w)
-                 : w->device->is_synchronous  ? rest_synchronous(w)
-                                              : fl_flights_rest(w);
-    return (duties & FL_DUTY_VIGIL) != 0 ? fl_await_step(w, act) : act;
+    return w->device->is_synchronous ? rest_synchronous(w) : fl_flights_rest(w);
 }
 
 fl_act fl_worker_step(fl_worker *w)
 {
+    fl_act act;
     w->in_step = true;
     fl_count(&w->steps, 1);
     /* Relaxed: whoever changes them wakes the worker. */
     uint32_t duties = fl_load_relaxed(&w->duties);
-    return end_step(w, FL_LIKELY(duties == 0) ? step_once(w) : step_with_duties(w, duties));
+    if (FL_UNLIKELY((duties & FL_DUTY_AWAY) != 0)) {
+        act = step_away(w);
+    } else {
+        act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
+    }
+    if (FL_UNLIKELY((duties & FL_DUTY_VIGIL) != 0)) {
+        act = fl_await_step(w, act);
+    }
+    return end_step(w, act);
 }
 
 void fl_worker_settle(fl_worker *w)
