@@ -27,6 +27,7 @@ static const struct {
     {"refused_empty", "empty", offsetof(filch_losses, refused_empty)},
     {"refused_unable", "unable", offsetof(filch_losses, refused_unable)},
     {"refused_raced", "raced", offsetof(filch_losses, refused_raced)},
+    {"refused_dear", "dear", offsetof(filch_losses, refused_dear)},
 };
 
 #define REFUSALS (sizeof refusals / sizeof *refusals)

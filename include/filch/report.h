@@ -65,6 +65,9 @@ typedef struct filch_losses {
     uint64_t refused_unable; /**< There was something, but the device cannot run it, or has no room
                                   for it. Once a share of a job, or a task, and look. */
     uint64_t refused_raced;  /**< Somebody else was quicker. */
+    uint64_t refused_dear;   /**< The victim would be done first only because of the time that it
+                                  takes to bring what the work needs, by the measured speed of the
+                                  links (filch_links_measure()). Once a victim and look. */
 } filch_losses;
 
 /** A job against its bounds; see filch_job_report(). */
@@ -95,7 +98,7 @@ typedef struct filch_report {
     {                                                           \
         sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0, \
         {                                                       \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0            \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0         \
         }                                                       \
     }
 

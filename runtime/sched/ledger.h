@@ -24,6 +24,7 @@ typedef enum fl_refusal {
     FL_REFUSED_EMPTY,
     FL_REFUSED_UNABLE,
     FL_REFUSED_RACED,
+    FL_REFUSED_DEAR, /* bringing what it needs takes longer than the theft saves */
     FL_REFUSALS
 } fl_refusal;
 
@@ -82,7 +83,8 @@ static inline uint64_t fl_ledger_refused(const fl_ledger *ledger)
 {
     return fl_load_relaxed(&ledger->refused[FL_REFUSED_HELD]) +
            fl_load_relaxed(&ledger->refused[FL_REFUSED_UNABLE]) +
-           fl_load_relaxed(&ledger->refused[FL_REFUSED_RACED]);
+           fl_load_relaxed(&ledger->refused[FL_REFUSED_RACED]) +
+           fl_load_relaxed(&ledger->refused[FL_REFUSED_DEAR]);
 }
 
 #endif

@@ -84,7 +84,8 @@ static void fill(const fl_sched *sched, const filch_job *job, uint32_t d, const 
                              .refused_held = parts->refused[FL_REFUSED_HELD],
                              .refused_empty = parts->refused[FL_REFUSED_EMPTY],
                              .refused_unable = parts->refused[FL_REFUSED_UNABLE],
-                             .refused_raced = parts->refused[FL_REFUSED_RACED]};
+                             .refused_raced = parts->refused[FL_REFUSED_RACED],
+                             .refused_dear = parts->refused[FL_REFUSED_DEAR]};
     losses->data_ns = least_of(fl_load_relaxed(&account->data_ns), rest);
     rest -= losses->data_ns;
     losses->spoiled_ns = least_of(fl_load_relaxed(&account->spoiled_ns), rest);
@@ -129,6 +130,7 @@ static void add(filch_losses *sum, const filch_losses *losses)
     sum->refused_empty += losses->refused_empty;
     sum->refused_unable += losses->refused_unable;
     sum->refused_raced += losses->refused_raced;
+    sum->refused_dear += losses->refused_dear;
 }
 
 /* Work done, and how fast. */

@@ -95,6 +95,7 @@ static void check(const sim_world *world, const filch_report *report)
         sum.refused_empty += losses[d].refused_empty;
         sum.refused_unable += losses[d].refused_unable;
         sum.refused_raced += losses[d].refused_raced;
+        sum.refused_dear += losses[d].refused_dear;
         assert_int_equal(losses[d].estimated_ns, 0); /* every tile is timed here, … */
         assert_int_equal(losses[d].data_ns, 0);      /* … and nothing is copied */
     }

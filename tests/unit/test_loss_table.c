@@ -37,7 +37,8 @@ static void fill(bench_result *r)
                                           .refused_held = 7,
                                           .refused_empty = 5,
                                           .refused_unable = 3,
-                                          .refused_raced = 1};
+                                          .refused_raced = 1,
+                                          .refused_dear = 4};
     assert_true(bench_result_derive(r));
 }
 
@@ -85,15 +86,15 @@ static void test_table(void **state)
     assert_float_equal(bench_loss_bound_s(&r.losses), 0.75, 0);
     assert_float_equal(bench_loss_efficiency(&r.losses), 0.75, 1e-12);
     write_text(bench_losses_show, &r);
-    static const char *const first[] = {"95.00", "3.00", "2.00", "0.00", "0.00", "0.00",
-                                        "0.00",  "0.00", "0.0",  "0.0",  "0.0",  "0.0"};
-    static const char *const second[] = {"55.00", "0.00", "0.00", "5.00", "10.00", "4.00",
-                                         "25.00", "1.00", "3.5",  "2.5",  "1.5",   "0.5"};
-    static const char *const all[] = {"75.00", "1.50", "1.00", "2.50", "5.00", "2.00",
-                                      "12.50", "0.50", "3.5",  "2.5",  "1.5",  "0.5"};
-    expect_row("host:0 ", first, 12);
-    expect_row("<gpu> ", second, 12);
-    expect_row("all  ", all, 12);
+    static const char *const first[] = {"95.00", "3.00", "2.00", "0.00", "0.00", "0.00", "0.00",
+                                        "0.00",  "0.0",  "0.0",  "0.0",  "0.0",  "0.0"};
+    static const char *const second[] = {"55.00", "0.00", "0.00", "5.00", "10.00", "4.00", "25.00",
+                                         "1.00",  "3.5",  "2.5",  "1.5",  "0.5",   "2.0"};
+    static const char *const all[] = {"75.00", "1.50", "1.00", "2.50", "5.00", "2.00", "12.50",
+                                      "0.50",  "3.5",  "2.5",  "1.5",  "0.5",  "2.0"};
+    expect_row("host:0 ", first, 13);
+    expect_row("<gpu> ", second, 13);
+    expect_row("all  ", all, 13);
     assert_non_null(strstr(text, "750 ms"));
     assert_non_null(strstr(text, "500 ms"));
     assert_non_null(strstr(text, "75.0 %"));
@@ -146,6 +147,7 @@ static void test_document(void **state)
     const json_t *own = json_object_get(device, "losses");
     assert_float_equal(number_at(own, "tail_s"), 0.5, 1e-12);
     assert_int_equal(json_integer_value(json_object_get(own, "refused_unable")), 3);
+    assert_int_equal(json_integer_value(json_object_get(own, "refused_dear")), 4);
     json_decref(root);
     /* Without a report there is none, not one of zeros. */
     r.losses.runs = 0;
