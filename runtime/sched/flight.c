@@ -818,6 +818,14 @@ static fl_act end_step(fl_worker *w, bool any)
     return act;
 }
 
+/* With a tile in flight a theft can wait: a better victim may show meanwhile. Not so where all
+ * of them are only on the way home: the device has nothing to do; nor where it has one, and
+ * what the next one needs could be brought beside it. */
+static bool is_time_to_steal(const fl_worker *w)
+{
+    return w->in_flight - w->homing_count <= (w->brought_ns > 0);
+}
+
 fl_act fl_flights_step(fl_worker *w)
 {
     if (FL_UNLIKELY(is_down(w))) {
@@ -868,9 +876,7 @@ fl_act fl_flights_step(fl_worker *w)
             any = true;
             continue;
         }
-        /* With a tile in flight a theft can wait: a better victim may show meanwhile. Not so where
-         * all of them are only on the way home: the device has nothing to do. */
-        if (w->in_flight != w->homing_count || !fl_worker_steal(w)) {
+        if (!is_time_to_steal(w) || !fl_worker_steal(w)) {
             break;
         }
     }

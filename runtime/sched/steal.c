@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theft: from the victim with the most time left, as much as lets both end together, and only when
- * the thief would be done before the victim. */
+ * the thief would be done before the victim, with what has to be brought for it. */
 #include <math.h>
+#include <string.h>
 
+#include "sched/beat.h"
+#include "sched/freight.h"
 #include "sched/sched.h"
 
 /* What a theft costs a host thread, in ns: finding the victim and moving its cache lines. */
@@ -13,6 +16,10 @@
 #define LOOK_AGAIN_NS 20000.0
 /* How far from the top of a deque a thief looks for a task that it can run. */
 #define LOOK_DEPTH 32
+/* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
+#define OLDEST 8u
+/* Looks at a deque of which others take what was seen. */
+#define MOST_TRIES 4
 /* A victim of unknown speed is taken to have this much left: worth stealing from. */
 #define UNKNOWN_NS 1e12
 /* One whose device was lost or withdrawn, or has no room, is not done before anybody. */
@@ -33,7 +40,23 @@ typedef struct fl_loot {
     fl_speed *speed;  /* of a batch's codelet here; else null */
     double ns_trial; /* not 0: one grain, or task, expected to take so long, to see whether it still
                         does */
+    double ns_bring; /* of each, what it lacks here; 0 where nothing, or not known */
 } fl_loot;
+
+/* Whom this attempt has found to have nothing that pays: sets of workers. */
+typedef struct fl_barren {
+    uint64_t deques[FL_IDLE_WORDS], spans[FL_IDLE_WORDS];
+} fl_barren;
+
+static bool has(const uint64_t *set, uint32_t index)
+{
+    return (set[index / 64] >> index % 64 & 1) != 0;
+}
+
+static void add(uint64_t *set, uint32_t index)
+{
+    set[index / 64] |= (uint64_t)1 << index % 64;
+}
 
 static double mean_tile(const fl_worker *w)
 {
@@ -62,11 +85,12 @@ static bool is_watched(const fl_worker *w, uint32_t victim)
 /* When to look again at a victim that would be done before us. By the predictions never, but they
  * may be wrong, so after a part of the time they give it; and the victim is watched. Of several one
  * at a time is, until it moves or is robbed. */
-static void refuse(fl_worker *w, uint32_t victim, double ns_left)
+static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
 {
     uint64_t t = fl_clock_now(&w->sched->core->clock);
     double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
-    fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+    fl_ledger_refuse(&w->ledger, why);
+    fl_beat_note(w, victim);
     uint64_t at = t + (uint64_t)ns;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
     if (is_watched(w, victim)) {
@@ -113,6 +137,13 @@ static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
            fl_speed_probe_is_due(loot->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
 }
 
+/* Until what is in flight here is over, as far as a theft goes on beside it; what is stolen is
+ * brought meanwhile. */
+static double ns_before(const fl_worker *w)
+{
+    return w->in_flight != w->homing_count ? mean_tile(w) : 0;
+}
+
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
 {
     if (loot.ns_left <= best->ns_left) {
@@ -120,14 +151,14 @@ static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
     }
     /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
     double ns_piece = loot.ns_thief / loot.entries + loot.ns_fixed;
-    if (ns_piece + THEFT_NS < loot.ns_left) {
+    if (ns_piece + ns_before(w) + THEFT_NS < loot.ns_left) {
         *best = loot;
     } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
         loot.ns_left = 0; /* any theft that pays is better */
         loot.ns_trial = ns_piece;
         *best = loot;
     } else {
-        refuse(w, loot.victim, loot.ns_left);
+        refuse(w, loot.victim, loot.ns_left, FL_REFUSED_HELD);
     }
 }
 
@@ -204,9 +235,53 @@ static uint32_t fair_share(const fl_loot *loot)
     if (loot->ns_trial != 0) {
         return 1;
     }
+    if (loot->ns_bring > 0) {
+        /* What comes next is brought while the one before runs; but for the first. */
+        double own = loot->ns_thief / loot->entries, theirs = loot->ns_left / loot->entries;
+        double most =
+            (loot->ns_left - fmin(own, loot->ns_bring)) / (theirs + fmax(own, loot->ns_bring));
+        return most < 1 ? 1 : most < loot->entries ? (uint32_t)most : loot->entries;
+    }
     double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
     double pieces = share * loot->entries;
     return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
+/* Whether it pays to take a piece that takes so long here, and to bring what it needs. */
+static bool pays(fl_worker *w, const fl_loot *loot, double ns_piece)
+{
+    double ns_then = ns_piece + fmax(loot->ns_bring, ns_before(w)) + THEFT_NS;
+    if (loot->ns_bring <= 0 || ns_then < loot->ns_left) {
+        return true;
+    }
+    bool is_dear = ns_piece + ns_before(w) + THEFT_NS < loot->ns_left;
+    refuse(w, loot->victim, loot->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
+    return false;
+}
+
+/* Reckons with what would have to be brought of a span, here and at the victim. False: the theft
+ * does not pay then. */
+static bool weigh_span(fl_worker *w, fl_loot *loot)
+{
+    const fl_worker *victim = &w->sched->workers[loot->victim];
+    uint32_t lo, hi, floor, want = fair_share(loot);
+    fl_freight freight;
+    const filch_job *job = NULL;
+    if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 || loot->ns_left >= UNKNOWN_NS ||
+        (job = fl_worker_visit(w, loot->slot)) == NULL ||
+        fl_span_peek(&fl_job_share(job, loot->victim)->span, &lo, &hi) == 0 ||
+        !fl_span_is_open(w, job, hi, &floor)) {
+        return true;
+    }
+    lo = lo > floor ? lo : floor;
+    lo = hi - lo > want ? hi - want : lo;
+    fl_freight_of_span(w, victim, loot->slot, lo, hi, &freight);
+    if (!freight.is_known) {
+        return true;
+    }
+    loot->ns_bring = freight.bring_ns / (hi - lo);
+    loot->ns_left = fmax(loot->ns_left, freight.victim_ns / (hi - lo) * loot->entries);
+    return pays(w, loot, loot->ns_thief / loot->entries + loot->ns_fixed);
 }
 
 static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, uint64_t n,
@@ -273,27 +348,108 @@ static bool is_for(const fl_worker *w, uint64_t hint)
                                    (w->sched->able[able][w->index / 64] >> w->index % 64 & 1) != 0);
 }
 
-/* Of the oldest entries of one deque, the first that can be claimed and run here becomes the next
- * tile. It stays in the deque, where it is dead, until it comes to the top or the owner pops it. */
-static bool adopt_one(fl_worker *w, fl_deque *deque)
+/* Of the oldest entries of one deque, those that can be claimed and run here, as far as is seen. */
+typedef struct fl_oldest {
+    uint32_t count;
+    uint64_t hints[OLDEST];
+    int64_t at[OLDEST];
+    fl_freight freights[OLDEST];
+} fl_oldest;
+
+static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_oldest *oldest)
 {
     int64_t index = 0;
     uint64_t hint;
     bool is_top;
-    for (uint32_t i = 0; i < LOOK_DEPTH && fl_deque_look(deque, &index, &hint, &is_top); ++i) {
-        bool can_run = hint != 0 && is_for(w, hint);
-        bool is_live = hint != 0 && fl_hint_is_live(hint);
-        bool is_ours = can_run && fl_task_claim(hint, &w->adopted, &w->adopted_poisoned);
-        if (is_top && can_run) {
-            fl_deque_drop(deque, index); /* ours by now, or nobody's */
+    oldest->count = 0;
+    for (uint32_t i = 0;
+         i < LOOK_DEPTH && oldest->count < most && fl_deque_look(deque, &index, &hint, &is_top);
+         ++i, ++index) {
+        if (hint == 0) {
+            continue;
         }
-        if (is_ours) {
-            return true;
+        if (!fl_hint_is_live(hint)) {
+            /* For good: the hint came to us after its task was in that state, which never comes
+             * back. */
+            if (is_top) {
+                fl_deque_drop(deque, index);
+            }
+        } else if (!is_for(w, hint)) {
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
+        } else {
+            oldest->hints[oldest->count] = hint;
+            oldest->at[oldest->count++] = index;
         }
-        if (is_live) {
-            fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_RACED : FL_REFUSED_UNABLE);
+    }
+}
+
+/* The one of which least is to be brought; of several the oldest. */
+static uint32_t least_of(const fl_oldest *oldest)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < oldest->count; ++i) {
+        best = oldest->freights[i].bytes < oldest->freights[best].bytes ? i : best;
+    }
+    return best;
+}
+
+static void forget(fl_oldest *oldest, uint32_t index)
+{
+    --oldest->count;
+    for (uint32_t i = index; i < oldest->count; ++i) {
+        oldest->hints[i] = oldest->hints[i + 1];
+        oldest->at[i] = oldest->at[i + 1];
+        oldest->freights[i] = oldest->freights[i + 1];
+    }
+}
+
+/* Reckons with what is to be brought for a task, and what the victim would have to bring for one
+ * like these. False: the theft does not pay then. */
+static bool weigh_task(fl_worker *w, const fl_loot *loot, const fl_oldest *oldest, uint32_t index)
+{
+    const fl_freight *freight = &oldest->freights[index];
+    fl_loot all = *loot;
+    double theirs = 0;
+    if (loot->want != 0 || !freight->is_known || loot->ns_left >= UNKNOWN_NS) {
+        return true;
+    }
+    for (uint32_t i = 0; i < oldest->count; ++i) {
+        theirs += oldest->freights[i].victim_ns / oldest->count;
+    }
+    all.ns_bring = freight->bring_ns;
+    all.ns_left = fmax(loot->ns_left, theirs * loot->entries);
+    return pays(w, &all, freight->ns > 0 ? freight->ns : loot->ns_thief / loot->entries);
+}
+
+/* Of the oldest entries of one deque, the one that lacks least here becomes the next tile. It stays
+ * in the deque, where it is dead, until it comes to the top or the owner pops it. */
+static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
+{
+    const fl_worker *victim = &w->sched->workers[loot->victim];
+    bool matters = fl_freight_matters(w, victim);
+    fl_oldest oldest;
+    for (int tries = 0; tries < MOST_TRIES; ++tries) {
+        look_at_oldest(w, deque, matters ? OLDEST : 1, &oldest);
+        if (oldest.count == 0) {
+            return false;
         }
-        ++index;
+        memset(oldest.freights, 0, sizeof oldest.freights);
+        if (matters) {
+            fl_freight_of_hints(w, victim, oldest.hints, oldest.count, oldest.freights);
+        }
+        while (oldest.count != 0) {
+            uint32_t best = least_of(&oldest);
+            if (!weigh_task(w, loot, &oldest, best)) {
+                return false;
+            }
+            if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
+                fl_deque_drop(deque, oldest.at[best]); /* where it is at the top; it is ours */
+                w->brought_ns = oldest.freights[best].bring_ns;
+                return true;
+            }
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
+            forget(&oldest, best);
+        }
     }
     return false;
 }
@@ -303,7 +459,7 @@ static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[loot->victim];
     for (uint32_t level = FL_LEVELS; level-- > 0;) {
-        if (adopt_one(w, &victim->levels[level])) {
+        if (adopt_one(w, loot, &victim->levels[level])) {
             note_trial(w, loot, w->adopted);
             note_theft(w, w->adopted->graph->job, loot, 1, start);
             return true;
@@ -384,23 +540,21 @@ static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
            FL_LIKELY(!is_of_off || fl_worker_is_off(&w->sched->workers[victim]));
 }
 
-static bool rob_inboxes(fl_worker *w, bool is_of_off)
+static bool rob_inboxes(fl_worker *w, const fl_beat *beat, bool is_of_off)
 {
-    fl_sched *sched = w->sched;
-    for (uint32_t i = 1; i < sched->count; ++i) {
-        uint32_t victim = (w->index + i) % sched->count;
-        if (may_rob(w, victim, is_of_off) && rob_inbox(w, &sched->workers[victim], 0)) {
+    for (uint32_t i = 0; i < beat->count; ++i) {
+        uint32_t victim = beat->victims[i];
+        if (may_rob(w, victim, is_of_off) && rob_inbox(w, &w->sched->workers[victim], 0)) {
             return true;
         }
     }
     return false;
 }
 
-/* barren: a set of workers whose deques hold nothing for us. */
-static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_off)
+static void look_at_spans(fl_worker *w, const fl_beat *beat, const fl_barren *barren,
+                          bool is_of_off, fl_loot *best)
 {
-    fl_sched *sched = w->sched;
-    fl_loot best = {0};
+    const fl_sched *sched = w->sched;
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
@@ -408,17 +562,25 @@ static fl_loot find_loot(fl_worker *w, const uint64_t *barren, bool is_of_off)
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             const filch_job *job = fl_worker_visit(w, slot);
-            for (uint32_t i = 0; job != NULL && i < sched->count; ++i) {
-                if (may_rob(w, i, is_of_off) || (is_of_off && i != w->index && is_left(job, i))) {
-                    look_at_span(w, job, slot, i, &best);
+            for (uint32_t i = 0; job != NULL && i < beat->count; ++i) {
+                uint32_t victim = beat->victims[i];
+                if (!has(barren->spans, victim) &&
+                    (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
+                    look_at_span(w, job, slot, victim, best);
                 }
             }
         }
     }
-    for (uint32_t i = 1; i < sched->count; ++i) {
-        uint32_t victim = (w->index + i) % sched->count;
-        if ((barren[victim / 64] >> victim % 64 & 1) == 0 && may_rob(w, victim, is_of_off)) {
-            look_at_deques(w, &sched->workers[victim], &best);
+}
+
+static fl_loot find_loot(fl_worker *w, const fl_beat *beat, const fl_barren *barren, bool is_of_off)
+{
+    fl_loot best = {0};
+    look_at_spans(w, beat, barren, is_of_off, &best);
+    for (uint32_t i = 0; i < beat->count; ++i) {
+        uint32_t victim = beat->victims[i];
+        if (!has(barren->deques, victim) && may_rob(w, victim, is_of_off)) {
+            look_at_deques(w, &w->sched->workers[victim], &best);
         }
     }
     return best;
@@ -433,40 +595,53 @@ static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
     return entries / (PARTS_EACH * there) + 1;
 }
 
-static bool steal_by_rules(fl_worker *w, bool is_of_off)
+/* True: something was taken, or somebody else was quicker: look again. */
+static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool is_of_off,
+                     uint64_t start)
 {
-    fl_sched *sched = w->sched;
-    uint64_t refused = fl_ledger_refused(&w->ledger);
-    if (rob_inboxes(w, is_of_off)) {
-        return true;
-    }
-    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
-    uint64_t barren[FL_IDLE_WORDS] = {0};
     for (;;) {
-        fl_loot best = find_loot(w, barren, is_of_off);
+        fl_loot best = find_loot(w, beat, barren, is_of_off);
         if (best.entries == 0) {
-            if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
-                fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
-            }
-            w->watch = w->next_watch;
             return false;
         }
+        fl_beat_note(w, best.victim);
         if (is_of_off) {
-            best.want = part_of_off(sched, best.entries);
+            best.want = part_of_off(w->sched, best.entries);
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
-            (void)rob_span(w, &best, start);
-            return true;
-        }
-        if (!sched->mails) {
+            if (weigh_span(w, &best)) {
+                (void)rob_span(w, &best, start);
+                return true;
+            }
+            add(barren->spans, best.victim);
+        } else if (!w->sched->mails) {
             (void)rob_deques(w, &best, start);
             return true;
+        } else if (rob_hints(w, &best, start)) {
+            return true;
+        } else {
+            add(barren->deques, best.victim);
         }
-        if (rob_hints(w, &best, start)) {
+    }
+}
+
+static bool steal_by_rules(fl_worker *w, bool is_of_off)
+{
+    uint64_t refused = fl_ledger_refused(&w->ledger);
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
+    fl_barren barren = {.deques = {0}};
+    fl_beat beat;
+    fl_beat_begin(w, &beat);
+    while (fl_beat_next(w, &beat)) {
+        if (rob_inboxes(w, &beat, is_of_off) || rob_some(w, &beat, &barren, is_of_off, start)) {
             return true;
         }
-        barren[best.victim / 64] |= (uint64_t)1 << best.victim % 64;
     }
+    if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
+    }
+    w->watch = w->next_watch;
+    return false;
 }
 
 /* From one victim, as a policy has it: whatever it has that can be had, hold-off or not. */

@@ -145,6 +145,14 @@ typedef struct fl_trial {
     bool is_suspected;    /* the last one was much faster, but one alone is not believed */
 } fl_trial;
 
+/* Where devices are many (beat.h): whom to look at first, and where to go on. */
+#define FL_KNOWN 8
+typedef struct fl_rounds {
+    uint32_t at; /* positions behind our own that were looked at in turn */
+    uint32_t known_count, known_next;
+    uint32_t known[FL_KNOWN];
+} fl_rounds;
+
 typedef enum fl_act {
     FL_ACT_RUN,  /* synchronous device: worker->tile is to be run by the driver, then step again */
     FL_ACT_MORE, /* something was done: step again */
@@ -215,6 +223,8 @@ typedef struct fl_worker {
     fl_watch watch;      /* one victim of the last refusals */
     fl_watch next_watch; /* whom to watch after the theft being tried */
     fl_trial trial;
+    fl_rounds rounds;     /* whom to look at first in the next one */
+    double brought_ns;    /* to bring what the last stolen task needed */
     filch_job *completed; /* whose last tile was counted in this step; linked by next */
     filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;

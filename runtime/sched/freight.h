@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a theft would have to bring to the thief's memory, and how long that takes by the measured
+ * speed of the links.
+ *
+ * A task that is somebody else's may be looked at only while it can be neither over nor built anew.
+ * A graph's job is over when its count of remaining tasks reaches zero, so the thief adds itself to
+ * that count while it looks (unless it is zero already), which keeps the job, its graph, and what
+ * both use of handles; and it looks at none but the tasks of that graph, which it knows by their
+ * addresses. Of a closed graph all that is read here was written before the job began. Tasks of
+ * open graphs, which are built while others run, are not looked at. */
+#ifndef FL_SCHED_FREIGHT_H
+#define FL_SCHED_FREIGHT_H
+
+#include "sched/worker.h"
+
+typedef struct fl_freight {
+    bool is_known;
+    double ns;        /* of the tasks or grains, at the thief, without what is to be brought; … */
+    uint64_t bytes;   /* … what is, … */
+    double bring_ns;  /* … and how long that takes; 0 where links were not measured */
+    double victim_ns; /* the same of what the victim lacks */
+} fl_freight;
+
+/* Whether work may have to be brought from one device to another. */
+static inline bool fl_freight_matters(const fl_worker *w, const fl_worker *victim)
+{
+    return w->offload != NULL && w->device->place != victim->device->place;
+}
+
+/* Of the tasks of count hints, each live when seen; others than those of closed graphs that run are
+ * not known. May end a job, at the end of the step. */
+void fl_freight_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
+                         uint32_t count, fl_freight *freights);
+/* Of positions [lo, hi) of the job in a slot: its roots, or its grains. The same. */
+void fl_freight_of_span(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
+                        uint32_t hi, fl_freight *freight);
+
+#endif
