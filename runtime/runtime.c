@@ -620,7 +620,8 @@ filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
                             "the result is null or its size is not set");
     }
     usage->host_bytes = fl_load_relaxed(&rt->core.host_bytes);
-    usage->jobs_running = fl_load_relaxed(&rt->jobs.running);
+    uint64_t kept = fl_load_relaxed(&rt->jobs.kept), running = fl_load_relaxed(&rt->jobs.running);
+    usage->jobs_running = running > kept ? running - kept : 0;
     usage->tasks_live = fl_jobs_tasks(&rt->core);
     usage->task_bytes = fl_load_relaxed(&rt->store.bytes);
     return FILCH_OK;

@@ -81,8 +81,29 @@ typedef double (*filch_work_fn)(const filch_call *call);
 
 /** Properties of a codelet; combine with |. */
 typedef enum filch_codelet_flags {
-    FILCH_CODELET_RESTARTABLE = 1 /**< Running it again on the same inputs is harmless. Version
-                                       0.1 never runs a task twice; the flag is kept for later. */
+    /**
+     * Two devices may run a call of it at once. Where the others have nothing left to do, and a
+     * chunk of a batch that is in flight would be done elsewhere first, as measured, or is late for
+     * as long as it takes elsewhere, it is begun there, too; the run that is done first counts, and
+     * the other one does not, whatever it returns. Only a device that is lost says nothing: then
+     * the other run counts. Each item is done, fails and is counted once, as without the flag.
+     *
+     * Its functions must do nothing but to write through their views; and twice at once, in two
+     * places. For each chunk these are memory of filch's, from where the run that counts is copied:
+     * what they cost is that copy. A run that lost is not stopped, and may outlast the job. Until
+     * it is over it reads what it reads: its call's arguments, and handles, where later jobs that
+     * write them, and filch_data_acquire_tiles(), wait for it, while filch_data_acquire() and
+     * filch_data_destroy() return FILCH_BUSY. So the host changes or frees what such a batch reads
+     * (and what arguments lead to) behind one of these, or behind filch_runtime_drain(), which
+     * waits for such runs as filch_runtime_destroy() does. What the batch has written is the host's
+     * as soon as the job is complete.
+     *
+     * Not run twice, but counted where they might have been (filch_losses.restarts_refused), are
+     * chunks of a batch with a FILCH_READWRITE access; all in a runtime that has a GPU, or another
+     * policy than ::FILCH_POLICY_STEAL. Tasks of graphs are never run twice, no device begins
+     * a chunk anew while a task waits on it, and none whose like was not measured on both devices.
+     */
+    FILCH_CODELET_RESTARTABLE = 1
 } filch_codelet_flags;
 
 /** How a codelet is made; see ::FILCH_CODELET_DESC_INIT. */

@@ -160,8 +160,9 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  * only are dropped: acquire it first to have them.
  *
  * @param data the handle.
- * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, tiles of it are
- *         held, or it has partitions (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, or a run that
+ *         outlasts its job reads it (::FILCH_CODELET_RESTARTABLE), tiles of it are held, or it has
+ *         partitions (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a
  * short lock, and copies to its buffer that are on their way; device memory is kept for other
@@ -176,7 +177,8 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  * @param data the handle.
  * @param mode what the host will do. FILCH_WRITE alone overwrites everything, and copies nothing.
  * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete, or
- *         some of its tiles are held; FILCH_WRONG_STATE when the handle is acquired already, or is
+ *         a run that outlasts its job reads it (::FILCH_CODELET_RESTARTABLE), or some of its tiles
+ *         are held; FILCH_WRONG_STATE when the handle is acquired already, or is
  *         to be read and nobody has written some tile; FILCH_INVALID_ARGUMENT (unknown mode);
  *         FILCH_UNSUPPORTED (a partition);
  *         FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be

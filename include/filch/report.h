@@ -50,7 +50,9 @@ typedef struct filch_losses {
                                  what is left of its time beside tiles and their predicted dispatch,
                                  where anything was copied there. */
     uint64_t spoiled_ns;    /**< Tiles that failed, or that were lost with the device; as long as
-                                 these were predicted to take where they were not timed. */
+                                 these were predicted to take where they were not timed. And runs of
+                                 a chunk that another device ran, too, and had done first
+                                 (::FILCH_CODELET_RESTARTABLE), up to the job's end. */
     uint64_t starved_ns;    /**< Idle: nothing was ready that it could run or take. */
     uint64_t held_ns;       /**< Idle by hold-off: there was work elsewhere, but who had it would be
                                  done with it first, as predicted. */
@@ -68,6 +70,15 @@ typedef struct filch_losses {
     uint64_t refused_dear;   /**< The victim would be done first only because of the time that it
                                   takes to bring what the work needs, by the measured speed of the
                                   links (filch_links_measure()). Once a victim and look. */
+    uint64_t restarts;       /**< Chunks that were in flight elsewhere and were begun here, too
+                                  (::FILCH_CODELET_RESTARTABLE). */
+    uint64_t restarts_won;   /**< Of these, those that were done here first, and count. */
+    uint64_t restarts_lost;  /**< Those that were not. The rest are not decided yet. */
+    uint64_t restarts_refused; /**< Chunks of such a codelet, run here, that no other device could
+                                    have begun: their batch reads what it writes, or the runtime
+                                    has a device with memory of its own, or another policy than
+                                    ::FILCH_POLICY_STEAL, or one device; or there was no memory for
+                                    what they write, or too many were in flight. */
 } filch_losses;
 
 /** A job against its bounds; see filch_job_report(). */
@@ -94,12 +105,12 @@ typedef struct filch_report {
 } filch_report;
 
 /** Initializer of a ::filch_report. */
-#define FILCH_REPORT_INIT                                       \
-    {                                                           \
-        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0, \
-        {                                                       \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0         \
-        }                                                       \
+#define FILCH_REPORT_INIT                                           \
+    {                                                               \
+        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0,     \
+        {                                                           \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        }                                                           \
     }
 
 /**

@@ -73,6 +73,7 @@ FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double second
 
 /**
  * Destroys an idle runtime and every object made from it; all their handles are invalid afterwards.
+ * Runs of chunks that outlast their jobs (::FILCH_CODELET_RESTARTABLE) are waited for.
  *
  * @param runtime the runtime.
  * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first);

@@ -24,6 +24,15 @@ const filch_codelet *fl_batch_codelet(const fl_batch *batch)
     return batch->codelet;
 }
 
+bool fl_batch_is_restartable(const fl_batch *batch)
+{
+    bool is_such = (batch->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
+    for (uint32_t i = 0; i < batch->access_count && is_such; ++i) {
+        is_such = batch->accesses[i].mode == FILCH_READ || batch->accesses[i].mode == FILCH_WRITE;
+    }
+    return is_such;
+}
+
 const uint64_t *fl_batch_devices(const fl_batch *batch)
 {
     return batch->devices;

@@ -141,6 +141,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->signal = NULL;
     snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
+    fl_store_relaxed(&job->kept, 0);
+    job->is_past = false;
     fl_store_relaxed(&job->completer, 0);
     fl_store_relaxed(&job->started, 0);
     job->finished = 0;
@@ -438,6 +440,9 @@ static void complete(filch_job *job)
     }
     fl_mutex_lock(&core->lock);
     size_t count = use_count(job);
+    /* Relaxed: who decided which run of a chunk counts has seen that the other keeps the job. */
+    bool is_kept = fl_load_relaxed(&job->kept) != 0;
+    job->is_past = true;
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
         if (use->writes) {
@@ -445,7 +450,9 @@ static void complete(filch_job *job)
              * themselves, or of a job that failed before its last writers. */
             fl_data_begin_version(use->data);
         }
-        fl_use_leave(use, on_granted, &ready);
+        if (use->writes || !is_kept) { /* what such a run writes is its own memory */
+            fl_use_leave(use, on_granted, &ready);
+        }
     }
     if (job->graph != NULL) {
         if (job->is_open) {
@@ -470,6 +477,43 @@ static void complete(filch_job *job)
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
     scheduler->job_done(scheduler, job);
+    job_unref(job);
+}
+
+bool fl_job_keep(filch_job *job)
+{
+    fl_jobs *jobs = job->object.core->jobs;
+    uint32_t refs = fl_load_relaxed(&job->refs); /* a count alone: nothing is published by it */
+    do {
+        if (refs == 0) {
+            return false;
+        }
+    } while (!fl_cas_relaxed(&job->refs, &refs, refs + 1));
+    fl_add_relaxed(&jobs->kept, 1);
+    fl_add_relaxed(&jobs->running, 1);
+    fl_add_relaxed(&job->kept, 1); /* what the caller does next publishes it */
+    return true;
+}
+
+void fl_job_unkeep(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_scheduler *scheduler = core->scheduler;
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    bool is_last = fl_sub_relaxed(&job->kept, 1) == 1; /* the lock orders it against the end */
+    size_t count = is_last && job->is_past ? use_count(job) : 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (use_of(job, i)->queued) {
+            fl_use_leave(use_of(job, i), on_granted, &ready);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    fl_sub_relaxed(&core->jobs->kept, 1);
+    /* Sequentially consistent: before the look at the waiters in job_done. */
+    fl_sub_seq_cst(&core->jobs->running, 1);
+    scheduler->job_done(scheduler, NULL);
     job_unref(job);
 }
 

@@ -8,8 +8,8 @@
 #include "graph/path.h"
 
 #define CALL "filch_job_report"
-/* Later versions append, to filch_losses alone or to both. */
-#define LEAST_SIZE sizeof(filch_report)
+/* Of the first version; later ones append, to filch_losses alone or to both. */
+#define LEAST_SIZE (offsetof(filch_report, total) + offsetof(filch_losses, restarts))
 
 static filch_status add_path(const filch_job *job, filch_graph *graph, double *ns)
 {

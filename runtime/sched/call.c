@@ -41,7 +41,13 @@ static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
     fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
     call->args = fl_batch_args(batch);
     call->view_count = fl_batch_view_count(batch);
-    return fl_batch_views(batch, call->lo, call->hi, w->views);
+    if (!fl_batch_views(batch, call->lo, call->hi, w->views)) {
+        return false;
+    }
+    if (FL_UNLIKELY(tile->run != NULL)) {
+        fl_spoil_views(tile, w->views);
+    }
+    return true;
 }
 
 void fl_worker_run(fl_worker *w)

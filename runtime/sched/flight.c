@@ -371,6 +371,8 @@ static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
         return true;
     }
     tile->code = -1;
+    /* Where another run of it may be under way, that is not what came of it. */
+    tile->is_refused = tile->task == NULL && tile->run != NULL;
     return false;
 }
 
@@ -479,7 +481,9 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     fl_tile *tile = &flight->tile;
     flight->launched = 0;
     tile->timed = false;
-    tile->is_refused = computes(w) && tile->code == 0; /* else a function of the caller's said so */
+    if (computes(w)) {
+        tile->is_refused = tile->code == 0; /* else a function of the caller's said so */
+    }
     tile->code = tile->code != 0 ? tile->code : -1;
     if (computes(w)) {
         fl_offload_abandon(w);
@@ -579,6 +583,9 @@ static void launch(fl_worker *w, const fl_tile *picked)
     }
     const filch_codelet *codelet = fl_tile_codelet(tile);
     fl_tile_set_timed(tile, codelet); /* a computing device clears it where it did not measure */
+    if (FL_UNLIKELY(fl_tile_may_race(tile, codelet))) {
+        fl_spoil_offer(w, tile);
+    }
     if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
         w->clock = now(w);
     }
@@ -876,9 +883,18 @@ fl_act fl_flights_step(fl_worker *w)
             any = true;
             continue;
         }
-        if (!is_time_to_steal(w) || !fl_worker_steal(w)) {
+        if (!is_time_to_steal(w)) {
             break;
         }
+        if (fl_worker_steal(w)) {
+            continue;
+        }
+        if (w->in_flight != w->homing_count || !fl_spoil_pick(w, &tile)) {
+            break;
+        }
+        fl_worker_end_idle(w);
+        launch(w, &tile);
+        any = true;
     }
     return end_step(w, any);
 }

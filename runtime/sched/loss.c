@@ -260,6 +260,7 @@ void fl_loss_end(fl_sched *sched, filch_job *job)
     uint64_t last = last_taken(sched, job);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_account *account = &fl_job_share(job, d)->account;
+        fl_spoil_end(fl_job_share(job, d), job->finished);
         fl_parts parts;
         fl_loss_measure(sched, job, d, job->finished, last, &parts);
         fl_store_relaxed(&account->starved_ns, parts.starved);

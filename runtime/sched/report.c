@@ -86,9 +86,14 @@ static void fill(const fl_sched *sched, const filch_job *job, uint32_t d, const 
                              .refused_unable = parts->refused[FL_REFUSED_UNABLE],
                              .refused_raced = parts->refused[FL_REFUSED_RACED],
                              .refused_dear = parts->refused[FL_REFUSED_DEAR]};
+    losses->restarts = fl_load_relaxed(&account->restarts);
+    losses->restarts_won = fl_load_relaxed(&account->restarts_won);
+    losses->restarts_lost = fl_load_relaxed(&share->restarts_lost);
+    losses->restarts_refused = fl_load_relaxed(&account->restarts_refused);
     losses->data_ns = least_of(fl_load_relaxed(&account->data_ns), rest);
     rest -= losses->data_ns;
-    losses->spoiled_ns = least_of(fl_load_relaxed(&account->spoiled_ns), rest);
+    losses->spoiled_ns =
+        least_of(fl_load_relaxed(&account->spoiled_ns) + fl_load_relaxed(&share->wasted_ns), rest);
     rest -= losses->spoiled_ns;
     const fl_division by = {
         .device = device,
@@ -131,6 +136,10 @@ static void add(filch_losses *sum, const filch_losses *losses)
     sum->refused_unable += losses->refused_unable;
     sum->refused_raced += losses->refused_raced;
     sum->refused_dear += losses->refused_dear;
+    sum->restarts += losses->restarts;
+    sum->restarts_won += losses->restarts_won;
+    sum->restarts_lost += losses->restarts_lost;
+    sum->restarts_refused += losses->restarts_refused;
 }
 
 /* Work done, and how fast. */
@@ -151,7 +160,9 @@ static void add_speed(fl_area *area, filch_report *report, const fl_share *share
     if (tiles == 0 || losses->busy_ns == 0) {
         return;
     }
-    double speed = work / (double)(losses->busy_ns + losses->spoiled_ns);
+    /* Not what runs took that did not count, as their work does not. */
+    uint64_t failed_ns = least_of(fl_load_relaxed(&share->account.spoiled_ns), losses->spoiled_ns);
+    double speed = work / (double)(losses->busy_ns + failed_ns);
     area->useful += speed * (double)losses->busy_ns;
     area->speed += speed;
     area->fastest = speed > area->fastest ? speed : area->fastest;

@@ -25,6 +25,9 @@ typedef struct fl_account {
     /* What became of its time, when it ended; written by who completes it. */
     _Atomic uint64_t starved_ns, held_ns, tail_ns, own_ns, other_ns;
     _Atomic uint64_t gap_ns; /* what a dispatch cost */
+    /* Chunks run twice (spoil.c): second runs here, those of them that counted, and chunks that
+     * nobody could run a second time though their codelet allows it. */
+    _Atomic uint64_t restarts, restarts_won, restarts_refused;
     _Atomic uint64_t refusals[FL_REFUSALS];
 } fl_account;
 
@@ -59,6 +62,11 @@ typedef struct fl_share {
     fl_link *roots_first, *roots_last; /* while they are placed (policy.c) */
     fl_account account;
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
+    /* Likewise, by who decides a race between two runs of a chunk: second runs here that did not
+     * count; time in runs that did not, up to `wasted_until` (+ 1; 0: none yet); and how many of
+     * these are not over. */
+    _Atomic uint64_t restarts_lost, wasted_ns, wasted_until;
+    _Atomic uint32_t losing;
 } fl_share;
 
 static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)

@@ -59,6 +59,7 @@ void fl_worker_fini(fl_worker *w)
     fl_event_fini(&w->event);
     fl_flights_fini(w);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    fl_free_aligned(memory, w->shadow, w->shadow_bytes, 64);
     fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
 }
 
@@ -125,6 +126,11 @@ static __attribute__((noinline)) void switch_job(fl_worker *w, filch_job *job,
         fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->busy_since);
     }
     w->graph = graph;
+}
+
+void fl_worker_turn(fl_worker *w, filch_job *job)
+{
+    switch_job(w, job, NULL);
 }
 
 void fl_worker_resume(fl_worker *w, uint64_t since)
@@ -377,9 +383,23 @@ static void retire_task(fl_worker *w, fl_tile *tile)
     ++w->retired;
 }
 
+/* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
+static void retire_lost(fl_worker *w, const fl_tile *tile)
+{
+    if (tile->timed) {
+        learn(w, tile, fl_batch_codelet(tile->job->batch));
+        record(w, tile, fl_batch_codelet(tile->job->batch));
+    }
+    fl_spoil_drop(w, tile->job);
+}
+
 static void retire_chunk(fl_worker *w, fl_tile *tile)
 {
     filch_job *job = tile->job;
+    if (FL_UNLIKELY(tile->run != NULL) && !fl_spoil_decide(w, tile)) {
+        retire_lost(w, tile);
+        return;
+    }
     switch_job(w, job, NULL);
     uint64_t first, last;
     fl_batch_range(job->batch, tile->lo, tile->hi, &first, &last);
@@ -719,7 +739,8 @@ void fl_worker_begin_idle(fl_worker *w)
         fl_policy_note_idle(w);
     }
     if ((sched->drive == FILCH_DRIVE_THREADS || sched->agenda != NULL) && sched->count > 1 &&
-        sched->policy != FILCH_POLICY_STATIC && fl_load_relaxed(&sched->core->jobs->running) != 0) {
+        sched->policy != FILCH_POLICY_STATIC &&
+        fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
         w->nap_ns = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
         w->nap_ns = w->nap_ns < MOST_NAP_NS ? w->nap_ns : MOST_NAP_NS;
         uint64_t at = now(w) + w->nap_ns;
@@ -767,7 +788,7 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 }
 
 /* Prepares the tile that the driver is to run. */
-static void prepare(const fl_worker *w, fl_tile *tile)
+static void prepare(fl_worker *w, fl_tile *tile)
 {
     if (is_gate(tile)) {
         fl_tile_pass(tile);
@@ -777,6 +798,9 @@ static void prepare(const fl_worker *w, fl_tile *tile)
     if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
         fl_trace_of(w) != NULL) {
         fl_tile_set_timed(tile, codelet);
+        if (FL_UNLIKELY(fl_tile_may_race(tile, codelet))) {
+            fl_spoil_offer(w, tile);
+        }
     }
 }
 
@@ -858,13 +882,16 @@ static fl_act step_synchronous(fl_worker *w)
         if (w->completed != NULL) {
             return FL_ACT_MORE; /* what completes may let other jobs start */
         }
-        if (is_deep(w) || !fl_worker_steal(w)) {
-            break;
+        if (!is_deep(w) && fl_worker_steal(w)) {
+            continue;
         }
+        if (fl_spoil_pick(w, &w->tile)) {
+            return begin(w);
+        }
+        fl_worker_leave(w);
+        fl_worker_begin_idle(w);
+        return FL_ACT_WAIT;
     }
-    fl_worker_leave(w);
-    fl_worker_begin_idle(w);
-    return FL_ACT_WAIT;
 }
 
 /* The same where the device is withdrawn: what it is at ends. */

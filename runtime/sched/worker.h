@@ -12,6 +12,7 @@
 #include "sched/deque.h"
 #include "sched/event.h"
 #include "sched/inbox.h"
+#include "sched/race.h"
 #include "sched/share.h"
 #include "sched/speed.h"
 
@@ -28,6 +29,18 @@ enum {
     FL_DUTY_AWAY = FL_DUTY_WITHDRAWN | FL_DUTY_LEFT
 };
 
+/* Chunks of one worker that may be run twice, in flight at a time; of more the rest cannot. */
+#define FL_RACES 8
+
+/* One run of such a chunk (spoil.c). */
+typedef struct fl_attempt {
+    fl_race *race;  /* of this worker; of a second run, of the one that has the first */
+    uint32_t first; /* the worker of the first run */
+    bool is_taken, is_second;
+    char *shadow; /* what it writes; null: it writes nothing, or has none yet */
+    size_t shadow_bytes;
+} fl_attempt;
+
 /* What a worker runs at once. */
 typedef struct fl_tile {
     filch_job *job;
@@ -43,6 +56,7 @@ typedef struct fl_tile {
     double work;     /* declared units, when timed */
     uint64_t start;  /* when timed */
     uint64_t ns;     /* how long it took, when timed */
+    fl_attempt *run;     /* of a chunk: not null where it may be run twice. Of a task: anything */
 } fl_tile;
 
 /* What a tile in flight may depend on in other places; if it depends on more, it is not put on its
@@ -176,6 +190,8 @@ typedef struct fl_worker {
     _Atomic uint32_t duties;   /* FL_DUTY_*; those of being away change under sched->slots_lock */
     _Atomic uint32_t nested;   /* waits inside tiles on the owner's stack; release, by the owner */
     _Atomic uint32_t is_quiet; /* away, and nothing is in flight any more */
+    _Atomic uint32_t racing;   /* first runs in flight here that may be raced; the owner's */
+    fl_race races[FL_RACES];
 
     /* The owner's. */
     _Alignas(64) fl_sched *sched;
@@ -223,10 +239,13 @@ typedef struct fl_worker {
     fl_watch watch;      /* one victim of the last refusals */
     fl_watch next_watch; /* whom to watch after the theft being tried */
     fl_trial trial;
-    fl_rounds rounds;     /* whom to look at first in the next one */
-    double brought_ns;    /* to bring what the last stolen task needed */
-    filch_job *completed; /* whose last tile was counted in this step; linked by next */
-    filch_view *views;    /* FL_MOST_VIEWS of them; those of the innermost running tile */
+    fl_rounds rounds;      /* whom to look at first in the next one */
+    double brought_ns;     /* to bring what the last stolen task needed */
+    filch_job *completed;  /* whose last tile was counted in this step; linked by next */
+    fl_attempt runs[FL_RACES]; /* one a race, and for second runs any */
+    char *shadow;          /* of a run that is over, for the next one; or null */
+    size_t shadow_bytes;
+    filch_view *views; /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
     size_t scratch_bytes;
     _Atomic(fl_trace_ring *) trace; /* null: not recording */
@@ -426,6 +445,21 @@ static inline bool fl_room_is_out(const fl_worker *w, const filch_job *job)
            fl_room_others(w, job);
 }
 
+/* Chunks run twice (spoil.c). A chunk of a codelet that allows it is about to run here: gives it
+ * memory to write to, and tells other workers of it, where that is possible. */
+void fl_spoil_offer(fl_worker *worker, fl_tile *tile);
+/* There is nothing else to do: a chunk in flight elsewhere that would be done here first, to be run
+ * here, too. False: none; worker->ready_at is no later than when there may be one. */
+bool fl_spoil_pick(fl_worker *worker, fl_tile *tile);
+/* What a run that has memory of its own is to write, in place of the chunk's views. */
+void fl_spoil_views(const fl_tile *tile, filch_view *views);
+/* Such a run is over. True: it counts, and its results are in their place; else it has lost, and
+ * fl_spoil_drop is to follow, behind which the job may be another's. */
+bool fl_spoil_decide(fl_worker *worker, fl_tile *tile);
+void fl_spoil_drop(fl_worker *worker, filch_job *job);
+/* Of a job that ends: time wasted on a device by runs that go on beyond it. */
+void fl_spoil_end(fl_share *share, uint64_t end);
+
 /* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
 bool fl_partials_admit(fl_worker *worker, fl_tile *tile);
@@ -461,6 +495,8 @@ void fl_loss_end_gap(fl_worker *worker, bool counts);
 /* Shared by the steps (worker.c). */
 /* The tile that has waited for nested work since then goes on. */
 void fl_worker_resume(fl_worker *worker, uint64_t since);
+/* The worker is at a chunk of that job from here on. */
+void fl_worker_turn(fl_worker *worker, filch_job *job);
 /* A task's tile is over: notes a failure, and how long it took. */
 void fl_worker_note(fl_worker *worker, const fl_tile *tile);
 /* Fills *tile with a task that the caller owns. */
@@ -524,6 +560,12 @@ static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
 static inline bool fl_near_chooses(const fl_worker *w)
 {
     return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
+}
+
+/* Whether the tile is a chunk that its codelet lets be run twice. */
+static inline bool fl_tile_may_race(const fl_tile *tile, const filch_codelet *codelet)
+{
+    return tile->task == NULL && codelet->flags != 0 && !tile->skip;
 }
 
 static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)

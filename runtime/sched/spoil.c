@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks run twice: where nothing is left to steal, and a chunk in flight on another device would
+ * end later than a fresh run here, it is run here, too, and the first to finish counts (race.h).
+ *
+ * Both runs write to memory of their own, which the one that counts copies to its place: so the
+ * other one may go on for as long as it likes, also when the job is over and its results are
+ * somebody else's. What it reads is where it was; therefore it keeps the job (fl_job_keep).
+ *
+ * A second run begins at once where the first is predicted to end later. One that is overdue is
+ * taken to need as long again as it is overdue by: then the second begins when the first has been
+ * late for as long as it takes, and what is wasted on both is at most twice the better of them. */
+#include <math.h>
+#include <string.h>
+
+#include "sched/loss.h"
+
+/* Beginning, and copying a few cache lines home. */
+#define RESTART_NS 2000.0
+/* What each written operand begins at, in the memory of a run. */
+#define SHADOW_ALIGN 64u
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+/* --- Memory of runs --- */
+
+static size_t view_bytes(const filch_view *view)
+{
+    size_t bytes = (size_t)(view->rows * view->cols * view->element);
+    return (bytes + SHADOW_ALIGN - 1) & ~(size_t)(SHADOW_ALIGN - 1);
+}
+
+static bool is_written(const fl_batch *batch, uint32_t access)
+{
+    return (fl_batch_access(batch, access)->mode & FILCH_WRITE) != 0;
+}
+
+/* The chunk's views, in worker->views: nothing runs that uses them. */
+static bool find_views(fl_worker *w, const fl_tile *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    uint64_t first, last;
+    fl_batch_range(batch, tile->lo, tile->hi, &first, &last);
+    return fl_batch_views(batch, first, last, w->views);
+}
+
+/* False: no memory, or the chunk's mapping is wrong, which will be told when it runs. */
+static bool take_shadow(fl_worker *w, const fl_tile *tile, fl_attempt *run)
+{
+    const fl_batch *batch = tile->job->batch;
+    const fl_memory *memory = &w->sched->core->memory;
+    size_t bytes = 0;
+    if (!find_views(w, tile)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        bytes += is_written(batch, i) ? view_bytes(&w->views[i]) : 0;
+    }
+    run->shadow = NULL;
+    run->shadow_bytes = bytes;
+    if (bytes != 0 && bytes <= w->shadow_bytes) {
+        run->shadow = w->shadow;
+        run->shadow_bytes = w->shadow_bytes;
+        w->shadow = NULL;
+        w->shadow_bytes = 0;
+    } else if (bytes != 0) {
+        run->shadow = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
+    }
+    return bytes == 0 || run->shadow != NULL;
+}
+
+/* The largest is kept for the next run. */
+static void give_shadow(fl_worker *w, fl_attempt *run)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    if (run->shadow_bytes > w->shadow_bytes) {
+        fl_free_aligned(memory, w->shadow, w->shadow_bytes, SHADOW_ALIGN);
+        w->shadow = run->shadow;
+        w->shadow_bytes = run->shadow_bytes;
+    } else {
+        fl_free_aligned(memory, run->shadow, run->shadow_bytes, SHADOW_ALIGN);
+    }
+    run->shadow = NULL;
+    run->shadow_bytes = 0;
+}
+
+void fl_spoil_views(const fl_tile *tile, filch_view *views)
+{
+    const fl_batch *batch = tile->job->batch;
+    char *at = tile->run->shadow;
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        if (is_written(batch, i)) {
+            views[i].ptr = at;
+            views[i].ld = views[i].rows;
+            at += view_bytes(&views[i]);
+        }
+    }
+}
+
+static void copy_home(fl_worker *w, const fl_tile *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    const char *at = tile->run->shadow;
+    if (at == NULL || !find_views(w, tile)) {
+        return;
+    }
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        const filch_view *view = &w->views[i];
+        if (!is_written(batch, i)) {
+            continue;
+        }
+        uint64_t column = view->rows * view->element;
+        for (uint64_t col = 0; col < view->cols && column != 0; ++col) {
+            memcpy((char *)view->ptr + col * view->ld * view->element, at + col * column, column);
+        }
+        at += view_bytes(view);
+    }
+}
+
+/* --- First runs --- */
+
+/* One that is free; for a first run, whose race is free, too. */
+static fl_attempt *find_run(fl_worker *w, bool is_second)
+{
+    for (uint32_t i = 0; i < FL_RACES; ++i) {
+        if (!w->runs[i].is_taken && (is_second || fl_race_is_free(&w->races[i]))) {
+            return &w->runs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether chunks of batches are run twice at all: by the default rules, and in one memory. */
+static bool is_on(const fl_worker *w)
+{
+    return w->sched->policy == FILCH_POLICY_STEAL && w->offload == NULL && w->sched->count > 1;
+}
+
+void fl_spoil_offer(fl_worker *w, fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    fl_attempt *run = NULL;
+    if (tile->run != NULL) {
+        return; /* it is a second run itself */
+    }
+    if (is_on(w) && fl_batch_is_restartable(job->batch)) {
+        run = find_run(w, false);
+    }
+    if (run == NULL || !take_shadow(w, tile, run)) {
+        fl_count(&fl_job_share(job, w->index)->account.restarts_refused, 1);
+        return;
+    }
+    fl_race *race = &w->races[run - w->runs];
+    run->race = race;
+    run->first = w->index;
+    run->is_taken = true;
+    run->is_second = false;
+    tile->run = run;
+    fl_race_begin(race, &(fl_race_piece){.job = (uintptr_t)job,
+                                         .codelet = (uintptr_t)fl_batch_codelet(job->batch),
+                                         .lo = tile->lo,
+                                         .hi = tile->hi,
+                                         .work = tile->work,
+                                         .since = now(w) + 1});
+    /* Relaxed, here and below: it tells others whether to look. */
+    fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
+}
+
+/* --- Second runs --- */
+
+/* The chunk found so far that would gain the most. */
+typedef struct fl_prey {
+    uint32_t victim;
+    fl_race *race;
+    uint64_t word;
+    fl_race_piece piece;
+    double gain; /* ns */
+} fl_prey;
+
+/* The first runs in flight on a worker, oldest first. */
+static uint32_t list_races(fl_worker *victim, fl_prey *found)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < FL_RACES; ++i) {
+        fl_prey prey = {.victim = victim->index, .race = &victim->races[i]};
+        prey.word = fl_race_look(prey.race, &prey.piece);
+        if (fl_race_state_of(prey.word) == FL_RACE_FREE || prey.piece.since == 0) {
+            continue;
+        }
+        uint32_t at = count++;
+        for (; at > 0 && (found[at - 1].piece.since > prey.piece.since ||
+                          (found[at - 1].piece.since == prey.piece.since &&
+                           found[at - 1].piece.lo > prey.piece.lo));
+             --at) {
+            found[at] = found[at - 1];
+        }
+        found[at] = prey;
+    }
+    return count;
+}
+
+/* ns of a run here or there; 0: it was never measured. */
+static double predict(const fl_race_piece *piece, uint32_t device)
+{
+    const fl_speed *speed = fl_codelet_speed((const filch_codelet *)piece->codelet, device);
+    return fl_speed_get(speed) > 0 ? fl_speed_time(speed, piece->work) : 0;
+}
+
+/* Finds the chunk of one worker's that would gain the most, if more than *best. */
+static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
+{
+    fl_prey found[FL_RACES];
+    uint32_t count = list_races(victim, found);
+    double t = (double)now(w), end = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const fl_race_piece *piece = &found[i].piece;
+        double there = predict(piece, victim->index), here = predict(piece, w->index);
+        if (there == 0) {
+            return; /* nobody knows when it ends, nor what is behind it */
+        }
+        end = fmax(end, (double)(piece->since - 1)) + there;
+        double due = end;
+        end = end < t ? t + (t - end) : end; /* overdue: as long again */
+        if (fl_race_state_of(found[i].word) != FL_RACE_ALONE || here == 0) {
+            continue;
+        }
+        found[i].gain = end - t - here - RESTART_NS;
+        if (found[i].gain > best->gain) {
+            *best = found[i];
+        } else if (found[i].gain <= 0) {
+            /* The clock counts whole nanoseconds: then it is over, or worth it. */
+            uint64_t at = (uint64_t)ceil(due + here + RESTART_NS) + 1;
+            w->ready_at = at < w->ready_at ? at : w->ready_at;
+        }
+    }
+}
+
+/* Makes sure that the job of a chunk lives while its run is in flight. */
+static bool protect(fl_worker *w, const fl_prey *prey)
+{
+    filch_job *job = (filch_job *)prey->piece.job;
+    /* Seq_cst: the hazard before the second look at the race; who ends the race looks at the
+     * hazards after that, before the job's memory is used again. */
+    fl_store_seq_cst(&w->hazard, job);
+    return fl_race_is_at(prey->race, prey->word);
+}
+
+/* Begins a second run of a chunk whose job is protected. */
+static bool join(fl_worker *w, const fl_prey *prey, fl_tile *tile)
+{
+    filch_job *job = (filch_job *)prey->piece.job;
+    fl_attempt *run = find_run(w, true);
+    *tile = (fl_tile){.job = job,
+                      .lo = prey->piece.lo,
+                      .hi = prey->piece.hi,
+                      .timed = true,
+                      .work = prey->piece.work};
+    if (run == NULL || !fl_devices_have(fl_batch_devices(job->batch), w->index) ||
+        fl_load_relaxed(&job->cancelled) != 0 || !take_shadow(w, tile, run)) {
+        return false;
+    }
+    *run = (fl_attempt){.race = prey->race,
+                    .first = prey->victim,
+                    .is_taken = true,
+                    .is_second = true,
+                    .shadow = run->shadow,
+                    .shadow_bytes = run->shadow_bytes};
+    tile->run = run;
+    if (fl_job_keep(job)) {
+        _Atomic uint64_t *restarts = &fl_job_share(job, w->index)->account.restarts;
+        fl_count(restarts, 1); /* before the first run can end the job */
+        if (fl_race_join(prey->race, prey->word, w->index)) {
+            fl_store_relaxed(&prey->race->second, now(w) + 1); /* for who decides; a statistic */
+            return true;
+        }
+        fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
+        fl_job_unkeep(job); /* our hazard still names it */
+    }
+    give_shadow(w, run);
+    run->is_taken = false;
+    return false;
+}
+
+bool fl_spoil_pick(fl_worker *w, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    fl_prey best = {.gain = 0};
+    if (!is_on(w) || w->frames != NULL) {
+        return false;
+    }
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
+        if (fl_load_relaxed(&victim->racing) != 0) {
+            look_at(w, victim, &best);
+        }
+    }
+    if (best.race == NULL || !protect(w, &best) || !join(w, &best, tile)) {
+        return false;
+    }
+    fl_worker_turn(w, tile->job);
+    return true;
+}
+
+/* --- The end of a run --- */
+
+/* A device was at a run that does not count, from `since` until now. Runs on one device may
+ * overlap, so time counts once. */
+static void waste(fl_share *share, uint64_t since, uint64_t t)
+{
+    uint64_t from = fl_exchange_acquire(&share->wasted_until, t + 1); /* all are statistics */
+    from = from != 0 && from - 1 > since ? from - 1 : since;
+    fl_add_relaxed(&share->wasted_ns, t > from ? t - from : 0);
+}
+
+void fl_spoil_end(fl_share *share, uint64_t end)
+{
+    if (fl_load_relaxed(&share->losing) != 0) {
+        waste(share, fl_load_relaxed(&share->wasted_until) - 1, end);
+    }
+}
+
+/* This run counts, and the other one, begun at since + 1 (0: just now), does not. */
+static void note_loser(const fl_worker *w, const fl_tile *tile, uint32_t second, uint64_t since)
+{
+    const fl_attempt *run = tile->run;
+    uint64_t t = now(w);
+    fl_share *share = fl_job_share(tile->job, run->is_second ? run->first : second);
+    if (run->is_second) {
+        fl_count(&fl_job_share(tile->job, w->index)->account.restarts_won, 1);
+    } else {
+        fl_add_relaxed(&share->restarts_lost, 1);
+    }
+    fl_add_relaxed(&share->losing, 1);
+    waste(share, since != 0 ? since - 1 : t, t);
+}
+
+/* The run has lost, as had been noted. */
+static void note_lost(const fl_worker *w, const fl_tile *tile)
+{
+    fl_share *share = fl_job_share(tile->job, w->index);
+    /* Acquire: the job's end is noted before; what comes after it is not the job's. */
+    if (fl_load_acquire(&tile->job->accounted) != FL_LOSS_ENDED) {
+        waste(share, fl_load_relaxed(&share->wasted_until) - 1, now(w));
+    }
+    fl_sub_relaxed(&share->losing, 1);
+}
+
+bool fl_spoil_decide(fl_worker *w, fl_tile *tile)
+{
+    fl_attempt *run = tile->run;
+    fl_race *race = run->race;
+    uint64_t before, since = fl_load_relaxed(run->is_second ? &race->since : &race->second);
+    if (!run->is_second) {
+        fl_store_relaxed(&race->since, 0);
+        fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) - 1);
+    } else if (tile->is_refused) {
+        fl_store_relaxed(&race->second, 0);
+    }
+    fl_race_end end = fl_race_leave(race, run->is_second, !tile->is_refused, &before);
+    if (end == FL_RACE_WON) {
+        if (tile->code == 0) {
+            copy_home(w, tile);
+        }
+        if (fl_race_state_of(before) == FL_RACE_BOTH) {
+            note_loser(w, tile, fl_race_second_of(before), since);
+        } else if (run->is_second) {
+            fl_count(&fl_job_share(tile->job, w->index)->account.restarts_won, 1);
+        }
+    } else if (end == FL_RACE_LOST) {
+        note_lost(w, tile);
+    } else if (run->is_second) {
+        fl_add_relaxed(&fl_job_share(tile->job, w->index)->restarts_lost, 1);
+    }
+    give_shadow(w, run);
+    run->is_taken = false;
+    return end == FL_RACE_WON;
+}
+
+void fl_spoil_drop(fl_worker *w, filch_job *job)
+{
+    if (w->job == job) {
+        fl_worker_flush(w);
+    }
+    fl_job_unkeep(job);
+}
