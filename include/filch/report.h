@@ -78,7 +78,8 @@ typedef struct filch_losses {
                                     have begun: their batch reads what it writes, or the runtime
                                     has a device with memory of its own, or another policy than
                                     ::FILCH_POLICY_STEAL, or one device; or there was no memory for
-                                    what they write, or too many were in flight. */
+                                    what they write, or too many were in flight. Of a graph its
+                                    tasks of such codelets, in filch_report.total alone. */
 } filch_losses;
 
 /** A job against its bounds; see filch_job_report(). */

@@ -499,6 +499,7 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
         parts = (fl_parts){.blocks = parts.blocks};
         parts_release(graph, desc, &parts);
     }
+    graph->restartable_count += task->codelet->flags != 0;
     fl_store_relaxed(&graph->task_count, graph->task_count + 1);
     *added = task;
     return FILCH_OK;

@@ -110,12 +110,13 @@ struct filch_graph {
     size_t table_capacity;
     fl_pred *preds; /* of the task being added, without repetition */
     size_t pred_count, pred_capacity;
-    bool has_groups;          /* some task commutes or reduces */
-    uint32_t own_count;       /* tasks that filch added by itself, of task_count */
-    fl_task *start;           /* closed: what a task that commutes waits for if nothing else */
-    fl_reduction *reductions; /* all */
-    struct fl_split *splits;  /* all */
-    fl_mutex turn_lock;       /* of all turns; a leaf */
+    bool has_groups;            /* some task commutes or reduces */
+    uint32_t own_count;         /* tasks that filch added by itself, of task_count */
+    uint32_t restartable_count; /* tasks whose codelet lets them be run twice */
+    fl_task *start;             /* closed: what a task that commutes waits for if nothing else */
+    fl_reduction *reductions;   /* all */
+    struct fl_split *splits;    /* all */
+    fl_mutex turn_lock;         /* of all turns; a leaf */
 
     /* Closed graphs, after sealing. */
     /* By device; then those first that few devices can run (seal.c); then by level, from above. */

@@ -141,6 +141,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->signal = NULL;
     snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
+    fl_store_relaxed(&job->run_once, 0);
     fl_store_relaxed(&job->kept, 0);
     job->is_past = false;
     fl_store_relaxed(&job->completer, 0);

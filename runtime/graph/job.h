@@ -64,6 +64,7 @@ struct filch_job {
     _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
     uint64_t finished;          /* ns; written before result */
     _Atomic uint64_t total;     /* tasks (gates not counted), or items */
+    _Atomic uint64_t run_once;  /* of the tasks, those whose codelets would let them be run twice */
     /* Tasks or grains to retire; until an open graph is closed, FL_OPEN_BIAS less the retired. */
     _Alignas(64) _Atomic int64_t remaining;
     _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */

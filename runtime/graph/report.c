@@ -62,6 +62,7 @@ filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *
     size_t known = report->size < sizeof now ? report->size : sizeof now;
     scheduler->job_report(scheduler, job, &now, devices, known - offsetof(filch_report, total),
                           count);
+    now.total.restarts_refused += fl_load_relaxed(&job->run_once);
     now.path_ns = graph != NULL ? (uint64_t)path_ns : now.path_ns;
     now.bound_ns = now.area_ns > now.path_ns ? now.area_ns : now.path_ns;
     now.efficiency = now.wall_ns != 0 ? (double)now.bound_ns / (double)now.wall_ns : 0;

@@ -111,6 +111,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     }
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
     fl_store_relaxed(&job->total, job->is_open ? 0 : tasks - graph->own_count);
+    fl_store_relaxed(&job->run_once, job->is_open ? 0 : graph->restartable_count);
     /* An empty closed graph counts one, taken back when the submission is over. An open graph
      * counts down from a bias that closing replaces by the number of tasks, so that adding one
      * touches nothing that the workers write. */
@@ -229,7 +230,8 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
     fl_open_note_contents(graph, desc);
     fl_task *task = *added;
     bool commutes = task->commutes; /* before others may run it */
-    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* a statistic */
+    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
+    fl_store_relaxed(&job->run_once, graph->restartable_count);
     /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
     uint32_t left = fl_sub_acq_rel(&task->pending, 1) - 1;
     if (commutes ? left == 1 && fl_turns_take(task) : left == 0) {

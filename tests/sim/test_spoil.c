@@ -230,6 +230,41 @@ static void test_little_slower(void **state)
     close_world();
 }
 
+/* Tasks of graphs are not run twice, either. */
+static void test_tasks(void **state)
+{
+    (void)state;
+    open_text(SLOW);
+    filch_codelet *codelet = make_codelet(FILCH_CODELET_RESTARTABLE);
+    filch_graph_desc graph_desc = FILCH_GRAPH_DESC_INIT;
+    for (int kind = 0; kind < 2; ++kind) {
+        filch_graph *graph = NULL;
+        filch_job *job = NULL;
+        filch_access access = {.data = out_data, .mode = FILCH_WRITE};
+        filch_task_desc desc = FILCH_TASK_DESC_INIT;
+        filch_task task = 0;
+        graph_desc.kind = kind == 0 ? FILCH_GRAPH_CLOSED : FILCH_GRAPH_OPEN;
+        sim_ok(filch_graph_create(world.runtime, &graph_desc, &graph));
+        desc.codelet = codelet;
+        desc.accesses = &access;
+        desc.access_count = 1;
+        if (kind == 1) {
+            sim_ok(filch_graph_submit(graph, NULL, &job));
+        }
+        for (int i = 0; i < 3 + kind; ++i) {
+            sim_ok(filch_graph_add(graph, &desc, &task));
+        }
+        sim_ok(kind == 0 ? filch_graph_submit(graph, NULL, &job) : filch_graph_close(graph));
+        finish(job);
+        assert_int_equal(outcome.status, FILCH_OK);
+        assert_int_equal(report.total.restarts, 0);
+        assert_int_equal(report.total.restarts_refused, 3 + kind);
+        assert_int_equal(losses[0].restarts_refused + losses[1].restarts_refused, 0);
+        sim_ok(filch_graph_destroy(graph));
+    }
+    close_world();
+}
+
 /* --- A device that stands still --- */
 
 static void test_paused(void **state)
@@ -505,7 +540,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_second_fails),  cmocka_unit_test(test_first_fails),
         cmocka_unit_test(test_first_lost),    cmocka_unit_test(test_second_lost),
         cmocka_unit_test(test_cancelled),     cmocka_unit_test(test_destroyed),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
