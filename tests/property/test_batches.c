@@ -2,7 +2,9 @@
 /* Random batches over shared handles, with halos, callback mappings, failing items and
  * cancellations, against a sequential executor in submission order: each item runs at most once,
  * chunks end at grains and tiles, the items' statuses cover the range, and the bytes are those of
- * the items that ran. Buffers are plain memory: a missing order is a data race. */
+ * the items that ran. Buffers are plain memory: a missing order is a data race. Where the codelet
+ * lets chunks be run twice, items that are written only may run in several places; all else holds.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,7 @@ typedef struct plan {
 typedef struct trial {
     property_world *world;
     filch_codelet *codelet;
+    bool is_restartable;
     uint32_t handle_count, plan_count;
     buffer buffers[MOST_HANDLES];
     plan plans[MOST_BATCHES];
@@ -73,9 +76,10 @@ static void seen_range(const plan *p, uint64_t lo, uint64_t hi, uint64_t *first,
     *last = hi + p->after < extent ? hi + p->after : extent;
 }
 
-/* One item, with views whose first steps are `own_at` and `seen_at`; seen may be null. */
+/* One item, with views whose first steps are `own_at` and `seen_at`, the former `own_ld` apart;
+ * seen may be null. */
 static void compute_item(const plan *p, uint64_t item, uint64_t *own, uint64_t own_at,
-                         const uint64_t *seen, uint64_t seen_at)
+                         uint64_t own_ld, const uint64_t *seen, uint64_t seen_at)
 {
     const buffer *w = &p->trial->buffers[p->written], *r = &p->trial->buffers[p->read];
     uint64_t value = property_mix(p->seed, item), first, last;
@@ -90,7 +94,7 @@ static void compute_item(const plan *p, uint64_t item, uint64_t *own, uint64_t o
     own_range(p, item, item + 1, &first, &last);
     for (uint64_t i = first; i < last; ++i) {
         for (uint64_t row = 0; row < w->rows; ++row) {
-            uint64_t *at = &own[(i - own_at) * w->ld + row];
+            uint64_t *at = &own[(i - own_at) * own_ld + row];
             *at = property_mix(p->mode == FILCH_READWRITE ? property_mix(value, *at) : value, row);
         }
     }
@@ -107,15 +111,23 @@ static bool has_bad(const plan *p, uint64_t lo, uint64_t hi)
 
 /* --- The body --- */
 
+/* Whether chunks of the plan's may be run twice, and so write elsewhere first. */
+static bool may_race(const plan *p)
+{
+    return p->trial->is_restartable && p->mode == FILCH_WRITE;
+}
+
 static bool check_view(const plan *p, const filch_view *view, const buffer *b, uint64_t first,
                        uint64_t last)
 {
     bool is_flat = b->rows == 1; /* 1-D: the divided axis is the rows */
     uint64_t along = is_flat ? view->rows : view->cols;
     uint64_t at = is_flat ? view->row : view->col;
-    if (view->ptr != b->real + first * b->ld || along != last - first || at != first ||
-        (!is_flat && (view->rows != b->rows || view->ld != b->ld)) ||
-        view->element != sizeof(uint64_t)) {
+    bool is_here = view->ptr == b->real + first * b->ld && (is_flat || view->ld == b->ld);
+    bool is_own =
+        may_race(p) && b == &p->trial->buffers[p->written] && (is_flat || view->ld == view->rows);
+    if ((!is_here && !is_own) || along != last - first || at != first ||
+        (!is_flat && view->rows != b->rows) || view->element != sizeof(uint64_t)) {
         property_fail("a view is not the range that the mapping gives (n = %llu)",
                       (unsigned long long)p->n);
         return false;
@@ -146,7 +158,7 @@ static int body(const filch_call *call)
         return 1;
     }
     for (uint64_t i = lo; i < hi; ++i) {
-        if (fl_add_relaxed(&p->ran[i], 1) != 0) {
+        if (fl_add_relaxed(&p->ran[i], 1) != 0 && !may_race(p)) {
             property_fail("item %llu ran twice", (unsigned long long)i);
         }
     }
@@ -168,7 +180,8 @@ static int body(const filch_call *call)
         return FAIL_CODE;
     }
     for (uint64_t i = lo; i < hi; ++i) {
-        compute_item(p, i, call->views[0].ptr, first, seen, seen_first);
+        compute_item(p, i, call->views[0].ptr, first, w->rows == 1 ? w->ld : call->views[0].ld,
+                     seen, seen_first);
     }
     return 0;
 }
@@ -364,7 +377,8 @@ static void check_items(plan *p, uint64_t *done, uint64_t *failed)
         if (range->status == FILCH_OK) {
             *done += range->hi - range->lo;
             for (uint64_t item = range->lo; item < range->hi; ++item) {
-                compute_item(p, item, w->shadow, 0, p->read != p->written ? r->shadow : NULL, 0);
+                compute_item(p, item, w->shadow, 0, w->ld, p->read != p->written ? r->shadow : NULL,
+                             0);
             }
         } else if (range->status == FILCH_TASK_FAILED) {
             *failed += range->hi - range->lo;
@@ -462,6 +476,8 @@ static void check(property_world *world, fl_random *random)
     desc.host = body;
     desc.work = property_chance(random, 50) ? uneven_work : NULL;
     desc.arg_size = sizeof(plan *);
+    t.is_restartable = property_chance(random, 40);
+    desc.flags = t.is_restartable ? FILCH_CODELET_RESTARTABLE : 0;
     property_ok(filch_codelet_create(world->runtime, &desc, &t.codelet));
     t.handle_count = 1 + fl_random_below(random, MOST_HANDLES);
     for (uint32_t i = 0; i < t.handle_count; ++i) {
@@ -474,6 +490,9 @@ static void check(property_world *world, fl_random *random)
     uint32_t rounds = 1 + fl_random_below(random, 3);
     for (uint32_t i = 0; i < rounds && !property_has_failed(); ++i) {
         run_round(&t, random);
+    }
+    if (t.is_restartable) {
+        property_ok(filch_runtime_drain(world->runtime, -1)); /* runs that lost read them */
     }
     for (uint32_t i = 0; i < t.handle_count && !property_has_failed(); ++i) {
         property_ok(filch_data_destroy(t.buffers[i].data));
