@@ -92,15 +92,15 @@ typedef enum filch_codelet_flags {
      * places. For each chunk these are memory of filch's, from where the run that counts is copied:
      * what they cost is that copy. A run that lost is not stopped, and may outlast the job. Until
      * it is over it reads what it reads: its call's arguments, and handles, where later jobs that
-     * write them, and filch_data_acquire_tiles(), wait for it, while filch_data_acquire() and
-     * filch_data_destroy() return FILCH_BUSY. So the host changes or frees what such a batch reads
-     * (and what arguments lead to) behind one of these, or behind filch_runtime_drain(), which
-     * waits for such runs as filch_runtime_destroy() does. What the batch has written is the host's
-     * as soon as the job is complete.
+     * write them, and filch_data_acquire_tiles(), wait for it, while filch_data_acquire() of these
+     * returns FILCH_BUSY, as does filch_data_destroy() of any handle of the batch. So the host
+     * changes or frees what such a batch reads (and what arguments lead to) behind one of these, or
+     * behind filch_runtime_drain(), which waits for such runs as filch_runtime_destroy() does. What
+     * the batch has written is the host's as soon as the job is complete.
      *
      * Not run twice, but counted where they might have been (filch_losses.restarts_refused), are
-     * chunks of a batch with a FILCH_READWRITE access; all in a runtime that has a GPU, or another
-     * policy than ::FILCH_POLICY_STEAL. Tasks of graphs are never run twice, no device begins
+     * chunks of a batch with a FILCH_READWRITE access or a callback mapping; all in a runtime that
+     * has a GPU, or another policy than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins
      * a chunk anew while a task waits on it, and none whose like was not measured on both devices.
      */
     FILCH_CODELET_RESTARTABLE = 1

@@ -161,7 +161,7 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  *
  * @param data the handle.
  * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses it, or a run that
- *         outlasts its job reads it (::FILCH_CODELET_RESTARTABLE), tiles of it are held, or it has
+ *         outlasts its job does (::FILCH_CODELET_RESTARTABLE), tiles of it are held, or it has
  *         partitions (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no other call that names the handle in progress. Blocking: a

@@ -49,9 +49,10 @@ struct fl_core {
     fl_error_log errors;
     fl_settings settings;
     fl_clock clock;
-    fl_mutex lock;        /* objects, and the order of jobs; in steps only where a job ends */
-    fl_object *objects;   /* living objects, newest first */
-    fl_object *graveyard; /* debug builds keep the dead to recognise their handles */
+    fl_mutex lock; /* objects, and the order of jobs; in a step where a job ends, or is kept beyond
+                      that */
+    fl_object *objects;             /* living objects, newest first */
+    fl_object *graveyard;           /* debug builds keep the dead to recognise their handles */
     struct fl_scheduler *scheduler; /* of the layers above, which set them */
     struct fl_store *store;
     struct fl_jobs *jobs;

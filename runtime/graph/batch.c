@@ -28,7 +28,10 @@ bool fl_batch_is_restartable(const fl_batch *batch)
 {
     bool is_such = (batch->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     for (uint32_t i = 0; i < batch->access_count && is_such; ++i) {
-        is_such = batch->accesses[i].mode == FILCH_READ || batch->accesses[i].mode == FILCH_WRITE;
+        const filch_batch_access *access = &batch->accesses[i];
+        /* What a callback goes by need not outlast the job. */
+        is_such = (access->mode == FILCH_READ || access->mode == FILCH_WRITE) &&
+                  access->map != FILCH_MAP_CALLBACK;
     }
     return is_such;
 }

@@ -142,7 +142,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
     fl_store_relaxed(&job->run_once, 0);
-    fl_store_relaxed(&job->kept, 0);
+    job->kept = 0;
     job->is_past = false;
     fl_store_relaxed(&job->completer, 0);
     fl_store_relaxed(&job->started, 0);
@@ -441,8 +441,7 @@ static void complete(filch_job *job)
     }
     fl_mutex_lock(&core->lock);
     size_t count = use_count(job);
-    /* Relaxed: who decided which run of a chunk counts has seen that the other keeps the job. */
-    bool is_kept = fl_load_relaxed(&job->kept) != 0;
+    bool is_kept = job->kept != 0; /* before the run that ended the job could */
     job->is_past = true;
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
@@ -483,17 +482,21 @@ static void complete(filch_job *job)
 
 bool fl_job_keep(filch_job *job)
 {
-    fl_jobs *jobs = job->object.core->jobs;
-    uint32_t refs = fl_load_relaxed(&job->refs); /* a count alone: nothing is published by it */
-    do {
-        if (refs == 0) {
-            return false;
-        }
-    } while (!fl_cas_relaxed(&job->refs, &refs, refs + 1));
-    fl_add_relaxed(&jobs->kept, 1);
-    fl_add_relaxed(&jobs->running, 1);
-    fl_add_relaxed(&job->kept, 1); /* what the caller does next publishes it */
-    return true;
+    fl_core *core = job->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_there = !job->is_past; /* its handles are, too */
+    for (size_t i = 0; is_there && i < use_count(job); ++i) {
+        ++use_of(job, i)->data->kept;
+    }
+    if (is_there) {
+        /* Counts alone: who decides which run counts has seen them by what follows. */
+        fl_add_relaxed(&job->refs, 1);
+        fl_add_relaxed(&core->jobs->kept, 1);
+        fl_add_relaxed(&core->jobs->running, 1);
+        ++job->kept;
+    }
+    fl_mutex_unlock(&core->lock);
+    return is_there;
 }
 
 void fl_job_unkeep(filch_job *job)
@@ -502,11 +505,12 @@ void fl_job_unkeep(filch_job *job)
     fl_scheduler *scheduler = core->scheduler;
     filch_job *ready = NULL;
     fl_mutex_lock(&core->lock);
-    bool is_last = fl_sub_relaxed(&job->kept, 1) == 1; /* the lock orders it against the end */
-    size_t count = is_last && job->is_past ? use_count(job) : 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->queued) {
-            fl_use_leave(use_of(job, i), on_granted, &ready);
+    bool is_over = --job->kept == 0 && job->is_past;
+    for (size_t i = 0; i < use_count(job); ++i) {
+        fl_use *use = use_of(job, i);
+        --use->data->kept;
+        if (is_over && use->queued) {
+            fl_use_leave(use, on_granted, &ready);
         }
     }
     fl_mutex_unlock(&core->lock);

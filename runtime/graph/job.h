@@ -52,14 +52,14 @@ struct filch_job {
     filch_complete_fn on_complete;
     void *user;
     char label[64];
-    uint64_t sequence;          /* number of its submission; under core->lock */
-    uint64_t walk;              /* the last that came by here; under core->lock */
-    filch_job *walk_next;       /* jobs that it has yet to look at */
-    uint32_t blocked;           /* uses not granted yet, + 1 while submitting; under core->lock */
-    filch_job *next;            /* in the pool, or in a list of jobs to start or to complete */
-    _Atomic uint32_t kept;      /* by runs that may outlast the job (fl_job_keep) */
-    bool is_past;               /* its uses have left their queues, but for those kept; under
-                                   core->lock */
+    uint64_t sequence;    /* number of its submission; under core->lock */
+    uint64_t walk;        /* the last that came by here; under core->lock */
+    filch_job *walk_next; /* jobs that it has yet to look at */
+    uint32_t blocked;     /* uses not granted yet, + 1 while submitting; under core->lock */
+    filch_job *next;      /* in the pool, or in a list of jobs to start or to complete */
+    uint32_t kept;        /* by runs that may outlast the job (fl_job_keep), and whether … */
+    bool is_past;         /* … its uses have left their queues, but for those kept: both under
+                             core->lock */
     _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
     _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
     uint64_t finished;          /* ns; written before result */
@@ -104,12 +104,12 @@ void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *devi
 /* The same where the device could not do it: error says why. */
 void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
                         uint64_t hi);
-/* A batch's job and what it reads, which nothing is written to meanwhile, stay as they are beyond
+/* A batch's job, its handles, and the contents of those that it only reads stay as they are beyond
  * its end, until each success of this was followed by fl_job_unkeep: somebody may still run a chunk
- * of it that has been run elsewhere. The caller's hazard names the job, or it holds a tile. False:
- * the job is over. Any thread; lock-free. */
+ * of it that has been run elsewhere. The caller's hazard names the job. False: the job is over. Any
+ * thread, not with any lock. */
 bool fl_job_keep(filch_job *job);
-/* Not with core->lock, nor with any other lock. The job may be another's when this returns. */
+/* Likewise. The job may be another's when this returns, unless a hazard names it. */
 void fl_job_unkeep(filch_job *job);
 /* Whether the job is over: complete, or the caller is its callback. */
 bool fl_job_is_over(const filch_job *job);
@@ -225,8 +225,8 @@ bool fl_job_spread_on(filch_job *job, bool *moved);
 fl_use *fl_batch_uses(fl_batch *batch, size_t *count);
 void fl_batch_free(fl_core *core, fl_batch *batch);
 const filch_codelet *fl_batch_codelet(const fl_batch *batch);
-/* Whether a chunk may be run twice at once: its codelet says so, and reads nothing that it writes.
- */
+/* Whether a chunk may be run twice at once: its codelet says so, and it reads nothing that it
+ * writes, and asks nobody where that is. */
 bool fl_batch_is_restartable(const fl_batch *batch);
 /* Bit set of the devices that may run it. */
 const uint64_t *fl_batch_devices(const fl_batch *batch);

@@ -426,7 +426,7 @@ filch_status filch_data_destroy(filch_data *data)
     }
     fl_core *core = data->object.core;
     fl_mutex_lock(&core->lock);
-    bool busy = data->first != NULL || fl_load_relaxed(&data->graphs) != 0;
+    bool busy = data->first != NULL || data->kept != 0 || fl_load_relaxed(&data->graphs) != 0;
     bool has_parts = data->children != 0;
     fl_mutex_unlock(&core->lock);
     if (busy || has_parts) {

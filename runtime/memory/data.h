@@ -46,6 +46,7 @@ struct filch_data {
     uint32_t tiles_down, tiles_across;
     fl_use *first, *last; /* under core->lock */
     uint32_t holds;       /* of them, the host's; likewise */
+    uint32_t kept;        /* by runs that may outlast their jobs (graph/job.h); likewise */
     /* Where its tiles are valid, made when a device first uses it (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
     _Atomic uint32_t version; /* of the contents, as far as filch keeps track */

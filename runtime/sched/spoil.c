@@ -247,6 +247,29 @@ static bool protect(fl_worker *w, const fl_prey *prey)
     return fl_race_is_at(prey->race, prey->word);
 }
 
+/* Whether the second run of a chunk, whose job is kept, begins. */
+static bool join_kept(fl_worker *w, const fl_prey *prey, fl_tile *tile, fl_attempt *run)
+{
+    filch_job *job = tile->job;
+    _Atomic uint64_t *restarts = &fl_job_share(job, w->index)->account.restarts;
+    if (!take_shadow(w, tile, run)) {
+        return false;
+    }
+    run->race = prey->race;
+    run->first = prey->victim;
+    run->is_taken = run->is_second = true;
+    tile->run = run;
+    fl_count(restarts, 1); /* before the first run can end the job */
+    if (fl_race_join(prey->race, prey->word, w->index)) {
+        fl_store_relaxed(&prey->race->second, now(w) + 1); /* for who decides; a statistic */
+        return true;
+    }
+    fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
+    give_shadow(w, run);
+    run->is_taken = false;
+    return false;
+}
+
 /* Begins a second run of a chunk whose job is protected. */
 static bool join(fl_worker *w, const fl_prey *prey, fl_tile *tile)
 {
@@ -258,28 +281,13 @@ static bool join(fl_worker *w, const fl_prey *prey, fl_tile *tile)
                       .timed = true,
                       .work = prey->piece.work};
     if (run == NULL || !fl_devices_have(fl_batch_devices(job->batch), w->index) ||
-        fl_load_relaxed(&job->cancelled) != 0 || !take_shadow(w, tile, run)) {
+        fl_load_relaxed(&job->cancelled) != 0 || !fl_job_keep(job)) {
         return false;
     }
-    *run = (fl_attempt){.race = prey->race,
-                    .first = prey->victim,
-                    .is_taken = true,
-                    .is_second = true,
-                    .shadow = run->shadow,
-                    .shadow_bytes = run->shadow_bytes};
-    tile->run = run;
-    if (fl_job_keep(job)) {
-        _Atomic uint64_t *restarts = &fl_job_share(job, w->index)->account.restarts;
-        fl_count(restarts, 1); /* before the first run can end the job */
-        if (fl_race_join(prey->race, prey->word, w->index)) {
-            fl_store_relaxed(&prey->race->second, now(w) + 1); /* for who decides; a statistic */
-            return true;
-        }
-        fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
-        fl_job_unkeep(job); /* our hazard still names it */
+    if (join_kept(w, prey, tile, run)) {
+        return true;
     }
-    give_shadow(w, run);
-    run->is_taken = false;
+    fl_job_unkeep(job); /* our hazard still names it */
     return false;
 }
 

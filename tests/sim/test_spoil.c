@@ -62,9 +62,9 @@ static filch_data *make_data(uint32_t *buffer)
     return data;
 }
 
-static void open_text(const char *text)
+static void open_with(const char *text, const filch_config *config)
 {
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_text(&world, text, config);
     memset(out, 0, sizeof out);
     memset(runs, 0, sizeof runs);
     for (uint32_t i = 0; i < MOST_ITEMS; ++i) {
@@ -73,6 +73,13 @@ static void open_text(const char *text)
     bad_run = 0;
     out_data = make_data(out);
     in_data = make_data(in);
+}
+
+static void open_text(const char *text)
+{
+    filch_config config = FILCH_CONFIG_INIT;
+    config.policy = FILCH_POLICY_STEAL;
+    open_with(text, &config);
 }
 
 static void close_world(void)
@@ -230,6 +237,52 @@ static void test_little_slower(void **state)
     close_world();
 }
 
+static size_t most_bytes; /* that can be had at once */
+
+static void *limited_alloc(size_t size, size_t align, void *user)
+{
+    (void)user;
+    return size <= most_bytes ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
+}
+
+static void limited_free(void *ptr, size_t size, size_t align, void *user)
+{
+    (void)size;
+    (void)align;
+    (void)user;
+    free(ptr);
+}
+
+/* Without memory for what a chunk writes it is run where its results go, and once. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const filch_allocator limited = {limited_alloc, limited_free, NULL};
+    filch_config config = FILCH_CONFIG_INIT;
+    config.policy = FILCH_POLICY_STEAL;
+    config.allocator = &limited;
+    most_bytes = SIZE_MAX;
+    open_with(SLOW, &config);
+    filch_codelet *codelet = make_codelet(FILCH_CODELET_RESTARTABLE);
+    warm_up(codelet);
+    most_bytes = 3999; /* a chunk writes 4,000 */
+    finish(submit(codelet, 2000, 1000, FILCH_WRITE));
+    check_filled(2000);
+    assert_int_equal(elapsed_ns(), 100000000);
+    assert_int_equal(report.total.restarts, 0);
+    assert_int_equal(report.total.restarts_refused, 2);
+    /* What one run gave back the next one on the device has. */
+    most_bytes = SIZE_MAX;
+    filch_job *job = submit(codelet, 2000, 1000, FILCH_WRITE);
+    assert_int_equal(filch_job_wait(job, 0), FILCH_TIMEOUT);
+    most_bytes = 3999;
+    finish(job);
+    check_filled(2000);
+    assert_int_equal(report.total.restarts_won, 1);
+    most_bytes = SIZE_MAX;
+    close_world();
+}
+
 /* Tasks of graphs are not run twice, either. */
 static void test_tasks(void **state)
 {
@@ -284,6 +337,7 @@ static void test_paused(void **state)
     assert_int_equal(losses[1].busy_ns, 0);
     /* What the device still runs reads its input: nobody else may write there as yet. */
     assert_int_equal(filch_data_destroy(in_data), FILCH_BUSY);
+    assert_int_equal(filch_data_destroy(out_data), FILCH_BUSY);
     filch_hold *hold = NULL;
     assert_int_equal(filch_data_acquire_tiles(in_data, NULL, FILCH_WRITE, 0.1, &hold),
                      FILCH_TIMEOUT);
@@ -540,7 +594,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_second_fails),  cmocka_unit_test(test_first_fails),
         cmocka_unit_test(test_first_lost),    cmocka_unit_test(test_second_lost),
         cmocka_unit_test(test_cancelled),     cmocka_unit_test(test_destroyed),
-        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
