@@ -56,7 +56,7 @@ typedef struct fl_tile {
     double work;     /* declared units, when timed */
     uint64_t start;  /* when timed */
     uint64_t ns;     /* how long it took, when timed */
-    fl_attempt *run;     /* of a chunk: not null where it may be run twice. Of a task: anything */
+    fl_attempt *run; /* of a chunk: not null where it may be run twice. Of a task: anything */
 } fl_tile;
 
 /* What a tile in flight may depend on in other places; if it depends on more, it is not put on its
@@ -239,11 +239,11 @@ typedef struct fl_worker {
     fl_watch watch;      /* one victim of the last refusals */
     fl_watch next_watch; /* whom to watch after the theft being tried */
     fl_trial trial;
-    fl_rounds rounds;      /* whom to look at first in the next one */
-    double brought_ns;     /* to bring what the last stolen task needed */
-    filch_job *completed;  /* whose last tile was counted in this step; linked by next */
+    fl_rounds rounds;          /* whom to look at first in the next one */
+    double brought_ns;         /* to bring what the last stolen task needed */
+    filch_job *completed;      /* whose last tile was counted in this step; linked by next */
     fl_attempt runs[FL_RACES]; /* one a race, and for second runs any */
-    char *shadow;          /* of a run that is over, for the next one; or null */
+    char *shadow;              /* of a run that is over, for the next one; or null */
     size_t shadow_bytes;
     filch_view *views; /* FL_MOST_VIEWS of them; those of the innermost running tile */
     char *scratch;
