@@ -55,18 +55,26 @@ static void refuse(fl_worker *w, fl_tile *tile)
     fl_worker_retire(w, tile);
 }
 
-/* A task that is ours. */
-static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
+/* A task that was claimed, and put off. What its predecessors count down was set back then; of one
+ * claimed ahead of them (ahead.c) some may not have counted yet, though they are over: were it set
+ * back again, they would count for the next run. */
+static void refuse_claimed(fl_worker *w, fl_task *task, bool poisoned)
 {
     fl_tile tile = {0};
-    if (task->predecessors != 0) {
-        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
-    }
     fl_worker_take(w, task, poisoned, &tile);
     if (task->is_gate) {
         fl_tile_pass(&tile);
     }
     refuse(w, &tile);
+}
+
+/* One that was ready, and is ours since just now. */
+static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
+{
+    if (task->predecessors != 0) {
+        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
+    }
+    refuse_claimed(w, task, poisoned);
 }
 
 /* A ready task that nobody else knows of. */
@@ -87,11 +95,11 @@ static void settle_kept(fl_worker *w, const fl_tile *tile)
         settle_task(w, task);
         return;
     }
-    if (!tile->skip && task->predecessors != 0) {
+    if (task->predecessors != 0) {
         fl_store_relaxed(&task->pending, task->predecessors); /* before it is another's */
     }
     if (tile->skip || !fl_room_move(w, task)) {
-        refuse_task(w, task, tile->skip);
+        refuse_claimed(w, task, tile->skip);
     }
 }
 
@@ -192,13 +200,13 @@ static void settle_own(fl_worker *w)
     while (w->kept != NULL) {
         fl_link *link = w->kept;
         w->kept = link->next;
-        refuse_task(w, fl_task_of_link(link), false);
+        refuse_claimed(w, fl_task_of_link(link), false);
     }
     for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
         fl_link *next = link->next; /* as below */
         fl_task *task = fl_task_of_link(link);
         if (!fl_room_move(w, task)) {
-            refuse_task(w, task, false);
+            refuse_claimed(w, task, false);
         }
         link = next;
     }
