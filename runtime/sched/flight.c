@@ -787,8 +787,9 @@ static void look_at_copies(const fl_worker *w)
     (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 
-/* Nothing more can be put on the device now; any: something was, or landed. */
-static fl_act end_step(fl_worker *w, bool any)
+/* Nothing more can be put on the device now; any: something was, or landed; is_away: as the step
+ * began, as only such a one has given away what was here. */
+static fl_act end_step(fl_worker *w, bool any, bool is_away)
 {
     if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
         return FL_ACT_MORE;
@@ -805,7 +806,6 @@ static fl_act end_step(fl_worker *w, bool any)
         w->wake_at = w->stalled_at + STALL_NAP_NS;
         return FL_ACT_WAIT;
     }
-    bool is_away = fl_worker_is_away(w);
     if (w->in_flight == 0) {
         fl_act act = FL_ACT_WAIT;
         if (is_away) {
@@ -896,7 +896,7 @@ fl_act fl_flights_step(fl_worker *w)
         launch(w, &tile);
         any = true;
     }
-    return end_step(w, any);
+    return end_step(w, any, false);
 }
 
 /* --- Withdrawn --- */
@@ -937,5 +937,5 @@ fl_act fl_flights_rest(fl_worker *w)
     if (w->in_flight == 0) {
         fl_worker_flush(w);
     }
-    return end_step(w, any);
+    return end_step(w, any, true);
 }
