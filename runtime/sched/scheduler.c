@@ -249,6 +249,15 @@ static bool needs_slot(const fl_sched *sched, const filch_job *job)
                               : has_roots(job) && !fl_rules_place(&sched->rules);
 }
 
+/* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its
+ * slot. Fence: the slot before this look, against job_cancelled, behind which those that are
+ * withdrawn look at the slots. One of the two sees the other. */
+static bool was_cancelled(const filch_job *job)
+{
+    fl_fence_seq_cst();
+    return fl_load_relaxed(&job->cancelled) != 0;
+}
+
 static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
@@ -264,7 +273,6 @@ static void job_start(fl_scheduler *self, filch_job *job)
         return;
     }
     fill_spans(sched, job);
-    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0; /* before it began */
     fl_mutex_lock(&sched->slots_lock);
     if (!enter_slot(sched, job)) {
         enqueue(sched, job);
@@ -272,6 +280,7 @@ static void job_start(fl_scheduler *self, filch_job *job)
     /* Release, and last: whoever waits for the job may run it from here on, with or without a slot,
      * and to complete it needs our lock. */
     fl_store_release(&job->is_offered, 1);
+    bool is_cancelled = was_cancelled(job);
     fl_mutex_unlock(&sched->slots_lock);
     fl_sched_wake(sched, sched->count);
     if (FL_UNLIKELY(is_cancelled)) {
@@ -301,12 +310,14 @@ static void job_retire(fl_scheduler *self, filch_job *job)
         return;
     }
     filch_job *next = NULL;
+    bool is_cancelled = false;
     fl_mutex_lock(&sched->slots_lock);
     if (leave_slot(sched, job)) {
         next = sched->queue;
         if (next != NULL) {
             dequeue(sched, next);
             enter_slot(sched, next);
+            is_cancelled = was_cancelled(next);
         }
     } else {
         dequeue(sched, job); /* those who waited for it ran all of it */
@@ -314,6 +325,9 @@ static void job_retire(fl_scheduler *self, filch_job *job)
     fl_mutex_unlock(&sched->slots_lock);
     if (next != NULL) {
         fl_sched_wake(sched, sched->count);
+    }
+    if (FL_UNLIKELY(is_cancelled)) {
+        fl_away_cancelled(sched);
     }
 }
 
@@ -367,10 +381,12 @@ static void stir(fl_sched *sched)
 }
 
 /* A withdrawn device's worker sleeps until something is sent to it; but one that waits in a tile
- * for other work may find that it is over. */
+ * for other work may find that it is over, and one whose device was lost, too, that so was another,
+ * for which it had left its work. */
 static bool is_resting(const fl_worker *w)
 {
-    return FL_UNLIKELY(fl_worker_is_away(w)) && fl_load_relaxed(&w->nested) == 0;
+    return FL_UNLIKELY(fl_worker_is_away(w)) && !fl_worker_is_lost(w) &&
+           fl_load_relaxed(&w->nested) == 0;
 }
 
 /* Up to count idle workers among those of the set, all where it is null. After a full fence. */
