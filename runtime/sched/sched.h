@@ -78,6 +78,8 @@ struct fl_sched {
     /* Some device had no room for a part of a batch: those whose policy is to wait look for such.
      */
     _Atomic uint32_t has_left;
+    /* Some chunk was ever begun that may be run twice: those with nothing to do look for such. */
+    _Atomic uint32_t has_races;
 
     fl_vigil vigil;
 

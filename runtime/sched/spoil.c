@@ -16,6 +16,10 @@
 
 /* Beginning, and copying a few cache lines home. */
 #define RESTART_NS 2000.0
+/* Where another one would need less than this part of the time, a device leaves a chunk to it for
+ * such a part of its own. */
+#define FASTER 0.5
+#define LEFT_FOR 0.25
 /* What each written operand begins at, in the memory of a run. */
 #define SHADOW_ALIGN 64u
 
@@ -166,6 +170,9 @@ void fl_spoil_offer(fl_worker *w, fl_tile *tile)
                                          .since = now(w) + 1});
     /* Relaxed, here and below: it tells others whether to look. */
     fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
+        fl_store_relaxed(&w->sched->has_races, 1);
+    }
 }
 
 /* --- Second runs --- */
@@ -237,6 +244,33 @@ static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
     }
 }
 
+/* Which device begins the second run, and there is but one, is not for who is idle first: one that
+ * is much faster may be soon, as nothing is left to steal. False: not yet. */
+static bool is_turn(fl_worker *w, const fl_prey *prey)
+{
+    const fl_sched *sched = w->sched;
+    double here = predict(&prey->piece, w->index), least = here;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        double ns = d != prey->victim && !fl_worker_is_off(&sched->workers[d])
+                        ? predict(&prey->piece, d)
+                        : 0;
+        least = ns > 0 ? fmin(least, ns) : least;
+    }
+    if (least >= FASTER * here) {
+        return true;
+    }
+    /* Only we write these. */
+    const fl_ledger *ledger = &w->ledger;
+    bool is_idle = fl_load_relaxed(&ledger->kind) != FL_SPELL_ON;
+    uint64_t t = now(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
+    uint64_t at = since + (uint64_t)(LEFT_FOR * here);
+    if (t >= at) {
+        return true;
+    }
+    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    return false;
+}
+
 /* Makes sure that the job of a chunk lives while its run is in flight. */
 static bool protect(fl_worker *w, const fl_prey *prey)
 {
@@ -295,7 +329,7 @@ bool fl_spoil_pick(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     fl_prey best = {.gain = 0};
-    if (!is_on(w) || w->frames != NULL) {
+    if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->frames != NULL) {
         return false;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
@@ -304,7 +338,7 @@ bool fl_spoil_pick(fl_worker *w, fl_tile *tile)
             look_at(w, victim, &best);
         }
     }
-    if (best.race == NULL || !protect(w, &best) || !join(w, &best, tile)) {
+    if (best.race == NULL || !is_turn(w, &best) || !protect(w, &best) || !join(w, &best, tile)) {
         return false;
     }
     fl_worker_turn(w, tile->job);
