@@ -788,7 +788,7 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 }
 
 /* Prepares the tile that the driver is to run. */
-static void prepare(fl_worker *w, fl_tile *tile)
+static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_tile *tile)
 {
     if (is_gate(tile)) {
         fl_tile_pass(tile);
@@ -865,6 +865,11 @@ static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
                                                                                 : FL_ACT_RUN;
 }
 
+static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
+{
+    return begin(w);
+}
+
 static fl_act step_synchronous(fl_worker *w)
 {
     if (FL_UNLIKELY(w->is_fetching)) {
@@ -886,7 +891,7 @@ static fl_act step_synchronous(fl_worker *w)
             continue;
         }
         if (fl_spoil_pick(w, &w->tile)) {
-            return begin(w);
+            return begin_rare(w);
         }
         fl_worker_leave(w);
         fl_worker_begin_idle(w);
@@ -905,7 +910,7 @@ static fl_act rest_synchronous(fl_worker *w)
     }
     fl_away_settle(w);
     if (fl_away_pick(w, &w->tile)) {
-        return begin(w);
+        return begin_rare(w);
     }
     fl_worker_flush(w);
     return fl_away_rest(w);
