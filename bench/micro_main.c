@@ -14,6 +14,7 @@ static const struct {
     {"deque", "push, pop and theft of the work-stealing deque", micro_deque},
     {"span", "take and cut of a batch's share", micro_span},
     {"dispatch", "a task: to build, to hold, to run", micro_dispatch},
+    {"idle", "a device's work beside an idle one that may not have it", micro_idle},
     {"arena", "blocks of a GPU's memory, beside the driver's allocations", micro_arena},
     {"copy", "tiles between the host and GPUs, beside the driver's copies", micro_copy},
     {"broadcast", "from one GPU to all, beside the driver's copies", micro_broadcast},
