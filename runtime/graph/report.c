@@ -9,7 +9,7 @@
 
 #define CALL "filch_job_report"
 /* Of the first version; later ones append, to filch_losses alone or to both. */
-#define LEAST_SIZE (offsetof(filch_report, total) + offsetof(filch_losses, restarts))
+#define LEAST_SIZE (offsetof(filch_report, total) + offsetof(filch_losses, refused_dear))
 
 static filch_status add_path(const filch_job *job, filch_graph *graph, double *ns)
 {
