@@ -190,22 +190,25 @@ static bool is_left(const fl_worker *w, const fl_task *task)
     return is_over(task) && find_other(w, task) == NULL;
 }
 
-static void settle_kept(fl_worker *w)
+/* Once it has changed who is there, what had no room elsewhere may have some. */
+static void settle_kept(fl_worker *w, bool is_new)
 {
     fl_room_gather(w);
     fl_link *link = w->kept;
     w->kept = NULL;
     while (link != NULL) {
         fl_link *next = link->next; /* before the task is another's */
-        settle_claimed(w, fl_task_of_link(link), false);
+        fl_task *task = fl_task_of_link(link);
+        task->moves = is_new ? 0 : task->moves;
+        settle_claimed(w, task, false);
         link = next;
     }
 }
 
-static void settle_own(fl_worker *w)
+static void settle_own(fl_worker *w, bool is_new)
 {
     uint64_t hint;
-    settle_kept(w);
+    settle_kept(w, is_new);
     if (w->adopted != NULL) {
         fl_task *task = w->adopted;
         w->adopted = NULL;
@@ -306,7 +309,7 @@ void fl_away_settle(fl_worker *w)
     uint64_t roster = fl_load_acquire(&w->sched->roster);
     bool is_new = roster != w->roster;
     w->roster = roster;
-    settle_own(w);
+    settle_own(w, is_new);
     if (is_new) {
         settle_spans(w);
         for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {

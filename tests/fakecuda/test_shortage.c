@@ -247,6 +247,29 @@ static void what_has_no_room_goes_elsewhere(void **state)
         }
 }
 
+/* What waits for a device that is withdrawn, as those that are there have no room, goes to another
+ * one that comes back before it. */
+static void what_waits_for_one_goes_to_another(void **state)
+{
+    (void)state;
+    filch_job_info info = {.size = sizeof info};
+    filch_device_stats stats[3];
+    start_short("cuda:1,cuda:0,host:1", "pages");
+    filch_graph *made = mixed(on_both("bump", bump), on_both("sum", sum));
+    (void)fakecuda_occupy(1, MEMORY);
+    assert_ok(filch_device_withdraw(runtime, 1));
+    assert_ok(filch_device_withdraw(runtime, 2));
+    filch_job *job = submit(made);
+    assert_int_equal(filch_job_wait(job, 0.02), FILCH_TIMEOUT);
+    assert_ok(filch_device_readmit(runtime, 2));
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
+    assert_ok(filch_job_stats(job, &info, stats, 3));
+    assert_int_equal(stats[2].tiles, info.done);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_device_readmit(runtime, 1));
+    stop();
+}
+
 /* Nor does it hang where there is room nowhere. */
 static void what_has_room_nowhere_is_told(void **state)
 {
@@ -472,6 +495,7 @@ int main(void)
         cmocka_unit_test(what_is_given_back_is_used_again),
         cmocka_unit_test(memory_may_end_at_any_call),
         cmocka_unit_test(what_has_no_room_goes_elsewhere),
+        cmocka_unit_test(what_waits_for_one_goes_to_another),
         cmocka_unit_test(what_has_room_nowhere_is_told),
         cmocka_unit_test(tasks_run_where_they_fit),
         cmocka_unit_test(chunks_are_cut_to_what_is_left),
