@@ -114,7 +114,7 @@ static void misuse_is_told(void **state)
                   FILCH_INVALID_HANDLE);
     assert_status(filch_job_report(job, NULL, NULL, NULL, 0), FILCH_INVALID_ARGUMENT);
     assert_status(filch_job_report(job, NULL, &report, NULL, 1), FILCH_INVALID_ARGUMENT);
-    size_t first = offsetof(filch_report, total) + offsetof(filch_losses, restarts);
+    size_t first = offsetof(filch_report, total) + offsetof(filch_losses, refused_dear);
     report.size = first - 1;
     report.wall_ns = 17;
     assert_status(filch_job_report(job, NULL, &report, NULL, 0), FILCH_INVALID_ARGUMENT);
@@ -143,8 +143,8 @@ static void misuse_is_told(void **state)
     assert_ok(filch_job_report(job, NULL, &report, (filch_losses *)(void *)bytes, 2));
     assert_int_equal(report.size, first);
     assert_int_equal(report.total.restarts, 29);
-    assert_int_not_equal(bytes[2 * offsetof(filch_losses, restarts) - 1], 0x5a);
-    assert_int_equal(bytes[2 * offsetof(filch_losses, restarts)], 0x5a);
+    assert_int_not_equal(bytes[2 * offsetof(filch_losses, refused_dear) - 1], 0x5a);
+    assert_int_equal(bytes[2 * offsetof(filch_losses, refused_dear)], 0x5a);
     assert_ok(filch_job_wait(opened, -1));
     assert_ok(filch_job_release(job));
     assert_ok(filch_job_release(opened));
