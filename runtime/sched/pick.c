@@ -21,8 +21,10 @@
  * many dispatches: measures were taken elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
-/* How long all devices still need is asked for each so many chunks. */
+/* How long all devices still need is asked for each so many chunks; of many devices more seldom, so
+ * that a chunk looks at this many. */
 #define ASKED_EACH 8u
+#define DEVICES_A_CHUNK 4u
 /* Of a GPU's share, the part that is its probe. */
 #define PROBES_OF_REST 64u
 #define PROBES_AT_ONCE 2u
@@ -186,8 +188,9 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
 {
     fl_share *share = fl_job_share(job, w->index);
     if (share->chunk == 0 || share->believed == 0) {
+        uint32_t some = w->sched->count / DEVICES_A_CHUNK;
         share->until_end = ask_end(w, job, work_a_grain);
-        share->believed = ASKED_EACH;
+        share->believed = some > ASKED_EACH ? some : ASKED_EACH;
     }
     --share->believed;
     return share->until_end;
