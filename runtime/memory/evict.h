@@ -88,8 +88,8 @@ typedef struct fl_residents {
     _Atomic uint64_t entered; /* times that somebody came to be inside */
     _Atomic uint64_t evicted; /* blocks; a statistic */
     fl_mutex flow_lock;
-    fl_flow in, peer; /* copies to the place, from the host's and from others, each on its lane … */
-    fl_flow out;      /* … and from it */
+    fl_flow in, peer; /* copies to the place, from the host's and from others, on their lanes */
+    fl_flow out;      /* copies from it */
 } fl_residents;
 
 /* One a place; null where that fails. */

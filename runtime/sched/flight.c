@@ -553,11 +553,25 @@ static void pass_over(fl_worker *w, uint32_t index)
     land(w, index);
 }
 
+/* Whether the device has nothing to do, though others may have more than they can do at once. */
+static void note_hunger(fl_worker *w, bool is_hungry)
+{
+    if (FL_UNLIKELY(w->is_hungry != is_hungry) && w->offload != NULL && w->sched->mails) {
+        w->is_hungry = is_hungry;
+        if (is_hungry) {
+            fl_add_relaxed(&w->sched->hungry, 1); /* a guess, as it says */
+        } else {
+            fl_sub_relaxed(&w->sched->hungry, 1);
+        }
+    }
+}
+
 /* Puts a tile on the device, or lands it at once where there is nothing to run. */
 static void launch(fl_worker *w, const fl_tile *picked)
 {
     uint32_t index = w->free_flight;
     fl_flight *flight = &w->flights[index];
+    note_hunger(w, false);
     w->free_flight = flight->next;
     ++w->in_flight;
     flight->tile = *picked;
@@ -808,6 +822,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     if (w->in_flight == 0) {
         fl_act act = FL_ACT_WAIT;
+        note_hunger(w, !is_away);
         if (is_away) {
             act = fl_away_rest(w);
         } else {
@@ -836,6 +851,7 @@ static bool is_time_to_steal(const fl_worker *w)
 fl_act fl_flights_step(fl_worker *w)
 {
     if (FL_UNLIKELY(is_down(w))) {
+        note_hunger(w, false);
         return fl_lost_step(w);
     }
     if (FL_UNLIKELY(w->device->joins_at != 0) && is_absent(w)) {
@@ -922,6 +938,7 @@ fl_act fl_flights_rest(fl_worker *w)
 {
     fl_tile tile;
     if (FL_UNLIKELY(is_down(w))) {
+        note_hunger(w, false);
         return fl_lost_step(w);
     }
     bool any = retire_finished(w);

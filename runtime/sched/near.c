@@ -23,14 +23,12 @@
 #define PRESSED_TILES 64u
 #define CHOOSY_TILES 64u
 /* Roots come in groups, with room left for what they make ready, and the next group when few of all
- * are left: one by one, they would bring the first tiles of their own chains in between. Of those
- * that are left in the span, others should find some. */
+ * are left: one by one, they would bring the first tiles of their own chains in between. */
 #define MOST_ROOTS (FL_NEAR / 2)
 #define FEW_LEFT (FL_NEAR / 4)
-#define PART_OF_SPAN 1u
 /* Where there are others, no more of what became ready here is kept from them than it takes to
- * choose: many while tiles come from the host's memory, as each then serves several tasks, or else
- * few. */
+ * choose: many while tiles come from the host's memory, as each then serves several tasks; or else
+ * few, and so while another one of them has nothing to do, to whom the rest is given back. */
 #define MOST_KEPT 32u
 #define FEW_KEPT 4u
 /* Tiles of work until copies from the host's memory count as rare. */
@@ -130,9 +128,9 @@ uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
     if (!fl_near_chooses(w) || offload->near_count >= FEW_LEFT) {
         return 1;
     }
-    uint32_t room = MOST_ROOTS - offload->near_count;
-    uint32_t most = w->sched->count == 1 ? rest : rest / PART_OF_SPAN;
-    return most < 1 ? 1 : most < room ? most : room;
+    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FEW_KEPT; /* as above */
+    uint32_t room = most > offload->near_count ? most - offload->near_count : 1;
+    return rest < 1 ? 1 : rest < room ? rest : room;
 }
 
 static void add(fl_offload *offload, fl_near near)
@@ -195,6 +193,39 @@ static int next_level(const fl_worker *w)
     return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
 
+/* Others find them again: all but a few, which are what is claimed, and was fetched ahead. */
+static void give_back(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint32_t kept = 0, left = offload->near_count;
+    for (uint32_t i = 0; i < offload->near_count; ++i, --left) {
+        fl_near *near = &offload->near[i];
+        bool is_bound = near->is_claimed || (near->is_fetched && kept < FEW_KEPT);
+        if (is_bound || kept + left <= FEW_KEPT) {
+            offload->near[kept++] = *near;
+        } else {
+            fl_worker_push(w, near->task);
+        }
+    }
+    offload->near_count = kept;
+}
+
+/* Whether the next one is to be had from where others find it, too, but to be claimed. */
+static bool is_shared(const fl_worker *w)
+{
+    return w->sched->mails && w->bypass == NULL && fl_inbox_is_empty(&w->inbox);
+}
+
+/* So many tasks are kept at most. */
+static uint32_t most_kept(const fl_worker *w)
+{
+    if (w->sched->count == 1) {
+        return FL_NEAR;
+    }
+    /* Relaxed: a guess. */
+    return w->offload->hauls != 0 && fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_KEPT : FEW_KEPT;
+}
+
 bool fl_near_gather(fl_worker *w)
 {
     fl_offload *offload = w->offload;
@@ -202,12 +233,16 @@ bool fl_near_gather(fl_worker *w)
     if (w->device->place == 0) {
         return false;
     }
-    uint32_t most = w->sched->count == 1 ? FL_NEAR : offload->hauls != 0 ? MOST_KEPT : FEW_KEPT;
+    uint32_t most = most_kept(w);
+    if (offload->near_count > FEW_KEPT && fl_load_relaxed(&w->sched->hungry) != 0) { /* as above */
+        give_back(w);
+    }
     int level = -1; /* the highest that is kept; what is above it comes before all of that */
     for (uint32_t i = 0; i < offload->near_count; ++i) {
         level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
     }
-    while (offload->near_count < FL_NEAR && (offload->near_count < most || next_level(w) > level) &&
+    while (offload->near_count < FL_NEAR &&
+           (offload->near_count < (is_shared(w) ? FEW_KEPT : most) || next_level(w) > level) &&
            unqueue(w, &near)) {
         level = near.task->level > level ? near.task->level : level;
         add(offload, near);

@@ -72,6 +72,9 @@ struct fl_sched {
     uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
     uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
+    /* Devices with memory of their own, where they are not all of one place, that found nothing to
+     * do. Relaxed: a guess. */
+    _Atomic uint32_t hungry;
     /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
     _Atomic uint32_t away_count;
     _Atomic uint64_t roster;

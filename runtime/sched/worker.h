@@ -226,6 +226,7 @@ typedef struct fl_worker {
     fl_offload *offload;          /* null where all devices share the host's memory */
     bool is_fetching;             /* synchronous: the tile waits for its operands */
     bool has_stalled;             /* a tile waits for others to give memory back */
+    bool is_hungry;               /* it is one of sched->hungry */
     fl_tile stalled;
     uint32_t piece;      /* of a chunk that is too large for the memory, grains at once; 0: all */
     uint64_t stalled_at; /* when that was last tried */

@@ -101,7 +101,7 @@ static filch_graph *make_product(filch_data *const data[3])
     return graph;
 }
 
-/* Each device needs all of A, and a quarter of B: within a fifth of what the kernels take, and no
+/* Each device needs all of A, and a quarter of B: within a quarter of what the kernels take, and no
  * link brings much more than its share. */
 static void check_product(size_t tile_rows, size_t tile_cols)
 {
@@ -124,7 +124,7 @@ static void check_product(size_t tile_rows, size_t tile_cols)
     }
     print_message("%zu x %zu: %.1f ms, %.3f of the matrices brought, one link %.2f of its share\n",
                   tile, across, outcome.info.seconds * 1e3, all / (2 * matrix), most * GPUS / all);
-    assert_true(outcome.info.seconds < 1.2 * 2 * n * n * n / (GPUS * SPEED));
+    assert_true(outcome.info.seconds < 1.25 * 2 * n * n * n / (GPUS * SPEED));
     assert_true(all < 1.02 * 2 * matrix);
     assert_true(most < 1.6 * all / GPUS);
     sim_ok(filch_graph_destroy(graph));
