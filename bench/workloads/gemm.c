@@ -30,9 +30,11 @@
 /* From this order on there are enough tiles of the size at which a GPU is at its best. */
 #define LARGE_N 16384
 #define LARGE_TILE 2048
-/* And where not all fits into a GPU's memory, tiles come and go all the time, and a link likes
- * columns of 32 KiB better than half as long ones. */
+/* Links like columns of 32 KiB better than half as long ones: where not all fits into a GPU's
+ * memory such tiles are square, as they come and go all the time; else those of B and C are narrow,
+ * so that the first product can begin, and the last result is home, the sooner. */
 #define WIDE_TILE 4096
+#define NARROW_COLS 1024
 /* Such tiles at least have to fit: two columns' worth of A and B, and one of C, of order LARGE_N.
  */
 #define WIDE_LEAST 14
@@ -345,13 +347,19 @@ static void explain(const void *state, filch_error *error)
     (void)bench_vendor_explain(error->native_code, error);
 }
 
-static size_t choose_tile(const gemm *g)
+static void choose_tile(gemm *g)
 {
     double all = 3.0 * (double)g->n * (double)g->n * (double)g->kernels->element;
     double wide = (double)WIDE_TILE * WIDE_TILE * (double)g->kernels->element;
-    if (g->n < LARGE_N)
-        return bench_offload_tile(g->n);
-    return all > PART_OF_MEMORY * g->room && g->room >= WIDE_LEAST * wide ? WIDE_TILE : LARGE_TILE;
+    bool fits = all <= PART_OF_MEMORY * g->room;
+    if (g->n < LARGE_N) {
+        g->tile = bench_offload_tile(g->n);
+    } else if (g->is_resident || (!fits && g->room < WIDE_LEAST * wide)) {
+        g->tile = LARGE_TILE;
+    } else {
+        g->tile = WIDE_TILE;
+        g->cols = g->cols == 0 && fits ? NARROW_COLS : g->cols;
+    }
 }
 
 static filch_status build(void *state, bench_built *built)
@@ -365,7 +373,7 @@ static filch_status build(void *state, bench_built *built)
     bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
     g->room = bench_offload_room(built->runtime);
     if (g->offload.has_gpus && !g->has_tile)
-        g->tile = choose_tile(g);
+        choose_tile(g);
     size_t inner = g->offload.has_gpus ? g->tile : 0;
     filch_status status = make_codelet(g, built, false);
     if (status == FILCH_OK)
