@@ -70,13 +70,16 @@ static void in_flight_ends_and_the_rest_is_others(void **state)
     assert_int_equal(filch_device_withdraw(runtime, 0), FILCH_WRONG_STATE);
     assert_true(becomes(0, FILCH_PRESENCE_LEAVING));
     filch_graph *later = graph();
+    filch_data *last = handle(y);
+    set(y, 1);
     for (int i = 0; i < HANDLES; i++)
-        add(later, bumps, FILCH_READWRITE, handle(y), NULL, NULL);
+        add(later, bumps, FILCH_READWRITE, last, NULL, NULL);
     filch_job *after = submit(later);
     assert_int_equal(filch_job_wait(after, SOON), FILCH_OK);
     assert_ok(filch_job_stats(after, &info, stats, 2));
     assert_int_equal(stats[0].tiles, 0);
     assert_int_equal(stats[1].tiles, HANDLES);
+    expect(y, 1 + HANDLES);
     assert_int_equal(filch_job_wait(job, 0), FILCH_TIMEOUT);
     atomic_store(&is_held, 0);
     finish(job, FILCH_OK);
