@@ -125,6 +125,11 @@ struct filch_graph {
     uint32_t *root_kind;  /* … those that all devices of its implementations can run, … */
     uint32_t *root_free;  /* … and those that all devices can run */
     uint32_t root_count;
+    /* By upward ranks: the greatest, and the sum of the tasks' own parts; 0 by priorities. */
+    float rank_most;
+    double rank_sum;
+    double rank_taken; /* scheduler: of that, what was taken from its board in this run … */
+    bool is_on_board;  /* … where ready tasks go there (sched/board.h); constant while it runs */
     bool has_reserved; /* a job, by fl_job_reserve */
     /* Where workers look ahead: the predecessors of task i, by their order, are those from
      * pred_begin[i] on to pred_begin[i + 1]. */

@@ -134,6 +134,7 @@ static void longest_below(fl_task *successor, void *user)
 /* Where the levels begin: level = share of the way from least to most. */
 typedef struct fl_scale {
     float least, most;
+    double sum; /* of what ranks consist of */
     bool is_rank;
 } fl_scale;
 
@@ -155,6 +156,7 @@ static fl_scale rank_tasks(fl_order *order)
             per_unit = (float)scheduler->estimate(scheduler, codelet, 1);
         }
         task->rank = longest + per_unit * task->work;
+        scale.sum += (double)(per_unit * task->work);
         scale.most = task->rank > scale.most ? task->rank : scale.most;
         order->roots += task->predecessors == 0;
     }
@@ -348,6 +350,8 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
     graph->roots = fl_alloc(memory, room * sizeof *graph->roots);
     graph->root_begin = fl_alloc(memory, begin_bytes);
     graph->root_count = order->roots;
+    graph->rank_most = scale.is_rank ? scale.most : 0;
+    graph->rank_sum = scale.sum;
     filch_status status = FILCH_OK;
     if (bins != NULL && graph->roots != NULL && graph->root_begin != NULL) {
         settle_tasks(order, &scale, bins);

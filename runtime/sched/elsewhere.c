@@ -72,6 +72,9 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
 bool fl_worker_sends(fl_worker *w, fl_task *task)
 {
     const fl_sched *sched = w->sched;
+    if (sched->board != NULL && fl_board_put(w->sched, task)) {
+        return true;
+    }
     if (fl_rules_place(&sched->rules)) {
         fl_placed placed = fl_policy_place(w->sched, w, task);
         if (placed != FL_PLACED_AUTO) {

@@ -230,6 +230,9 @@ static void settle_own(fl_worker *w)
     for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));
     }
+    for (fl_task *task; w->sched->board != NULL && (task = fl_board_drop(w, is_left)) != NULL;) {
+        refuse_task(w, task, fl_task_own(task));
+    }
     /* Failing a task makes others ready. */
     while (w->bypass != NULL) {
         fl_task *task = w->bypass;

@@ -369,6 +369,9 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
         fl_near_take(w, tile);
         return true;
     }
+    if (FL_UNLIKELY(sched->board != NULL) && fl_board_pick(w, tile)) {
+        return true;
+    }
     return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
 }
 

@@ -15,6 +15,7 @@
 #include "device/pool.h"
 #include "graph/scheduler.h"
 #include "sched/agenda.h"
+#include "sched/board.h"
 #include "sched/history.h"
 #include "sched/policy.h"
 #include "sched/worker.h"
@@ -50,6 +51,7 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
     fl_rules rules;
+    fl_board *board; /* where ready tasks of graphs go, or null */
     filch_drive drive;
     bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints

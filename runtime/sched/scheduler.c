@@ -246,7 +246,8 @@ static bool has_roots(const filch_job *job)
 static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
     return job->batch != NULL ? fl_batch_grains(job->batch) != 0
-                              : has_roots(job) && !fl_rules_place(&sched->rules);
+                              : has_roots(job) && !fl_rules_place(&sched->rules) &&
+                                    !job->graph->is_on_board;
 }
 
 /* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its
@@ -262,6 +263,9 @@ static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
     fl_loss_begin(sched, job);
+    if (job->batch == NULL && has_roots(job) && fl_board_begin(sched, job)) {
+        return;
+    }
     if (!needs_slot(sched, job)) {
         if (job->batch == NULL && has_roots(job)) {
             fl_policy_place_roots(sched, job);
@@ -498,6 +502,9 @@ static void task_ready(fl_scheduler *self, fl_task *task)
 {
     fl_sched *sched = sched_of(self);
     fl_worker *w = fl_sched_self(sched);
+    if (FL_UNLIKELY(sched->board != NULL) && fl_board_put(sched, task)) {
+        return;
+    }
     fl_placed placed = FL_UNLIKELY(fl_rules_place(&sched->rules)) ? fl_policy_place(sched, w, task)
                                                                   : FL_PLACED_AUTO;
     if (placed == FL_PLACED_AWAY) {
@@ -884,6 +891,10 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
         goto arrays;
     }
     fl_sched_sort_devices(sched);
+    if ((status = fl_board_open(sched)) != FILCH_OK) {
+        what = "memory for its board";
+        goto rules;
+    }
     fl_await_init(sched);
     if ((status = init_locks(sched)) != FILCH_OK) {
         what = "locks";
@@ -907,6 +918,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
 locks:
     fini_locks(sched);
 rules:
+    fl_board_close(sched);
     fl_rules_fini(sched);
 arrays:
     free_arrays(sched);
@@ -922,6 +934,7 @@ void fl_sched_fini(fl_sched *sched)
     }
     fl_history_close(&sched->history);
     fini_locks(sched);
+    fl_board_close(sched);
     fl_rules_fini(sched);
     free_arrays(sched);
 }

@@ -598,7 +598,8 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
     }
     if (wait->goal == NULL ||
         (!fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile) &&
-         (!fl_rules_place(&w->sched->rules) || !fl_policy_pick_goal(w, wait->goal, tile)))) {
+         (!fl_rules_place(&w->sched->rules) || !fl_policy_pick_goal(w, wait->goal, tile)) &&
+         (w->sched->board == NULL || !fl_board_pick_goal(w, wait->goal, tile)))) {
         return false;
     }
     take_from_span(w, tile);
@@ -733,6 +734,9 @@ static fl_act end_step(fl_worker *w, fl_act act)
 void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
+    if (FL_UNLIKELY(sched->board != NULL)) {
+        fl_board_note_idle(w);
+    }
     fl_loss_idle(w);
     w->wake_at = w->ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
