@@ -44,11 +44,11 @@
 
 /* One device. Under the lock. */
 typedef struct fl_seat {
-    bool is_busy;   /* took something, and has not asked since */
-    uint64_t until; /* predicted end of that */
-    double after;   /* predicted ns of what follows from it, on the fastest device */
-    double rest;    /* while one chooses: ns until it is free; with what it is thought to take */
-    double speed;   /* the same: of the most urgent task, a ns; 0: it is out of it */
+    bool is_busy;     /* took something, and has not asked since */
+    uint64_t until;   /* predicted end of that */
+    double after;     /* predicted ns of what follows from it, on the fastest device */
+    double rest;      /* while one chooses: ns until it is free; with what it is thought to take */
+    double speed;     /* the same: of the most urgent task, a ns; 0: it is out of it */
     uint64_t look_at; /* the worker's: since the last pick, or never */
 } fl_seat;
 
@@ -259,11 +259,10 @@ static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
         fl_seat *seat = &sched->board->seats[d];
-        bool counts =
-            is_there(w, t) && fl_worker_can_run(w, task) && (!is_known || mean_ns(w) > 0);
-        seat->rest = !seat->is_busy       ? 0
-                     : seat->until > t    ? (double)(seat->until - t)
-                                          : (double)(t - seat->until) + 1;
+        bool counts = is_there(w, t) && fl_worker_can_run(w, task) && (!is_known || mean_ns(w) > 0);
+        seat->rest = !seat->is_busy    ? 0
+                     : seat->until > t ? (double)(seat->until - t)
+                                       : (double)(t - seat->until) + 1;
         seat->speed = counts ? 1 / predict(w, task) : 0;
     }
 }
