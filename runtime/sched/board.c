@@ -290,6 +290,22 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
     return best;
 }
 
+/* Of tasks as urgent as the one at the spot, one whose home is the worker's device, if there is one
+ * among the next. */
+static void prefer_own(const fl_worker *w, fl_spot *spot)
+{
+    fl_spot at = *spot;
+    for (uint32_t i = 0; i < MOST_SPARE && at.link != NULL; ++i) {
+        const fl_task *task = fl_task_of_link(at.link);
+        if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
+            *spot = at;
+            return;
+        }
+        at.before = at.link;
+        at.link = at.link->next;
+    }
+}
+
 /* The first of the urgent tasks that the worker ends before anybody else. */
 static bool find_urgent(fl_worker *w, fl_spot *spot)
 {
@@ -461,6 +477,7 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     fl_mutex_lock(&board->lock);
     seat->is_busy = seat->is_busy && w->in_flight != 0;
     if (board->count != 0 && choose(w, t, &spot)) {
+        prefer_own(w, &spot);
         task = take_for(w, t, spot);
     }
     fl_mutex_unlock(&board->lock);

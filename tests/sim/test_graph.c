@@ -185,6 +185,55 @@ static void test_hold_off(void **state)
     sim_close(&world);
 }
 
+/* Of tasks as urgent, a device runs those that prefer it. */
+static void test_affinity(void **state)
+{
+    (void)state;
+    enum { TASKS = 16 };
+    static const sim_kind kind = {1e9, 0, OVERHEAD_US, 2, 1};
+    sim_world world;
+    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
+    filch_codelet *codelet = make_codelet(&world);
+    for (uint32_t i = 0; i < TASKS; ++i) {
+        add(graph, codelet, MS, i, 2 - i % 2, 0);
+    }
+    for (int run = 0; run < 2; ++run) {
+        run_graph(graph);
+        for (uint32_t i = 0; i < TASKS; ++i) {
+            assert_int_equal(device_of[i], 1 - i % 2);
+        }
+    }
+    sim_ok(filch_graph_destroy(graph));
+    sim_close(&world);
+}
+
+/* In deques, where a policy leaves all to the default rules: the one task that waits for a device
+ * which is at another is for the other device, as fast, that has nothing to do. */
+static void test_theft_of_one(void **state)
+{
+    (void)state;
+    const filch_policy_desc nothing = FILCH_POLICY_DESC_INIT;
+    filch_config config = FILCH_CONFIG_INIT;
+    sim_world world;
+    config.custom_policy = &nothing;
+    sim_open_text(&world, "{\"devices\": [{\"speed\": 1e9, \"window\": 1, \"count\": 2}]}",
+                  &config);
+    filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
+    filch_codelet *codelet = make_codelet(&world);
+    filch_task root = add(graph, codelet, MS, 0, 0, 0);
+    for (uint32_t i = 1; i <= 2; ++i) {
+        sim_ok(filch_graph_edge(graph, root, add(graph, codelet, MS, i, 0, 0)));
+    }
+    for (int run = 0; run < 3; ++run) {
+        run_graph(graph); /* from the second on, both know how long tasks take */
+    }
+    assert_true(outcome.info.seconds < 0.00201);
+    assert_int_equal(outcome.devices[0].stolen_in + outcome.devices[1].stolen_in, 1);
+    sim_ok(filch_graph_destroy(graph));
+    sim_close(&world);
+}
+
 /* One device, caller's priorities: ready tasks run from the highest level down. */
 static void test_priorities(void **state)
 {
@@ -405,6 +454,8 @@ int main(void)
         cmocka_unit_test(test_theft_of_released),
         cmocka_unit_test(test_static_policy),
         cmocka_unit_test(test_hold_off),
+        cmocka_unit_test(test_theft_of_one),
+        cmocka_unit_test(test_affinity),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_critical_path),
         cmocka_unit_test(test_timeouts),

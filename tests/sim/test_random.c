@@ -132,10 +132,16 @@ static char *describe(const char *links)
     return text;
 }
 
-static void open_machines(sim_world *world, const char *links)
+/* By filch's own policy; or by a policy that leaves everything to the default rules, with which
+ * ready tasks stay in deques. */
+static void open_machines(sim_world *world, const char *links, bool has_deques)
 {
+    const filch_policy_desc nothing = FILCH_POLICY_DESC_INIT;
+    filch_config config = FILCH_CONFIG_INIT;
     char *text = describe(links);
-    sim_open_machine(world, text, FILCH_POLICY_STEAL);
+    config.policy = has_deques ? FILCH_POLICY_DEFAULT : FILCH_POLICY_STEAL;
+    config.custom_policy = has_deques ? &nothing : NULL;
+    sim_open_text(world, text, &config);
     free(text);
 }
 
@@ -297,7 +303,7 @@ static void check_batch(bool is_restartable)
     filch_report report = FILCH_REPORT_INIT;
     filch_job *job = NULL;
     draw_machines(ideal);
-    open_machines(&world, "");
+    open_machines(&world, "", false);
     chunk_count = 0;
     desc.codelet = batch_codelet(&world, is_restartable);
     desc.n = draw_items(ideal);
@@ -467,7 +473,7 @@ static void check_graph(void)
     filch_job *job = NULL;
     double total = draw_nodes();
     draw_machines(total / 1e9);
-    open_machines(&world, "");
+    open_machines(&world, "", seed % 2 != 0);
     filch_graph *graph = build(&world);
     sim_ok(filch_graph_submit(graph, NULL, &job));
     sim_finish(job, &outcome);
@@ -566,7 +572,7 @@ static void run_memories(void)
     draw_machines(total / 1e9);
     memory_bytes = chance(40) ? 4 * TILE + below(5 * TILE) : MOST_TILES * TILE * 2;
     char *links = draw_links();
-    open_machines(&world, links);
+    open_machines(&world, links, false);
     free(links);
     memory_bytes = 0;
     data_desc.ptr = buffer;
