@@ -249,9 +249,27 @@ static double own_rank(const fl_task *task)
     return (double)(task->rank - longest);
 }
 
-/* Looks at all devices: when each is free, and how fast it is at the task. One that is at its task
- * for longer than was predicted is taken to need as long again; nobody relies on one that has never
- * run any, but such. */
+/* Ns until a device is free, by what it took from the board. One that is at that for longer than
+ * was predicted is taken to need as long again, and one that is at something else, as long as it
+ * has been at it. */
+static double time_to_free(const fl_worker *w, const fl_seat *seat, uint64_t t)
+{
+    uint64_t since = t;
+    if (seat->is_busy) {
+        if (seat->until > t) {
+            return (double)(seat->until - t);
+        }
+        since = seat->until;
+    } else if (fl_load_relaxed(&w->ledger.kind) == FL_SPELL_ON) { /* estimates: no order */
+        since = fl_load_relaxed(&w->ledger.since);
+    } else {
+        return 0;
+    }
+    return t > since ? (double)(t - since) + 1 : 1;
+}
+
+/* Looks at all devices: when each is free, and how fast it is at the task. Nobody relies on one
+ * that has never run any, but such. */
 static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
 {
     fl_sched *sched = asker->sched;
@@ -260,9 +278,8 @@ static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
         const fl_worker *w = &sched->workers[d];
         fl_seat *seat = &sched->board->seats[d];
         bool counts = is_there(w, t) && fl_worker_can_run(w, task) && (!is_known || mean_ns(w) > 0);
-        seat->rest = !seat->is_busy    ? 0
-                     : seat->until > t ? (double)(seat->until - t)
-                                       : (double)(t - seat->until) + 1;
+        bool is_free = w == asker && !seat->is_busy;
+        seat->rest = is_free ? 0 : time_to_free(w, seat, t);
         seat->speed = counts ? 1 / predict(w, task) : 0;
     }
 }

@@ -245,9 +245,9 @@ static bool has_roots(const filch_job *job)
 /* Roots that are placed are in no span. */
 static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
-    return job->batch != NULL ? fl_batch_grains(job->batch) != 0
-                              : has_roots(job) && !fl_rules_place(&sched->rules) &&
-                                    !job->graph->is_on_board;
+    return job->batch != NULL
+               ? fl_batch_grains(job->batch) != 0
+               : has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->is_on_board;
 }
 
 /* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its

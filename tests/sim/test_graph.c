@@ -34,6 +34,12 @@ static double work_of(const filch_call *call)
     return ((const task_args *)call->args)->work;
 }
 
+static double second_of_work(const filch_call *call)
+{
+    (void)call;
+    return 1e10;
+}
+
 static filch_codelet *make_codelet(const sim_world *world)
 {
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
@@ -181,6 +187,38 @@ static void test_hold_off(void **state)
         assert_int_equal(outcome.devices[1].tiles, 0);
         assert_true(outcome.info.seconds < TASKS * 0.001 * 1.01);
     }
+    sim_ok(filch_graph_destroy(graph));
+    sim_close(&world);
+}
+
+/* A device that is at something else for long is not waited for, however fast it is. */
+static void test_board_beside_a_batch(void **state)
+{
+    (void)state;
+    enum { TASKS = 10 };
+    static const sim_kind kinds[] = {{1e10, 0, 0, 1, 1}, {1e9, 0, 0, 1, 1}};
+    sim_world world;
+    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
+    filch_codelet *codelet = make_codelet(&world);
+    for (uint32_t i = 0; i < TASKS; ++i) {
+        add(graph, codelet, 10 * MS, i, 0, 0);
+    }
+    for (int run = 0; run < 3; ++run) {
+        run_graph(graph); /* both know how fast they are */
+    }
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = sim_codelet(&world, NULL, second_of_work, NULL);
+    desc.n = 1;
+    sim_ok(filch_batch_submit(world.runtime, &desc, NULL, &job));
+    assert_int_equal(filch_job_wait(job, 0.001), FILCH_TIMEOUT);
+    run_graph(graph);
+    print_message("board beside a batch: %.4f s\n", outcome.info.seconds);
+    assert_true(outcome.info.seconds < 0.2); /* of one second */
+    assert_int_equal(outcome.devices[1].tiles, TASKS);
+    sim_ok(filch_job_wait(job, -1));
+    sim_ok(filch_job_release(job));
     sim_ok(filch_graph_destroy(graph));
     sim_close(&world);
 }
@@ -450,17 +488,12 @@ static void test_determinism(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_theft_of_roots),
-        cmocka_unit_test(test_theft_of_released),
-        cmocka_unit_test(test_static_policy),
-        cmocka_unit_test(test_hold_off),
-        cmocka_unit_test(test_theft_of_one),
-        cmocka_unit_test(test_affinity),
-        cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_critical_path),
-        cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_open_graph_timeout),
-        cmocka_unit_test(test_open_graph_overtakes),
+        cmocka_unit_test(test_theft_of_roots),       cmocka_unit_test(test_theft_of_released),
+        cmocka_unit_test(test_static_policy),        cmocka_unit_test(test_hold_off),
+        cmocka_unit_test(test_theft_of_one),         cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_board_beside_a_batch), cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_critical_path),        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_open_graph_timeout),   cmocka_unit_test(test_open_graph_overtakes),
         cmocka_unit_test(test_determinism),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
