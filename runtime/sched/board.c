@@ -222,7 +222,7 @@ static double predict(const fl_worker *w, const fl_task *task)
     double ns = fl_speed_get(speed) > 0 ? fl_speed_time(speed, work)
                 : mean > 0              ? mean
                                         : guess(w, task, work);
-    return fmax(1, ns);
+    return ns > 1 ? ns : 1;
 }
 
 static bool is_there(const fl_worker *w, uint64_t t)
