@@ -128,8 +128,10 @@ struct filch_graph {
     /* By upward ranks: the greatest, and the sum of the tasks' own parts; 0 by priorities. */
     float rank_most;
     double rank_sum;
-    double rank_taken; /* scheduler: of that, what was taken from its board in this run … */
-    bool is_on_board;  /* … where ready tasks go there (sched/board.h); constant while it runs */
+    double rank_taken; /* scheduler, under its board's lock: of that, what was begun in this run */
+    _Atomic uint32_t is_on_board; /* ready tasks go there (sched/board.h) … */
+    bool was_on_board;            /* … or did in this run; under the lock, too … */
+    bool has_roots_on_board;      /* … and from the start; constant while it runs */
     bool has_reserved; /* a job, by fl_job_reserve */
     /* Where workers look ahead: the predecessors of task i, by their order, are those from
      * pred_begin[i] on to pred_begin[i + 1]. */

@@ -68,8 +68,9 @@ void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     }
 }
 
-/* Whether others may follow the predecessor on this worker's device. */
-static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run)
+/* Whether others may follow the predecessor on this worker's device. is_alone: only if that is
+ * where it runs, if it is not over. */
+static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run, bool is_alone)
 {
     /* Acquire: pairs with the releases above. A marker of an earlier run has another number, since
      * each run gives every task one, and sealing the number before the first. */
@@ -83,7 +84,7 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run)
         return true;
     }
     const fl_device *device = w->sched->workers[fl_marker_device(point)].device;
-    return device->backend->is_marked(device, point);
+    return !is_alone && device->backend->is_marked(device, point);
 }
 
 /* Claims a task if it may be put behind its predecessors on this worker's device. */
@@ -97,10 +98,15 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
          task->home != w->index + 1)) {
         return false;
     }
+    /* Relaxed: of an old value comes what does without the board. */
+    bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run)) {
+        if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_on_board)) {
             return false;
         }
+    }
+    if (is_on_board && !fl_board_bid_ahead(w, task)) {
+        return false;
     }
     /* Acquire-release: as in fl_task_claim. */
     if (!fl_cas_acq_rel(&task->word, &word, fl_word_next_epoch(word))) {

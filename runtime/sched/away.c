@@ -315,6 +315,9 @@ void fl_away_settle(fl_worker *w)
         for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
             settle_new(w, task, fl_task_own(task));
         }
+        for (fl_task *task; (task = fl_board_drop(w, is_left)) != NULL;) {
+            settle_new(w, task, fl_task_own(task));
+        }
     }
     if (is_new || w->pushed) {
         w->pushed = false;

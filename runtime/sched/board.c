@@ -1,70 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who takes what from the board. A device that is free, by what is predicted:
+/* One lock guards the board. `boarding`, in fl_sched, counts the jobs whose tasks may be on it, and
+ * changes under the lock; while it is 0 there is nothing to be had.
  *
- * - takes the first task of which it would make the earliest finish, when all before it have gone
- *   to those that finish them first. So the fast ones have what is urgent, and a slow one begins
- *   nothing that a fast one would have done sooner (the rule of list schedulers: H. Topcuoglu, S.
- *   Hariri, M. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
- *   computing", IEEE Trans. Parallel and Distributed Systems 13, 2002; here asked anew whenever a
- *   device is free, so that a wrong prediction costs one task);
- * - or else the least urgent one that it can end so early that what follows from it, on the fastest
- *   device, is over before all devices together are done with what is left of the graph. What is
- *   ready is little beside what will be, and a slow device that waits for enough of it waits
- *   mostly. Not where hardly any other is ready: others would have to wait for it.
- *
- * A device of which nothing is known is tried with the least urgent task. */
+ * No wake-up is lost. Who finds nothing says so under the lock, and the driver lets it look again
+ * after it has announced that it is idle. Who puts a task there sees under the same lock who has
+ * found nothing, and wakes one behind a full fence: either that sees the announcement, or the second
+ * look sees the task. A worker that did not know yet that there is anything on the board is told
+ * with all others when the count leaves 0, by the same fence. One that was told of a task and leaves
+ * it has a time at which it looks again; and where the one that was to be first is lost or
+ * withdrawn, all look. */
 #include "sched/board.h"
 
 #include <math.h>
 
-#include "sched/sched.h"
+#include "sched/seat.h"
 
-/* Lists of tasks by rank: as many as a mask has bits. */
-#define RANKS 64u
-/* A slow device is to be done earlier than it must by this part of its time for the task: not all
- * that is left can run at once. */
-#define MARGIN 0.5
-/* Ready tasks that are to be left for the others then. */
-#define LEFT_FOR_OTHERS 2u
-/* Tasks that are looked at from the urgent end and from the other; of the first fewer where there
- * are many devices, as each is weighed for all of them. */
-#define MOST_WEIGHED 512u
-#define LEAST_URGENT 8u
-#define MOST_URGENT 32u
-#define MOST_SPARE 16u
-/* Of two devices that finish at the same time, whatever sums were rounded to, the first. */
-#define TIE 1e-12
-/* A device that took none looks again after this part of the time that it would have taken. */
-#define LOOKS_OF_TASK 4.0
-#define LOOK_AGAIN_NS 20000.0
-/* Of a device with a score of 1 where no speed was measured, in ns a unit of work; and in place of
- * a score of 0. As for policies that ask (view.c). */
-#define WORK_USUAL 1000.0
-#define SCORE_LEAST 1e-9
-
-/* One device. Under the lock. */
-typedef struct fl_seat {
-    bool is_busy;     /* took something, and has not asked since */
-    uint64_t until;   /* predicted end of that */
-    double after;     /* predicted ns of what follows from it, on the fastest device */
-    double rest;      /* while one chooses: ns until it is free; with what it is thought to take */
-    double speed;     /* the same: of the most urgent task, a ns; 0: it is out of it */
-    uint64_t look_at; /* the worker's: since the last pick, or never */
-} fl_seat;
-
-struct fl_board {
-    fl_mutex lock;
-    _Atomic uint32_t filled; /* whether there is any task; release after the lists */
-    uint32_t count;
-    uint64_t ranks; /* lists that are not empty; all below: under the lock */
-    fl_link *first[RANKS], *last[RANKS];
-    uint64_t waiting[FL_IDLE_WORDS]; /* who found nothing since they were woken last */
-    fl_seat seats[];
-};
+/* Devices are unlike of which one takes this many times as long as another. */
+#define UNLIKE 1.5
+/* So many tasks in a row of which all take about as long say that devices are alike again. */
+#define ALIKE_TASKS 64u
+/* A task may cost as much of all devices' time as one takes the lock for it, at a hundredth of what
+ * it lasts; of GPUs, whose workers do that while they compute, more. */
+#define LOCK_NS 20000.0
+#define LOCK_BESIDE_NS 2000.0
+/* Graphs so many times as wide as there are devices leave enough in all deques. */
+#define WIDE_ENOUGH 256.0
 
 static uint64_t now(const fl_sched *sched)
 {
     return fl_clock_now(&sched->core->clock);
+}
+
+static bool is_boarding(const fl_sched *sched)
+{
+    /* Relaxed: who reads an old 0 is told; see above. */
+    return fl_load_relaxed(&sched->boarding) != 0;
 }
 
 /* --- Beginning and end --- */
@@ -74,11 +44,35 @@ static size_t board_bytes(const fl_sched *sched)
     return sizeof(fl_board) + sched->count * sizeof(fl_seat);
 }
 
+static bool has_one_place(const fl_sched *sched)
+{
+    const fl_device *devices = sched->pool->devices;
+    /* Simulated devices without links have places of their own, but bring nothing. */
+    if (sched->pool->is_virtual && sched->core->places->count == 1) {
+        return true;
+    }
+    for (uint32_t d = 1; d < sched->count; ++d) {
+        if (devices[d].place != devices[0].place) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is known before anything is measured. */
+static bool has_unlike_scores(const fl_sched *sched)
+{
+    double least = INFINITY, most = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        least = fmin(least, sched->scores[d]);
+        most = fmax(most, sched->scores[d]);
+    }
+    return most >= UNLIKE * least;
+}
+
 filch_status fl_board_open(fl_sched *sched)
 {
-    const fl_rules *rules = &sched->rules;
-    if (rules->kind != FILCH_POLICY_STEAL || !sched->mails || sched->looks_ahead ||
-        sched->core->places->count > 1) {
+    if (sched->rules.kind != FILCH_POLICY_STEAL || sched->count == 1 || !has_one_place(sched)) {
         return FILCH_OK;
     }
     fl_board *board = fl_alloc_zeroed(&sched->core->memory, board_bytes(sched));
@@ -90,6 +84,7 @@ filch_status fl_board_open(fl_sched *sched)
         fl_free(&sched->core->memory, board, board_bytes(sched));
         return status;
     }
+    fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched)); /* nobody else is there yet */
     for (uint32_t d = 0; d < sched->count; ++d) {
         board->seats[d].look_at = FL_TIME_NEVER;
     }
@@ -108,21 +103,14 @@ void fl_board_close(fl_sched *sched)
 
 /* --- Lists. Under the lock. --- */
 
-/* A place in the lists. */
-typedef struct fl_spot {
-    uint32_t rank;
-    fl_link *before; /* null: it is the first */
-    fl_link *link;   /* null: there is none */
-} fl_spot;
-
 static uint32_t rank_of(const fl_task *task)
 {
     float most = task->graph->rank_most;
     if (most <= 0) {
-        return (task->level + 1u) * (RANKS / FL_LEVELS) - 1;
+        return (task->level + 1u) * (FL_RANKS / FL_LEVELS) - 1;
     }
-    float rank = task->rank / most * (float)RANKS;
-    return rank <= 0 ? 0 : rank < (float)RANKS ? (uint32_t)rank : RANKS - 1;
+    float rank = task->rank / most * (float)FL_RANKS;
+    return rank <= 0 ? 0 : rank < (float)FL_RANKS ? (uint32_t)rank : FL_RANKS - 1;
 }
 
 static void add(fl_board *board, fl_task *task)
@@ -137,8 +125,6 @@ static void add(fl_board *board, fl_task *task)
     board->last[rank] = &task->link;
     board->ranks |= (uint64_t)1 << rank;
     ++board->count;
-    /* Release: who looks after announcing that it is idle sees it. */
-    fl_store_release(&board->filled, 1);
 }
 
 static fl_task *take(fl_board *board, fl_spot spot)
@@ -152,13 +138,10 @@ static fl_task *take(fl_board *board, fl_spot spot)
         board->ranks &= ~((uint64_t)1 << spot.rank);
     }
     --board->count;
-    fl_store_release(&board->filled, board->count != 0);
     return fl_task_of_link(spot.link);
 }
 
-/* The next task after the spot, from urgent ones on or from the others; a spot without a link is
- * before all. False: that was the last. */
-static bool step(const fl_board *board, fl_spot *spot, bool is_upwards)
+bool fl_spot_step(const fl_board *board, fl_spot *spot, bool is_upwards)
 {
     uint64_t rest = board->ranks;
     if (spot->link != NULL) {
@@ -186,7 +169,7 @@ static bool find(const fl_board *board, const fl_worker *w, fl_may_fn may, const
                  fl_spot *spot)
 {
     *spot = (fl_spot){0};
-    while (step(board, spot, false)) {
+    while (fl_spot_step(board, spot, false)) {
         if (may(w, fl_task_of_link(spot->link), user)) {
             return true;
         }
@@ -194,272 +177,173 @@ static bool find(const fl_board *board, const fl_worker *w, fl_may_fn may, const
     return false;
 }
 
-/* --- What is predicted. Under the lock. --- */
+/* --- Which graphs --- */
 
-/* Recent mean of a device's tasks; 0: it has run none. Estimates, here and below: no order. */
-static double mean_ns(const fl_worker *w)
+static bool runs_beside(const fl_sched *sched)
 {
-    return fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    return !sched->pool->devices[0].is_synchronous;
 }
 
-/* Of a device without any measure, by its score and what another has measured, if any has. */
-static double guess(const fl_worker *w, const fl_task *task, double work)
-{
-    const fl_sched *sched = w->sched;
-    double score = fmax(sched->scores[w->index], SCORE_LEAST);
-    double ns = fl_sched_ns(sched, task->codelet, w->index) * work;
-    for (uint32_t d = 0; ns <= 0 && d < sched->count; ++d) {
-        ns = mean_ns(&sched->workers[d]) * sched->scores[d] / score;
-    }
-    return ns > 0 ? ns : work * WORK_USUAL / score;
-}
-
-/* Ns of a task on a device; above 0. */
-static double predict(const fl_worker *w, const fl_task *task)
-{
-    const fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
-    double work = task->work > 0 ? (double)task->work : 1, mean = mean_ns(w);
-    double ns = fl_speed_get(speed) > 0 ? fl_speed_time(speed, work)
-                : mean > 0              ? mean
-                                        : guess(w, task, work);
-    return ns > 1 ? ns : 1;
-}
-
-static bool is_there(const fl_worker *w, uint64_t t)
-{
-    return !fl_worker_is_lost(w) && w->device->joins_at <= t;
-}
-
-static void longest_below(fl_task *successor, void *user)
-{
-    float *longest = user;
-    *longest = successor->rank > *longest ? successor->rank : *longest;
-}
-
-/* The part of a task's rank that is its own. */
-static double own_rank(const fl_task *task)
-{
-    float longest = 0;
-    if (task->graph->rank_most <= 0) {
-        return 0;
-    }
-    if (task->successor_count != 0) {
-        fl_graph_each_successor(task, longest_below, &longest);
-    }
-    return (double)(task->rank - longest);
-}
-
-/* Ns until a device is free, by what it took from the board. One that is at that for longer than
- * was predicted is taken to need as long again, and one that is at something else, as long as it
- * has been at it. */
-static double time_to_free(const fl_worker *w, const fl_seat *seat, uint64_t t)
-{
-    uint64_t since = t;
-    if (seat->is_busy) {
-        if (seat->until > t) {
-            return (double)(seat->until - t);
-        }
-        since = seat->until;
-    } else if (fl_load_relaxed(&w->ledger.kind) == FL_SPELL_ON) { /* estimates: no order */
-        since = fl_load_relaxed(&w->ledger.since);
-    } else {
-        return 0;
-    }
-    return t > since ? (double)(t - since) + 1 : 1;
-}
-
-/* Looks at all devices: when each is free, and how fast it is at the task. Nobody relies on one
- * that has never run any, but such. */
-static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
-{
-    fl_sched *sched = asker->sched;
-    bool is_known = mean_ns(asker) > 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        const fl_worker *w = &sched->workers[d];
-        fl_seat *seat = &sched->board->seats[d];
-        bool counts = is_there(w, t) && fl_worker_can_run(w, task) && (!is_known || mean_ns(w) > 0);
-        bool is_free = w == asker && !seat->is_busy;
-        seat->rest = is_free ? 0 : time_to_free(w, seat, t);
-        seat->speed = counts ? 1 / predict(w, task) : 0;
-    }
-}
-
-/* --- Choosing. Under the lock. --- */
-
-/* Which device ends the task first, after what it has; UINT32_MAX: none that is there. */
-static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double *ns)
-{
-    uint32_t best = UINT32_MAX;
-    double soonest = INFINITY;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        const fl_worker *w = &sched->workers[d];
-        const fl_seat *seat = &sched->board->seats[d];
-        if (seat->speed == 0 || !fl_worker_can_run(w, task)) {
-            continue;
-        }
-        double own = predict(w, task), end = seat->rest + own;
-        if (end < soonest * (1 - TIE) || best == UINT32_MAX) {
-            soonest = end;
-            best = d;
-            *ns = own;
-        }
-    }
-    return best;
-}
-
-/* Of tasks as urgent as the one at the spot, one whose home is the worker's device, if there is one
- * among the next. */
-static void prefer_own(const fl_worker *w, fl_spot *spot)
-{
-    fl_spot at = *spot;
-    for (uint32_t i = 0; i < MOST_SPARE && at.link != NULL; ++i) {
-        const fl_task *task = fl_task_of_link(at.link);
-        if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
-            *spot = at;
-            return;
-        }
-        at.before = at.link;
-        at.link = at.link->next;
-    }
-}
-
-/* The first of the urgent tasks that the worker ends before anybody else. */
-static bool find_urgent(fl_worker *w, fl_spot *spot)
-{
-    fl_sched *sched = w->sched;
-    uint32_t most = MOST_WEIGHED / sched->count;
-    most = most < LEAST_URGENT ? LEAST_URGENT : most < MOST_URGENT ? most : MOST_URGENT;
-    *spot = (fl_spot){0};
-    while (most-- > 0 && step(sched->board, spot, false)) {
-        double ns = 0;
-        uint32_t best = first_to_end(sched, fl_task_of_link(spot->link), &ns);
-        if (best == w->index) {
-            return true;
-        }
-        if (best != UINT32_MAX) {
-            sched->board->seats[best].rest += ns;
-        }
-    }
-    return false;
-}
-
-/* What is left of the graph, at the time of a survey. */
-typedef struct fl_outlay {
-    double speed;   /* of the fastest device */
-    double all;     /* of all together, in such devices */
-    double in_work; /* ns that the fastest would take for what the devices have */
-    double longest; /* ns until the last that follows from what they have is over */
-} fl_outlay;
-
-static fl_outlay sum_up(const fl_sched *sched)
-{
-    const fl_seat *seats = sched->board->seats;
-    fl_outlay sum = {0};
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        sum.speed = fmax(sum.speed, seats[d].speed);
-    }
-    for (uint32_t d = 0; d < sched->count && sum.speed > 0; ++d) {
-        sum.all += seats[d].speed / sum.speed;
-        sum.in_work += seats[d].rest * seats[d].speed / sum.speed;
-        if (seats[d].is_busy) {
-            sum.longest = fmax(sum.longest, seats[d].rest + seats[d].after);
-        }
-    }
-    return sum;
-}
-
-/* Ns of the task on the device that is fastest at it. */
-static double least_ns(const fl_sched *sched, const fl_task *task)
+/* Whether tasks last long enough for the lock, on the device that is fastest at them. */
+static bool are_long(const fl_sched *sched)
 {
     double least = INFINITY;
     for (uint32_t d = 0; d < sched->count; ++d) {
+        double mean = fl_bid_mean(&sched->workers[d]);
+        least = mean > 0 ? fmin(least, mean) : least;
+    }
+    /* Infinite: nothing is known. */
+    return least >= (runs_beside(sched) ? fmax(FL_BOARD_LEAST_NS, LOCK_BESIDE_NS * sched->count)
+                                        : LOCK_NS * sched->count);
+}
+
+static bool is_narrow(const fl_sched *sched, const filch_graph *graph)
+{
+    return graph->rank_sum <= WIDE_ENOUGH * sched->count * (double)graph->rank_most ||
+           graph->rank_most <= 0;
+}
+
+/* Under the lock: the graph's ready tasks go to the board from now on. */
+static void admit(fl_sched *sched, filch_graph *graph)
+{
+    graph->was_on_board = true;
+    /* Relaxed, all three: who sees it late leaves a task in a deque. */
+    fl_store_relaxed(&graph->is_on_board, 1);
+    fl_store_relaxed(&sched->is_careful, 1);
+    fl_add_relaxed(&sched->boarding, 1);
+}
+
+/* Whether devices are unlike at such tasks; *is_known: as measured on two of them at least. */
+static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_known)
+{
+    double least = INFINITY, most = 0, work = task->work > 0 ? (double)task->work : 1;
+    uint32_t known = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
-        if (sched->board->seats[d].speed > 0 && fl_worker_can_run(w, task)) {
-            least = fmin(least, predict(w, task));
+        const fl_speed *speed = fl_codelet_speed(task->codelet, d);
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_off(w)) {
+            double ns = fl_speed_time(speed, work);
+            least = fmin(least, ns);
+            most = fmax(most, ns);
+            ++known;
         }
     }
-    return least;
+    *is_known = known > 1;
+    return most >= UNLIKE * least;
 }
 
-/* The least urgent task that does not hold up the graph's end where the worker runs it. */
-static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_spot *spot)
+/* What the task says, for graphs to come. */
+static bool judge(fl_board *board, bool is_unlike)
 {
-    const fl_sched *sched = w->sched;
-    const fl_board *board = sched->board;
-    double top = (64 - __builtin_clzll(board->ranks)) / (double)RANKS;
-    *spot = (fl_spot){0};
-    for (uint32_t i = 0; i < MOST_SPARE && step(board, spot, true); ++i) {
-        const fl_task *task = fl_task_of_link(spot->link);
-        const filch_graph *graph = task->graph;
-        double own = own_rank(task);
-        if (!fl_worker_can_run(w, task) || !(own > 0)) {
-            continue;
-        }
-        double least = least_ns(sched, task), unit = least / own; /* ns of a unit of rank */
-        double left = fmax(0, graph->rank_sum - graph->rank_taken) * unit;
-        double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
-        end = fmax(end, top * (double)graph->rank_most * unit);
-        if ((1 + MARGIN) * predict(w, task) + ((double)task->rank - own) * unit <= end) {
-            return true;
-        }
+    /* Relaxed, all: estimates. */
+    if (is_unlike) {
+        fl_store_relaxed(&board->alike, 0);
+        fl_store_relaxed(&board->is_unlike, 1);
+    } else if (fl_load_relaxed(&board->is_unlike) != 0 &&
+               fl_add_relaxed(&board->alike, 1) >= ALIKE_TASKS) {
+        fl_store_relaxed(&board->is_unlike, 0);
     }
-    return false;
+    return is_unlike;
 }
 
-/* The least urgent task that the worker can run. */
-static bool find_last(const fl_worker *w, fl_spot *spot)
-{
-    *spot = (fl_spot){0};
-    while (step(w->sched->board, spot, true)) {
-        if (fl_worker_can_run(w, fl_task_of_link(spot->link))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
-{
-    (void)user;
-    return fl_worker_can_run(w, task);
-}
-
-static bool choose(fl_worker *w, uint64_t t, fl_spot *spot)
+void fl_board_learn(fl_worker *w, const fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     fl_board *board = sched->board;
-    fl_seat *seat = &board->seats[w->index];
-    if (!find(board, w, may_run, NULL, spot)) {
-        return false;
+    filch_graph *graph = tile->task->graph;
+    bool is_known;
+    if (graph->kind != FILCH_GRAPH_CLOSED) {
+        return;
     }
-    const fl_task *task = fl_task_of_link(spot->link);
-    survey(w, t, task);
-    fl_outlay outlay = sum_up(sched);
-    double ns = predict(w, task);
-    if (mean_ns(w) == 0 && board->count > 1) {
-        return find_last(w, spot);
+    bool is_unlike = is_unlike_at(sched, tile->task, &is_known);
+    if (!is_known) {
+        return;
     }
-    if (find_urgent(w, spot) || (board->count > LEFT_FOR_OTHERS && find_spare(w, &outlay, spot))) {
-        return true;
+    is_unlike = judge(board, is_unlike) && are_long(sched);
+    if (is_unlike == (fl_load_relaxed(&graph->is_on_board) != 0) || !is_narrow(sched, graph)) {
+        return;
     }
-    ns = fmax(ns / LOOKS_OF_TASK, LOOK_AGAIN_NS);
-    seat->look_at = t + (uint64_t)fmin(ns, 0x1p60);
-    fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
-    return false;
+    if (!is_unlike) {
+        if (!are_long(sched)) {
+            fl_store_relaxed(&graph->is_on_board, 0); /* as above */
+        }
+        return;
+    }
+    filch_job *job = graph->job;
+    fl_mutex_lock_soon(&board->lock);
+    bool is_new = !graph->was_on_board;
+    if (is_new) {
+        /* Tasks of which nobody keeps account are the same part of the work as of all tasks. */
+        int64_t left = fl_load_relaxed(&job->remaining); /* an estimate: no order */
+        double part = (double)left / (double)fl_load_relaxed(&graph->task_count);
+        graph->rank_taken = graph->rank_sum * fmin(fmax(1 - part, 0), 1);
+        admit(sched, graph);
+    } else {
+        fl_store_relaxed(&graph->is_on_board, 1); /* as in admit */
+    }
+    fl_mutex_unlock(&board->lock);
+    if (is_new) {
+        fl_sched_wake(sched, sched->count);
+    }
 }
 
-/* Takes it for the worker, whose it is from then on. */
+bool fl_board_begin(fl_sched *sched, filch_job *job)
+{
+    filch_graph *graph = job->graph;
+    fl_board *board = sched->board;
+    uint32_t count = graph->root_count, own = 0;
+    graph->rank_taken = 0;
+    graph->was_on_board = false;
+    /* Relaxed: workers know of the graph by what is published after. */
+    fl_store_relaxed(&graph->is_on_board, 0);
+    graph->has_roots_on_board = board != NULL && fl_load_relaxed(&board->is_unlike) != 0 &&
+                                are_long(sched) && is_narrow(sched, graph);
+    if (!graph->has_roots_on_board) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        own += fl_task_is_own(graph->roots[i]);
+    }
+    fl_mutex_lock_soon(&board->lock);
+    admit(sched, graph);
+    fl_mutex_unlock(&board->lock);
+    /* Those of filch's own first: until the others are there the job cannot end. */
+    for (uint32_t i = 0, left = own; left != 0; ++i) {
+        if (fl_task_is_own(graph->roots[i])) {
+            --left;
+            fl_sched_route(sched, graph->roots[i]);
+        }
+    }
+    if (own == count) {
+        return true;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!fl_task_is_own(graph->roots[i])) {
+            add(board, graph->roots[i]);
+        }
+    }
+    fl_mutex_unlock(&board->lock);
+    fl_sched_wake(sched, sched->count);
+    return true;
+}
+
+void fl_board_end(fl_sched *sched, const filch_job *job)
+{
+    if (job->batch == NULL && job->graph->was_on_board) {
+        /* Relaxed: nothing of the job is on the board any more. */
+        fl_sub_relaxed(&sched->boarding, 1);
+    }
+}
+
+/* --- Taking --- */
+
+/* Takes it for the worker, whose it is from then on. Under the lock. */
 static fl_task *take_for(fl_worker *w, uint64_t t, fl_spot spot)
 {
     fl_sched *sched = w->sched;
-    fl_seat *seat = &sched->board->seats[w->index];
     fl_task *task = take(sched->board, spot);
-    double own = own_rank(task), ns = predict(w, task);
-    uint64_t from = seat->is_busy && seat->until > t ? seat->until : t;
-    seat->until = from + (uint64_t)fmin(ns, 0x1p60);
-    seat->after = own > 0 ? ((double)task->rank - own) / own * least_ns(sched, task) : 0;
-    seat->is_busy = true;
-    task->graph->rank_taken += own;
+    fl_bid_take(w, t, task);
     if (task->home != 0 && task->home != w->index + 1) {
         const filch_job *job = task->graph->job;
         fl_count(&fl_job_share(job, w->index)->stolen_in, 1);
@@ -475,28 +359,30 @@ static bool fill(fl_tile *tile, fl_task *task)
     return task != NULL;
 }
 
+static void set_waiting(fl_board *board, uint32_t index, bool waits)
+{
+    uint64_t bit = (uint64_t)1 << index % 64;
+    board->waiting[index / 64] = waits ? board->waiting[index / 64] | bit
+                                       : board->waiting[index / 64] & ~bit;
+}
+
 bool fl_board_pick(fl_worker *w, fl_tile *tile)
 {
     fl_board *board = w->sched->board;
-    fl_seat *seat = &board->seats[w->index];
-    /* What waits behind another could begin elsewhere; short ones are over before that. */
-    if (w->in_flight != 0 && mean_ns(w) > FL_SHORT_NS) {
-        return false;
-    }
-    seat->look_at = FL_TIME_NEVER;
-    /* Acquire: pairs with the release above. */
-    if (fl_load_acquire(&board->filled) == 0 && w->in_flight != 0) {
+    board->seats[w->index].look_at = FL_TIME_NEVER;
+    /* What waits behind another could begin elsewhere. */
+    if (!is_boarding(w->sched) || w->in_flight >= fl_bid_depth(w)) {
         return false;
     }
     fl_task *task = NULL;
     fl_spot spot;
     uint64_t t = now(w->sched);
-    fl_mutex_lock(&board->lock);
-    seat->is_busy = seat->is_busy && w->in_flight != 0;
-    if (board->count != 0 && choose(w, t, &spot)) {
-        prefer_own(w, &spot);
+    fl_mutex_lock_soon(&board->lock);
+    fl_bid_arrive(w);
+    if (board->count != 0 && fl_bid_choose(w, t, &spot)) {
         task = take_for(w, t, spot);
     }
+    set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);
     return fill(tile, task);
 }
@@ -513,13 +399,45 @@ bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
     fl_board *board = w->sched->board;
     fl_task *task = NULL;
     fl_spot spot;
-    fl_mutex_lock(&board->lock);
+    if (!is_boarding(w->sched)) {
+        return false;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    fl_bid_arrive(w);
     if (find(board, w, may_run_waiting, goal, &spot)) {
         task = take_for(w, now(w->sched), spot);
     }
+    set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);
     return fill(tile, task);
 }
+
+bool fl_board_bid_ahead(fl_worker *w, fl_task *task)
+{
+    fl_board *board = w->sched->board;
+    if (w->in_flight >= fl_bid_depth(w)) {
+        return false;
+    }
+    uint64_t t = now(w->sched);
+    fl_mutex_lock_soon(&board->lock);
+    fl_bid_arrive(w);
+    bool wins = fl_bid_wins(w, t, task);
+    if (wins) {
+        fl_bid_take(w, t, task);
+    }
+    fl_mutex_unlock(&board->lock);
+    return wins;
+}
+
+uint64_t fl_board_look_at(fl_worker *w)
+{
+    fl_seat *seat = &w->sched->board->seats[w->index];
+    uint64_t at = seat->look_at;
+    seat->look_at = FL_TIME_NEVER; /* who wakes up for something else, and has no room, need not */
+    return at;
+}
+
+/* --- Devices that start nothing any more --- */
 
 typedef struct fl_left {
     bool (*is_left)(const fl_worker *worker, const fl_task *task);
@@ -537,7 +455,11 @@ fl_task *fl_board_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, co
     const fl_left left = {is_left};
     fl_task *task = NULL;
     fl_spot spot;
-    fl_mutex_lock(&board->lock);
+    if (board == NULL || !is_boarding(w->sched)) {
+        return NULL;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    fl_bid_arrive(w);
     if (find(board, w, is_left_to, &left, &spot)) {
         task = take(board, spot);
     }
@@ -545,10 +467,23 @@ fl_task *fl_board_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, co
     return task;
 }
 
+bool fl_board_leave(fl_worker *w)
+{
+    fl_board *board = w->sched->board;
+    if (board == NULL) {
+        return false;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    bool is_first = !board->seats[w->index].is_gone;
+    board->seats[w->index].is_gone = true;
+    fl_mutex_unlock(&board->lock);
+    return is_first && is_boarding(w->sched);
+}
+
 /* --- Putting --- */
 
-/* Of those that wait, the one that is fastest at the task; it does not wait any more. UINT32_MAX:
- * none. */
+/* Of those that wait, the one that is fastest at the task; it does not wait any more. One that has
+ * left what was there is told when there is more. UINT32_MAX: none. */
 static uint32_t call_one(fl_sched *sched, const fl_task *task)
 {
     fl_board *board = sched->board;
@@ -556,79 +491,40 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
     double least = INFINITY;
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
         for (uint64_t bits = board->waiting[word]; bits != 0; bits &= bits - 1) {
-            const fl_worker *w = &sched->workers[word * 64 + (uint32_t)__builtin_ctzll(bits)];
-            double ns =
-                fl_worker_is_lost(w) || !fl_worker_can_run(w, task) ? INFINITY : predict(w, task);
+            uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            const fl_worker *w = &sched->workers[d];
+            const fl_seat *seat = &board->seats[d];
+            if (fl_worker_is_off(w) || (seat->is_held && board->count <= seat->seen) ||
+                !fl_worker_can_run(w, task)) {
+                continue;
+            }
+            double ns = fl_bid_ns(w, task);
             if (ns < least) {
                 least = ns;
-                best = w->index;
+                best = d;
             }
         }
     }
     if (best != UINT32_MAX) {
-        board->waiting[best / 64] &= ~((uint64_t)1 << best % 64);
+        set_waiting(board, best, false);
     }
     return best;
 }
 
-bool fl_board_put(fl_sched *sched, fl_task *task)
+bool fl_board_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
     fl_board *board = sched->board;
-    if (!task->graph->is_on_board || fl_task_is_own(task)) {
+    /* Relaxed: of an old value nothing comes but that the task is in a deque. */
+    if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
+        (self != NULL && fl_near_chooses(self))) {
         return false;
     }
-    fl_mutex_lock(&board->lock);
-    uint32_t called = call_one(sched, task);
+    fl_mutex_lock_soon(&board->lock);
     add(board, task);
+    uint32_t called = call_one(sched, task);
     fl_mutex_unlock(&board->lock);
     if (called != UINT32_MAX) {
         fl_sched_wake_worker(sched, called);
     }
     return true;
-}
-
-bool fl_board_begin(fl_sched *sched, filch_job *job)
-{
-    filch_graph *graph = job->graph;
-    fl_board *board = sched->board;
-    uint32_t count = graph->root_count, own = 0;
-    graph->is_on_board = board != NULL;
-    graph->rank_taken = 0;
-    if (board == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; ++i) {
-        own += fl_task_is_own(graph->roots[i]);
-    }
-    /* Those of filch's own first: until the others are there the job cannot end. */
-    for (uint32_t i = 0, left = own; left != 0; ++i) {
-        if (fl_task_is_own(graph->roots[i])) {
-            --left;
-            fl_sched_route(sched, graph->roots[i]);
-        }
-    }
-    if (own == count) {
-        return true;
-    }
-    fl_mutex_lock(&board->lock);
-    for (uint32_t i = 0; i < count; ++i) {
-        if (!fl_task_is_own(graph->roots[i])) {
-            add(board, graph->roots[i]);
-        }
-    }
-    fl_mutex_unlock(&board->lock);
-    fl_sched_wake(sched, sched->count);
-    return true;
-}
-
-void fl_board_note_idle(fl_worker *w)
-{
-    fl_board *board = w->sched->board;
-    uint64_t look_at = board->seats[w->index].look_at;
-    board->seats[w->index].look_at = FL_TIME_NEVER;
-    fl_mutex_lock(&board->lock);
-    board->waiting[w->index / 64] |= (uint64_t)1 << w->index % 64;
-    board->seats[w->index].is_busy = false;
-    fl_mutex_unlock(&board->lock);
-    w->ready_at = look_at < w->ready_at ? look_at : w->ready_at;
 }

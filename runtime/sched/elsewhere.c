@@ -72,7 +72,7 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
 bool fl_worker_sends(fl_worker *w, fl_task *task)
 {
     const fl_sched *sched = w->sched;
-    if (sched->board != NULL && fl_board_put(w->sched, task)) {
+    if (sched->board != NULL && fl_board_put(w->sched, w, task)) {
         return true;
     }
     if (fl_rules_place(&sched->rules)) {

@@ -834,6 +834,11 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         fl_near_fetch(w);
     }
     fl_act act = wait_computing(w);
+    /* Relaxed: as where a worker is idle. */
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->boarding) != 0)) {
+        uint64_t at = fl_board_look_at(w);
+        w->wake_at = at < w->wake_at ? at : w->wake_at;
+    }
     if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
         w->wake_at = w->stalled_at + STALL_NAP_NS;
     }

@@ -230,7 +230,7 @@ static void settle_own(fl_worker *w)
     for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));
     }
-    for (fl_task *task; w->sched->board != NULL && (task = fl_board_drop(w, is_left)) != NULL;) {
+    for (fl_task *task; (task = fl_board_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));
     }
     /* Failing a task makes others ready. */
@@ -246,6 +246,7 @@ fl_act fl_lost_step(fl_worker *w)
     settle_own(w);
     bool is_wanted = settle_spans(w);
     is_wanted = fl_deques_settle(w, others_take, refuse_task) || is_wanted;
+    is_wanted = fl_board_leave(w) || is_wanted;
     bool again = w->bypass != NULL;
     fl_worker_flush(w);
     fl_worker_leave(w);

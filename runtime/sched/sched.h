@@ -51,13 +51,14 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
     fl_rules rules;
-    fl_board *board; /* where ready tasks of graphs go, or null */
+    fl_board *board; /* where ready tasks of graphs may go, or null */
     filch_drive drive;
     bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
     bool mails;
-    bool is_careful;         /* a ready task may have to go elsewhere */
+    _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
+    _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;

@@ -247,7 +247,7 @@ static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
     return job->batch != NULL
                ? fl_batch_grains(job->batch) != 0
-               : has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->is_on_board;
+               : has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->has_roots_on_board;
 }
 
 /* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its
@@ -310,6 +310,7 @@ static void job_retire(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
     fl_loss_end(sched, job);
+    fl_board_end(sched, job);
     if (!needs_slot(sched, job)) {
         return;
     }
@@ -502,9 +503,6 @@ static void task_ready(fl_scheduler *self, fl_task *task)
 {
     fl_sched *sched = sched_of(self);
     fl_worker *w = fl_sched_self(sched);
-    if (FL_UNLIKELY(sched->board != NULL) && fl_board_put(sched, task)) {
-        return;
-    }
     fl_placed placed = FL_UNLIKELY(fl_rules_place(&sched->rules)) ? fl_policy_place(sched, w, task)
                                                                   : FL_PLACED_AUTO;
     if (placed == FL_PLACED_AWAY) {
@@ -797,8 +795,9 @@ void fl_sched_sort_devices(fl_sched *sched)
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }
-    sched->is_careful =
-        sched->mails || sched->policy == FILCH_POLICY_STATIC || fl_rules_place(&sched->rules);
+    fl_store_relaxed(&sched->is_careful, /* nobody else is there yet */
+                     sched->mails || sched->policy == FILCH_POLICY_STATIC ||
+                         fl_rules_place(&sched->rules));
 }
 
 static void stop_threads(fl_sched *sched)

@@ -170,7 +170,8 @@ void fl_worker_push(fl_worker *w, fl_task *task)
 
 static void make_ready(fl_worker *w, fl_task *task)
 {
-    if (FL_UNLIKELY(w->sched->is_careful) && fl_worker_sends(w, task)) {
+    /* Relaxed: whoever sees late that there is a board leaves the task in a deque. */
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->is_careful) != 0) && fl_worker_sends(w, task)) {
         return;
     }
     if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
@@ -278,6 +279,11 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
         mean = fl_trial_mean(w, tile, mean, ns != 0 ? ns : 1);
         fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
+        /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
+        if (w->sched->board != NULL &&
+            (mean > FL_BOARD_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
+            fl_board_learn(w, tile);
+        }
     }
 }
 
@@ -734,8 +740,10 @@ static fl_act end_step(fl_worker *w, fl_act act)
 void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
-    if (FL_UNLIKELY(sched->board != NULL)) {
-        fl_board_note_idle(w);
+    /* Relaxed: of an old value it only looks sooner. */
+    if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
+        uint64_t at = fl_board_look_at(w);
+        w->ready_at = at < w->ready_at ? at : w->ready_at;
     }
     fl_loss_idle(w);
     w->wake_at = w->ready_at;
