@@ -25,6 +25,11 @@
 #define LOCK_BESIDE_NS 2000.0
 /* Graphs so many times as wide as there are devices leave enough in all deques. */
 #define WIDE_ENOUGH 256.0
+/* Devices that are alike, and lose nothing where a task runs elsewhere than what it follows, as
+ * slices of a GPU, gain from the board where graphs are narrower than that; and their tasks are to
+ * last this many times as long. Cores have caches of their own, and are left with their deques. */
+#define WIDE_ENOUGH_ALIKE 64.0
+#define LONGER_ALIKE 5.0
 
 static uint64_t now(const fl_sched *sched)
 {
@@ -184,23 +189,31 @@ static bool runs_beside(const fl_sched *sched)
     return !sched->pool->devices[0].is_synchronous;
 }
 
-/* Whether tasks last long enough for the lock, on the device that is fastest at them. */
-static bool are_long(const fl_sched *sched)
+/* How many times as long tasks last, on the device that is fastest at them, as the lock asks for;
+ * infinitely where nothing is known. */
+static double ask_length(const fl_sched *sched)
 {
     double least = INFINITY;
     for (uint32_t d = 0; d < sched->count; ++d) {
         double mean = fl_bid_mean(&sched->workers[d]);
         least = mean > 0 ? fmin(least, mean) : least;
     }
-    /* Infinite: nothing is known. */
-    return least >= (runs_beside(sched) ? fmax(FL_BOARD_LEAST_NS, LOCK_BESIDE_NS * sched->count)
-                                        : LOCK_NS * sched->count);
+    return least / (runs_beside(sched) ? fmax(FL_BOARD_LEAST_NS, LOCK_BESIDE_NS * sched->count)
+                                       : LOCK_NS * sched->count);
 }
 
-static bool is_narrow(const fl_sched *sched, const filch_graph *graph)
+/* Whether the graph's tasks are for the board. */
+static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
 {
-    return graph->rank_sum <= WIDE_ENOUGH * sched->count * (double)graph->rank_most ||
-           graph->rank_most <= 0;
+    double length = ask_length(sched), width = WIDE_ENOUGH;
+    if (!is_unlike) {
+        if (!runs_beside(sched) || length < LONGER_ALIKE) {
+            return false;
+        }
+        width = WIDE_ENOUGH_ALIKE;
+    }
+    return length >= 1 && (graph->rank_most <= 0 || graph->rank_sum <= width * sched->count *
+                                                                           (double)graph->rank_most);
 }
 
 /* Under the lock: the graph's ready tasks go to the board from now on. */
@@ -233,7 +246,7 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
 }
 
 /* What the task says, for graphs to come. */
-static bool judge(fl_board *board, bool is_unlike)
+static void judge(fl_board *board, bool is_unlike)
 {
     /* Relaxed, all: estimates. */
     if (is_unlike) {
@@ -243,7 +256,6 @@ static bool judge(fl_board *board, bool is_unlike)
                fl_add_relaxed(&board->alike, 1) >= ALIKE_TASKS) {
         fl_store_relaxed(&board->is_unlike, 0);
     }
-    return is_unlike;
 }
 
 void fl_board_learn(fl_worker *w, const fl_tile *tile)
@@ -259,14 +271,12 @@ void fl_board_learn(fl_worker *w, const fl_tile *tile)
     if (!is_known) {
         return;
     }
-    is_unlike = judge(board, is_unlike) && are_long(sched);
-    if (is_unlike == (fl_load_relaxed(&graph->is_on_board) != 0) || !is_narrow(sched, graph)) {
-        return;
+    judge(board, is_unlike);
+    bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
+    if (is_on_board && ask_length(sched) < 1) {
+        fl_store_relaxed(&graph->is_on_board, 0); /* as in admit */
     }
-    if (!is_unlike) {
-        if (!are_long(sched)) {
-            fl_store_relaxed(&graph->is_on_board, 0); /* as above */
-        }
+    if (is_on_board || !is_for_board(sched, graph, is_unlike)) {
         return;
     }
     filch_job *job = graph->job;
@@ -296,8 +306,8 @@ bool fl_board_begin(fl_sched *sched, filch_job *job)
     graph->was_on_board = false;
     /* Relaxed: workers know of the graph by what is published after. */
     fl_store_relaxed(&graph->is_on_board, 0);
-    graph->has_roots_on_board = board != NULL && fl_load_relaxed(&board->is_unlike) != 0 &&
-                                are_long(sched) && is_narrow(sched, graph);
+    graph->has_roots_on_board =
+        board != NULL && is_for_board(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
     if (!graph->has_roots_on_board) {
         return false;
     }

@@ -14,6 +14,8 @@
 #define HAUL_NS 50000.0
 #define MOST_STOLEN 64
 #define LOOK_AGAIN_NS 20000.0
+/* What is left of a victim's present tile, in the mean. */
+#define HALF_DONE 0.5
 /* How far from the top of a deque a thief looks for a task that it can run. */
 #define LOOK_DEPTH 32
 /* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
@@ -176,10 +178,13 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     }
     double theirs = victim_tile(w, victim);
     double own = own_tile(w, victim);
+    /* Before the entries it has its present tile to finish. Where tiles are brought, what that
+     * costs the thief is as much. */
+    double at_work = w->offload == NULL ? HALF_DONE : 0;
     fl_loot loot = {.victim = victim->index,
                     .slot = FL_ACTIVE_SLOTS,
                     .ns_left = fl_worker_is_off(victim) ? LOST_NS
-                               : theirs > 0             ? theirs * (double)entries
+                               : theirs > 0             ? theirs * ((double)entries + at_work)
                                                         : UNKNOWN_NS,
                     .ns_thief = own * (double)entries,
                     .entries = (uint32_t)entries};
