@@ -54,12 +54,16 @@ static fl_seat *seat_of(const fl_worker *w)
 
 /* --- What is predicted --- */
 
-/* Of a device without any measure, by its score and what another has measured, if any has. */
+/* Of a codelet that was not measured on the device: by its score and what another has measured, or
+ * its own mean. The less, as a first task that took too long must not be its last. */
 static double guess(const fl_worker *w, const fl_task *task, double work)
 {
     const fl_sched *sched = w->sched;
-    double score = fmax(sched->scores[w->index], SCORE_LEAST);
+    double score = fmax(sched->scores[w->index], SCORE_LEAST), mean = fl_bid_mean(w);
     double ns = fl_sched_ns(sched, task->codelet, w->index) * work;
+    if (mean > 0) {
+        return ns > 0 && ns < mean ? ns : mean;
+    }
     for (uint32_t d = 0; ns <= 0 && d < sched->count; ++d) {
         ns = fl_bid_mean(&sched->workers[d]) * sched->scores[d] / score;
     }
@@ -69,10 +73,8 @@ static double guess(const fl_worker *w, const fl_task *task, double work)
 double fl_bid_ns(const fl_worker *w, const fl_task *task)
 {
     const fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
-    double work = task->work > 0 ? (double)task->work : 1, mean = fl_bid_mean(w);
-    double ns = fl_speed_get(speed) > 0 ? fl_speed_time(speed, work)
-                : mean > 0              ? mean
-                                        : guess(w, task, work);
+    double work = task->work > 0 ? (double)task->work : 1;
+    double ns = fl_speed_get(speed) > 0 ? fl_speed_time(speed, work) : guess(w, task, work);
     return ns > 1 ? ns : 1;
 }
 
