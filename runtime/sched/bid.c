@@ -38,7 +38,7 @@
 #define LOOK_AGAIN_NS 20000.0
 /* Tasks of a GPU's shorter than this have the next one behind them: until the host has seen one end
  * and launched another, some microseconds pass. */
-#define FOLLOWED_NS 1000000.0
+#define FOLLOWED_NS 10000000.0
 #define DEPTH_OF_LANE 2u
 /* A device is tried that once was so many times as fast as it is. */
 #define ONCE_FASTER 2.0
@@ -118,12 +118,13 @@ void fl_bid_arrive(fl_worker *w)
 {
     fl_seat *seat = seat_of(w);
     /* What is over are those that were to end first. */
-    uint32_t over = seat->count > w->in_flight ? seat->count - w->in_flight : 0;
+    uint32_t left = fl_bid_in_flight(w);
+    uint32_t over = seat->count > left ? seat->count - left : 0;
     seat->count -= over;
     for (uint32_t i = 0; i < seat->count && over != 0; ++i) {
         seat->due[i] = seat->due[i + over];
     }
-    seat->others = w->in_flight - seat->count;
+    seat->others = left - seat->count;
     seat->is_held = false;
 }
 

@@ -4,10 +4,10 @@
  *
  * No wake-up is lost. Who finds nothing says so under the lock, and the driver lets it look again
  * after it has announced that it is idle. Who puts a task there sees under the same lock who has
- * found nothing, and wakes one behind a full fence: either that sees the announcement, or the second
- * look sees the task. A worker that did not know yet that there is anything on the board is told
- * with all others when the count leaves 0, by the same fence. One that was told of a task and leaves
- * it has a time at which it looks again; and where the one that was to be first is lost or
+ * found nothing, and wakes one behind a full fence: either that sees the announcement, or the
+ * second look sees the task. A worker that did not know yet that there is anything on the board is
+ * told with all others when the count leaves 0, by the same fence. One that was told of a task and
+ * leaves it has a time at which it looks again; and where the one that was to be first is lost or
  * withdrawn, all look. */
 #include "sched/board.h"
 
@@ -212,8 +212,8 @@ static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool i
         }
         width = WIDE_ENOUGH_ALIKE;
     }
-    return length >= 1 && (graph->rank_most <= 0 || graph->rank_sum <= width * sched->count *
-                                                                           (double)graph->rank_most);
+    return length >= 1 && (graph->rank_most <= 0 ||
+                           graph->rank_sum <= width * sched->count * (double)graph->rank_most);
 }
 
 /* Under the lock: the graph's ready tasks go to the board from now on. */
@@ -372,8 +372,8 @@ static bool fill(fl_tile *tile, fl_task *task)
 static void set_waiting(fl_board *board, uint32_t index, bool waits)
 {
     uint64_t bit = (uint64_t)1 << index % 64;
-    board->waiting[index / 64] = waits ? board->waiting[index / 64] | bit
-                                       : board->waiting[index / 64] & ~bit;
+    board->waiting[index / 64] =
+        waits ? board->waiting[index / 64] | bit : board->waiting[index / 64] & ~bit;
 }
 
 bool fl_board_pick(fl_worker *w, fl_tile *tile)
@@ -381,7 +381,7 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     fl_board *board = w->sched->board;
     board->seats[w->index].look_at = FL_TIME_NEVER;
     /* What waits behind another could begin elsewhere. */
-    if (!is_boarding(w->sched) || w->in_flight >= fl_bid_depth(w)) {
+    if (!is_boarding(w->sched) || fl_bid_in_flight(w) >= fl_bid_depth(w)) {
         return false;
     }
     fl_task *task = NULL;
@@ -425,7 +425,7 @@ bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
 bool fl_board_bid_ahead(fl_worker *w, fl_task *task)
 {
     fl_board *board = w->sched->board;
-    if (w->in_flight >= fl_bid_depth(w)) {
+    if (fl_bid_in_flight(w) >= fl_bid_depth(w)) {
         return false;
     }
     uint64_t t = now(w->sched);
@@ -526,7 +526,7 @@ bool fl_board_put(fl_sched *sched, const fl_worker *self, fl_task *task)
     fl_board *board = sched->board;
     /* Relaxed: of an old value nothing comes but that the task is in a deque. */
     if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
-        (self != NULL && fl_near_chooses(self))) {
+        (self != NULL && FL_UNLIKELY(fl_near_keeps(self, task)))) {
         return false;
     }
     fl_mutex_lock_soon(&board->lock);

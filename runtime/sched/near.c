@@ -92,6 +92,11 @@ static uint64_t lack(const fl_worker *w, const fl_task *task)
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
+bool fl_near_keeps(const fl_worker *w, const fl_task *task)
+{
+    return fl_near_chooses(w) && (w->offload->pressed != 0 || lack(w, task) > 1);
+}
+
 static void count_down(uint32_t *count, bool again, uint32_t from)
 {
     *count = again ? from : *count != 0 ? *count - 1 : 0;

@@ -67,6 +67,12 @@ static inline uint32_t fl_bid_lanes(const fl_worker *w)
     return lanes != 0 ? lanes : 1;
 }
 
+/* The worker's: tasks that keep its device from others. */
+static inline uint32_t fl_bid_in_flight(const fl_worker *w)
+{
+    return w->in_flight - w->homing_count;
+}
+
 /* Ns of a task on a device; above 0. */
 double fl_bid_ns(const fl_worker *worker, const fl_task *task);
 /* Tasks in flight up to which the worker may take more. */

@@ -362,6 +362,9 @@ bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task);
 /* Where tiles have to be brought, or memory is short (near.c). A task is about to be put on the
  * device: looks whether something is missing there. */
 void fl_near_expect(fl_worker *worker, const fl_task *task);
+/* Whether a task that the worker has made ready is better left to it, which chooses by what is
+ * there: something would have to be brought, or memory is short. */
+bool fl_near_keeps(const fl_worker *worker, const fl_task *task);
 /* A tile of work was: looks whether something had to leave. */
 void fl_near_note(fl_worker *worker);
 /* Keeps what is ready here to itself, in part. True: the next task is one that is kept so. */
