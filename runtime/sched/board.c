@@ -205,14 +205,9 @@ static double ask_length(const fl_sched *sched)
 /* Whether the graph's tasks are for the board. */
 static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
 {
-    double length = ask_length(sched), width = WIDE_ENOUGH;
-    if (!is_unlike) {
-        if (!runs_beside(sched) || length < LONGER_ALIKE) {
-            return false;
-        }
-        width = WIDE_ENOUGH_ALIKE;
-    }
-    return length >= 1 && (graph->rank_most <= 0 ||
+    double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
+    return (is_unlike || runs_beside(sched)) &&
+           ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE) && (graph->rank_most <= 0 ||
                            graph->rank_sum <= width * sched->count * (double)graph->rank_most);
 }
 

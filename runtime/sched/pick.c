@@ -352,10 +352,6 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
         fl_near_take(w, tile);
         return true;
     }
-    /* Relaxed: whoever makes it other than 0 wakes all. */
-    if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0) && fl_board_pick(w, tile)) {
-        return true;
-    }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);

@@ -617,6 +617,21 @@ static bool is_deep(const fl_worker *w)
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
+/* What was offered to this worker or to all, where that is done. Before spans: what graphs are at
+ * comes before what has not begun. */
+static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
+{
+    if (w->sched->mails && take_mail(w, tile)) {
+        return true;
+    }
+    /* Relaxed: as for what says that there is a board. */
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
+        return false;
+    }
+    take_from_span(w, tile);
+    return true;
+}
+
 static bool pick(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
@@ -648,7 +663,9 @@ static bool pick(fl_worker *w, fl_tile *tile)
         }
     }
     bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
-    if (!is_kept && (pick_local(w, tile) || (w->sched->mails && take_mail(w, tile)))) {
+    if (!is_kept && (pick_local(w, tile) ||
+                     /* Relaxed: whoever puts the first task on the board wakes all. */
+                     (fl_load_relaxed(&w->sched->is_careful) != 0 && pick_offered(w, tile)))) {
         return true;
     }
     if (is_deep(w) || !fl_pick_span(w, tile)) {
