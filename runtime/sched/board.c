@@ -215,9 +215,10 @@ static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool i
 static void admit(fl_sched *sched, filch_graph *graph)
 {
     graph->was_on_board = true;
-    /* Relaxed, all three: who sees it late leaves a task in a deque. */
+    /* Relaxed, all: who sees it late leaves a task in a deque, and is told before it sleeps. */
     fl_store_relaxed(&graph->is_on_board, 1);
     fl_store_relaxed(&sched->is_careful, 1);
+    fl_store_relaxed(&sched->has_offers, 1);
     fl_add_relaxed(&sched->boarding, 1);
 }
 

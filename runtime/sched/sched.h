@@ -58,6 +58,7 @@ struct fl_sched {
      * may be stale or exist twice. */
     bool mails;
     _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
+    _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
     _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
     _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;

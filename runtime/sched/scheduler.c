@@ -795,7 +795,8 @@ void fl_sched_sort_devices(fl_sched *sched)
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }
-    fl_store_relaxed(&sched->is_careful, /* nobody else is there yet */
+    fl_store_relaxed(&sched->has_offers, sched->mails); /* nobody else is there yet */
+    fl_store_relaxed(&sched->is_careful,
                      sched->mails || sched->policy == FILCH_POLICY_STATIC ||
                          fl_rules_place(&sched->rules));
 }

@@ -665,7 +665,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
     bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
     if (!is_kept && (pick_local(w, tile) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
-                     (fl_load_relaxed(&w->sched->is_careful) != 0 && pick_offered(w, tile)))) {
+                     (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
         return true;
     }
     if (is_deep(w) || !fl_pick_span(w, tile)) {
