@@ -132,7 +132,7 @@ struct filch_graph {
     _Atomic uint32_t is_on_board; /* ready tasks go there (sched/board.h) … */
     bool was_on_board;            /* … or did in this run; under the lock, too … */
     bool has_roots_on_board;      /* … and from the start; constant while it runs */
-    bool has_reserved; /* a job, by fl_job_reserve */
+    bool has_reserved;            /* a job, by fl_job_reserve */
     /* Where workers look ahead: the predecessors of task i, by their order, are those from
      * pred_begin[i] on to pred_begin[i + 1]. */
     uint32_t *pred_begin, *pred_list;

@@ -207,8 +207,9 @@ static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool i
 {
     double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
     return (is_unlike || runs_beside(sched)) &&
-           ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE) && (graph->rank_most <= 0 ||
-                           graph->rank_sum <= width * sched->count * (double)graph->rank_most);
+           ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE) &&
+           (graph->rank_most <= 0 ||
+            graph->rank_sum <= width * sched->count * (double)graph->rank_most);
 }
 
 /* Under the lock: the graph's ready tasks go to the board from now on. */

@@ -60,7 +60,7 @@ struct fl_sched {
     _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
     _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
     _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
-    _Atomic uint64_t routed; /* tasks without a preferred device; relaxed: takes turns */
+    _Atomic uint64_t routed;     /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;

@@ -245,9 +245,10 @@ static bool has_roots(const filch_job *job)
 /* Roots that are placed are in no span. */
 static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
-    return job->batch != NULL
-               ? fl_batch_grains(job->batch) != 0
-               : has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->has_roots_on_board;
+    if (job->batch != NULL) {
+        return fl_batch_grains(job->batch) != 0;
+    }
+    return has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->has_roots_on_board;
 }
 
 /* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its
@@ -796,9 +797,8 @@ void fl_sched_sort_devices(fl_sched *sched)
                         devices[d].implementations != devices[0].implementations;
     }
     fl_store_relaxed(&sched->has_offers, sched->mails); /* nobody else is there yet */
-    fl_store_relaxed(&sched->is_careful,
-                     sched->mails || sched->policy == FILCH_POLICY_STATIC ||
-                         fl_rules_place(&sched->rules));
+    fl_store_relaxed(&sched->is_careful, sched->mails || sched->policy == FILCH_POLICY_STATIC ||
+                                             fl_rules_place(&sched->rules));
 }
 
 static void stop_threads(fl_sched *sched)
