@@ -497,7 +497,11 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
     uint32_t best = UINT32_MAX;
     double least = INFINITY;
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
-        for (uint64_t bits = board->waiting[word]; bits != 0; bits &= bits - 1) {
+        /* One that is not asleep has found something else since it looked here, or looks again
+         * after it has announced that it is idle: the announcement was before its last look, which
+         * was before ours, or its next one comes after. Relaxed: the lock orders them. */
+        uint64_t bits = board->waiting[word] & fl_load_relaxed(&sched->idle[word]);
+        for (; bits != 0; bits &= bits - 1) {
             uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
             const fl_worker *w = &sched->workers[d];
             const fl_seat *seat = &board->seats[d];
