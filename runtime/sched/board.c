@@ -4,11 +4,10 @@
  *
  * No wake-up is lost. Who finds nothing says so under the lock, and the driver lets it look again
  * after it has announced that it is idle. Who puts a task there sees under the same lock who has
- * found nothing, and wakes one behind a full fence: either that sees the announcement, or the
- * second look sees the task. A worker that did not know yet that there is anything on the board is
- * told with all others when the count leaves 0, by the same fence. One that was told of a task and
- * leaves it has a time at which it looks again; and where the one that was to be first is lost or
- * withdrawn, all look. */
+ * found nothing and announced that, and wakes one of them; who announces it later looks later.
+ * A worker that did not know yet that there is anything on the board is told with all others when
+ * the count leaves 0, behind a full fence. One that was told of a task and leaves it has a time at
+ * which it looks again; and where the one that was to be first is lost or withdrawn, all look. */
 #include "sched/board.h"
 
 #include <math.h>
