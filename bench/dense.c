@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dense.h"
 
+#include "parallel.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,22 +21,45 @@ static double unit(uint64_t seed, size_t i, size_t j, size_t rows)
     return (double)(mix(seed, (uint64_t)j * rows + i) >> 11) * 0x1p-53;
 }
 
+/* Elements that are worth a thread's while. */
+#define FILL_GRAIN ((size_t)1 << 18)
+
+typedef struct filling {
+    size_t rows, ld;
+    double *a;
+    uint64_t seed;
+} filling;
+
+static void fill_columns(void *context, size_t lo, size_t hi)
+{
+    const filling *f = context;
+    for (size_t j = lo; j < hi; j++)
+        for (size_t i = 0; i < f->rows; i++)
+            f->a[i + j * f->ld] = 2 * unit(f->seed, i, j, f->rows) - 1;
+}
+
+static void fill_spd_columns(void *context, size_t lo, size_t hi)
+{
+    const filling *f = context;
+    for (size_t j = lo; j < hi; j++)
+        for (size_t i = 0; i < f->rows; i++) {
+            size_t low = i > j ? i : j;
+            size_t high = i > j ? j : i;
+            double u = unit(f->seed, low, high, f->rows);
+            f->a[i + j * f->ld] = i == j ? (double)f->rows + u : 2 * u - 1;
+        }
+}
+
 void bench_dense_fill(size_t rows, size_t cols, size_t ld, double *a, uint64_t seed)
 {
-    for (size_t j = 0; j < cols; j++)
-        for (size_t i = 0; i < rows; i++)
-            a[i + j * ld] = 2 * unit(seed, i, j, rows) - 1;
+    filling f = {rows, ld, a, seed};
+    bench_parallel(cols, 1 + FILL_GRAIN / (rows + 1), fill_columns, &f);
 }
 
 void bench_dense_fill_spd(size_t n, size_t ld, double *a, uint64_t seed)
 {
-    for (size_t j = 0; j < n; j++)
-        for (size_t i = 0; i < n; i++) {
-            size_t low = i > j ? i : j;
-            size_t high = i > j ? j : i;
-            double u = unit(seed, low, high, n);
-            a[i + j * ld] = i == j ? (double)n + u : 2 * u - 1;
-        }
+    filling f = {n, ld, a, seed};
+    bench_parallel(n, 1 + FILL_GRAIN / (n + 1), fill_spd_columns, &f);
 }
 
 double bench_dense_norm_inf(size_t rows, size_t cols, size_t ld, const double *a, double *row_sums)

@@ -6,6 +6,7 @@
  * Where there are GPUs, filch's own kernel runs everywhere. It does not say who computed a row. */
 #include "fail.h"
 #include "offload.h"
+#include "parallel.h"
 #include "png_image.h"
 #include "workload.h"
 
@@ -23,6 +24,8 @@
 #define SIMULATED_WIDTH 64
 #define SIMULATED_ITERATIONS 200
 #define ROWS_MAX 1000000
+/* Pixels that are worth a thread's while. */
+#define PIXELS_AT_ONCE 4096
 
 /* The part of the plane in the picture. */
 #define LEFT (-2.1)
@@ -123,13 +126,21 @@ static void teardown(void *state)
     free(m);
 }
 
+static void make_rows(void *context, size_t lo, size_t hi)
+{
+    mandelbrot *m = context;
+    for (size_t row = lo; row < hi; row++)
+        m->prefix[row + 1] = compute_row(m, row, m->expected + row * m->width);
+}
+
 static filch_status make_reference(mandelbrot *m, filch_error *error)
 {
     m->expected = calloc(m->rows * m->width, sizeof *m->expected);
     if (!m->expected)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "mandelbrot", 0, "no memory for a picture");
+    bench_parallel(m->rows, 1 + PIXELS_AT_ONCE / (m->width + 1), make_rows, m);
     for (size_t row = 0; row < m->rows; row++)
-        m->prefix[row + 1] = m->prefix[row] + compute_row(m, row, m->expected + row * m->width);
+        m->prefix[row + 1] += m->prefix[row];
     m->total = m->prefix[m->rows];
     return FILCH_OK;
 }

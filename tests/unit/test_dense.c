@@ -2,6 +2,7 @@
 /* Dense references and the tile kernels under them. */
 #include "dense.h"
 #include "matrix_market.h"
+#include "parallel.h"
 #include "tiles.h"
 
 #include <math.h>
@@ -11,6 +12,47 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+static void count_up(void *context, size_t lo, size_t hi)
+{
+    unsigned char *times = context;
+    for (size_t i = lo; i < hi; i++)
+        times[i]++;
+}
+
+static void test_each_once_in_parallel(void **state)
+{
+    (void)state;
+    enum { MOST = 10000 };
+    static unsigned char times[MOST + 1];
+    for (size_t count = 0; count <= MOST; count = count * 3 + 1) {
+        for (size_t grain = 0; grain <= MOST; grain = grain * 7 + 1) {
+            memset(times, 0, sizeof times);
+            bench_parallel(count, grain, count_up, times);
+            for (size_t i = 0; i <= MOST; i++)
+                assert_int_equal(times[i], i < count);
+        }
+    }
+}
+
+/* What a range of columns holds does not depend on the range. */
+static void test_fills(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, COLS = 1200 };
+    double *a = malloc(sizeof *a * ROWS * COLS), *b = malloc(sizeof *b * ROWS);
+    assert_true(a && b);
+    bench_dense_fill(ROWS, COLS, ROWS, a, 7);
+    bench_dense_fill(ROWS, 1, ROWS, b, 7);
+    assert_memory_equal(a, b, sizeof *b * ROWS);
+    assert_true(a[ROWS * (COLS - 1)] != a[0] && fabs(a[ROWS * COLS - 1]) <= 1);
+    bench_dense_fill_spd(ROWS, ROWS, a, 7);
+    for (size_t j = 0; j < ROWS; j += 37)
+        for (size_t i = 0; i < ROWS; i++)
+            assert_float_equal(a[i + j * ROWS], a[j + i * ROWS], 0);
+    free(a);
+    free(b);
+}
 
 static void test_backward_error(void **state)
 {
@@ -177,10 +219,16 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backward_error), cmocka_unit_test(test_difference),
-        cmocka_unit_test(test_flops),          cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_tiled_cholesky), cmocka_unit_test(test_tiled_product),
-        cmocka_unit_test(test_real_matrix),    cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_each_once_in_parallel),
+        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_backward_error),
+        cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_tiled_cholesky),
+        cmocka_unit_test(test_tiled_product),
+        cmocka_unit_test(test_real_matrix),
+        cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
