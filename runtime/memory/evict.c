@@ -235,7 +235,8 @@ filch_status fl_block_read(const fl_places *places, fl_block *block, fl_marker m
     }
     for (uint32_t i = 0; i < FL_BLOCK_READERS; ++i) {
         if (block->readers[i] >> 50 == marker >> 50 && block->readers[i] != 0) {
-            block->readers[i] = marker; /* a lane is in order */
+            /* A lane is in order; who tells of an older one tells nothing new. */
+            block->readers[i] = marker > block->readers[i] ? marker : block->readers[i];
             return FILCH_OK;
         }
         free = block->readers[i] == 0 ? i : free;

@@ -315,6 +315,10 @@ char *fl_block_at(const filch_data *data, const fl_block *block, const filch_vie
 bool fl_replica_detach(const fl_places *places, const filch_data *data, fl_replica *replica)
 {
     fl_block *block = replica->block;
+    /* It reads the host's memory, and nobody who waits for the tile will wait for it any more. */
+    if (fl_marker_lane(replica->ready) == FL_LANE_IN) {
+        (void)fl_marker_await(places, replica->ready, NULL);
+    }
     /* A device that is lost has none. */
     (void)fl_block_read(places, block, replica->ready, NULL);
     (void)fl_block_read(places, block, replica->source, NULL);

@@ -98,7 +98,10 @@ static void settle_kept(fl_worker *w, const fl_tile *tile)
     if (task->predecessors != 0) {
         fl_store_relaxed(&task->pending, task->predecessors); /* before it is another's */
     }
-    if (tile->skip || !fl_room_move(w, task)) {
+    /* Of one that is being combined a part is here. */
+    bool is_begun = task->combines && fl_task_extras(task)[0].reduction->current != 0;
+    bool may_move = !tile->skip && !is_begun && w->sched->policy != FILCH_POLICY_STATIC;
+    if (!may_move || !fl_away_give(w, task)) {
         refuse_claimed(w, task, tile->skip);
     }
 }

@@ -198,14 +198,17 @@ static int next_level(const fl_worker *w)
     return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
 
-/* Others find them again: all but a few, which are what is claimed, and was fetched ahead. */
+/* Others find them again: all but a few, which are what is claimed, and was fetched ahead. What is
+ * still on its way from memory that may be the caller's again when the job is over has to be waited
+ * for here. */
 static void give_back(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     uint32_t kept = 0, left = offload->near_count;
+    bool is_coming = !w->device->backend->is_past(w->device, offload->fetched[0]);
     for (uint32_t i = 0; i < offload->near_count; ++i, --left) {
         fl_near *near = &offload->near[i];
-        bool is_bound = near->is_claimed || (near->is_fetched && kept < FEW_KEPT);
+        bool is_bound = near->is_claimed || (near->is_fetched && (is_coming || kept < FEW_KEPT));
         if (is_bound || kept + left <= FEW_KEPT) {
             offload->near[kept++] = *near;
         } else {
@@ -213,6 +216,14 @@ static void give_back(fl_worker *w)
         }
     }
     offload->near_count = kept;
+}
+
+static void share(fl_worker *w)
+{
+    /* Relaxed: a guess. */
+    if (w->offload->near_count > FEW_KEPT && fl_load_relaxed(&w->sched->hungry) != 0) {
+        give_back(w);
+    }
 }
 
 /* Whether the next one is to be had from where others find it, too, but to be claimed. */
@@ -239,9 +250,7 @@ bool fl_near_gather(fl_worker *w)
         return false;
     }
     uint32_t most = most_kept(w);
-    if (offload->near_count > FEW_KEPT && fl_load_relaxed(&w->sched->hungry) != 0) { /* as above */
-        give_back(w);
-    }
+    share(w);
     int level = -1; /* the highest that is kept; what is above it comes before all of that */
     for (uint32_t i = 0; i < offload->near_count; ++i) {
         level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
@@ -367,6 +376,7 @@ void fl_near_fetch(fl_worker *w)
     uint64_t part = budget / PART_AHEAD, bytes = 0;
     uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
     uint32_t ahead = 0;
+    share(w);
     for (uint32_t i = 0; i < offload->near_count; ++i) {
         ahead += offload->near[i].is_fetched;
     }
@@ -380,7 +390,7 @@ void fl_near_fetch(fl_worker *w)
             return;
         }
         /* Where there is no room now, it is told why when it is its turn. */
-        if (!fl_offload_fetch_ahead(w, offload->near[next].task)) {
+        if (!fl_offload_fetch_ahead(w, offload->near[next].task, offload->near[next].is_claimed)) {
             return;
         }
         ahead += !offload->near[next].is_fetched;

@@ -156,11 +156,11 @@ static void note_fetched(fl_worker *w)
     }
 }
 
-bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task)
+bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 {
     fl_offload *offload = w->offload;
     const fl_tile tile = {.job = task->graph->job, .task = task};
-    fl_outlook outlook = {w, &tile, true};
+    fl_outlook outlook = {w, &tile, !is_claimed};
     const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
     const fl_admission admission = admit(w, &foresight, false);
     if (fl_task_has_extras(task)) {

@@ -359,13 +359,13 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             filch_job *job = fl_worker_visit(w, slot);
-            if (job != NULL &&
-                (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile))) {
+            if (job != NULL && (job->batch == NULL ? pick_root(w, job, tile)
+                                                   : !has_near && pick_chunk(w, job, tile))) {
                 return true;
             }
         }
     }
-    if (FL_UNLIKELY(has_near)) {
+    if (FL_UNLIKELY(has_near)) { /* before what has not begun */
         fl_near_take(w, tile);
         return true;
     }

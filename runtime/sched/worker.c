@@ -632,6 +632,17 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
     return true;
 }
 
+/* What was kept before a wait began, which may be for it: nobody else finds it. */
+static __attribute__((noinline)) bool take_near(fl_worker *w, fl_tile *tile)
+{
+    if (w->offload == NULL || w->offload->near_count == 0) {
+        return false;
+    }
+    fl_near_take(w, tile);
+    take_from_span(w, tile);
+    return true;
+}
+
 static bool pick(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
@@ -658,17 +669,23 @@ static bool pick(fl_worker *w, fl_tile *tile)
             return true;
         }
         fl_worker_flush(w);
-        if (w->completed != NULL || is_away) {
+        if (w->completed != NULL) {
             return false; /* the wait may be over: one more tile would be one more on the stack */
         }
+        if (is_away) {
+            return take_near(w, tile);
+        }
     }
-    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
+    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && !is_deep(w) && fl_near_gather(w);
     if (!is_kept && (pick_local(w, tile) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
         return true;
     }
-    if (is_deep(w) || !fl_pick_span(w, tile)) {
+    if (is_deep(w)) {
+        return take_near(w, tile);
+    }
+    if (!fl_pick_span(w, tile)) {
         return false;
     }
     take_from_span(w, tile);

@@ -357,7 +357,7 @@ bool fl_offload_clear(fl_worker *worker);
 
 /* Starts to bring what a task of ours will use, and lets go of it. False: that is not possible now.
  */
-bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task);
+bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task, bool is_claimed);
 
 /* Where tiles have to be brought, or memory is short (near.c). A task is about to be put on the
  * device: looks whether something is missing there. */
