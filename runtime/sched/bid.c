@@ -88,9 +88,12 @@ uint32_t fl_bid_depth(const fl_worker *w)
     return w->device->backend->mark != NULL && mean < FOLLOWED_NS ? DEPTH_OF_LANE * lanes : lanes;
 }
 
-static bool is_there(const fl_worker *w, uint64_t t)
+/* Whether the device takes tasks that are ready; one that is deep in waits does so itself, if at
+ * all, but is not waited for. */
+static bool is_there(const fl_worker *w, uint64_t t, bool asks)
 {
-    return !fl_worker_is_off(w) && w->device->joins_at <= t;
+    return !fl_worker_is_off(w) && w->device->joins_at <= t &&
+           (asks || fl_load_relaxed(&w->nested) <= FL_DEEP_WAIT); /* an estimate */
 }
 
 static void longest_below(fl_task *successor, void *user)
@@ -176,8 +179,8 @@ static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
         fl_seat *seat = &sched->board->seats[d];
-        bool counts =
-            is_there(w, t) && fl_worker_can_run(w, task) && (!is_known || fl_bid_mean(w) > 0);
+        bool counts = is_there(w, t, w == asker) && fl_worker_can_run(w, task) &&
+                      (!is_known || fl_bid_mean(w) > 0);
         seat->rest = time_to_free(w, t, w == asker);
         seat->speed = counts ? 1 / fl_bid_ns(w, task) : 0;
     }

@@ -131,7 +131,7 @@ static void add(fl_board *board, fl_task *task)
     ++board->count;
 }
 
-static fl_task *take(fl_board *board, fl_spot spot)
+static fl_task *take(fl_board *board, uint32_t seats, fl_spot spot)
 {
     fl_link *next = spot.link->next;
     *(spot.before != NULL ? &spot.before->next : &board->first[spot.rank]) = next;
@@ -142,6 +142,10 @@ static fl_task *take(fl_board *board, fl_spot spot)
         board->ranks &= ~((uint64_t)1 << spot.rank);
     }
     --board->count;
+    for (uint32_t d = 0; d < seats; ++d) { /* they saw more than that, but not what comes next */
+        fl_seat *seat = &board->seats[d];
+        seat->seen = seat->seen < board->count ? seat->seen : board->count;
+    }
     return fl_task_of_link(spot.link);
 }
 
@@ -348,7 +352,7 @@ void fl_board_end(fl_sched *sched, const filch_job *job)
 static fl_task *take_for(fl_worker *w, uint64_t t, fl_spot spot)
 {
     fl_sched *sched = w->sched;
-    fl_task *task = take(sched->board, spot);
+    fl_task *task = take(sched->board, sched->count, spot);
     fl_bid_take(w, t, task);
     if (task->home != 0 && task->home != w->index + 1) {
         const filch_job *job = task->graph->job;
@@ -397,7 +401,8 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
  * where it is deep, each of which might wait in turn. */
 static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
-    return fl_worker_can_run(w, task) && (task->graph->job == user || task->predecessors != 0);
+    return fl_worker_can_run(w, task) &&
+           (task->graph->job == user || (task->predecessors != 0 && !fl_worker_is_away(w)));
 }
 
 bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
@@ -430,6 +435,7 @@ bool fl_board_bid_ahead(fl_worker *w, fl_task *task)
     bool wins = fl_bid_wins(w, t, task);
     if (wins) {
         fl_bid_take(w, t, task);
+        set_waiting(board, w->index, false); /* it looks again before it has nothing to do */
     }
     fl_mutex_unlock(&board->lock);
     return wins;
@@ -467,7 +473,7 @@ fl_task *fl_board_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, co
     fl_mutex_lock_soon(&board->lock);
     fl_bid_arrive(w);
     if (find(board, w, is_left_to, &left, &spot)) {
-        task = take(board, spot);
+        task = take(board, w->sched->count, spot);
     }
     fl_mutex_unlock(&board->lock);
     return task;
@@ -488,13 +494,26 @@ bool fl_board_leave(fl_worker *w)
 
 /* --- Putting --- */
 
-/* Of those that wait, the one that is fastest at the task; it does not wait any more. One that has
- * left what was there is told when there is more. UINT32_MAX: none. */
+/* Whether there is a device that would ever take it: those that are off look here once, when they
+ * come to be so. */
+static bool is_for_any(const fl_sched *sched, const fl_task *task)
+{
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        if (!fl_worker_is_off(&sched->workers[d]) && fl_worker_can_run(&sched->workers[d], task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that wait, the one that is fastest at the task, and rather one that is free; it does not
+ * wait any more. One that has left what was there is told when there is more. UINT32_MAX: none. */
 static uint32_t call_one(fl_sched *sched, const fl_task *task)
 {
     fl_board *board = sched->board;
     uint32_t best = UINT32_MAX;
     double least = INFINITY;
+    bool is_free = false;
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
         /* One that is not asleep has found something else since it looked here, or looks again
          * after it has announced that it is idle: the announcement was before its last look, which
@@ -504,14 +523,16 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
             uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
             const fl_worker *w = &sched->workers[d];
             const fl_seat *seat = &board->seats[d];
-            if (fl_worker_is_off(w) || (seat->is_held && board->count <= seat->seen) ||
-                !fl_worker_can_run(w, task)) {
+            bool has_lane = seat->count + seat->others < fl_bid_lanes(w);
+            if (fl_worker_is_off(w) || (is_free && !has_lane) ||
+                (seat->is_held && board->count <= seat->seen) || !fl_worker_can_run(w, task)) {
                 continue;
             }
             double ns = fl_bid_ns(w, task);
-            if (ns < least) {
+            if (ns < least || (has_lane && !is_free)) {
                 least = ns;
                 best = d;
+                is_free = has_lane;
             }
         }
     }
@@ -530,6 +551,10 @@ bool fl_board_put(fl_sched *sched, const fl_worker *self, fl_task *task)
         return false;
     }
     fl_mutex_lock_soon(&board->lock);
+    if (!is_for_any(sched, task)) {
+        fl_mutex_unlock(&board->lock);
+        return false;
+    }
     add(board, task);
     uint32_t called = call_one(sched, task);
     fl_mutex_unlock(&board->lock);
