@@ -491,8 +491,8 @@ bool fl_job_keep(filch_job *job)
     if (is_there) {
         /* Counts alone: who decides which run counts has seen them by what follows. */
         fl_add_relaxed(&job->refs, 1);
+        fl_add_relaxed(&core->jobs->running, 1); /* first: more run than are kept, if any does */
         fl_add_relaxed(&core->jobs->kept, 1);
-        fl_add_relaxed(&core->jobs->running, 1);
         ++job->kept;
     }
     fl_mutex_unlock(&core->lock);

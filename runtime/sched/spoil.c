@@ -278,7 +278,11 @@ static bool protect(fl_worker *w, const fl_prey *prey)
     /* Seq_cst: the hazard before the second look at the race; who ends the race looks at the
      * hazards after that, before the job's memory is used again. */
     fl_store_seq_cst(&w->hazard, job);
-    return fl_race_is_at(prey->race, prey->word);
+    if (!fl_race_is_at(prey->race, prey->word)) {
+        fl_worker_leave(w); /* it protects nothing */
+        return false;
+    }
+    return true;
 }
 
 /* Whether the second run of a chunk, whose job is kept, begins. */
