@@ -28,7 +28,8 @@ typedef struct filch_shape {
  * Geometry of one call, for kernels whose geometry depends on the tile.
  *
  * Called on a worker's thread just before the launch, with the call as the kernel will get it. Must
- * be quick and must not call filch.
+ * be quick and must not call filch. Of a batch's first chunk on a device it is called for the first
+ * grain alone, too, whose geometry tells how many grains fill the device.
  *
  * @param call  the call; its views point to device memory, which must not be touched.
  * @param shape receives the geometry; all zero at first.

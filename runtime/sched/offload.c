@@ -438,16 +438,37 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
 /* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
 #define RESIDENT_THREADS 2048.0
 
-/* Notes how many grains of the batch fill the device. */
-static void note_fill(fl_worker *w, const fl_tile *tile, const filch_shape *shape)
+/* Notes how many grains of the batch fill the device, by the geometry of the chunk's first one.
+ * That of the chunk tells nothing where kernels go on in strides: it is as large as the device,
+ * however many grains there are. */
+static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
+                      const fl_kernel *kernel)
 {
-    double threads = 1;
-    for (int i = 0; i < 3; ++i) {
-        threads *= (double)shape->grid[i] * shape->block[i];
-    }
-    double grains =
-        ceil((tile->hi - tile->lo) * (w->device->info.team * RESIDENT_THREADS) / threads);
     fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
+    filch_view views[FL_MOST_VIEWS];
+    filch_shape shape = {{0}, {0}, {0}, 0};
+    filch_call one = *call;
+    double threads = 1;
+    if (share->fill != 0 || kernel->shape_of == NULL) {
+        return;
+    }
+    fl_batch_range(tile->job->batch, tile->lo, tile->lo + 1, &one.lo, &one.hi);
+    if (!fl_batch_views(tile->job->batch, one.lo, one.hi, views)) {
+        return;
+    }
+    for (size_t i = 0; i < one.view_count; ++i) {
+        views[i].ptr = call->views[i].ptr;
+        views[i].ld = call->views[i].ld;
+    }
+    one.views = views;
+    if (kernel->shape_of(&one, &shape) != 0) {
+        return;
+    }
+    fl_kernel_complete_shape(&shape);
+    for (int i = 0; i < 3; ++i) {
+        threads *= (double)shape.grid[i] * shape.block[i];
+    }
+    double grains = ceil(w->device->info.team * RESIDENT_THREADS / threads);
     share->fill = grains < UINT32_MAX ? (uint32_t)grains : UINT32_MAX;
 }
 
@@ -500,7 +521,7 @@ static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch 
         return false;
     }
     if (tile->task == NULL) {
-        note_fill(w, tile, &launch->shape);
+        note_fill(w, tile, call, kernel);
     }
     return true;
 }

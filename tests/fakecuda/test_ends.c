@@ -65,10 +65,67 @@ static void last_chunks_overlap_on_a_lone_device(void **state)
     stop();
 }
 
+enum { MANY = 25600, BLOCKS_AN_ITEM = 32, BLOCKS_OF_ONE = 8 };
+static uint64_t many[MANY];
+static _Atomic uint32_t alone; /* calls of the shape for a single item */
+
+/* Of a kernel that goes on in strides: no more threads than the GPU holds. */
+static int shape_strides(const filch_call *call, filch_shape *shape)
+{
+    uint64_t blocks = (call->hi - call->lo) * BLOCKS_AN_ITEM;
+    uint64_t most = (uint64_t)BLOCKS_OF_ONE * call->team;
+    shape->grid[0] = (uint32_t)(blocks < most ? blocks : most);
+    shape->block[0] = 256;
+    assert_int_equal(call->views[0].rows, call->hi - call->lo);
+    atomic_fetch_add(&alone, call->hi - call->lo == 1);
+    return 0;
+}
+
+/* The geometry of a chunk then is the same however long it is: the first, of which nothing is known
+ * and which is the sixty-fourth part of all, does not tell how long the others have to be. */
+static void chunks_of_strides_are_not_as_long_as_the_first(void **state)
+{
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_batch_access access = {.mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1};
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    filch_job_info info = {.size = sizeof info};
+    filch_device_stats stats;
+    filch_job *job = NULL;
+    (void)state;
+    start("cuda:0", "1", "{\"devices\": [{}]}");
+    fakecuda_register_filch("hold", hold_each, 1, true, 0);
+    cuda.image = IMAGE;
+    cuda.image_bytes = sizeof IMAGE;
+    cuda.entry = "hold";
+    cuda.shape_of = shape_strides;
+    codelet.name = "hold";
+    codelet.cuda = &cuda;
+    assert_ok(filch_codelet_create(runtime, &codelet, &batch.codelet));
+    desc.ptr = many;
+    desc.element = sizeof *many;
+    desc.rows = MANY;
+    assert_ok(filch_data_create(runtime, &desc, &access.data));
+    batch.n = MANY;
+    batch.accesses = &access;
+    batch.access_count = 1;
+    atomic_store(&is_held, 0);
+    atomic_store(&alone, 0);
+    assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
+    assert_ok(filch_job_stats(job, &info, &stats, 1));
+    assert_ok(filch_job_release(job));
+    assert_true(atomic_load(&alone) >= 1);
+    assert_in_range(stats.tiles, 100, MANY); /* of the first one's length: 64 */
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_chunks_overlap_on_a_lone_device),
+        cmocka_unit_test(chunks_of_strides_are_not_as_long_as_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
