@@ -85,16 +85,28 @@ static fl_lack find_lack(const fl_worker *w, const fl_task *task)
     return lack;
 }
 
-/* 0: nothing; odd: what is on its way; else twice the bytes to be brought. */
-static uint64_t lack(const fl_worker *w, const fl_task *task)
+/* Of one that is kept. One that is not to run lacks nothing, and nothing may be brought for it: it
+ * may be ready before tasks are over that write what it was to read, as those between were not run
+ * either. */
+static fl_lack kept_lack(const fl_worker *w, const fl_near *near)
 {
-    fl_lack found = find_lack(w, task);
+    const fl_task *task = near->task;
+    /* Relaxed: the task is ours; a cancellation that is seen later changes nothing that runs. */
+    bool is_poisoned = near->is_claimed ? near->is_poisoned
+                                        : (fl_load_relaxed(&task->word) & FL_TASK_POISONED) != 0;
+    bool is_skipped = is_poisoned || fl_load_relaxed(&task->graph->job->cancelled) != 0;
+    return is_skipped ? (fl_lack){.bytes = 0} : find_lack(w, task);
+}
+
+/* 0: nothing; odd: what is on its way; else twice the bytes to be brought. */
+static uint64_t weigh(fl_lack found)
+{
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
 bool fl_near_keeps(const fl_worker *w, const fl_task *task)
 {
-    return fl_near_chooses(w) && (w->offload->pressed != 0 || lack(w, task) > 1);
+    return fl_near_chooses(w) && (w->offload->pressed != 0 || weigh(find_lack(w, task)) > 1);
 }
 
 static void count_down(uint32_t *count, bool again, uint32_t from)
@@ -107,7 +119,7 @@ void fl_near_expect(fl_worker *w, const fl_task *task)
     fl_offload *offload = w->offload;
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
     /* Looking at what is missing takes about as long as a short tile. */
-    bool is_worth = ns > FL_SHORT_NS && lack(w, task) > 1;
+    bool is_worth = ns > FL_SHORT_NS && weigh(find_lack(w, task)) > 1;
     count_down(&offload->choosy, is_worth, CHOOSY_TILES);
 }
 
@@ -278,7 +290,7 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
         if (before != NULL && task->level < before->level) {
             continue;
         }
-        uint64_t lacks = lack(w, task);
+        uint64_t lacks = weigh(kept_lack(w, &offload->near[i]));
         if (before == NULL || task->level > before->level || lacks < *least ||
             (lacks == 0 && *least == 0 && offload->pressed == 0)) {
             *least = lacks;
@@ -345,7 +357,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
         if (task->level < level || (task->level == level && count == WEIGHED)) {
             continue;
         }
-        fl_lack lack = find_lack(w, task);
+        fl_lack lack = kept_lack(w, &offload->near[i]);
         if (lack.bytes != 0) {
             count = task->level > level ? 0 : count; /* of that level only */
             level = task->level;
