@@ -25,6 +25,26 @@ static void note_taken(fl_account *account, uint64_t t)
     fl_store_relaxed(&account->taken, t + 1); /* here and below: the owner's statistics */
 }
 
+void fl_loss_record(const fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
+    if (ring == NULL) {
+        return;
+    }
+    fl_trace_event event = {.start = tile->start,
+                            .end = tile->start + tile->ns,
+                            .name = codelet->name,
+                            .kind = FL_TRACE_TILE};
+    if (tile->task != NULL) {
+        event.first = tile->task->order;
+        event.last = tile->task->graph->number;
+    } else {
+        event.is_chunk = 1;
+        fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
+    }
+    fl_trace_add(ring, event);
+}
+
 void fl_loss_timed(fl_worker *w, const fl_tile *tile)
 {
     fl_account *account = &w->share->account;

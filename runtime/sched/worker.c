@@ -287,26 +287,6 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
     }
 }
 
-static void record(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
-{
-    fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
-    if (ring == NULL) {
-        return;
-    }
-    fl_trace_event event = {.start = tile->start,
-                            .end = tile->start + tile->ns,
-                            .name = codelet->name,
-                            .kind = FL_TRACE_TILE};
-    if (tile->task != NULL) {
-        event.first = tile->task->order;
-        event.last = tile->task->graph->number;
-    } else {
-        event.is_chunk = 1;
-        fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
-    }
-    fl_trace_add(ring, event);
-}
-
 /* Something of the job is skipped although no failure explains it. */
 static void note_left_out(filch_job *job)
 {
@@ -333,7 +313,7 @@ static inline void note(fl_worker *w, const fl_tile *tile)
     }
     if (tile->timed && !tile->skip) {
         learn(w, tile, tile->task->codelet);
-        record(w, tile, tile->task->codelet);
+        fl_loss_record(w, tile, tile->task->codelet);
         fl_loss_timed(w, tile);
     }
 }
@@ -394,7 +374,7 @@ static void retire_lost(fl_worker *w, const fl_tile *tile)
 {
     if (tile->timed) {
         learn(w, tile, fl_batch_codelet(tile->job->batch));
-        record(w, tile, fl_batch_codelet(tile->job->batch));
+        fl_loss_record(w, tile, fl_batch_codelet(tile->job->batch));
     }
     fl_spoil_drop(w, tile->job);
 }
@@ -419,7 +399,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
             fl_batch_learn(w, tile);
-            record(w, tile, fl_batch_codelet(job->batch));
+            fl_loss_record(w, tile, fl_batch_codelet(job->batch));
             fl_loss_timed(w, tile);
         }
         fl_count(&w->share->items, last - first);

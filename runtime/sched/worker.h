@@ -482,6 +482,8 @@ void fl_loss_timed(fl_worker *worker, const fl_tile *tile);
 /* The same of one that failed and was not. All that is in flight is lost with its device. */
 void fl_loss_spoiled(fl_worker *worker, const fl_tile *tile);
 void fl_loss_lost(fl_worker *worker);
+/* Shows a tile that was timed in the trace, where one records. */
+void fl_loss_record(const fl_worker *worker, const fl_tile *tile, const filch_codelet *codelet);
 /* A flight was put on the device; is past there, without having been timed: how long it took, by
  * what is known; is about to retire. */
 void fl_loss_launched(fl_worker *worker, const fl_flight *flight);
