@@ -180,7 +180,8 @@ static inline bool fl_hint_is_live(uint64_t hint)
  *
  * Aliased epochs (exactly 2^23 runs after the hint was made) are harmless: a task is claimed only
  * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. (A
- * closed graph's root is always at 0, but is found through spans and never has a hint.) */
+ * closed graph's root is always at 0. It is found through spans, and has a hint only where it was
+ * kept and given back, or its device was lost: only that hint could outlive its run so long.) */
 static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisoned)
 {
     fl_task *task = fl_hint_task(hint);
