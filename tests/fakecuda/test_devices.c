@@ -551,14 +551,14 @@ static void a_gpu_is_cut_in_one_split(void **state)
 }
 
 /* Beside two for copies a device, eight streams a GPU are to do; no device has more than two. */
-static void lanes_are_what_eight_streams_leave(void **state)
+static void lanes_are_two_unless_set(void **state)
 {
     static const struct {
         const char *spec;
         uint32_t count, set, lanes;
     } cases[] = {
         {"cuda:0", 1, 0, 2},         {"cuda:0/88", 1, 0, 2},        {"cuda:0/64+56", 2, 0, 2},
-        {"cuda:0/88+24+8", 3, 0, 1}, {"cuda:0/8+8+8+8+8", 5, 0, 1}, {"cuda:0/88+24+8", 3, 5, 5},
+        {"cuda:0/88+24+8", 3, 0, 2}, {"cuda:0/8+8+8+8+8", 5, 0, 2}, {"cuda:0/88+24+8", 3, 5, 5},
     };
 
     (void)state;
@@ -717,7 +717,7 @@ int main(void)
         cmocka_unit_test(codes_become_statuses),
         cmocka_unit_test(a_gpu_is_cut_in_one_split),
         cmocka_unit_test(an_impossible_cut_says_what_is_possible),
-        cmocka_unit_test(lanes_are_what_eight_streams_leave),
+        cmocka_unit_test(lanes_are_two_unless_set),
         cmocka_unit_test(a_slice_that_fails_leaves_nothing),
         cmocka_unit_test(memory_is_taken_and_given),
         cmocka_unit_test(bad_images_name_their_label),

@@ -21,11 +21,10 @@
 #include "backend/cuda/span.h"
 #include "backend/cuda/stage.h"
 
-/* Streams that hardware queues keep apart are eight a GPU unless CUDA_DEVICE_MAX_CONNECTIONS says
- * otherwise; two of each device copy. More than two slices go over that, with one lane each. */
-#define STREAMS 8
-#define COPY_STREAMS 2
-#define LANES_MOST 2
+/* So that a kernel's last blocks and the next one's first run together. Of slices, too, though
+ * three have more streams than the eight that hardware queues keep apart: measured with and without
+ * more queues (CUDA_DEVICE_MAX_CONNECTIONS), two lanes each are quicker than one in both. */
+#define LANES 2
 /* One launch, measured; a prior. */
 #define OVERHEAD_NS 2500
 /* What the driver's compiler says about a PTX image. */
@@ -94,16 +93,6 @@ static uint32_t place_next(const fl_device *devices, size_t count)
     return place;
 }
 
-static uint32_t lanes_of(const fl_cuda_gpu *gpu, const fl_settings *settings)
-{
-    if (settings != NULL && settings->lanes != 0)
-        return (uint32_t)settings->lanes;
-    uint32_t share = STREAMS / (gpu->slice_count > 0 ? gpu->slice_count : 1);
-    uint32_t lanes = share > COPY_STREAMS ? share - COPY_STREAMS : 1;
-
-    return lanes < LANES_MOST ? lanes : LANES_MOST;
-}
-
 /* One device of the GPU: the whole of it, or slice `index`. */
 static filch_status device_add(const fl_memory *memory, const fl_settings *settings,
                                fl_cuda_gpu *gpu, const filch_device_info *info, uint32_t index,
@@ -142,7 +131,8 @@ static filch_status device_add(const fl_memory *memory, const fl_settings *setti
     device->state = state;
     device->place = place;
     device->implementations = FL_IMPL_CUDA;
-    device->lanes = device->info.compute_lanes = lanes_of(gpu, settings);
+    device->lanes = settings != NULL && settings->lanes != 0 ? (uint32_t)settings->lanes : LANES;
+    device->info.compute_lanes = device->lanes;
     device->overhead_ns = OVERHEAD_NS;
     (*count)++;
     return FILCH_OK;
@@ -816,4 +806,5 @@ const fl_backend fl_cuda_backend = {
     .trace_stop = fl_cuda_trace_stop,
     .trace_hold = fl_cuda_trace_hold,
     .began = fl_cuda_began,
+    .own = fl_cuda_own,
 };
