@@ -345,6 +345,10 @@ struct fl_backend {
     /* When the tile began that poll told of last, which was timed; 0: not known, as where no trace
      * records. The owner. */
     uint64_t (*began)(const fl_device *device);
+    /* Of the tile that poll told of last, which was timed: how much of its time came after the ends
+     * of all that poll told of before, in ns. Over tiles that are all timed the sum is how long the
+     * device was at them, however they overlapped. NULL: tiles never overlap. The owner. */
+    uint64_t (*own)(const fl_device *device);
     /* Devices that only pretend: true ns of a tile of that cost, begun at a time on the idle
      * device; the dispatch overhead included. NULL where nobody knows. Any thread. */
     double (*tile_ns)(const fl_device *device, double cost, uint64_t from);

@@ -80,6 +80,6 @@ void fl_worker_run(fl_worker *w)
     uint64_t end = fl_clock_now(clock);
     w->tile.code = code;
     w->tile.start = start;
-    w->tile.ns = end - start;
+    w->tile.ns = w->tile.own = w->tile.fair = end - start;
     w->ledger.own_ns = w->tile.ns - (w->ledger.nested_ns - nested);
 }

@@ -319,6 +319,7 @@ static bool retire_finished(fl_worker *w)
         w->last_done = t;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
+        fl_loss_divide(w, &flight->tile);
         flight->tile.start = start_of(w, flight->tile.ns);
         if (!flight->tile.timed) {
             flight->tile.ns = fl_loss_guess(w, flight);

@@ -49,7 +49,7 @@ void fl_loss_timed(fl_worker *w, const fl_tile *tile)
 {
     fl_account *account = &w->share->account;
     bool is_synchronous = w->device->is_synchronous;
-    uint64_t ns = is_synchronous ? w->ledger.own_ns : tile->ns;
+    uint64_t ns = is_synchronous ? w->ledger.own_ns : tile->own;
     bool is_counted = tile->task == NULL || !fl_task_is_own(tile->task); /* among its tiles */
     fl_count(&account->timed, is_counted);
     if (tile->code == 0) {
@@ -130,6 +130,32 @@ uint64_t fl_loss_guess(const fl_worker *w, const fl_flight *flight)
     }
     double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
     return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
+}
+
+void fl_loss_divide(fl_worker *w, fl_tile *tile)
+{
+    const fl_backend *backend = w->device->backend;
+    fl_offload *offload = w->offload;
+    uint32_t lanes = w->device->lanes;
+    double ns = 0, work = 0;
+    tile->own = tile->fair = tile->ns;
+    if (tile->task != NULL || tile->is_replay || !tile->timed || offload == NULL ||
+        backend->own == NULL || lanes < 2) {
+        return;
+    }
+    const filch_codelet *codelet = fl_batch_codelet(tile->job->batch);
+    if (offload->stint_of != codelet) {
+        offload->stint_of = codelet;
+        offload->stint_count = 0;
+    }
+    tile->own = backend->own(w->device);
+    offload->stints[offload->stint_count++ % lanes] = (fl_stint){(double)tile->own, tile->work};
+    for (uint32_t i = 0; i < lanes && i < offload->stint_count; ++i) {
+        ns += offload->stints[i].ns;
+        work += offload->stints[i].work;
+    }
+    /* It ran no longer than it ran. */
+    tile->fair = work > 0 ? least_of((uint64_t)(tile->work * ns / work), tile->ns) : tile->own;
 }
 
 void fl_loss_land(fl_worker *w, const fl_flight *flight)

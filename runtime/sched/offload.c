@@ -437,39 +437,78 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
 
 /* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
 #define RESIDENT_THREADS 2048.0
+/* So many times as many as it holds, or nearly, fill it: kernels' blocks end one by one, and while
+ * the last ones of one kernel run, those of the next that do not fit in yet take their places.
+ * Measured with mandelbrot on two GPUs: 95.4 % of the speed alone with once as many, 99.0 with
+ * twice, 99.7 with four times. */
+#define FULL_TIMES 1.8
 
-/* Notes how many grains of the batch fill the device, by the geometry of the chunk's first one.
- * That of the chunk tells nothing where kernels go on in strides: it is as large as the device,
- * however many grains there are. */
-static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
-                      const fl_kernel *kernel)
+/* Threads that a chunk from lo to hi is launched with; 0: its geometry is not known. */
+static double threads_of(const fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
+                         uint32_t lo, uint32_t hi)
 {
-    fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
     filch_view views[FL_MOST_VIEWS];
     filch_shape shape = {{0}, {0}, {0}, 0};
-    filch_call one = *call;
+    filch_call some = *call;
     double threads = 1;
-    if (share->fill != 0 || kernel->shape_of == NULL) {
-        return;
+    fl_batch_range(tile->job->batch, lo, hi, &some.lo, &some.hi);
+    if (!fl_batch_views(tile->job->batch, some.lo, some.hi, views)) {
+        return 0;
     }
-    fl_batch_range(tile->job->batch, tile->lo, tile->lo + 1, &one.lo, &one.hi);
-    if (!fl_batch_views(tile->job->batch, one.lo, one.hi, views)) {
-        return;
-    }
-    for (size_t i = 0; i < one.view_count; ++i) {
+    for (size_t i = 0; i < some.view_count; ++i) {
         views[i].ptr = call->views[i].ptr;
         views[i].ld = call->views[i].ld;
     }
-    one.views = views;
-    if (kernel->shape_of(&one, &shape) != 0) {
-        return;
+    some.views = views;
+    if (kernel->shape_of(&some, &shape) != 0) {
+        return 0;
     }
     fl_kernel_complete_shape(&shape);
     for (int i = 0; i < 3; ++i) {
         threads *= (double)shape.grid[i] * shape.block[i];
     }
-    double grains = ceil(w->device->info.team * RESIDENT_THREADS / threads);
-    share->fill = grains < UINT32_MAX ? (uint32_t)grains : UINT32_MAX;
+    return threads;
+}
+
+/* Of up to `most` grains from the tile's first on, the fewest that are launched with that many
+ * threads; most where no number of them is. More grains never have fewer threads. */
+static uint32_t grains_for(const fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
+                           uint32_t most, double threads)
+{
+    uint32_t few = 0, enough = 1; /* few have less */
+    while (enough < most && threads_of(tile, call, kernel, tile->lo, tile->lo + enough) < threads) {
+        few = enough;
+        enough = enough <= most / 2 ? 2 * enough : most;
+    }
+    while (enough - few > 1) {
+        uint32_t middle = few + (enough - few) / 2;
+        bool has = threads_of(tile, call, kernel, tile->lo, tile->lo + middle) >= threads;
+        enough = has ? middle : enough;
+        few = has ? few : middle;
+    }
+    return enough;
+}
+
+/* Notes how many grains of the batch fill the device, or nearly, and into what numbers of them its
+ * blocks divide. Asked of the kernel's geometry for numbers of grains, since neither a single
+ * grain's tells it, where blocks take several, nor the chunk's, where kernels go on in strides and
+ * are as large as the device whatever they get. */
+static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
+                      const fl_kernel *kernel)
+{
+    fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
+    if (share->fill != 0 || kernel->shape_of == NULL) {
+        return;
+    }
+    uint32_t most = fl_batch_reach(tile->job->batch, tile->lo) - tile->lo;
+    double one = threads_of(tile, call, kernel, tile->lo, tile->lo + 1);
+    double all = threads_of(tile, call, kernel, tile->lo, tile->lo + most);
+    double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
+    uint32_t more = all > one ? grains_for(tile, call, kernel, most, one + 1) : 2;
+    share->quantum = more - 1;
+    share->fill = grains_for(tile, call, kernel, most, fmin(full, all));
+    share->fill += share->quantum - 1;
+    share->fill -= share->fill % share->quantum;
 }
 
 static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)

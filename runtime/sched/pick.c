@@ -28,8 +28,12 @@
 /* Of a GPU's share, the part that is its probe. */
 #define PROBES_OF_REST 64u
 #define PROBES_AT_ONCE 2u
-/* With less than this many chunks left, one at a time is in flight where others could take them. */
-#define NEAR_END_CHUNKS 4.0
+/* With less than this many chunks left of its share for each in flight and the next, one at a time
+ * is in flight where others could take them, in parts that run together where the device has
+ * several lanes; unless by so many measures or more, of which one may be wrong, it takes all
+ * devices as many chunks' time to be through: then it is about to take from others itself. */
+#define NEAR_END_CHUNKS 2.0
+#define TRUSTED 4u
 /* Parts of a batch's rest that are looked at to tell its work. */
 #define MOST_LOOKS 8u
 /* A chunk takes at most this part of a device's memory. */
@@ -127,8 +131,9 @@ double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
 void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
 {
     /* A chunk of a few dispatches is mostly dispatch. */
-    bool counts = (double)tile->ns > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
-    double ns = counts ? (double)tile->ns / tile->work : 0;
+    double took = (double)tile->fair;
+    bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
+    double ns = counts ? took / tile->work : 0;
     fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
 }
 
@@ -196,6 +201,12 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
     return share->until_end;
 }
 
+/* Chunks before the end at which a device with as many in flight is near it. */
+static double near_end(const fl_worker *w)
+{
+    return NEAR_END_CHUNKS * (w->computing + 1);
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
@@ -229,10 +240,21 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     if (share->fill > grains) {
         grains = fmax(grains, filling(w, job, rest));
     }
-    if (w->computing != 0 && (double)rest < NEAR_END_CHUNKS * grains && has_thieves(w, job)) {
-        return 0; /* what is in flight cannot be stolen */
+    if (share->quantum > 1 && grains > share->quantum) {
+        grains -= fmod(grains, share->quantum);
     }
-    share->until_end -= grains / (double)rest * ns_left;
+    double ns = grains / (double)rest * ns_left;
+    if ((double)rest < near_end(w) * grains && has_thieves(w, job)) {
+        double all_left = ask_end(w, job, work_left / rest);
+        bool is_near = speed->filled < TRUSTED || all_left < near_end(w) * ns;
+        uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;
+        if (is_near && w->computing != 0 &&
+            (w->computing >= lanes || speed->filled < TRUSTED || all_left < w->computing * ns)) {
+            return 0; /* what is in flight cannot be stolen */
+        }
+        grains = is_near ? ceil(grains / lanes) : grains;
+    }
+    share->until_end -= ns;
     return (uint32_t)grains;
 }
 

@@ -47,8 +47,9 @@ typedef struct fl_share {
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t work;   /* bits of a double */
     _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
-    uint32_t fill;  /* grains whose threads fill the device; 0: not known, or one will do */
-    uint32_t chunk; /* grains that the device took last from this span; 0 none yet */
+    uint32_t fill;    /* grains whose threads fill the device; 0: not known, or one will do */
+    uint32_t quantum; /* so many are launched with as many threads as one; 0: not known */
+    uint32_t chunk;   /* grains that the device took last from this span; 0 none yet */
     /* The owner's: ns until all devices are through with the batch, and for how many chunks more
      * that is believed. */
     double until_end;

@@ -272,7 +272,7 @@ static void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n)
 
 static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
 {
-    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->ns,
+    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->fair,
                              tile->start + tile->ns);
     if (tile->task != NULL) {
         /* Only we write it; thieves read an estimate. */

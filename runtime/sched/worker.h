@@ -56,6 +56,8 @@ typedef struct fl_tile {
     double work;     /* declared units, when timed */
     uint64_t start;  /* when timed */
     uint64_t ns;     /* how long it took, when timed */
+    uint64_t own;    /* of that, of a chunk: what came after the ends of those before it; … */
+    uint64_t fair;   /* … and a part alike for the work of those that ran together */
     fl_attempt *run; /* of a chunk: not null where it may be run twice. Of a task: anything */
 } fl_tile;
 
@@ -98,6 +100,11 @@ typedef struct fl_near {
     bool is_fetched;  /* what it lacks was fetched ahead */
 } fl_near;
 
+/* What a chunk took of its device's time, and did in it. */
+typedef struct fl_stint {
+    double ns, work;
+} fl_stint;
+
 /* What a worker needs for devices with memory of their own, and for tiles of the host's that may
  * have to be brought home first. */
 typedef struct fl_offload {
@@ -113,6 +120,9 @@ typedef struct fl_offload {
     uint32_t lane_load[FL_LANE_LIMIT]; /* tiles in flight */
     uint32_t lane_last;                /* chosen last */
     uint32_t timed;                    /* tiles in flight whose time is taken */
+    fl_stint stints[FL_LANE_LIMIT];    /* of the last chunks, as many as there are lanes: a ring */
+    uint32_t stint_count;              /* ever, of one codelet … */
+    const filch_codelet *stint_of;     /* … this; null: of none yet */
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;
@@ -488,6 +498,9 @@ void fl_loss_record(const fl_worker *worker, const fl_tile *tile, const filch_co
  * what is known; is about to retire. */
 void fl_loss_launched(fl_worker *worker, const fl_flight *flight);
 uint64_t fl_loss_guess(const fl_worker *worker, const fl_flight *flight);
+/* Sets own and fair of a tile that poll just told of. Both are all of its time for tasks, which are
+ * timed by samples. */
+void fl_loss_divide(fl_worker *worker, fl_tile *tile);
 void fl_loss_land(fl_worker *worker, const fl_flight *flight);
 /* The current job is dropped, at time t: `retired` tiles of it are not counted off yet. */
 void fl_loss_flush(fl_worker *worker, uint64_t t);

@@ -166,6 +166,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
     }
     memset(lanes, 0, sizeof *lanes);
     lanes->count = device->lanes;
+    lanes->newest = NO_TIMER;
     lanes->lane[FL_LANE_OUT].stage = state->gpu->stage;
     state->lanes = lanes;
     fl_cuda_scope scope;
@@ -637,18 +638,51 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     return FILCH_OK;
 }
 
+/* Tells how much of a tile's time is its own; of its timer and the newest so far, that which
+ * stopped first is free. */
+static void settle_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_t index,
+                         uint64_t busy)
+{
+    uint32_t done = lanes->newest;
+    float ms = 0;
+    lanes->own = busy;
+    lanes->newest = index;
+    if (done == NO_TIMER) {
+        return;
+    }
+    if (lanes->count > 1 && api->cuEventElapsedTime(&ms, lanes->timers[done].stop,
+                                                    lanes->timers[index].stop) == FL_CUDA_SUCCESS) {
+        uint64_t since = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+        lanes->own = since < busy ? since : busy;
+        if (ms < 0) {
+            lanes->newest = done;
+            done = index;
+        }
+    }
+    lanes->free_timers[lanes->free_timer_count++] = done;
+}
+
 static uint64_t read_timer(const fl_device *device, uint32_t index)
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     const fl_cuda_timer *timer = &lanes->timers[index];
     float ms = 0;
-    lanes->free_timers[lanes->free_timer_count++] = index;
     lanes->began = FL_UNLIKELY(timer->epoch != 0)
                        ? fl_cuda_record_when(device, lanes->record, timer->epoch, timer->start)
                        : 0;
-    CUresult result = api->cuEventElapsedTime(&ms, timer->start, timer->stop);
-    return result == FL_CUDA_SUCCESS ? (uint64_t)((double)ms * 1e6) : UINT64_MAX;
+    if (api->cuEventElapsedTime(&ms, timer->start, timer->stop) != FL_CUDA_SUCCESS) {
+        lanes->free_timers[lanes->free_timer_count++] = index;
+        return UINT64_MAX;
+    }
+    uint64_t busy = (uint64_t)((double)ms * 1e6);
+    settle_timer(api, lanes, index, busy);
+    return busy;
+}
+
+uint64_t fl_cuda_own(const fl_device *device)
+{
+    return fl_cuda_of(device)->lanes->own;
 }
 
 /* FILCH_NOT_READY: none has; else as poll. */

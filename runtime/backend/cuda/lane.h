@@ -62,7 +62,8 @@ typedef struct fl_cuda_lanes {
     fl_cuda_timer timers[FL_CUDA_TIMERS_MOST]; /* timer_count of them made */
     uint32_t free_timers[FL_CUDA_TIMERS_MOST];
     uint32_t timer_count, free_timer_count;
-    uint64_t began;                /* when the tile did that poll told of last; see backend.h */
+    uint32_t newest;               /* the timer that stopped last of those read, not free yet */
+    uint64_t own, began;           /* of the tile that poll told of last; see backend.h */
     uint32_t unmarked;             /* tiles launched since the last mark */
     uint64_t marked_at;            /* when that was */
     struct fl_cuda_record *record; /* null: no trace ever recorded; who starts and writes them */
@@ -103,6 +104,7 @@ void fl_cuda_lanes_forget(const fl_device *device);
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
 filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
                           uint64_t *next, filch_error *error);
+uint64_t fl_cuda_own(const fl_device *device);
 filch_status fl_cuda_mark(fl_device *device, filch_error *error);
 bool fl_cuda_is_marked(const fl_device *device, fl_marker marker);
 filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error);
