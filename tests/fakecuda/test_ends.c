@@ -11,14 +11,14 @@
 
 #include "jobs.h"
 
-enum { ITEMS = 4096 };
+enum { ITEMS = 4096, ITEM_NS = 5000 };
 
 static uint64_t items[ITEMS];
 
 /* Items take time: of a kernel that takes as long however many it has, all would go at once. */
 static int hold_each(const filch_call *call)
 {
-    const struct timespec nap = {0, (long)(call->hi - call->lo) * 5000};
+    const struct timespec nap = {0, (long)(call->hi - call->lo) * ITEM_NS};
     (void)nanosleep(&nap, NULL);
     return hold(call);
 }
@@ -81,9 +81,8 @@ static int shape_strides(const filch_call *call, filch_shape *shape)
     return 0;
 }
 
-/* The geometry of a chunk then is the same however long it is: the first, of which nothing is known
- * and which is the sixty-fourth part of all, does not tell how long the others have to be. */
-static void chunks_of_strides_are_not_as_long_as_the_first(void **state)
+/* Runs a batch of a kernel of that geometry; the codelet lives as long as the runtime. */
+static filch_codelet *run_many(filch_shape_fn shape, filch_host_fn twin, filch_device_stats *stats)
 {
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
@@ -91,15 +90,12 @@ static void chunks_of_strides_are_not_as_long_as_the_first(void **state)
     filch_batch_access access = {.mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1};
     filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
     filch_job_info info = {.size = sizeof info};
-    filch_device_stats stats;
     filch_job *job = NULL;
-    (void)state;
-    start("cuda:0", "1", "{\"devices\": [{}]}");
-    fakecuda_register_filch("hold", hold_each, 1, true, 0);
+    fakecuda_register_filch("hold", twin, 1, true, 0);
     cuda.image = IMAGE;
     cuda.image_bytes = sizeof IMAGE;
     cuda.entry = "hold";
-    cuda.shape_of = shape_strides;
+    cuda.shape_of = shape;
     codelet.name = "hold";
     codelet.cuda = &cuda;
     assert_ok(filch_codelet_create(runtime, &codelet, &batch.codelet));
@@ -111,13 +107,74 @@ static void chunks_of_strides_are_not_as_long_as_the_first(void **state)
     batch.accesses = &access;
     batch.access_count = 1;
     atomic_store(&is_held, 0);
-    atomic_store(&alone, 0);
     assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
     assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
-    assert_ok(filch_job_stats(job, &info, &stats, 1));
+    assert_ok(filch_job_stats(job, &info, stats, 1));
     assert_ok(filch_job_release(job));
+    return batch.codelet;
+}
+
+/* The geometry of a chunk then is the same however long it is: the first, of which nothing is known
+ * and which is the sixty-fourth part of all, does not tell how long the others have to be. */
+static void chunks_of_strides_are_not_as_long_as_the_first(void **state)
+{
+    filch_device_stats stats;
+    (void)state;
+    start("cuda:0", "1", "{\"devices\": [{}]}");
+    atomic_store(&alone, 0);
+    (void)run_many(shape_strides, hold_each, &stats);
     assert_true(atomic_load(&alone) >= 1);
     assert_in_range(stats.tiles, 100, MANY); /* of the first one's length: 64 */
+    stop();
+}
+
+enum { ITEMS_A_BLOCK = 8, BLOCKS_ACROSS = 16 };
+static _Atomic uint32_t chunks, ragged;
+
+static int shape_rows(const filch_call *call, filch_shape *shape)
+{
+    shape->grid[0] = BLOCKS_ACROSS;
+    shape->grid[1] = (uint32_t)((call->hi - call->lo + ITEMS_A_BLOCK - 1) / ITEMS_A_BLOCK);
+    shape->block[0] = 256;
+    return 0;
+}
+
+static int note_rows(const filch_call *call)
+{
+    uint32_t length = (uint32_t)(call->hi - call->lo);
+    atomic_fetch_add(&chunks, 1);
+    atomic_fetch_add(&ragged, length % ITEMS_A_BLOCK != 0);
+    return hold_each(call);
+}
+
+/* Blocks take several items each: of one that gets fewer the rest of its threads are idle. All
+ * chunks but the first two, before which nothing was asked, and the last have whole blocks. */
+static void chunks_are_of_whole_blocks(void **state)
+{
+    filch_device_stats stats;
+    (void)state;
+    start("cuda:0", "1", "{\"devices\": [{}]}");
+    atomic_store(&chunks, 0);
+    atomic_store(&ragged, 0);
+    (void)run_many(shape_rows, note_rows, &stats);
+    assert_int_equal(atomic_load(&chunks), stats.tiles);
+    assert_in_range(stats.tiles, 10, 100);
+    assert_in_range(atomic_load(&ragged), 0, 3);
+    stop();
+}
+
+/* Two chunks at once on two lanes: each lasts as long as it would alone here, and all of it counts
+ * for the speed of neither. */
+static void chunks_that_overlap_share_the_time(void **state)
+{
+    filch_device_stats stats;
+    filch_speed speed = {.size = sizeof speed};
+    (void)state;
+    start("cuda:0", "2", "{\"devices\": [{}]}");
+    filch_codelet *codelet = run_many(shape_rows, hold_each, &stats);
+    assert_ok(filch_codelet_speed(codelet, 0, &speed));
+    assert_true(speed.ns_per_unit > 0.4 * ITEM_NS);
+    assert_true(speed.ns_per_unit < 0.8 * ITEM_NS);
     stop();
 }
 
@@ -126,6 +183,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_chunks_overlap_on_a_lone_device),
         cmocka_unit_test(chunks_of_strides_are_not_as_long_as_the_first),
+        cmocka_unit_test(chunks_are_of_whole_blocks),
+        cmocka_unit_test(chunks_that_overlap_share_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
