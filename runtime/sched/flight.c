@@ -28,7 +28,7 @@
 #define LOOK_NS 2000u
 #define MOST_LOOK_NS 2000000u
 #define LOOKS_OF_TILE 64
-/* Looks for copies that ready tasks wait for. */
+/* Looks for copies that ready tasks wait for, or those in flight do. */
 #define ARRIVAL_NS 50000u
 #define LOOKS_OF_PAST 4
 #define LOOKS_OF_UNKNOWN 8
@@ -429,10 +429,12 @@ static bool may_divide(fl_worker *w, fl_tile *tile)
 }
 
 /* The flight is on the device. */
-static void note_taken(fl_worker *w, const fl_flight *flight)
+static void note_taken(fl_worker *w, fl_flight *flight)
 {
     ++w->computing;
     fl_loss_launched(w, flight);
+    flight->arriving = computes(w) ? fl_offload_arriving(w) : 0;
+    flight->arrived = 0;
 }
 
 /* All of a graph at once. */
@@ -673,12 +675,12 @@ static uint32_t window_of(const fl_worker *w)
 
 /* The tile in flight with the least predicted duration; where some are not predicted, one of them.
  * Null: none computes. */
-static const fl_flight *shortest_flight(const fl_worker *w)
+static fl_flight *shortest_flight(const fl_worker *w)
 {
-    const fl_flight *found = NULL;
+    fl_flight *found = NULL;
     uint32_t left = w->computing;
     for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
-        const fl_flight *flight = &w->flights[i];
+        fl_flight *flight = &w->flights[i];
         if (flight->launched != 0) {
             --left;
             found = found == NULL || flight->expected < found->expected ? flight : found;
@@ -701,17 +703,38 @@ static uint64_t look_homing(const fl_worker *w, uint64_t t)
     return nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether what the tile reads has arrived, as far as copies of this device bring it; looks. */
+static bool has_arrived(const fl_worker *w, fl_flight *flight, uint64_t t)
+{
+    if (flight->arriving != 0 &&
+        w->device->backend->reached(w->device, flight->arriving, NULL) != FILCH_NOT_READY) {
+        flight->arriving = 0; /* what failed is told with the tile */
+        flight->arrived = t;
+    }
+    return flight->arriving == 0;
+}
+
 /* When to look again at tiles that compute: just before the one that ends first by prediction, and
  * from then on, or without a prediction from its launch on, after a part of the time that has
- * passed. */
+ * passed. Copies that the tile waits for are no part of that time. */
 static uint64_t next_look(const fl_worker *w)
 {
-    const fl_flight *flight = shortest_flight(w);
+    fl_flight *flight = shortest_flight(w);
     uint64_t t = now(w), begun = w->last_done, end, nap;
     if (flight == NULL) {
         return t + look_homing(w, t);
     }
-    begun = flight->launched > begun ? flight->launched : begun;
+    begun = later(flight->launched, begun);
+    if (!has_arrived(w, flight, t)) {
+        nap = later((t - begun) / LOOKS_OF_PAST, LOOK_NS);
+        return t + (nap < ARRIVAL_NS ? nap : ARRIVAL_NS);
+    }
+    begun = later(begun, flight->arrived);
     uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
     /* With others behind it there is no hurry: one look, when it is over, is enough. */
     end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least

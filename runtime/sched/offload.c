@@ -156,6 +156,21 @@ static void note_fetched(fl_worker *w)
     }
 }
 
+fl_marker fl_offload_arriving(const fl_worker *w)
+{
+    const fl_waits *waits = &w->offload->waits;
+    fl_marker found = 0;
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        fl_marker marker = waits->at[i];
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && lane >= FL_LANE_IN && lane != FL_LANE_OUT &&
+            marker > found && !w->device->backend->is_past(w->device, marker)) {
+            found = marker;
+        }
+    }
+    return found;
+}
+
 bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 {
     fl_offload *offload = w->offload;

@@ -73,7 +73,9 @@ typedef struct fl_tile {
 typedef struct fl_flight {
     fl_tile tile;
     uint64_t launched;
-    double expected; /* predicted ns; 0: unknown */
+    double expected;    /* predicted ns; 0: unknown */
+    fl_marker arriving; /* a copy that the device waits for before it; 0: none, or it came … */
+    uint64_t arrived;   /* … which was seen then */
     uint32_t lane;
     bool is_timed;    /* counted in offload->timed */
     bool is_ahead;    /* in the ring of those whose successors are to be looked at */
@@ -332,6 +334,9 @@ bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
 double fl_tile_cost(const fl_worker *worker, const fl_tile *tile);
 /* Puts the tile on a lane; false as above. */
 bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* Of the tile whose operands were fetched last: a copy to the worker's device that it waits for; 0:
+ * none that is known to be under way. */
+fl_marker fl_offload_arriving(const fl_worker *worker);
 /* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as
  * above. */
 bool fl_offload_fill(fl_worker *worker, fl_tile *tile, fl_launch *launch);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a worker looks for the end of a tile that waited for copies: often while they are on their
+ * way, and from then on as for any tile, however long they took. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#define N (1 << 19)
+#include "jobs.h"
+
+/* Until it is known how long the tile takes; and rounds, of which one must do: the processors may
+ * be others' for a while, which makes looks fewer, never more. */
+#define WARM_RUNS 8
+#define ROUNDS 12
+/* Once the copy is known to take long, a look every 2 ms was enough; each is two steps. */
+#define SLOW_MS 40
+#define FAST_MS 3
+#define LOOKS_ON_THE_WAY 60
+#define LOOKS_SINCE 12
+
+static void nap_ms(long ms)
+{
+    const struct timespec span = {0, ms * 1000000};
+    (void)nanosleep(&span, NULL);
+}
+
+/* Looks in so many milliseconds; 0: they were far longer. */
+static uint64_t looks_in(long ms)
+{
+    uint64_t begun = fl_time_now(), looks = fakecuda_count("cuEventQuery");
+    nap_ms(ms);
+    looks = fakecuda_count("cuEventQuery") - looks;
+    return fl_time_now() - begun < 2 * (uint64_t)ms * 1000000 ? looks : 0;
+}
+
+/* What its worker did while a job's copy took SLOW_MS twice, and just after its tile began. */
+static void run_round(filch_graph *made, uint64_t *on_the_way, uint64_t *since)
+{
+    atomic_store(&is_held, 1);
+    atomic_store(&holds, 0);
+    fakecuda_hold();
+    filch_job *job = submit(made);
+    nap_ms(SLOW_MS);
+    *on_the_way = looks_in(SLOW_MS);
+    fakecuda_release();
+    await_holds(1);
+    *since = looks_in(FAST_MS);
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+}
+
+/* replay: runs after which the graph goes there as a whole; 0: never. */
+static void looks_are_many(bool is_pinned, const char *replay)
+{
+    uint64_t on_the_way = 0, since = 0;
+    (void)setenv("FILCH_REPLAY", replay, 1);
+    start("cuda:0", "1", "{\"copy_gbps\": 20}");
+    filch_codelet *codelet = on_gpu("hold");
+    filch_data *data = handle_with(x, is_pinned ? FILCH_DATA_PIN : 0);
+    filch_graph *made = graph();
+    add(made, codelet, FILCH_READ, data, NULL, NULL);
+    for (int r = 0; r < WARM_RUNS; r++)
+        finish(submit(made), FILCH_OK);
+    for (int r = 0; r < ROUNDS && (on_the_way < LOOKS_ON_THE_WAY || since < LOOKS_SINCE); r++)
+        run_round(made, &on_the_way, &since);
+    print_message("%s: %llu looks on the way, %llu since\n", is_pinned ? "pinned" : "pageable",
+                  (unsigned long long)on_the_way, (unsigned long long)since);
+    assert_true(on_the_way >= LOOKS_ON_THE_WAY);
+    assert_true(since >= LOOKS_SINCE);
+    assert_ok(filch_graph_destroy(made));
+    assert_ok(filch_data_destroy(data));
+    stop();
+}
+
+static void copies_are_no_part_of_a_tiles_time(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++)
+        looks_are_many(way % 2 != 0, way < 2 ? "0" : "4");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_are_no_part_of_a_tiles_time),
+    };
+    (void)y, (void)z;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
