@@ -18,7 +18,7 @@
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
-#define SLOT (2 * MIB)
+#define SLOT (4 * MIB)
 
 enum { ARENA = 600 };
 
@@ -126,8 +126,8 @@ static void pieces_are_few(void **state)
 {
     static const struct {
         size_t bytes, out, in;
-    } wanted[] = {{64 * KIB, 1, 1},  {512 * KIB, 1, 1},  {MIB, 2, 2},          {4 * MIB, 4, 5},
-                  {16 * MIB, 8, 10}, {64 * MIB, 32, 34}, {256 * MIB, 128, 130}};
+    } wanted[] = {{64 * KIB, 1, 1},  {512 * KIB, 1, 1}, {MIB, 2, 2},        {4 * MIB, 4, 5},
+                  {16 * MIB, 8, 10}, {32 * MIB, 8, 11}, {64 * MIB, 16, 19}, {256 * MIB, 64, 67}};
     (void)state;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         fl_copy copy = flat(wanted[i].bytes);

@@ -16,16 +16,17 @@
 #include "random.h"
 
 #define KIB ((size_t)1 << 10)
+#define RING FL_RING_LEAST
 
 static fl_ring ring;
 static fl_cuda_lane lane;
-static char memory[FL_RING_BYTES];
+static char memory[RING];
 static char host;
 
 static int begin(void **state)
 {
     (void)state;
-    ring = (fl_ring){.memory = memory};
+    ring = (fl_ring){.memory = memory, .bytes = RING};
     fl_store_relaxed(&lane.passed, 0);
     return 0;
 }
@@ -48,7 +49,7 @@ static void check_apart(fl_cuda_slot *const *slots, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const size_t begin = (size_t)(slots[i]->bytes - memory);
-        assert_true(begin + slots[i]->width * slots[i]->height <= FL_RING_BYTES);
+        assert_true(begin + slots[i]->width * slots[i]->height <= RING);
         for (uint32_t k = 0; k < i; k++) {
             const size_t other = (size_t)(slots[k]->bytes - memory);
             assert_ptr_not_equal(slots[i], slots[k]);
@@ -88,16 +89,38 @@ static void slots_lie_apart(void **state)
     assert_true(most > 20 && refused > 100);
     while (count > 0)
         taken[--count]->state = SLOT_FREE;
-    for (size_t bytes = 0; bytes < FL_RING_BYTES; bytes += FL_SLOT_MOST)
+    /* Wherever they begin, less than one is lost. */
+    for (size_t bytes = FL_SLOT_MOST; bytes < RING; bytes += FL_SLOT_MOST)
         assert_non_null(take(FL_SLOT_MOST));
-    assert_null(take(1));
+    while (take(FL_SLOT_MOST) != NULL) {
+    }
+    assert_true(ring.used >= RING / FL_SLOT_MOST - 1);
+}
+
+/* Though others are free, too. */
+static void what_was_used_longest_ago_comes_next(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3 * RING / FL_SLOT_MOST; k++) {
+        fl_cuda_slot *slot = take(FL_SLOT_MOST);
+        assert_int_equal(slot->at, k * FL_SLOT_MOST % RING);
+        slot->state = SLOT_FREE;
+    }
+    fl_cuda_slot *small = take(64 * KIB);
+    small->state = SLOT_FREE;
+    for (size_t k = 1; k < RING / FL_SLOT_MOST; k++) {
+        fl_cuda_slot *slot = take(FL_SLOT_MOST);
+        assert_int_equal(slot->at, 64 * KIB + (k - 1) * FL_SLOT_MOST);
+        slot->state = SLOT_FREE;
+    }
+    assert_int_equal(take(FL_SLOT_MOST)->at, 0);
 }
 
 /* What is on a lane is in use until the device is past it. */
 static void slots_wait_for_their_lane(void **state)
 {
     (void)state;
-    for (uint64_t k = 1; k <= FL_RING_BYTES / FL_SLOT_MOST; k++) {
+    for (uint64_t k = 1; k <= RING / FL_SLOT_MOST; k++) {
         fl_cuda_slot *slot = take(FL_SLOT_MOST);
         assert_non_null(slot);
         slot->state = SLOT_FREE;
@@ -132,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(slots_lie_apart, begin),
+        cmocka_unit_test_setup(what_was_used_longest_ago_comes_next, begin),
         cmocka_unit_test_setup(slots_wait_for_their_lane, begin),
         cmocka_unit_test_setup(units_are_the_whole, begin),
     };

@@ -7,10 +7,13 @@
 #include <emmintrin.h>
 #endif
 
-/* Copies are cut so that one end of the way works while the other does, but not finer: between two
- * copies of a lane the link has 2.6 us of nothing to do, a fifth of what 512 KiB take. */
+/* Copies are cut so that one end of the way works while the other does, large ones finer, but not
+ * without need: between two copies of a lane the link has 2.6 us of nothing to do, a fifth of what
+ * 512 KiB take. */
 #define PIECES 4
 #define LEAST_PIECE ((size_t)512 << 10)
+#define PIECES_OF_LARGE 8
+#define LARGE_PIECE ((size_t)2 << 20)
 /* Columns from here on are written past the caches. */
 #define STREAM_LEAST 4096u
 
@@ -19,36 +22,49 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many pieces make up a length. */
-static size_t count(const fl_cut *cut, size_t length)
+static size_t larger(size_t a, size_t b)
 {
-    size_t led = cut->lead[0] + cut->lead[1];
-    if (length <= led) {
-        return length <= cut->lead[0] ? 1 : 2;
-    }
-    return 2 + (length - led - 1) / cut->each + 1;
-}
-
-static size_t begin_of(const fl_cut *cut, size_t k)
-{
-    return k == 0 ? 0 : cut->lead[0] + (k == 1 ? 0 : cut->lead[1] + (k - 2) * cut->each);
+    return a > b ? a : b;
 }
 
 static size_t length_of(const fl_cut *cut, size_t k)
 {
-    return k < 2 ? cut->lead[k] : cut->each;
+    return k < FL_CUT_LEADS ? cut->lead[k] : cut->each;
+}
+
+static size_t begin_of(const fl_cut *cut, size_t k)
+{
+    size_t begin = k > FL_CUT_LEADS ? (k - FL_CUT_LEADS) * cut->each : 0;
+    for (size_t i = 0; i < k && i < FL_CUT_LEADS; ++i) {
+        begin += cut->lead[i];
+    }
+    return begin;
+}
+
+/* How many pieces make up a length. */
+static size_t count(const fl_cut *cut, size_t length)
+{
+    size_t led = begin_of(cut, FL_CUT_LEADS), pieces = 1;
+    if (length > led) {
+        return FL_CUT_LEADS + (length - led - 1) / cut->each + 1;
+    }
+    while (begin_of(cut, pieces) < length) {
+        ++pieces;
+    }
+    return pieces;
 }
 
 fl_cut fl_cut_copy(const fl_copy *copy, size_t most, bool is_led)
 {
     size_t bytes = copy->width * copy->height;
-    size_t piece = (bytes / PIECES + 4095) & ~(size_t)4095;
-    piece = smaller(piece < LEAST_PIECE ? LEAST_PIECE : piece, most);
+    size_t piece = smaller(larger(bytes / PIECES, LEAST_PIECE), LARGE_PIECE);
+    piece = (larger(piece, bytes / PIECES_OF_LARGE) + 4095) & ~(size_t)4095;
+    piece = smaller(piece, most);
     fl_cut cut = {.is_by_columns = copy->width <= piece};
     size_t unit = cut.is_by_columns ? copy->width : 1;
     size_t each = piece / unit;
     cut.each = each != 0 ? each : 1;
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < FL_CUT_LEADS; ++i) {
         size_t lead = is_led && (cut.is_by_columns || copy->height == 1)
                           ? smaller((LEAST_PIECE << i) / unit, cut.each)
                           : cut.each;

@@ -6,12 +6,14 @@
 
 #include "backend/backend.h"
 
+#define FL_CUT_LEADS 3
+
 /* How a copy is cut: whole columns, or parts of one. */
 typedef struct fl_cut {
     bool is_by_columns;
-    size_t each;    /* columns of a piece, or bytes … */
-    size_t lead[2]; /* … and of the first two … */
-    size_t parts;   /* … of which so many make up the block, or one column */
+    size_t each;               /* columns of a piece, or bytes … */
+    size_t lead[FL_CUT_LEADS]; /* … and of the first ones … */
+    size_t parts;              /* … of which so many make up the block, or one column */
     size_t pieces;
 } fl_cut;
 

@@ -29,22 +29,24 @@ static void give_back(fl_ring *ring)
 /* Where so many bytes are free; false: nowhere yet. */
 static bool find_room(const fl_ring *ring, size_t size, size_t *at)
 {
-    *at = 0;
-    if (ring->used == 0 || ring->used == FL_RING_SLOTS) {
-        return ring->used == 0;
-    }
-    const fl_cuda_slot *oldest = &ring->slots[ring->oldest];
-    const fl_cuda_slot *newest = &ring->slots[(ring->oldest + ring->used - 1) % FL_RING_SLOTS];
-    size_t begin = newest->at + newest->size;
-    if (begin <= oldest->at) { /* they went on at the ring's begin */
-        *at = begin;
-        return oldest->at - begin >= size;
-    }
-    if (FL_RING_BYTES - begin >= size) {
-        *at = begin;
+    bool fits = ring->bytes - ring->end >= size;
+    *at = ring->end;
+    if (ring->used == 0) {
+        *at = fits ? ring->end : 0;
         return true;
     }
-    return oldest->at >= size;
+    size_t oldest = ring->slots[ring->oldest].at;
+    if (ring->used == FL_RING_SLOTS) {
+        return false;
+    }
+    if (ring->end <= oldest) { /* they went on at the ring's begin */
+        return oldest - ring->end >= size;
+    }
+    if (!fits) {
+        *at = 0;
+        return oldest >= size;
+    }
+    return true;
 }
 
 fl_cuda_slot *fl_ring_take(fl_ring *ring, const fl_copy *piece, char *host, size_t pitch)
@@ -56,6 +58,7 @@ fl_cuda_slot *fl_ring_take(fl_ring *ring, const fl_copy *piece, char *host, size
         return NULL;
     }
     fl_cuda_slot *slot = &ring->slots[(ring->oldest + ring->used++) % FL_RING_SLOTS];
+    ring->end = at + size;
     *slot = (fl_cuda_slot){.bytes = ring->memory + at,
                            .at = at,
                            .size = size,

@@ -10,12 +10,15 @@
 
 struct fl_cuda_lane;
 
-/* Eight slots of the largest kind: what the link works at, some on their way, and what the
- * processors have in work. */
-#define FL_RING_BYTES ((size_t)16 << 20)
+/* A ring holds what the link works at, some on their way, and what the processors have in work; and
+ * more than the near caches of the processors that use it, for each of which it has so much: the
+ * link is half as fast where it writes what still lies in these, or reads it from there. */
+#define FL_RING_OF_THREAD ((size_t)4 << 20)
+#define FL_RING_LEAST ((size_t)16 << 20)
+#define FL_RING_MOST ((size_t)64 << 20)
 #define FL_RING_SLOTS 64
-/* A slot at most: 38 us of the link, and 2.6 us that it does nothing before the next. */
-#define FL_SLOT_MOST ((size_t)2 << 20)
+/* A slot at most: 76 us of the link, and 2.6 us that it does nothing before the next. */
+#define FL_SLOT_MOST ((size_t)4 << 20)
 /* What a processor takes at a time, of a slot that several fill or empty: 10 us of its time. */
 #define FL_UNIT_BYTES ((size_t)128 << 10)
 
@@ -48,9 +51,11 @@ enum { RING_NONE, RING_THERE, RING_REFUSED };
 
 typedef struct fl_ring {
     _Atomic uint32_t state; /* release once it is there or never will be */
-    char *memory;           /* FL_RING_BYTES */
+    char *memory;
+    size_t bytes;
     fl_cuda_slot slots[FL_RING_SLOTS];
     uint32_t oldest, used;
+    size_t end; /* of the slot that was taken last: what was used longest ago comes next */
 } fl_ring;
 
 /* Whether nothing uses the slot. */

@@ -826,8 +826,9 @@ static void start_helpers(fl_cuda_stage *stage)
 static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring *ring)
 {
     void *memory = NULL;
-    CUresult result =
-        stage->gpu->api->cuMemHostAlloc(&memory, FL_RING_BYTES, FL_CU_MEMHOSTALLOC_PORTABLE);
+    size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* and the caller */
+    bytes = bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes > FL_RING_MOST ? FL_RING_MOST : bytes;
+    CUresult result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
     if (result != FL_CUDA_SUCCESS) {
         filch_error error = FILCH_ERROR_INIT;
         (void)fl_cuda_call_fail(device, result, "cuMemHostAlloc", &error);
@@ -838,6 +839,7 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring
         return RING_REFUSED;
     }
     ring->memory = memory;
+    ring->bytes = bytes;
     start_helpers(stage);
     return RING_THERE;
 }
