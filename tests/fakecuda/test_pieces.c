@@ -72,6 +72,29 @@ static void large_copies_take_few_calls(void **state)
     }
 }
 
+/* Small pieces come first only where the device has nothing to do. */
+static void a_busy_device_gets_no_small_pieces(void **state)
+{
+    enum { BYTES = 8 * 1024 * 1024, FIRST = 6, SECOND = 4 };
+    (void)state;
+    start(FILCH_DRIVE_THREADS, "3");
+    bench b = lay(BYTES);
+    uint8_t *host = calloc(1, BYTES);
+    for (int round = 0; round < 3; round++) {
+        uint64_t puts = fakecuda_count("cuMemcpyHtoDAsync");
+        fakecuda_hold();
+        (void)bench_put(&b, host, 0, BYTES, true);
+        assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync") - puts, FIRST);
+        fl_marker last = bench_put(&b, host, 0, BYTES, true);
+        assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync") - puts, FIRST + SECOND);
+        fakecuda_release();
+        bench_await(&b, last);
+    }
+    bench_clear(&b);
+    free(host);
+    stop();
+}
+
 /* Two pages that may not be touched at first. Who touches the first of them is held until somebody
  * touches the second. */
 static struct {
@@ -148,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_copies_take_few_calls),
+        cmocka_unit_test(a_busy_device_gets_no_small_pieces),
         cmocka_unit_test(pieces_are_moved_by_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

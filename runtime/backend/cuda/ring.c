@@ -26,6 +26,12 @@ static void give_back(fl_ring *ring)
     }
 }
 
+bool fl_ring_is_idle(fl_ring *ring)
+{
+    give_back(ring);
+    return ring->used == 0;
+}
+
 /* Where so many bytes are free; false: nowhere yet. */
 static bool find_room(const fl_ring *ring, size_t size, size_t *at)
 {

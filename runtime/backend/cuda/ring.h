@@ -62,6 +62,8 @@ typedef struct fl_ring {
 bool fl_cuda_slot_is_free(const fl_cuda_slot *slot);
 /* Where a unit begins in the slot; that after the last: where they end. */
 size_t fl_cuda_slot_begin(const fl_cuda_slot *slot, uint32_t unit);
+/* Whether nothing uses any of it. */
+bool fl_ring_is_idle(fl_ring *ring);
 /* A slot for a piece of at most FL_SLOT_MOST bytes; null: there is no room yet. */
 fl_cuda_slot *fl_ring_take(fl_ring *ring, const fl_copy *piece, char *host, size_t pitch);
 

@@ -663,11 +663,12 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
 {
     fl_load load = {.device = device,
                     .copy = copy,
-                    .cut = fl_cut_copy(copy, FL_SLOT_MOST, true),
                     .left = copy->width * copy->height,
                     .error = FILCH_ERROR_INIT};
     fl_load **at = &stage->loads;
+    (void)fl_cuda_lane_look(device, FL_LANE_IN, NULL); /* a loss is found when it is waited for */
     lock_stage(stage);
+    load.cut = fl_cut_copy(copy, FL_SLOT_MOST, fl_ring_is_idle(&stage->in));
     while (*at != NULL) {
         at = &(*at)->later;
     }
