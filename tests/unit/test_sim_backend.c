@@ -438,6 +438,8 @@ static void test_wrong_links(void **state)
             FILCH_DATA, 2, "device 1: \"link\" is missing");
     refused("{\"link\": {\"bandwidth\": 1}, \"devices\": [{\"speed\": 1,\n\"window\": 2}]}",
             FILCH_DATA, 2, "\"window\" is measured");
+    refused("{\"devices\": [{\"speed\": 1},\n{\"speed\": 1, \"lanes\": 2}]}", FILCH_DATA, 2,
+            "device 1: \"lanes\" are for devices with a \"link\"");
     refused("{\"devices\": [{\"speed\": 1}],\n\"peers\": []}", FILCH_DATA, 2, "must be an array");
     static const char *const peers[][2] = {
         {"1", "must be an object"},
@@ -480,6 +482,8 @@ static void test_wrong_numbers(void **state)
         {"window", "0", "a whole number from 1 to 64"},
         {"window", "65", "a whole number from 1 to 64"},
         {"window", "null", "a whole number from 1 to 64"},
+        {"lanes", "0", "a whole number from 1 to 8"},
+        {"lanes", "9", "a whole number from 1 to 8"},
         {"score", "-1", "a number from 0 to 1e+300"},
         {"score", "2e300", "a number from 0 to 1e+300"},
         {"misread_tile", "1.5", "a whole number from 0 to"},

@@ -126,6 +126,7 @@ typedef enum number_key {
     OVERHEAD,
     MEMORY,
     WINDOW,
+    LANES,
     SCORE,
     MISREAD_TILE,
     MISREAD_BY,
@@ -146,6 +147,7 @@ static const struct {
     [OVERHEAD] = {"overhead_us", false, 0.0, 1e9, 0.0},
     [MEMORY] = {"memory", true, 1.0, 0x1p50, 0x1p34},
     [WINDOW] = {"window", true, 1.0, FL_SIM_TILES, 2.0},
+    [LANES] = {"lanes", true, 1.0, FL_LANE_LIMIT, 1.0},
     [SCORE] = {"score", false, 0.0, 1e300, 0.0},
     [MISREAD_TILE] = {"misread_tile", true, 0.0, 0x1p50, 0.0},
     [MISREAD_BY] = {"misread_by", false, 1e-6, 1e6, 1.0},
@@ -333,6 +335,8 @@ static filch_status model_read(const fl_sim_source *source, size_t device, json_
     model->window = (uint32_t)values[WINDOW];
     model->misread_tile = (uint64_t)values[MISREAD_TILE];
     model->misread_by = values[MISREAD_BY];
+    model->lanes = (uint32_t)values[LANES];
+    model->has_lanes = json_object_get(object, "lanes") != NULL;
     model->has_window = json_object_get(object, "window") != NULL;
     model->count = (uint32_t)values[COUNT];
     return FILCH_OK;

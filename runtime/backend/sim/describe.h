@@ -35,8 +35,8 @@ typedef struct fl_sim_model {
     double misread_by;
     uint64_t misread_tile; /* 0: none */
     uint64_t memory;
-    uint32_t window;
-    bool has_window;
+    uint32_t window, lanes;
+    bool has_window, has_lanes;
     uint32_t count;
     uint32_t implementations; /* FL_IMPL_* bits */
     bool has_link;

@@ -215,5 +215,10 @@ filch_status fl_sim_links_read(const fl_sim_source *source, const json_t *root,
             return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, m, "window"),
                                  "device %zu: \"window\" is measured where there is a \"link\"", m);
     }
+    for (size_t m = 0; m < description->count && !description->has_links; m++) {
+        if (description->models[m].has_lanes)
+            return fl_sim_refuse(source, FILCH_DATA, fl_sim_line_of(source, m, "lanes"),
+                                 "device %zu: \"lanes\" are for devices with a \"link\"", m);
+    }
     return peers != NULL ? peers_read(source, peers, description) : FILCH_OK;
 }

@@ -134,15 +134,10 @@ fl_sim_way fl_sim_machine_way(const fl_sim_machine *machine, const fl_device *fr
 
 /* --- Times --- */
 
-static const fl_sim_lane *lane_of(const fl_sim_port *port, uint32_t lane)
-{
-    return &port->lanes[lane < FL_LANE_IN ? 0 : lane - FL_LANE_IN + 1];
-}
-
 uint64_t fl_sim_machine_end(const fl_sim_machine *machine, fl_marker marker)
 {
     const fl_sim_port *port = machine->ports[fl_marker_device(marker)];
-    const fl_sim_lane *lane = lane_of(port, fl_marker_lane(marker));
+    const fl_sim_lane *lane = &port->lanes[fl_marker_lane(marker)];
     uint64_t sequence = fl_marker_sequence(marker), end;
 
     if (marker == 0 || sequence < lane->kept)

@@ -9,9 +9,6 @@
 #include "backend/sim/describe.h"
 #include "base/thread.h"
 
-/* Lanes of a device: one to compute, then those for copies. */
-#define FL_SIM_LANES (1 + FL_COPY_LANES)
-
 /* When each operation on a lane ends; these times never fall. */
 typedef struct fl_sim_lane {
     uint64_t *ends;   /* a ring: of sequence n at n % capacity */
@@ -39,7 +36,8 @@ typedef struct fl_sim_bus {
 
 /* One device's. */
 typedef struct fl_sim_port {
-    fl_sim_lane lanes[FL_SIM_LANES];
+    fl_sim_lane lanes[FL_LANES];
+    fl_sim_turns tiles; /* of several compute lanes: when one of them has the device */
     uint64_t lost_at;
     fl_sim_link link;
     fl_sim_bus own, *bus;

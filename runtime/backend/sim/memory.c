@@ -27,7 +27,7 @@ typedef struct memory_state {
     fl_pace pace;
     uint64_t memory, taken;              /* bytes; taken under the machine's lock */
     uint64_t began;                      /* when the tile began that poll told of last */
-    uint32_t first, in_flight;           /* a ring, the worker's */
+    uint32_t in_flight;                  /* the worker's; in the order in which they end */
     fl_trace_ring *rings[FL_COPY_LANES]; /* null: no trace records */
     memory_tile tiles[TILES];
 } memory_state;
@@ -125,7 +125,7 @@ static filch_status memory_drain(fl_device *device, filch_error *error)
     uint64_t end = 0;
 
     fl_mutex_lock(&state->machine->lock);
-    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++) {
+    for (uint32_t lane = 0; lane < FL_LANES; lane++) {
         uint64_t idle_at = state->port.lanes[lane].idle_at;
 
         end = idle_at > end ? idle_at : end;
@@ -143,7 +143,7 @@ static uint64_t memory_next_event(const fl_device *device, uint64_t now)
     uint64_t next = FL_TIME_NEVER;
 
     fl_mutex_lock(&state->machine->lock);
-    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++) {
+    for (uint32_t lane = 0; lane < FL_LANES; lane++) {
         uint64_t end = fl_sim_lane_next(&state->port.lanes[lane], now);
 
         next = end < next ? end : next;
@@ -161,12 +161,43 @@ static filch_status no_memory(const fl_device *device, filch_error *error)
                          "%s: no memory for what is in flight", device->info.name);
 }
 
+/* Under the lock: when the tile that could start then does, and how long it takes. Lanes are in
+ * order, each for itself; one tile at a time has the device, and one that waits for a copy lets
+ * those of other lanes go first. */
+static filch_status tile_take(memory_state *state, uint32_t lanes, double cost, uint64_t *start,
+                              uint64_t *ns)
+{
+    double expected;
+
+    if (lanes == 1)
+        return fl_pace_take(&state->pace, *start, cost, ns);
+    if (!(cost >= 0.0) || isinf(cost))
+        return FILCH_INVALID_ARGUMENT;
+    /* By the speed at the time at which it could start. */
+    expected = floor(fl_pace_foretell(&state->pace, *start, cost) + 0.5);
+    if (expected >= 0x1p62)
+        return FILCH_OVERFLOW;
+    *ns = (uint64_t)expected;
+    return fl_sim_turn_take(state->machine, &state->port.tiles, start, *ns) ? FILCH_OK
+                                                                            : FILCH_OUT_OF_MEMORY;
+}
+
+/* In the order in which they end, of several that end at the same time as they came. */
+static void tile_add(memory_state *state, memory_tile tile)
+{
+    uint32_t at = state->in_flight++;
+
+    for (; at > 0 && state->tiles[at - 1].end > tile.end; at--)
+        state->tiles[at] = state->tiles[at - 1];
+    state->tiles[at] = tile;
+}
+
 static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t now,
                                   filch_error *error)
 {
     memory_state *state = state_of(device);
     fl_sim_machine *machine = state->machine;
-    fl_sim_lane *lane = &state->port.lanes[0];
+    fl_sim_lane *lane = &state->port.lanes[launch->lane];
     uint64_t start, ns = 0, sequence = 0;
     filch_status status;
 
@@ -178,7 +209,7 @@ static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t
     fl_mutex_lock(&machine->lock);
     start = fl_sim_machine_start(machine, lane, launch->behind, launch->behind_count);
     status = fl_sim_lane_reserve(machine, lane)
-                 ? fl_pace_take(&state->pace, start, launch->cost, &ns)
+                 ? tile_take(state, device->lanes, launch->cost, &start, &ns)
                  : FILCH_OUT_OF_MEMORY;
     if (status == FILCH_OK)
         sequence = fl_sim_lane_add(lane, start + ns);
@@ -188,12 +219,11 @@ static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t
     if (status != FILCH_OK)
         return fl_error_fill(error, (fl_fault){.status = status, .device = device->info.name},
                              "%s: a tile costs %g units", device->info.name, launch->cost);
-    launch->marker = fl_marker_make(device->info.index, 0, sequence);
-    state->tiles[(state->first + state->in_flight++) % TILES] =
-        (memory_tile){.tag = launch->tag,
-                      .start = start,
-                      .end = start + ns,
-                      .told = fl_pace_told(&state->pace, ns)};
+    launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
+    tile_add(state, (memory_tile){.tag = launch->tag,
+                                  .start = start,
+                                  .end = start + ns,
+                                  .told = fl_pace_told(&state->pace, ns)});
     return FILCH_OK;
 }
 
@@ -201,22 +231,22 @@ static filch_status memory_poll(fl_device *device, uint64_t now, uint64_t *tag, 
                                 uint64_t *next, filch_error *error)
 {
     memory_state *state = state_of(device);
-    const memory_tile *oldest = &state->tiles[state->first];
+    const memory_tile oldest = state->tiles[0];
 
     *next = FL_TIME_NEVER;
     if (state->in_flight == 0)
         return FILCH_NOT_READY;
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
-    if (oldest->end > now) {
-        *next = oldest->end < state->port.lost_at ? oldest->end : state->port.lost_at;
+    if (oldest.end > now) {
+        *next = oldest.end < state->port.lost_at ? oldest.end : state->port.lost_at;
         return FILCH_NOT_READY;
     }
-    *tag = oldest->tag;
-    *busy_ns = oldest->told;
-    state->began = oldest->start;
-    state->first = (state->first + 1) % TILES;
+    *tag = oldest.tag;
+    *busy_ns = oldest.told;
+    state->began = oldest.start;
     state->in_flight--;
+    memmove(state->tiles, state->tiles + 1, state->in_flight * sizeof *state->tiles);
     return FILCH_OK;
 }
 
@@ -294,14 +324,14 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
     fl_mutex_lock(&machine->lock);
-    start = fl_sim_machine_start(machine, &state->port.lanes[lane - FL_LANE_IN + 1], copy->behind,
-                                 copy->behind_count);
+    start =
+        fl_sim_machine_start(machine, &state->port.lanes[lane], copy->behind, copy->behind_count);
     end = fl_sim_machine_end(machine, copy->vacant);
     start = start > end ? start : end;
-    fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane - FL_LANE_IN + 1]);
+    fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane]);
     end = fits ? copy_end(state, copy, is_inward, &start) : 0;
     if (fits && end >= start)
-        sequence = fl_sim_lane_add(&state->port.lanes[lane - FL_LANE_IN + 1], end);
+        sequence = fl_sim_lane_add(&state->port.lanes[lane], end);
     if (sequence != 0)
         copy_trace(state, copy, lane, start, end);
     fl_mutex_unlock(&machine->lock);
@@ -534,7 +564,7 @@ filch_status fl_sim_memory_add(fl_device *device, const fl_discovery *how,
     device->backend = &fl_sim_memory_backend;
     device->calls_host_fn = false;
     device->window = 0;
-    device->lanes = 1;
+    device->lanes = device->info.compute_lanes = model->lanes;
     device->info.budget = budget_of(model->memory, how->settings);
     return FILCH_OK;
 }
@@ -552,8 +582,10 @@ static void memory_close(fl_device *device, const fl_memory *memory)
 {
     memory_state *state = state_of(device);
 
-    for (uint32_t lane = 0; lane < FL_SIM_LANES; lane++)
+    for (uint32_t lane = 0; lane < FL_LANES; lane++)
         fl_sim_lane_free(memory, &state->port.lanes[lane]);
+    fl_free(memory, state->port.tiles.at,
+            state->port.tiles.capacity * sizeof *state->port.tiles.at);
     fl_sim_bus_free(memory, &state->port.own);
     fl_pace_close(&state->pace, memory);
     fl_sim_machine_drop(state->machine);

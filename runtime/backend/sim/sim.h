@@ -12,6 +12,8 @@
  * overhead_us  added to every tile, 0 to 1e9; default 0
  * memory       bytes, 1 to 2^50; default 2^34
  * window       tiles in flight that keep it busy, 1 to 64; default 2
+ * lanes        with a link: tiles of so many lanes are in flight at a time, of which one has the
+ *              device; 1 to 8, default 1
  * score        prior weight, 0 to 1e300; default speed
  * misread_tile the tile of which a wrong time is told, counted from 1; default 0, none …
  * misread_by   … and times what the right one it is, 1e-6 to 1e6; default 1
