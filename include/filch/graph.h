@@ -46,7 +46,10 @@ typedef enum filch_graph_kind {
 typedef enum filch_priorities {
     FILCH_PRIORITIES_RANK = 0,  /**< Closed graphs: the longest path to an exit, in predicted time
                                      where speeds are known when the graph is sealed, else in units
-                                     of work. Open graphs: all tasks alike. */
+                                     of work. Computed anew when the graph is submitted again and
+                                     its codelets' speeds have changed against each other, unless
+                                     there is one device only, or filch_graph_edge() led from a task
+                                     to an earlier one. Open graphs: all tasks alike. */
     FILCH_PRIORITIES_CALLER = 1 /**< filch_task_desc.priority. */
 } filch_priorities;
 

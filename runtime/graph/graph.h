@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "filch/graph.h"
+#include "graph/rank.h"
 #include "graph/reduction.h"
 #include "graph/store.h"
 #include "graph/turn.h"
@@ -128,6 +129,8 @@ struct filch_graph {
     /* By upward ranks: the greatest, and the sum of the tasks' own parts; 0 by priorities. */
     float rank_most;
     double rank_sum;
+    fl_ranked ranked[FL_RANKED]; /* by what; those of the codelets that were found first */
+    uint32_t ranked_count;
     double rank_taken; /* scheduler, under its board's lock: of that, what was begun in this run */
     _Atomic uint32_t is_on_board; /* ready tasks go there (sched/board.h) … */
     bool was_on_board;            /* … or did in this run; under the lock, too … */
@@ -252,6 +255,10 @@ void fl_infer_mark_final(struct filch_graph *graph);
 /* Frees what only building needs. */
 void fl_infer_drop(struct filch_graph *graph);
 filch_status fl_graph_seal_locked(struct filch_graph *graph);
+/* Levels by what is known of the codelets' speeds now, where that was something else when the graph
+ * was sealed, or ranked last. Under its lock, and while it does not run: nobody else looks at its
+ * tasks then. */
+void fl_graph_rank_anew(struct filch_graph *graph);
 /* The task of a closed graph at a position. */
 static inline fl_task *fl_graph_task_at(const struct filch_graph *graph, uint32_t order)
 {

@@ -139,24 +139,19 @@ typedef struct fl_scale {
 } fl_scale;
 
 /* Upward rank: the longest path from the task to an exit, itself included. */
-static fl_scale rank_tasks(fl_order *order)
+static fl_scale rank_tasks(filch_graph *graph, fl_order *order)
 {
-    fl_scheduler *scheduler = order->graph->object.core->scheduler;
     fl_scale scale = {.is_rank = true};
-    float per_unit = 1;
-    const filch_codelet *codelet = NULL;
+    uint32_t at = 0;
     for (uint32_t i = order->count; i-- > 0;) {
         fl_task *task = task_at(order, i);
         float longest = 0;
         if (task->successor_count != 0) {
             fl_graph_each_successor(task, longest_below, &longest);
         }
-        if (task->codelet != codelet && !task->is_gate) {
-            codelet = task->codelet;
-            per_unit = (float)scheduler->estimate(scheduler, codelet, 1);
-        }
-        task->rank = longest + per_unit * task->work;
-        scale.sum += (double)(per_unit * task->work);
+        float own = task->is_gate ? 0 : fl_rank_own(graph, task, &at);
+        task->rank = longest + own;
+        scale.sum += (double)own;
         scale.most = task->rank > scale.most ? task->rank : scale.most;
         order->roots += task->predecessors == 0;
     }
@@ -341,8 +336,8 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
 {
     const fl_memory *memory = &graph->object.core->memory;
     uint32_t devices = graph->object.core->scheduler->device_count;
-    fl_scale scale =
-        graph->priorities == FILCH_PRIORITIES_RANK ? rank_tasks(order) : scan_priorities(order);
+    fl_scale scale = graph->priorities == FILCH_PRIORITIES_RANK ? rank_tasks(graph, order)
+                                                                : scan_priorities(order);
     size_t bin_bytes = (devices * ROOT_BINS + 1) * sizeof(uint32_t);
     size_t begin_bytes = FL_ROOT_POSITIONS(devices) * sizeof *graph->root_begin;
     size_t room = order->roots != 0 ? order->roots : 1;
@@ -362,6 +357,56 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
     }
     fl_free(memory, bins, bin_bytes);
     return status;
+}
+
+/* Of one group of a device's roots, after their levels have changed, as they were before within a
+ * level. Needs no memory: their links are free while the graph does not run. */
+static void sort_roots(fl_task **roots, uint32_t count)
+{
+    fl_link *first[FL_LEVELS] = {NULL}, *last[FL_LEVELS] = {NULL};
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_link *link = &roots[i]->link;
+        uint32_t level = roots[i]->level;
+        link->next = NULL;
+        if (last[level] != NULL) {
+            last[level]->next = link;
+        } else {
+            first[level] = link;
+        }
+        last[level] = link;
+    }
+    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+        for (fl_link *link = first[level]; link != NULL; link = link->next) {
+            *roots++ = fl_task_of_link(link);
+        }
+    }
+}
+
+void fl_graph_rank_anew(filch_graph *graph)
+{
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    fl_order order = {.graph = graph, .count = graph->task_count};
+    /* One device does all that is ready sooner or later. With edges back, the order in which tasks
+     * were added is none in which to rank them. */
+    if (graph->priorities != FILCH_PRIORITIES_RANK || graph->has_edges_back || devices == 1 ||
+        !fl_rank_is_old(graph)) {
+        return;
+    }
+    fl_rank_renew(graph);
+    fl_scale scale = rank_tasks(graph, &order);
+    for (uint32_t i = 0; i < order.count; ++i) {
+        fl_task *task = task_at(&order, i);
+        task->level = level_of(&scale, task->rank);
+    }
+    for (uint32_t d = 0; d < devices; ++d) {
+        uint32_t begin = graph->root_begin[d], kind = graph->root_kind[d];
+        uint32_t open = graph->root_free[d], end = graph->root_begin[d + 1];
+        sort_roots(graph->roots + begin, kind - begin);
+        sort_roots(graph->roots + kind, open - kind);
+        sort_roots(graph->roots + open, end - open);
+    }
+    graph->rank_most = scale.most;
+    graph->rank_sum = scale.sum;
 }
 
 filch_status fl_graph_seal_locked(filch_graph *graph)

@@ -93,6 +93,9 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
         return fl_core_fail(core, FILCH_BUSY, "filch_graph_submit", graph->label,
                             "the graph's previous job still runs");
     }
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        fl_graph_rank_anew(graph);
+    }
     filch_job *job = fl_job_new(core, submit);
     if (job == NULL) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_submit", graph->label,
