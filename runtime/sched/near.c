@@ -28,9 +28,12 @@
 #define FEW_LEFT (FL_NEAR / 4)
 /* Where there are others, no more of what became ready here is kept from them than it takes to
  * choose: many while tiles come from the host's memory, as each then serves several tasks; or else
- * few, and so while another one of them has nothing to do, to whom the rest is given back. */
+ * few. While another one of them has nothing to do, what can be is given back but for a few, and no
+ * more is kept than is put on the device at once: where paths are all that is left of a graph, a
+ * few are all that is ready. */
 #define MOST_KEPT 32u
 #define FEW_KEPT 4u
+#define LEAST_KEPT 1u
 /* Tiles of work until copies from the host's memory count as rare. */
 #define HAUL_TILES 16u
 /* Bytes that are fetched ahead at once, about 2 ms of a link; and of the device's memory, at most a
@@ -251,7 +254,10 @@ static uint32_t most_kept(const fl_worker *w)
         return FL_NEAR;
     }
     /* Relaxed: a guess. */
-    return w->offload->hauls != 0 && fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_KEPT : FEW_KEPT;
+    if (fl_load_relaxed(&w->sched->hungry) != 0) {
+        return LEAST_KEPT;
+    }
+    return w->offload->hauls != 0 ? MOST_KEPT : FEW_KEPT;
 }
 
 bool fl_near_gather(fl_worker *w)
@@ -261,14 +267,14 @@ bool fl_near_gather(fl_worker *w)
     if (w->device->place == 0) {
         return false;
     }
-    uint32_t most = most_kept(w);
+    uint32_t most = most_kept(w), few = most < FEW_KEPT ? most : FEW_KEPT;
     share(w);
     int level = -1; /* the highest that is kept; what is above it comes before all of that */
     for (uint32_t i = 0; i < offload->near_count; ++i) {
         level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
     }
     while (offload->near_count < FL_NEAR &&
-           (offload->near_count < (is_shared(w) ? FEW_KEPT : most) || next_level(w) > level) &&
+           (offload->near_count < (is_shared(w) ? few : most) || next_level(w) > level) &&
            unqueue(w, &near)) {
         level = near.task->level > level ? near.task->level : level;
         add(offload, near);
