@@ -653,6 +653,19 @@ static bool has_room(const fl_worker *w, uint32_t window)
     return w->in_flight - w->homing_count < window && w->in_flight < most;
 }
 
+/* So many at least: one on each lane, and one behind it that needs no look of the host's. While
+ * another device has nothing to do, none waits behind another here that is as long as a window,
+ * but where there is one lane: it could run there. */
+static uint32_t least_window(const fl_worker *w, double ns)
+{
+    uint32_t lanes = w->device->lanes;
+    /* Relaxed: a guess. */
+    if (ns > WINDOW_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
+        return lanes > WINDOW_LEAST ? lanes : WINDOW_LEAST;
+    }
+    return WINDOW_LEAST * lanes;
+}
+
 /* Tiles in flight that keep the device busy. */
 static uint32_t window_of(const fl_worker *w)
 {
@@ -660,9 +673,9 @@ static uint32_t window_of(const fl_worker *w)
     if (computes(w)) {
         double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
         double tiles = ns > FL_SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FLIGHTS_COMPUTING : 0;
+        uint32_t least = least_window(w, ns);
         window = (uint32_t)tiles;
-        window =
-            window > WINDOW_LEAST * w->device->lanes ? window : WINDOW_LEAST * w->device->lanes;
+        window = window > least ? window : least;
     }
     if (w->offload != NULL && w->offload->pressed != 0) {
         /* Enough to compute, and to bring what comes next. */
