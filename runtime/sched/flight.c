@@ -14,6 +14,8 @@
 /* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
 #define WINDOW_NS 100000.0
 #define WINDOW_LEAST 2u
+/* No tile counts for more there; the sum is far from its type's end. */
+#define MOST_PART_NS 1e15
 /* Where memory is short, tiles in flight beyond one a lane: what they use stays there. */
 #define PRESSED_AHEAD 2u
 /* Times as many tiles as may compute may be in flight there, with those whose results go home. */
@@ -246,6 +248,7 @@ static void lose(fl_worker *w)
         fl_loss_lost(w);
     }
     w->computing = 0;
+    w->long_ns = 0;
     if (backend->discard != NULL) {
         backend->discard(w->device);
     }
@@ -296,6 +299,14 @@ static uint64_t start_of(const fl_worker *w, uint64_t ns)
     return start != 0 ? start : w->last_done - ns;
 }
 
+/* ns that a tile in flight counts for where short ones may be many. One of which nothing is known
+ * may be long. */
+static uint64_t long_part(const fl_flight *flight)
+{
+    double ns = flight->expected > 0 ? flight->expected : WINDOW_NS;
+    return ns > FL_SHORT_NS ? (uint64_t)fmin(ns, MOST_PART_NS) : 0;
+}
+
 static bool retire_finished(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
@@ -316,6 +327,7 @@ static bool retire_finished(fl_worker *w)
             fl_flight_fail(w, flight, &w->error);
         }
         --w->computing;
+        w->long_ns -= long_part(flight);
         w->last_done = t;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
@@ -432,6 +444,7 @@ static bool may_divide(fl_worker *w, fl_tile *tile)
 static void note_taken(fl_worker *w, fl_flight *flight)
 {
     ++w->computing;
+    w->long_ns += long_part(flight);
     fl_loss_launched(w, flight);
     flight->arriving = computes(w) ? fl_offload_arriving(w) : 0;
     flight->arrived = 0;
@@ -650,7 +663,12 @@ static bool has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most =
         w->offload != NULL && w->offload->pressed != 0 ? PRESSED_HOMING * window : w->flight_count;
-    return w->in_flight - w->homing_count < window && w->in_flight < most;
+    uint32_t count = w->in_flight - w->homing_count;
+    /* The window is by what tiles took before: after a job of short ones, a device would take from
+     * others as many long ones at the next job's beginning. */
+    bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
+                   count >= WINDOW_LEAST * w->device->lanes;
+    return count < window && w->in_flight < most && !is_full;
 }
 
 /* So many at least: one on each lane, and one behind it that needs no look of the host's. While

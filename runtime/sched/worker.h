@@ -230,6 +230,7 @@ typedef struct fl_worker {
     fl_flight *flights; /* asynchronous: flight_count of them */
     uint32_t flight_count, free_flight, in_flight;
     uint32_t computing;           /* of those in flight, not yet past on their lane */
+    uint64_t long_ns;             /* predicted, of those that compute and are not short */
     uint32_t homing, homing_last; /* computed, their results on the way home; oldest first … */
     uint32_t homing_count;        /* … and how many */
     uint64_t clock;               /* at one of the last launches */
