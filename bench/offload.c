@@ -119,6 +119,21 @@ double bench_offload_room(filch_runtime *runtime)
     return room;
 }
 
+uint32_t bench_offload_alike(filch_runtime *runtime)
+{
+    uint32_t count = filch_device_count(runtime);
+    double score = 0;
+    for (uint32_t d = 0; d < count; d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) != FILCH_OK)
+            return 0;
+        score = d == 0 ? info.score : score;
+        if (info.place == 0 || (info.features & FILCH_DEVICE_SLICE) != 0 || info.score != score)
+            return 0;
+    }
+    return count > 1 ? count : 0;
+}
+
 bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, filch_cuda_desc *desc)
 {
     if (!o->vendor)

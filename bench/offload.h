@@ -51,6 +51,10 @@ void bench_offload_pin(bench_offload *offload, void *memory, size_t bytes);
 /* Bytes that filch may take of the smallest GPU's memory; infinite where there is none. */
 double bench_offload_room(filch_runtime *runtime);
 
+/* How many devices there are, where there are several, each has a memory of its own and all have
+ * the same score; else 0. */
+uint32_t bench_offload_alike(filch_runtime *runtime);
+
 /* An enqueue function over the vendor's libraries, to which the lane's bench_vendor_lane is
  * handed; false where there are none. */
 bool bench_offload_enqueue(const bench_offload *offload, filch_enqueue_fn enqueue,

@@ -60,6 +60,10 @@ typedef struct cholesky {
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
     bool has_tile; /* given or chosen */
+    /* Devices that tiles are dealt to in turn, along each row and each column, so that at every
+     * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
+     * the left are done first. */
+    uint32_t dealt;
     bench_peer_work work;
     bench_offload offload;
     /* With GPUs: rows of pivots that are not positive, from 1, or 0. cuSOLVER has one a diagonal
@@ -373,6 +377,12 @@ static filch_status make_codelets(cholesky *c, bench_built *built)
 
 /* --- Tasks --- */
 
+/* The device that a tile is dealt to. */
+static uint32_t owner_of(const cholesky *c, size_t i, size_t j)
+{
+    return c->dealt ? (uint32_t)((i + j) % c->dealt) + 1 : FILCH_ANY_DEVICE;
+}
+
 /* What a diagonal tile's factorization writes beside it. */
 static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
                           filch_access *accesses)
@@ -405,6 +415,7 @@ static filch_status add_multiply(const cholesky *c, const bench_built *built, si
     desc.codelet = built->codelets[MULTIPLY];
     desc.accesses = accesses;
     desc.access_count = 3;
+    desc.affinity = owner_of(c, i, k);
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -415,6 +426,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     static const filch_gemm_args gemm_args = {-1, 1, 0, 1};
     static const filch_syrk_args syrk_args = {-1, 1, 0, 0};
     bool is_builtin = c->offload.has_gpus && !c->offload.vendor;
+    const size_t *written = where[count - 1];
     filch_access accesses[6];
     for (uint32_t k = 0; k < count; k++)
         accesses[k] = (filch_access){.data = built->data[MATRIX],
@@ -431,6 +443,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
         desc.args = &syrk_args;
     desc.accesses = accesses;
     desc.access_count = count;
+    desc.affinity = owner_of(c, written[0], written[1]);
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -449,7 +462,7 @@ static filch_status add_step(const cholesky *c, const bench_built *built, size_t
 }
 
 /* What copies the lower triangle of the input into the factor, where the devices keep both. */
-static filch_status add_restore(bench_built *built, size_t count)
+static filch_status add_restore(const cholesky *c, bench_built *built, size_t count)
 {
     filch_status status = filch_graph_create(built->runtime, NULL, &built->restore);
     for (size_t j = 0; j < count && status == FILCH_OK; j++)
@@ -466,6 +479,7 @@ static filch_status add_restore(bench_built *built, size_t count)
             desc.codelet = built->codelets[COPY];
             desc.accesses = accesses;
             desc.access_count = 2;
+            desc.affinity = owner_of(c, i, j);
             status = filch_graph_add(built->restore, &desc, NULL);
         }
     return status;
@@ -553,6 +567,7 @@ static filch_status build(void *state, bench_built *built)
     cholesky *c = state;
     size_t bytes = c->n * c->n * c->kernels->element;
     bench_offload_meet(&c->offload, built->runtime);
+    c->dealt = c->is_resident ? bench_offload_alike(built->runtime) : 0;
     bench_offload_pin(&c->offload, c->factor, bytes);
     if (c->is_resident)
         bench_offload_pin(&c->offload, c->input, bytes);
@@ -567,7 +582,7 @@ static filch_status build(void *state, bench_built *built)
     for (size_t k = 0; k < count && status == FILCH_OK; k++)
         status = add_step(c, built, k, count);
     if (status == FILCH_OK && c->is_resident)
-        status = add_restore(built, count);
+        status = add_restore(c, built, count);
     return status;
 }
 
