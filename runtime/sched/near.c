@@ -6,7 +6,8 @@
  * device with memory of its own, keeps ready tasks to itself, from its spans and deques, and
  * chooses among those of the highest level: of which least is missing; of several of which nothing
  * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
- * their order brings the fewest tiles; else the oldest (the idea of
+ * their order brings the fewest tiles, or others wait for what follows and nothing comes from the
+ * host's memory, where it is the one with the longest path; else the oldest (the idea of
  * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
  * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
  *
@@ -284,6 +285,14 @@ bool fl_near_gather(fl_worker *w)
 
 /* --- Choosing --- */
 
+/* Whether, of two tasks of a level that lack nothing, the one that was ready later is chosen. */
+static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *before)
+{
+    const fl_offload *offload = w->offload;
+    bool is_by_rank = w->sched->count > 1 && offload->hauls == 0;
+    return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
+}
+
 /* Index of the task to choose. near_count: there is none. *least: what it lacks. */
 static uint32_t choose(const fl_worker *w, uint64_t *least)
 {
@@ -298,7 +307,7 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
         }
         uint64_t lacks = weigh(kept_lack(w, &offload->near[i]));
         if (before == NULL || task->level > before->level || lacks < *least ||
-            (lacks == 0 && *least == 0 && offload->pressed == 0)) {
+            (lacks == 0 && *least == 0 && is_sooner(w, task, before))) {
             *least = lacks;
             best = i;
         }
