@@ -7,19 +7,8 @@
 
 #define NO_FLIGHT UINT32_MAX
 
-/* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs;
- * and what hides the launch latency of tiles shorter than that. */
+/* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs. */
 #define FLIGHTS 64u
-#define FLIGHTS_COMPUTING 256u
-/* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
-#define WINDOW_NS 100000.0
-#define WINDOW_LEAST 2u
-/* No tile counts for more there; the sum is far from its type's end. */
-#define MOST_PART_NS 1e15
-/* Where memory is short, tiles in flight beyond one a lane: what they use stays there. */
-#define PRESSED_AHEAD 2u
-/* Times as many tiles as may compute may be in flight there, with those whose results go home. */
-#define PRESSED_HOMING 2u
 /* So many launches after the last look, those before are probably over. */
 #define LOOK_LAUNCHES 64u
 /* The clock is read once for so many launches: it serves only to predict when they end. */
@@ -68,7 +57,7 @@ filch_status fl_flights_init(fl_worker *w)
     if (w->device->is_synchronous) {
         return FILCH_OK;
     }
-    w->flight_count = computes(w) ? FLIGHTS_COMPUTING : FLIGHTS;
+    w->flight_count = computes(w) ? FL_FLIGHTS_COMPUTING : FLIGHTS;
     w->flights = fl_alloc_zeroed(memory, w->flight_count * sizeof *w->flights);
     if (w->flights == NULL) {
         return FILCH_OUT_OF_MEMORY;
@@ -299,14 +288,6 @@ static uint64_t start_of(const fl_worker *w, uint64_t ns)
     return start != 0 ? start : w->last_done - ns;
 }
 
-/* ns that a tile in flight counts for where short ones may be many. One of which nothing is known
- * may be long. */
-static uint64_t long_part(const fl_flight *flight)
-{
-    double ns = flight->expected > 0 ? flight->expected : WINDOW_NS;
-    return ns > FL_SHORT_NS ? (uint64_t)fmin(ns, MOST_PART_NS) : 0;
-}
-
 static bool retire_finished(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
@@ -327,7 +308,7 @@ static bool retire_finished(fl_worker *w)
             fl_flight_fail(w, flight, &w->error);
         }
         --w->computing;
-        w->long_ns -= long_part(flight);
+        w->long_ns -= fl_window_part(flight);
         w->last_done = t;
         flight->tile.timed = busy != UINT64_MAX;
         flight->tile.ns = flight->tile.timed ? busy : 0;
@@ -444,7 +425,7 @@ static bool may_divide(fl_worker *w, fl_tile *tile)
 static void note_taken(fl_worker *w, fl_flight *flight)
 {
     ++w->computing;
-    w->long_ns += long_part(flight);
+    w->long_ns += fl_window_part(flight);
     fl_loss_launched(w, flight);
     flight->arriving = computes(w) ? fl_offload_arriving(w) : 0;
     flight->arrived = 0;
@@ -656,53 +637,6 @@ static void launch_stalled(fl_worker *w, bool any)
 }
 
 /* --- The step --- */
-
-/* Whether one more tile can be put on the device. Those whose results are on the way home keep it
- * busy no more; but what they use stays in its memory until they land. */
-static bool has_room(const fl_worker *w, uint32_t window)
-{
-    uint32_t most =
-        w->offload != NULL && w->offload->pressed != 0 ? PRESSED_HOMING * window : w->flight_count;
-    uint32_t count = w->in_flight - w->homing_count;
-    /* The window is by what tiles took before: after a job of short ones, a device would take from
-     * others as many long ones at the next job's beginning. */
-    bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
-                   count >= WINDOW_LEAST * w->device->lanes;
-    return count < window && w->in_flight < most && !is_full;
-}
-
-/* So many at least: one on each lane, and one behind it that needs no look of the host's. While
- * another device has nothing to do, none waits behind another here that is as long as a window,
- * but where there is one lane: it could run there. */
-static uint32_t least_window(const fl_worker *w, double ns)
-{
-    uint32_t lanes = w->device->lanes;
-    /* Relaxed: a guess. */
-    if (ns > WINDOW_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
-        return lanes > WINDOW_LEAST ? lanes : WINDOW_LEAST;
-    }
-    return WINDOW_LEAST * lanes;
-}
-
-/* Tiles in flight that keep the device busy. */
-static uint32_t window_of(const fl_worker *w)
-{
-    uint32_t window = w->device->window;
-    if (computes(w)) {
-        double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        double tiles = ns > FL_SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FLIGHTS_COMPUTING : 0;
-        uint32_t least = least_window(w, ns);
-        window = (uint32_t)tiles;
-        window = window > least ? window : least;
-    }
-    if (w->offload != NULL && w->offload->pressed != 0) {
-        /* Enough to compute, and to bring what comes next. */
-        uint32_t most = w->device->lanes + PRESSED_AHEAD;
-        window = window < most ? window : most;
-    }
-    window = window < w->flight_count ? window : w->flight_count;
-    return window != 0 ? window : 1;
-}
 
 /* The tile in flight with the least predicted duration; where some are not predicted, one of them.
  * Null: none computes. */
@@ -921,18 +855,18 @@ fl_act fl_flights_step(fl_worker *w)
         look_at_copies(w);
     }
     bool any = retire_finished(w);
-    uint32_t launches = 0, window = window_of(w);
+    uint32_t launches = 0, window = fl_window_of(w);
     if (FL_UNLIKELY(w->has_stalled)) {
         launch_stalled(w, any);
     }
     if (w->offload != NULL && w->offload->near_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);
     }
-    while (has_room(w, window) && !w->has_stalled && !fl_worker_is_lost(w)) {
+    while (fl_window_has_room(w, window) && !w->has_stalled && !fl_worker_is_lost(w)) {
         fl_tile tile;
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);
-            window = window_of(w);
+            window = fl_window_of(w);
             if (fl_worker_is_lost(w)) {
                 break;
             }
@@ -1006,7 +940,7 @@ fl_act fl_flights_rest(fl_worker *w)
         launch_stalled(w, any);
     }
     fl_away_settle(w);
-    while (has_room(w, window_of(w)) && !w->has_stalled && !fl_worker_is_lost(w) &&
+    while (fl_window_has_room(w, fl_window_of(w)) && !w->has_stalled && !fl_worker_is_lost(w) &&
            fl_away_pick(w, &tile)) {
         launch(w, &tile);
         any = true;

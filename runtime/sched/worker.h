@@ -323,6 +323,16 @@ void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *err
 /* The tile is over when that copy is past, too. */
 void fl_flight_add_home(fl_worker *worker, fl_flight *flight, fl_marker home);
 
+/* window.c. Tiles in flight of a device that computes, at most: what hides the launch latency of
+ * short ones. */
+#define FL_FLIGHTS_COMPUTING 256u
+/* Tiles in flight that keep the device busy. */
+uint32_t fl_window_of(const fl_worker *worker);
+/* Whether one more tile can be put on the device. */
+bool fl_window_has_room(const fl_worker *worker, uint32_t window);
+/* What a tile in flight counts for in long_ns. */
+uint64_t fl_window_part(const fl_flight *flight);
+
 /* A tile that is not measured longer than this (an empty one measures 5 us, events included) is
  * over soon after its launch, however many are in flight: the more, the less often the host has to
  * wait to see them end. */
