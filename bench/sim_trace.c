@@ -69,11 +69,25 @@ static bool rows_find(const rows *r, json_int_t tid, uint32_t *device)
     return false;
 }
 
+/* The row that jobs stand in, or -1. */
+static json_int_t job_row(const json_t *events)
+{
+    size_t index;
+    const json_t *event;
+    json_array_foreach(events, index, event)
+    {
+        if (strcmp(text_of(event, "cat"), "job") == 0)
+            return json_integer_value(json_object_get(event, "tid"));
+    }
+    return -1;
+}
+
 /* A row of copies is named "DEVICE KIND", and no device's name holds a blank. */
 static bool rows_read(rows *r, bench_sim_record *record, const json_t *events)
 {
     size_t index;
     const json_t *event;
+    json_int_t jobs = job_row(events);
     r->tid = calloc(json_array_size(events) + 1, sizeof *r->tid);
     r->device = calloc(json_array_size(events) + 1, sizeof *r->device);
     if (!r->tid || !r->device)
@@ -81,7 +95,8 @@ static bool rows_read(rows *r, bench_sim_record *record, const json_t *events)
     json_array_foreach(events, index, event)
     {
         const char *name = text_of(json_object_get(event, "args"), "name");
-        if (strcmp(text_of(event, "name"), "thread_name") != 0 || strchr(name, ' '))
+        if (strcmp(text_of(event, "name"), "thread_name") != 0 || strchr(name, ' ') ||
+            json_integer_value(json_object_get(event, "tid")) == jobs)
             continue;
         r->tid[r->count] = json_integer_value(json_object_get(event, "tid"));
         if (!name_find(&record->devices, &record->device_count, name, &r->device[r->count++]))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/score.h"
+#include "graph/logbook.h"
 #include "graph/outline.h"
 #include "memory/multicast.h"
 
@@ -123,6 +124,8 @@ static void free_rings(filch_runtime *rt)
         fl_trace_ring_free(&rt->core.memory, rt->rings[i]);
         rt->rings[i] = NULL;
     }
+    fl_logbook_free(rt->logbook);
+    rt->logbook = NULL;
 }
 
 static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
@@ -144,11 +147,17 @@ static filch_status make_rings(filch_runtime *rt)
             }
         }
     }
+    rt->logbook = fl_logbook_new(&rt->core, (uint64_t)rt->core.settings.trace_events);
+    if (rt->logbook == NULL) {
+        free_rings(rt);
+        return FILCH_OUT_OF_MEMORY;
+    }
     return FILCH_OK;
 }
 
 static void stop_trace(filch_runtime *rt)
 {
+    fl_store_release(&rt->jobs.logbook, NULL);
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
         fl_store_release(&rt->sched.workers[i].trace, NULL);
@@ -175,6 +184,7 @@ static filch_status start_trace(filch_runtime *rt)
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         fl_store_release(&rt->sched.workers[i].trace, rt->rings[i]);
     }
+    fl_store_release(&rt->jobs.logbook, rt->logbook);
     return FILCH_OK;
 }
 
@@ -680,7 +690,8 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
         }
     }
     hold_copies(rt, true);
-    status = fl_trace_write(path, lanes, rt->sched.count, core, fl_graphs_outline);
+    status =
+        fl_trace_write(path, lanes, rt->sched.count, rt->logbook->jobs, core, fl_graphs_outline);
     hold_copies(rt, false);
     fl_free(&core->memory, lanes, bytes);
     return status;

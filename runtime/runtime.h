@@ -22,6 +22,7 @@ struct filch_runtime {
     /* Null until tracing starts: one a worker, and then for each device two, of copies in and out,
      * where its backend can tell of such. */
     fl_trace_ring **rings;
+    struct fl_logbook *logbook; /* likewise: of jobs */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file trace.h
- * Traces: tiles, copies, thefts and waits, as Chrome/Perfetto JSON.
+ * Traces: jobs, tiles, copies, thefts and waits, as Chrome/Perfetto JSON.
  */
 #ifndef FILCH_TRACE_H
 #define FILCH_TRACE_H
@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /**
- * Starts recording into a ring a worker, and of a device that copies one a direction
+ * Starts recording into a ring a worker, of a device that copies one a direction, and one of jobs
  * (FILCH_TRACE_EVENTS events of 56 bytes each; the newest are kept). While it records, every tile
  * is timed: two clock reads each, and on a GPU two events. So is every copy between memories that
  * filch starts; one of pageable memory that is cut into pieces shows each. Times of a GPU are its
@@ -40,11 +40,15 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
 
 /**
  * Writes what was recorded to a file for chrome://tracing or ui.perfetto.dev. Times count from the
- * first event. Copies have rows of their own by device and direction: "in" from the host, "out" to
- * it, "peer" from another device's memory, "inner" within one; their arguments are the bytes, the
- * other device and the rate. Those still under way are left out. Under "otherData" stand the events
- * that newer ones drove out, the copies that could not be recorded, and of each closed graph that
- * has run, by its number, a list a task of those that wait for it, by their positions in the graph.
+ * beginning of the first job, or of a tile or copy before that. Jobs that ended while it recorded
+ * stand in the row "jobs", each from when it was submitted, or when those that it had to wait for
+ * let it run, to its end; their arguments are a number that their tiles name too, and the graph's
+ * number or how many items a batch has. Copies have rows of their own by device and direction: "in"
+ * from the host, "out" to it, "peer" from another device's memory, "inner" within one; their
+ * arguments are the bytes, the other device and the rate. Those still under way are left out. Under
+ * "otherData" stand the events that newer ones drove out, the copies that could not be recorded,
+ * and of each closed graph that has run, by its number, a list a task of those that wait for it, by
+ * their positions in the graph.
  *
  * @param runtime the runtime.
  * @param path    the file; an existing one is overwritten.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/job.h"
 
+#include "graph/logbook.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,6 +442,10 @@ static void complete(filch_job *job)
         quiesce(job);
     }
     fl_mutex_lock(&core->lock);
+    fl_logbook *logbook = fl_logbook_of(core);
+    if (FL_UNLIKELY(logbook != NULL)) {
+        fl_logbook_ended(logbook, job);
+    }
     size_t count = use_count(job);
     bool is_kept = job->kept != 0; /* before the run that ended the job could */
     job->is_past = true;

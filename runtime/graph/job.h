@@ -10,6 +10,7 @@
 #include "memory/replica.h"
 
 typedef struct fl_batch fl_batch;
+struct fl_logbook;
 
 /* Grains of a batch that belong together, where a policy placed them. */
 typedef struct fl_piece {
@@ -33,6 +34,9 @@ typedef struct fl_jobs {
     /* Submitted, and completion not over, and one more for each of … ; release when it falls. */
     _Atomic uint64_t running;
     _Atomic uint64_t kept; /* … those that fl_job_keep kept; relaxed: a statistic */
+    /* What traces tell of jobs (graph/logbook.h); null: none records. Release: it was made before.
+     */
+    _Atomic(struct fl_logbook *) logbook;
 } fl_jobs;
 
 /* What an open graph's count of remaining tasks starts from. */
@@ -52,7 +56,7 @@ struct filch_job {
     filch_complete_fn on_complete;
     void *user;
     char label[64];
-    uint64_t sequence;    /* number of its submission; under core->lock */
+    uint64_t sequence;    /* number of its submission; under core->lock, constant once it starts */
     uint64_t walk;        /* the last that came by here; under core->lock */
     filch_job *walk_next; /* jobs that it has yet to look at */
     uint32_t blocked;     /* uses not granted yet, + 1 while submitting; under core->lock */

@@ -27,8 +27,7 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
     }
 }
 
-/* Writes text as the inside of a JSON string. */
-static void put_text(FILE *file, const char *text)
+void fl_trace_put_text(FILE *file, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; ++at) {
         if (*at == '"' || *at == '\\') {
@@ -48,15 +47,19 @@ static bool is_copy(uint32_t kind)
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const kinds[] = {"tile", "theft", "wait", "in", "out", "peer", "inner"};
+    static const char *const kinds[] = {"tile", "theft", "wait", "job",
+                                        "in",   "out",   "peer", "inner"};
     return kinds[kind];
 }
 
-/* Rows: the devices' tiles, then their copies by kind. */
+#define COPY_KINDS (FL_TRACE_KINDS - FL_TRACE_IN)
+
+/* Rows: the devices' tiles, then their copies by kind, then the jobs. */
 static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
 {
-    return is_copy(kind) ? count + lane * (FL_TRACE_KINDS - FL_TRACE_IN) + (kind - FL_TRACE_IN)
-                         : lane;
+    return kind == FL_TRACE_JOB ? count * (1 + COPY_KINDS)
+           : is_copy(kind)      ? count + lane * COPY_KINDS + (kind - FL_TRACE_IN)
+                                : lane;
 }
 
 static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lane *lanes)
@@ -64,30 +67,40 @@ static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lan
     if (is_copy(event->kind)) {
         uint64_t ns = event->end - event->start;
         fprintf(file, "\"bytes\":%llu,\"other\":\"", (unsigned long long)event->first);
-        put_text(file, event->other != FL_TRACE_HOST ? lanes[event->other].device : "host");
+        fl_trace_put_text(file,
+                          event->other != FL_TRACE_HOST ? lanes[event->other].device : "host");
         fprintf(file, "\",\"GB/s\":%.4g", ns != 0 ? (double)event->first / (double)ns : 0);
     } else if (event->kind == FL_TRACE_THEFT) {
         fprintf(file, "\"victim\":\"");
-        put_text(file, lanes[event->other].device);
+        fl_trace_put_text(file, lanes[event->other].device);
         fprintf(file, "\",\"taken\":%llu", (unsigned long long)event->first);
     } else if (event->kind == FL_TRACE_TILE && event->is_chunk) {
-        fprintf(file, "\"first\":%llu,\"end\":%llu", (unsigned long long)event->first,
-                (unsigned long long)event->last);
+        fprintf(file, "\"first\":%llu,\"end\":%llu,\"job\":%u", (unsigned long long)event->first,
+                (unsigned long long)event->last, (unsigned)event->other);
     } else if (event->kind == FL_TRACE_TILE) {
-        fprintf(file, "\"task\":%llu,\"graph\":%llu", (unsigned long long)event->first,
-                (unsigned long long)event->last);
+        fprintf(file, "\"task\":%llu,\"graph\":%llu,\"job\":%u", (unsigned long long)event->first,
+                (unsigned long long)event->last, (unsigned)event->other);
+    } else if (event->kind == FL_TRACE_JOB) {
+        fprintf(file, "\"job\":%u,\"%s\":%llu", (unsigned)event->first,
+                event->is_chunk ? "items" : "graph", (unsigned long long)event->last);
     }
 }
 
+/* Nothing of what is before the origin, where devices had nothing to do yet, is shown. */
 static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
                       const fl_trace_lane *lanes, uint64_t origin)
 {
     const char *kind = kind_name(event->kind);
+    bool has_name = event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_JOB;
+    uint64_t start = event->start > origin ? event->start : origin;
+    if (event->end < origin) {
+        return;
+    }
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", row,
             is_copy(event->kind) ? "copy" : kind);
-    put_text(file, event->kind == FL_TRACE_TILE ? event->name : kind);
-    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(event->start - origin) / 1e3,
-            (double)(event->end - event->start) / 1e3);
+    fl_trace_put_text(file, has_name ? event->name : kind);
+    fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(start - origin) / 1e3,
+            (double)(event->end - start) / 1e3);
     put_args(file, event, lanes);
     fprintf(file, "}}");
 }
@@ -110,7 +123,7 @@ static void put_row(FILE *file, uint32_t row, uint32_t order, const char *device
     fprintf(file,
             ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"",
             row);
-    put_text(file, device);
+    fl_trace_put_text(file, device);
     fprintf(file, "%s\"}}", what);
     fprintf(file,
             ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_sort_index\","
@@ -135,7 +148,7 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
             if (is_copy(kind)) {
                 snprintf(what, sizeof what, " %s", kind_name(kind));
             }
-            put_row(file, row_of(lane, kind, count), lane * FL_TRACE_KINDS + kind,
+            put_row(file, row_of(lane, kind, count), 1 + lane * FL_TRACE_KINDS + kind,
                     lanes[lane].device, what);
         }
     }
@@ -148,14 +161,39 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
     }
 }
 
-static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count)
+/* Above the devices'. */
+static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane *lanes,
+                     uint32_t count, uint64_t origin)
+{
+    uint32_t row = row_of(0, FL_TRACE_JOB, count);
+    if (jobs == NULL || jobs->next == 0) {
+        return;
+    }
+    put_row(file, row, 0, "jobs", "");
+    for (uint64_t e = first_of(jobs); e < jobs->next; ++e) {
+        put_event(file, &jobs->events[e % jobs->capacity], row, lanes, origin);
+    }
+}
+
+/* Waits may have begun long before there was anything to do. */
+static uint64_t origin_in(const fl_trace_ring *ring, bool with_waits, uint64_t origin)
+{
+    for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
+        const fl_trace_event *event = &ring->events[e % ring->capacity];
+        bool is_counted =
+            with_waits || (event->kind != FL_TRACE_WAIT && event->kind != FL_TRACE_THEFT);
+        origin = is_counted && event->start < origin ? event->start : origin;
+    }
+    return origin;
+}
+
+static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count, const fl_trace_ring *jobs)
 {
     uint64_t origin = UINT64_MAX;
-    for (uint32_t i = 0; i < count * RINGS; ++i) {
-        const fl_trace_ring *ring = ring_of(&lanes[i / RINGS], i % RINGS);
-        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-            uint64_t start = ring->events[e % ring->capacity].start;
-            origin = start < origin ? start : origin;
+    for (int with_waits = 0; with_waits < 2 && origin == UINT64_MAX; ++with_waits) {
+        origin = origin_in(jobs, false, origin);
+        for (uint32_t i = 0; i < count * RINGS; ++i) {
+            origin = origin_in(ring_of(&lanes[i / RINGS], i % RINGS), with_waits != 0, origin);
         }
     }
     return origin;
@@ -163,9 +201,10 @@ static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count)
 
 /* What is not in the file though it happened while the trace recorded: older events than the rings
  * hold, and copies that were not recorded. */
-static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count)
+static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count,
+                        const fl_trace_ring *jobs)
 {
-    uint64_t overwritten = 0, missed = 0;
+    uint64_t overwritten = jobs != NULL ? first_of(jobs) : 0, missed = 0;
     for (uint32_t i = 0; i < count * RINGS; ++i) {
         const fl_trace_ring *ring = ring_of(&lanes[i / RINGS], i % RINGS);
         overwritten += ring != NULL ? first_of(ring) : 0;
@@ -176,7 +215,8 @@ static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count)
 }
 
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
-                            fl_core *core, void (*put_more)(FILE *file, fl_core *core))
+                            const fl_trace_ring *jobs, fl_core *core,
+                            void (*put_more)(FILE *file, fl_core *core))
 {
     FILE *file = fopen(path, "w");
     if (file == NULL) {
@@ -187,15 +227,16 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
         }
         return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: %s", path, why);
     }
-    uint64_t origin = origin_of(lanes, count);
+    uint64_t origin = origin_of(lanes, count, jobs);
     fprintf(file, "{\"displayTimeUnit\":\"ms\",");
-    put_missing(file, lanes, count);
+    put_missing(file, lanes, count, jobs);
     if (put_more != NULL) {
         put_more(file, core);
     }
     fprintf(file,
             "},\"traceEvents\":[\n"
             "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"filch\"}}");
+    put_jobs(file, jobs, lanes, count, origin);
     for (uint32_t i = 0; i < count; ++i) {
         put_lane(file, lanes, i, count, origin);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of events per worker, and one per lane of each device's copies. One writer at a time
- * (the worker; who holds the copy lane's lock); read only while no job runs and, of copies, while
- * the backend holds them (trace_hold). */
+/* A ring of events per worker, one per lane of each device's copies, and one of jobs. One writer at
+ * a time (the worker; who holds the copy lane's lock; who holds core->lock); read only while no job
+ * runs and, of copies, while the backend holds them (trace_hold). */
 #ifndef FL_OBSERVE_TRACE_H
 #define FL_OBSERVE_TRACE_H
 
@@ -13,6 +13,7 @@ typedef enum fl_trace_kind {
     FL_TRACE_TILE,
     FL_TRACE_THEFT,
     FL_TRACE_WAIT,
+    FL_TRACE_JOB, /* from when it could run to its end; in a row for all */
     /* Copies, each kind in a row of its own: */
     FL_TRACE_IN, /* from the host */
     FL_TRACE_OUT,
@@ -25,12 +26,14 @@ typedef enum fl_trace_kind {
 
 typedef struct fl_trace_event {
     uint64_t start, end;  /* ns */
-    const char *name;     /* of a codelet: lives as long as the runtime */
+    const char *name;     /* of a codelet, or "graph": lives as long as the runtime */
     uint64_t first, last; /* task's order in first, its graph in last; or items; theft: how many in
-                             first; copy: bytes in first */
-    uint32_t other;       /* theft: the victim; copy: the other device, or FL_TRACE_HOST */
+                             first; copy: bytes in first; job: number in first, graph's or items
+                             in last */
+    uint32_t other;       /* tile: its job's number; theft: the victim; copy: the other device, or
+                             FL_TRACE_HOST */
     uint16_t kind;
-    uint16_t is_chunk;
+    uint16_t is_chunk; /* tile; job: is a batch */
 } fl_trace_event;
 
 typedef struct fl_trace_ring {
@@ -59,9 +62,14 @@ typedef struct fl_trace_lane {
     const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* the same */
 } fl_trace_lane;
 
-/* Writes the lanes as Chrome/Perfetto JSON; put_more, if not null, adds members to "otherData",
- * each with a comma before it. FILCH_IO leaves no file. */
+/* Writes text as the inside of a JSON string. */
+void fl_trace_put_text(FILE *file, const char *text);
+
+/* Writes the lanes and the jobs (null: recorded nothing) as Chrome/Perfetto JSON; put_more, if not
+ * null, adds members to "otherData", each with a comma before it. Times count from the first job's
+ * beginning, or from the first tile or copy if that is earlier. FILCH_IO leaves no file. */
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
-                            fl_core *core, void (*put_more)(FILE *file, fl_core *core));
+                            const fl_trace_ring *jobs, fl_core *core,
+                            void (*put_more)(FILE *file, fl_core *core));
 
 #endif

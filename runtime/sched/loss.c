@@ -38,8 +38,10 @@ void fl_loss_record(const fl_worker *w, const fl_tile *tile, const filch_codelet
     if (tile->task != NULL) {
         event.first = tile->task->order;
         event.last = tile->task->graph->number;
+        event.other = (uint32_t)w->job->sequence;
     } else {
         event.is_chunk = 1;
+        event.other = (uint32_t)tile->job->sequence;
         fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
     }
     fl_trace_add(ring, event);

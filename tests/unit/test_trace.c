@@ -191,13 +191,86 @@ static void it_may_stop_and_start_while_jobs_run(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* The argument of an event, by the category and the position among those of it; -1: none. */
+static double argument(const json_t *list, const char *category, size_t k, const char *key)
+{
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+        const json_t *event = json_array_get(list, i);
+        const char *cat = json_string_value(json_object_get(event, "cat"));
+        if (cat != NULL && strcmp(cat, category) == 0 && k-- == 0) {
+            const json_t *at = json_object_get(json_object_get(event, "args"), key);
+            at = at != NULL ? at : json_object_get(event, key);
+            return at != NULL ? json_number_value(at) : -1;
+        }
+    }
+    return -1;
+}
+
+/* From the submission, which is where times begin, to the end; by whichever thread that was. */
+static void jobs_have_a_row_of_their_own(void **state)
+{
+    enum { JOBS = 6, TASKS = 5 };
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    filch_codelet *body = fixture_codelet(runtime, "body", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_job *job = NULL;
+    for (int i = 0; i < TASKS; ++i) {
+        fixture_add(graph, body, NULL, NULL, 0);
+    }
+    assert_ok(fixture_run(graph)); /* not recorded */
+    assert_ok(filch_trace_start(runtime));
+    usleep(2000); /* idle workers' waits have begun */
+    for (int run = 0; run < JOBS - 2; ++run) {
+        assert_ok(fixture_run(graph));
+    }
+    assert_ok(filch_graph_submit(open, NULL, &job)); /* ended by the thread that closes it */
+    assert_ok(filch_graph_close(open));
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_release(job));
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    desc.codelet = body;
+    desc.n = 77;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_trace_stop(runtime));
+    assert_ok(fixture_run(graph)); /* nor this */
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("job", NULL), JOBS);
+    assert_int_equal(events("job", "graph"), JOBS - 1);
+    assert_int_equal(events("job", "body"), 1);
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *list = json_object_get(root, "traceEvents");
+    assert_true(argument(list, "job", 0, "ts") == 0);
+    assert_true(argument(list, "job", 0, "graph") == 1);
+    assert_true(argument(list, "job", JOBS - 2, "graph") == 2);
+    assert_true(argument(list, "job", JOBS - 1, "items") == 77);
+    for (size_t k = 1; k < JOBS; ++k) {
+        assert_true(argument(list, "job", k, "job") == argument(list, "job", k - 1, "job") + 1);
+        assert_true(argument(list, "job", k, "ts") >=
+                    argument(list, "job", k - 1, "ts") + argument(list, "job", k - 1, "dur"));
+    }
+    for (size_t k = 0; argument(list, "tile", k, "ts") >= 0; ++k) {
+        double number = argument(list, "tile", k, "job") - argument(list, "job", 0, "job");
+        assert_in_range((long)number, 0, JOBS - 1);
+        double start = argument(list, "job", (size_t)number, "ts");
+        double end = start + argument(list, "job", (size_t)number, "dur");
+        double at = argument(list, "tile", k, "ts");
+        assert_true(at >= start && at + argument(list, "tile", k, "dur") <= end + 0.01);
+    }
+    json_decref(root);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 static void no_memory_leaves_it_off(void **state)
 {
     (void)state;
     fixture_memory memory;
     fixture_memory_init(&memory);
     filch_runtime *runtime = fixture_runtime("host:3", FILCH_DRIVE_POLL, &memory);
-    for (int n = 1; n <= 3; ++n) {
+    for (int n = 1; n <= 5; ++n) { /* three rings, and the record of jobs with its own */
         int64_t bytes = memory.bytes;
         fixture_memory_fail_after(&memory, n);
         assert_status(filch_trace_start(runtime), FILCH_OUT_OF_MEMORY);
@@ -268,7 +341,7 @@ static void copies_stand_in_rows_of_their_own(void **state)
                                        .kind = FL_TRACE_OUT});
     in->missed = 4;
     out->missed = 3;
-    assert_ok(fl_trace_write(path, lanes, 2, &runtime->core, NULL));
+    assert_ok(fl_trace_write(path, lanes, 2, NULL, &runtime->core, NULL));
     assert_int_equal(events("copy", NULL), 4);
     json_t *root = json_load_file(path, 0, NULL);
     const json_t *list = json_object_get(root, "traceEvents");
@@ -294,6 +367,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(batches_show_their_chunks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_may_stop_and_start_while_jobs_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_have_a_row_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_stand_in_rows_of_their_own, set_up, tear_down),
     };
