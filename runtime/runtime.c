@@ -2,6 +2,7 @@
 /* Owns every part of a runtime, and makes the public calls that need several of them. */
 #include "runtime.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -660,6 +661,30 @@ filch_status filch_trace_stop(filch_runtime *rt)
     return status;
 }
 
+/* Bytes that may be held of the device's own memory; 0: it has none, or any number. */
+static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
+{
+    bool is_own = rt->places.count > 1 && device->place != 0;
+    uint64_t budget = is_own ? rt->places.at[device->place].budget : 0;
+    return budget < INT64_MAX ? budget : 0;
+}
+
+/* For fl_trace_write: the devices, as they are reckoned with, then what jobs are made of. */
+static void put_outline(FILE *file, fl_core *core)
+{
+    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_device *device = &rt->pool.devices[i];
+        double score = rt->sched.scores[i];
+        fprintf(file, "%s{\"name\":\"", i != 0 ? "," : ",\"devices\":[");
+        fl_trace_put_text(file, device->info.name);
+        fprintf(file, "\",\"score\":%.17g,\"memory\":%llu}", isfinite(score) ? score : 0,
+                (unsigned long long)budget_of(rt, device));
+    }
+    fprintf(file, "]");
+    fl_outline_write(file, rt->logbook);
+}
+
 filch_status filch_trace_write(filch_runtime *rt, const char *path)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
@@ -690,8 +715,7 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
         }
     }
     hold_copies(rt, true);
-    status =
-        fl_trace_write(path, lanes, rt->sched.count, rt->logbook->jobs, core, fl_graphs_outline);
+    status = fl_trace_write(path, lanes, rt->sched.count, rt->logbook->jobs, core, put_outline);
     hold_copies(rt, false);
     fl_free(&core->memory, lanes, bytes);
     return status;

@@ -218,6 +218,10 @@ static size_t use_count(const filch_job *job)
 static void start(filch_job *job)
 {
     fl_core *core = job->object.core;
+    fl_logbook *logbook = fl_logbook_of(core);
+    if (FL_UNLIKELY(logbook != NULL)) {
+        fl_logbook_begins(logbook, job);
+    }
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
     if (job->broadcast != NULL) {
         fl_job_spread(job);

@@ -1,21 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace shows of jobs: when each could run and when it was over. Kept while a trace records,
- * under core->lock. */
+/* What a trace tells of jobs: when each could run and when it was over, what batches use, and the
+ * shapes of handles, which may be gone when it is written. Kept while a trace records, under
+ * core->lock. */
 #ifndef FL_GRAPH_LOGBOOK_H
 #define FL_GRAPH_LOGBOOK_H
 
 #include "graph/job.h"
 #include "observe/trace.h"
 
+/* A handle as it was when a job that used it first began. */
+typedef struct fl_log_data {
+    uint64_t element, rows, cols, tile_rows, tile_cols;
+    uint64_t *row_starts, *col_starts; /* copies, or null; as the handle's */
+    uint32_t tiles_down, tiles_across;
+    uint32_t resident; /* tiles of a managed one that some device's memory had */
+    bool is_managed, is_on_device;
+} fl_log_data;
+
+/* A batch of all its items. */
+typedef struct fl_log_batch {
+    uint64_t job, n, grain;
+    uint32_t access_count;
+    struct fl_log_access *accesses;
+} fl_log_batch;
+
+typedef struct fl_log_access {
+    uint32_t data; /* number of the handle's, from 1; 0: nothing is known of it */
+    filch_access_mode mode;
+    filch_map_kind map;
+    uint64_t offset, scale, before, after;
+} fl_log_access;
+
 typedef struct fl_logbook {
     fl_core *core;
     fl_trace_ring *jobs;
+    uint64_t most;       /* batches, and handles, that are noted, … */
+    uint64_t most_tasks; /* … and tasks of a graph of which it is told what they use */
+    fl_log_data *data;
+    size_t data_count, data_capacity;
+    fl_log_batch *batches;
+    size_t batch_count, batch_capacity;
 } fl_logbook;
 
-/* Room for so many jobs, the newest; null: no memory. */
+/* Room for so many jobs, the newest, and so many tiles a device; null: no memory. */
 fl_logbook *fl_logbook_new(fl_core *core, uint64_t capacity);
 void fl_logbook_free(fl_logbook *logbook);
 
+/* A job is about to begin. Takes core->lock. */
+void fl_logbook_begins(fl_logbook *logbook, filch_job *job);
 /* A job is over, all of whose fields are still there; under core->lock. */
 void fl_logbook_ended(fl_logbook *logbook, const filch_job *job);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace says of graphs beside their tasks' times: who waits for whom. With it a job can be
- * built again elsewhere. */
+/* What a trace says of graphs and batches beside their tiles' times: who waits for whom, and what
+ * they use. With it a job can be built again elsewhere. */
 #ifndef FL_GRAPH_OUTLINE_H
 #define FL_GRAPH_OUTLINE_H
 
 #include <stdio.h>
 
-#include "base/core.h"
+#include "graph/logbook.h"
 
-/* For fl_trace_write: of each closed graph that has run its number, and by task, in their order, a
- * list of successors. */
-void fl_graphs_outline(FILE *file, fl_core *core);
+/* For fl_trace_write: the handles and batches that were noted; and of each closed graph that has
+ * run its number, by task, in their order, a list of successors, and, where all its handles were
+ * noted, what its tasks use. */
+void fl_outline_write(FILE *file, const fl_logbook *logbook);
 
 #endif

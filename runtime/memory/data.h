@@ -61,6 +61,8 @@ struct filch_data {
      * has contents within graphs alone (graph/split.h). */
     struct filch_data *parent;
     uint32_t children; /* partitions that exist; under core->lock */
+    uint32_t noted;    /* number among the handles that traces tell of (graph/logbook.h), from 1; 0:
+                          none; under core->lock */
     /* How tiles are reduced to; null: not. Fixed while a graph names the handle. */
     const struct filch_codelet *reduction_init, *reduction_combine;
     char label[64];

@@ -264,6 +264,153 @@ static void jobs_have_a_row_of_their_own(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* A member of "otherData" as compact text. */
+static void expect_other(const char *key, const char *expected)
+{
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *member = json_object_get(json_object_get(root, "otherData"), key);
+    char *found = member != NULL ? json_dumps(member, JSON_COMPACT) : NULL;
+    if (expected == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, expected);
+    }
+    free(found);
+    json_decref(root);
+}
+
+static void run_batch(filch_runtime *runtime, const filch_batch_desc *desc)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_batch_submit(runtime, desc, NULL, &job));
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_release(job));
+}
+
+static void it_tells_what_tasks_and_batches_use(void **state)
+{
+    static const uint64_t heights[] = {5, 25, 30};
+    static double values[60], other[60];
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet *body = fixture_codelet(runtime, "body", fixture_nothing, 0);
+    filch_data_desc cut = FILCH_DATA_DESC_INIT;
+    filch_data *x = fixture_vector(runtime, values, sizeof *values, 60, 20), *y = NULL;
+    cut.ptr = other;
+    cut.element = sizeof *other;
+    cut.rows = 60;
+    cut.row_cuts = heights;
+    cut.row_cut_count = 3;
+    cut.flags = FILCH_DATA_MANAGED;
+    assert_ok(filch_data_create(runtime, &cut, &y));
+    filch_graph_desc by_caller = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    by_caller.priorities = FILCH_PRIORITIES_CALLER;
+    assert_ok(filch_graph_create(runtime, &by_caller, &graph));
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    const filch_access accesses[] = {fixture_access(x, 2, FILCH_READ),
+                                     fixture_access(y, 1, FILCH_READWRITE),
+                                     {.mode = FILCH_SCRATCH, .bytes = 130}};
+    task.codelet = body;
+    task.accesses = accesses;
+    task.access_count = 3;
+    task.priority = -3;
+    assert_ok(filch_graph_add(graph, &task, NULL));
+    task.access_count = 1;
+    task.priority = 4;
+    assert_ok(filch_graph_add(graph, &task, NULL));
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(fixture_run(graph));
+    const filch_batch_access uses[] = {
+        {.data = y, .mode = FILCH_READ, .map = FILCH_MAP_WHOLE},
+        {.data = x,
+         .mode = FILCH_READ,
+         .map = FILCH_MAP_AFFINE,
+         .offset = 10,
+         .scale = 5,
+         .before = 2,
+         .after = UINT64_MAX},
+    };
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    batch.codelet = body;
+    batch.n = 10;
+    batch.grain = 2;
+    batch.accesses = uses;
+    batch.access_count = 2;
+    run_batch(runtime, &batch);
+    batch.access_count = 0;
+    batch.n = 3;
+    run_batch(runtime, &batch);
+    assert_ok(filch_trace_write(runtime, path));
+    expect_other("handles",
+                 "[{\"element\":8,\"rows\":60,\"cols\":1,\"tile_rows\":20,\"tile_cols\":1,"
+                 "\"managed\":false,\"on_device\":false,\"resident\":0},"
+                 "{\"element\":8,\"rows\":60,\"cols\":1,\"row_cuts\":[5,25,30],\"tile_cols\":1,"
+                 "\"managed\":true,\"on_device\":false,\"resident\":0}]");
+    expect_other("graphs", "[{\"graph\":1,\"successors\":[[],[]],"
+                           "\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,2,1]],\"priorities\":[-3,4]}]");
+    expect_other("batches", "[{\"job\":2,\"items\":10,\"grain\":2,\"accesses\":["
+                            "{\"handle\":1,\"mode\":1,\"map\":\"whole\"},"
+                            "{\"handle\":0,\"mode\":1,\"map\":\"affine\",\"offset\":10,\"scale\":5,"
+                            "\"before\":2,\"after\":9223372036854775807}]},"
+                            "{\"job\":3,\"items\":3,\"grain\":2,\"accesses\":[]}]");
+    expect_other("devices", "[{\"name\":\"host:0\",\"score\":1,\"memory\":0}]");
+    /* What is gone is told of all the same, but for graphs. */
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(x));
+    assert_ok(filch_data_destroy(y));
+    assert_ok(filch_trace_write(runtime, path));
+    expect_other("graphs", NULL);
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *data = json_object_get(root, "otherData");
+    assert_int_equal(json_array_size(json_object_get(data, "handles")), 2);
+    assert_int_equal(json_array_size(json_object_get(data, "batches")), 2);
+    json_decref(root);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* Tasks of which the rings cannot show the tiles are of no use to who reads it. */
+static void it_tells_nothing_of_what_is_too_much(void **state)
+{
+    static double values[4];
+    (void)state;
+    setenv("FILCH_TRACE_EVENTS", "64", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_TRACE_EVENTS");
+    filch_codelet *body = fixture_codelet(runtime, "body", fixture_nothing, 0);
+    filch_data *x = fixture_vector(runtime, values, sizeof *values, 4, 4);
+    filch_graph *small = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *large = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    const filch_access access = fixture_access(x, 0, FILCH_READ);
+    for (int i = 0; i < 65; ++i) {
+        fixture_add(large, body, NULL, &access, 1);
+        if (i != 0) {
+            fixture_add(small, body, NULL, &access, 1);
+        }
+    }
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(fixture_run(large));
+    assert_ok(fixture_run(small));
+    for (int i = 0; i < 100; ++i) {
+        filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+        batch.codelet = body;
+        batch.n = 1;
+        run_batch(runtime, &batch);
+    }
+    assert_ok(filch_trace_write(runtime, path));
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *data = json_object_get(root, "otherData"), *at;
+    for (size_t i = 0; i < 2; ++i) {
+        at = json_array_get(json_object_get(data, "graphs"), i);
+        bool is_small = json_array_size(json_object_get(at, "successors")) == 64;
+        assert_int_equal(json_object_get(at, "accesses") != NULL, is_small);
+    }
+    assert_int_equal(json_array_size(json_object_get(data, "batches")), 64);
+    json_decref(root);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 static void no_memory_leaves_it_off(void **state)
 {
     (void)state;
@@ -368,6 +515,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(batches_show_their_chunks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_may_stop_and_start_while_jobs_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_have_a_row_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_tells_what_tasks_and_batches_use, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_tells_nothing_of_what_is_too_much, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_stand_in_rows_of_their_own, set_up, tear_down),
     };
