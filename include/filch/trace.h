@@ -45,10 +45,15 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * let it run, to its end; their arguments are a number that their tiles name too, and the graph's
  * number or how many items a batch has. Copies have rows of their own by device and direction: "in"
  * from the host, "out" to it, "peer" from another device's memory, "inner" within one; their
- * arguments are the bytes, the other device and the rate. Those still under way are left out. Under
- * "otherData" stand the events that newer ones drove out, the copies that could not be recorded,
- * and of each closed graph that has run, by its number, a list a task of those that wait for it, by
- * their positions in the graph.
+ * arguments are the bytes, the other device and the rate. Those still under way are left out.
+ *
+ * Under "otherData" stand the events that newer ones drove out and the copies that could not be
+ * recorded; the devices' scores and memory limits; the shapes of the handles that recorded jobs
+ * used; of each batch what its items use of them; and of each closed graph that has run, by its
+ * number, a list a task of those that wait for it, by their positions in the graph, and where its
+ * jobs were recorded a list a task of what it uses: handle, tile and ::filch_access_mode of each
+ * access. What graphs of more tasks than the rings hold use is left out, and so is what is of a
+ * handle with partitions.
  *
  * @param runtime the runtime.
  * @param path    the file; an existing one is overwritten.
