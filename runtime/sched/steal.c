@@ -313,15 +313,23 @@ static void note_trial(fl_worker *w, const fl_loot *loot, const fl_task *task)
     }
 }
 
+/* Whether the worker may be given a span of the job (null: there is none). Not while it has some,
+ * of which it may not begin more just now: until what it began is measured, say. Only the worker
+ * fills its span once the job is in its slot, so an empty one stays empty. */
+static bool has_place(const fl_worker *w, const filch_job *job)
+{
+    uint32_t lo, hi;
+    return job != NULL && fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) == 0 &&
+           !(job->batch != NULL && fl_room_is_out(w, job));
+}
+
 /* False: it is not there any more; look again. */
 static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, loot->slot);
     uint32_t lo, hi, floor;
-    /* The slot may hold another job by now, of which we have a share that setting would drop. Only
-     * we fill our span once the job is in its slot, so an empty one stays empty. */
-    if (job == NULL || fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != 0 ||
-        (job->batch != NULL && fl_room_is_out(w, job))) {
+    /* The slot may hold another job by now, of which we have a share that setting would drop. */
+    if (!has_place(w, job)) {
         return false;
     }
     fl_span *span = &fl_job_share(job, loot->victim)->span;
@@ -614,7 +622,8 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
             best.want = part_of_off(w->sched, best.entries);
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
-            if (weigh_span(w, &best)) {
+            /* Another look would find the same: on the virtual clock for ever. */
+            if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_span(w, &best)) {
                 (void)rob_span(w, &best, start);
                 return true;
             }
