@@ -8,6 +8,7 @@
 #include "table.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static const char usage[] =
     "       filch-bench sim WORKLOAD --devices sim:FILE [options of run]\n"
     "  --from TRACE        a trace that `filch-bench run ... --trace` wrote: predicts how long "
     "the\n"
-    "                      same job takes\n"
+    "                      same jobs take, their copies included\n"
     "  --devices sim:FILE  on these devices, where a device like the record's first one has speed\n"
     "                      1e9; without it on the record's own\n";
 
@@ -72,6 +73,24 @@ static bool show_devices(const bench_sim_prediction *prediction)
     return printed;
 }
 
+/* Bytes in, out and between devices. */
+static void show_copies(const bench_sim_record *record, const bench_sim_prediction *prediction)
+{
+    static const char *const ways[] = {
+        [BENCH_SIM_IN] = "in", [BENCH_SIM_OUT] = "out", [BENCH_SIM_PEER] = "from peers"};
+    double bytes[BENCH_SIM_WAYS] = {0}, end_us = 0;
+    /* What is brought home after the last job is no part of it. */
+    for (size_t k = 0; k < record->job_count; k++)
+        end_us = fmax(end_us, record->jobs[k].end_us);
+    for (size_t k = 0; k < record->copy_count && record->copies[k].start_us < end_us; k++)
+        bytes[record->copies[k].way] += record->copies[k].bytes;
+    for (int way = 0; way < BENCH_SIM_WAYS; way++)
+        if (bytes[way] > 0 || prediction->bytes[way] > 0)
+            printf("copied %s: %.4g GB, predicted %.4g GB\n", ways[way], bytes[way] / 1e9,
+                   prediction->bytes[way] / 1e9);
+    printf("\n");
+}
+
 static filch_status predict(const request *r, filch_error *error)
 {
     bench_sim_record record;
@@ -81,16 +100,20 @@ static filch_status predict(const request *r, filch_error *error)
         return status;
     printf("recorded: %zu tiles of %zu jobs on %zu devices, %.4f ms\n", record.tile_count,
            record.job_count, record.device_count, record.seconds * 1e3);
-    if (record.copies != 0)
-        printf("  of its %zu copies nothing is simulated\n", record.copies);
     if (record.loose != 0)
         printf("  of %zu tasks it does not say what they waited for: here for nothing\n",
                record.loose);
+    if (record.blind != 0)
+        printf("  of %zu tiles it does not say what they use: here nothing\n", record.blind);
+    if (record.twice != 0)
+        printf("  %zu chunks ran twice: here once\n", record.twice);
     status = bench_sim_predict(&record, r->devices, &prediction, error);
     if (status == FILCH_OK) {
-        printf("predicted %s%s: %.4f ms, %+.1f %%\n\n", r->devices ? "on " : "there",
-               r->devices ? r->devices : "", prediction.seconds * 1e3,
-               (prediction.seconds / record.seconds - 1) * 100);
+        printf("predicted %s%s: %.4f ms, %+.1f %%; from %.4f to %.4f ms in several runs\n",
+               r->devices ? "on " : "there", r->devices ? r->devices : "", prediction.seconds * 1e3,
+               (prediction.seconds / record.seconds - 1) * 100, prediction.least_s * 1e3,
+               prediction.most_s * 1e3);
+        show_copies(&record, &prediction);
         if (!show_devices(&prediction))
             status = bench_fail(error, FILCH_IO, "standard output", 0, "cannot be written");
     }

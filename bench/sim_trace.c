@@ -3,17 +3,14 @@
 #include "sim_trace.h"
 
 #include "fail.h"
+#include "sim_parts.h"
+#include "sim_times.h"
 
 #include <jansson.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a dispatch costs is the mean of those gaps between tiles that are no longer than so many
- * times the longest of the shortest quarter: the others are waits. */
-#define CLOSE_PART 4
-#define CLOSE_TIMES 4.0
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -52,7 +49,7 @@ static bool name_find(char ***names, size_t *count, const char *name, uint32_t *
 
 /* --- Events --- */
 
-/* The rows of devices' tiles: by their numbers, one name each. */
+/* Rows by their numbers: of devices' tiles, one name each, and of their copies. */
 typedef struct rows {
     json_int_t *tid;
     uint32_t *device;
@@ -90,39 +87,124 @@ static bool rows_read(rows *r, bench_sim_record *record, const json_t *events)
     json_int_t jobs = job_row(events);
     r->tid = calloc(json_array_size(events) + 1, sizeof *r->tid);
     r->device = calloc(json_array_size(events) + 1, sizeof *r->device);
-    if (!r->tid || !r->device)
-        return false;
+    bool fits = r->tid && r->device;
     json_array_foreach(events, index, event)
     {
         const char *name = text_of(json_object_get(event, "args"), "name");
-        if (strcmp(text_of(event, "name"), "thread_name") != 0 || strchr(name, ' ') ||
+        if (!fits || strcmp(text_of(event, "name"), "thread_name") != 0 ||
             json_integer_value(json_object_get(event, "tid")) == jobs)
             continue;
+        char *device = strndup(name, strcspn(name, " "));
         r->tid[r->count] = json_integer_value(json_object_get(event, "tid"));
-        if (!name_find(&record->devices, &record->device_count, name, &r->device[r->count++]))
-            return false;
+        fits = device &&
+               name_find(&record->devices, &record->device_count, device, &r->device[r->count++]);
+        free(device);
     }
-    return true;
+    return fits;
 }
 
-static bool tile_read(bench_sim_record *record, const rows *r, const json_t *event)
+/* When an event began and ended. */
+static filch_status times_read(const json_t *event, const char *path, double *start_us,
+                               double *end_us, filch_error *error)
 {
-    const json_t *args = json_object_get(event, "args");
+    const json_t *start = json_object_get(event, "ts"), *length = json_object_get(event, "dur");
+    *start_us = json_number_value(start);
+    *end_us = *start_us + json_number_value(length);
+    return json_is_number(start) && json_is_number(length) && *start_us >= 0 && *end_us >= *start_us
+               ? FILCH_OK
+               : bench_fail(error, FILCH_DATA, path, 0, "an event '%s' has no times",
+                            text_of(event, "name"));
+}
+
+/* A whole number among the arguments of an event; absent: 0, unless it must be there. */
+static filch_status argument(const json_t *event, const char *key, bool must, const char *path,
+                             uint64_t *value, filch_error *error)
+{
+    const json_t *found = json_object_get(json_object_get(event, "args"), key);
+    *value = (uint64_t)json_integer_value(found);
+    return (!found && !must) || (json_is_integer(found) && json_integer_value(found) >= 0)
+               ? FILCH_OK
+               : bench_fail(error, FILCH_DATA, path, 0, "an event '%s' has no '%s'",
+                            text_of(event, "name"), key);
+}
+
+static filch_status tile_read(bench_sim_record *record, const rows *r, const json_t *event,
+                              const char *path, filch_error *error)
+{
     bench_sim_tile *tile = &record->tiles[record->tile_count];
-    bool is_task = json_object_get(args, "task") != NULL;
-    *tile = (bench_sim_tile){
-        .start_us = json_number_value(json_object_get(event, "ts")),
-        .us = json_number_value(json_object_get(event, "dur")),
-        .is_chunk = !is_task,
-        .first = whole_of(args, is_task ? "task" : "first"),
-        .end = whole_of(args, "end"),
-        .graph = whole_of(args, "graph"),
-    };
+    bool is_task = json_object_get(json_object_get(event, "args"), "task") != NULL;
+    *tile = (bench_sim_tile){.is_chunk = !is_task};
     if (!rows_find(r, json_integer_value(json_object_get(event, "tid")), &tile->device))
-        return true; /* a row without a name: no device's */
+        return FILCH_OK; /* a row without a name: no device's */
+    filch_status status = times_read(event, path, &tile->start_us, &tile->end_us, error);
+    tile->us = tile->end_us - tile->start_us;
+    if (status == FILCH_OK)
+        status = argument(event, is_task ? "task" : "first", true, path, &tile->first, error);
+    if (status == FILCH_OK)
+        status = argument(event, is_task ? "graph" : "end", true, path,
+                          is_task ? &tile->graph : &tile->end, error);
+    if (status == FILCH_OK)
+        status = argument(event, "job", false, path, &tile->number, error);
+    if (status == FILCH_OK && is_task && tile->first >= UINT32_MAX)
+        status = bench_fail(error, FILCH_DATA, path, 0, "no graph has a task %llu",
+                            (unsigned long long)tile->first);
+    if (status == FILCH_OK && !name_find(&record->codelets, &record->codelet_count,
+                                         text_of(event, "name"), &tile->codelet))
+        no_memory(error, &status);
     record->tile_count++;
-    return name_find(&record->codelets, &record->codelet_count, text_of(event, "name"),
-                     &tile->codelet);
+    return status;
+}
+
+static filch_status copy_read(bench_sim_record *record, const rows *r, const json_t *event,
+                              const char *path, filch_error *error)
+{
+    static const char *const ways[] = {
+        [BENCH_SIM_IN] = "in", [BENCH_SIM_OUT] = "out", [BENCH_SIM_PEER] = "peer"};
+    bench_sim_copy *copy = &record->copies[record->copy_count];
+    const char *other = text_of(json_object_get(event, "args"), "other");
+    uint64_t bytes;
+    *copy = (bench_sim_copy){.way = BENCH_SIM_IN};
+    while (copy->way < BENCH_SIM_WAYS && strcmp(ways[copy->way], text_of(event, "name")) != 0)
+        copy->way++;
+    if (copy->way == BENCH_SIM_WAYS ||
+        !rows_find(r, json_integer_value(json_object_get(event, "tid")), &copy->device))
+        return FILCH_OK; /* within one memory */
+    filch_status status = times_read(event, path, &copy->start_us, &copy->end_us, error);
+    if (status == FILCH_OK)
+        status = argument(event, "bytes", true, path, &bytes, error);
+    if (status != FILCH_OK)
+        return status;
+    copy->bytes = (double)bytes;
+    if (copy->way == BENCH_SIM_PEER) {
+        while (copy->from < record->device_count && strcmp(record->devices[copy->from], other) != 0)
+            copy->from++;
+        if (copy->from == record->device_count)
+            return bench_fail(error, FILCH_DATA, path, 0, "a copy comes from '%s', which is no row",
+                              other);
+    }
+    record->copy_count++;
+    return FILCH_OK;
+}
+
+static filch_status wait_read(bench_sim_record *record, const rows *r, const json_t *event,
+                              const char *path, filch_error *error)
+{
+    bench_sim_wait *wait = &record->waits[record->wait_count];
+    if (!rows_find(r, json_integer_value(json_object_get(event, "tid")), &wait->device))
+        return FILCH_OK;
+    record->wait_count++;
+    return times_read(event, path, &wait->start_us, &wait->end_us, error);
+}
+
+static filch_status job_read(bench_sim_record *record, const json_t *event, const char *path,
+                             filch_error *error)
+{
+    bench_sim_job *job = &record->marks[record->mark_count];
+    filch_status status = times_read(event, path, &job->start_us, &job->end_us, error);
+    if (status == FILCH_OK)
+        status = argument(event, "job", true, path, &job->number, error);
+    record->mark_count++;
+    return status;
 }
 
 static filch_status events_read(bench_sim_record *record, const json_t *events, const char *path,
@@ -130,69 +212,35 @@ static filch_status events_read(bench_sim_record *record, const json_t *events, 
 {
     rows r = {0};
     filch_status status = FILCH_OK;
-    size_t index;
+    size_t index, room = json_array_size(events) + 1;
     const json_t *event;
-    record->tiles = calloc(json_array_size(events) + 1, sizeof *record->tiles);
-    bool fits = record->tiles && rows_read(&r, record, events);
+    record->tiles = calloc(room, sizeof *record->tiles);
+    record->copies = calloc(room, sizeof *record->copies);
+    record->waits = calloc(room, sizeof *record->waits);
+    record->marks = calloc(room, sizeof *record->marks);
+    if (!record->tiles || !record->copies || !record->waits || !record->marks ||
+        !rows_read(&r, record, events))
+        no_memory(error, &status);
     json_array_foreach(events, index, event)
     {
         const char *category = text_of(event, "cat");
-        record->copies += strcmp(category, "copy") == 0;
-        if (fits && strcmp(category, "tile") == 0)
-            fits = tile_read(record, &r, event);
+        if (status == FILCH_OK && strcmp(category, "tile") == 0)
+            status = tile_read(record, &r, event, path, error);
+        if (status == FILCH_OK && strcmp(category, "copy") == 0)
+            status = copy_read(record, &r, event, path, error);
+        if (status == FILCH_OK && strcmp(category, "wait") == 0)
+            status = wait_read(record, &r, event, path, error);
+        if (status == FILCH_OK && strcmp(category, "job") == 0)
+            status = job_read(record, event, path, error);
     }
     free(r.tid);
     free(r.device);
-    if (!fits)
-        no_memory(error, &status);
-    else if (record->tile_count == 0)
+    if (status == FILCH_OK && record->tile_count == 0)
         status = bench_fail(error, FILCH_DATA, path, 0, "the trace holds no tile");
     return status;
 }
 
-/* --- Graphs --- */
-
-static bool graph_read(bench_sim_graph *graph, const json_t *object)
-{
-    const json_t *lists = json_object_get(object, "successors"), *list, *number;
-    size_t index, at, edges = 0;
-    graph->number = whole_of(object, "graph");
-    graph->count = json_array_size(lists);
-    graph->begin = calloc(graph->count + 1, sizeof *graph->begin);
-    json_array_foreach(lists, index, list) edges += json_array_size(list);
-    graph->successors = calloc(edges + 1, sizeof *graph->successors);
-    if (!graph->begin || !graph->successors)
-        return false;
-    edges = 0;
-    json_array_foreach(lists, index, list)
-    {
-        json_array_foreach(list, at, number)
-        {
-            json_int_t to = json_integer_value(number);
-            if (to >= 0 && (size_t)to < graph->count)
-                graph->successors[edges++] = (uint32_t)to;
-        }
-        graph->begin[index + 1] = edges;
-    }
-    return true;
-}
-
-static filch_status graphs_read(bench_sim_record *record, const json_t *array, filch_error *error)
-{
-    filch_status status = FILCH_OK;
-    size_t index;
-    const json_t *object;
-    record->graphs = calloc(json_array_size(array) + 1, sizeof *record->graphs);
-    bool fits = record->graphs != NULL;
-    json_array_foreach(array, index, object)
-    {
-        if (fits)
-            fits = graph_read(&record->graphs[record->graph_count++], object);
-    }
-    if (!fits)
-        no_memory(error, &status);
-    return status;
-}
+/* --- Jobs --- */
 
 static const bench_sim_graph *graph_find(const bench_sim_record *record, uint64_t number)
 {
@@ -202,7 +250,39 @@ static const bench_sim_graph *graph_find(const bench_sim_record *record, uint64_
     return NULL;
 }
 
-/* --- Jobs --- */
+static int number_of_batch(const void *key, const void *element)
+{
+    uint64_t number = *(const uint64_t *)key, own = ((const bench_sim_batch *)element)->number;
+    return (number > own) - (number < own);
+}
+
+static const bench_sim_batch *batch_find(const bench_sim_record *record, uint64_t number)
+{
+    return bsearch(&number, record->batches, record->batch_count, sizeof *record->batches,
+                   number_of_batch);
+}
+
+static int number_of_job(const void *key, const void *element)
+{
+    uint64_t number = *(const uint64_t *)key, own = ((const bench_sim_job *)element)->number;
+    return (number > own) - (number < own);
+}
+
+static const bench_sim_job *mark_find(const bench_sim_record *record, uint64_t number)
+{
+    return bsearch(&number, record->marks, record->mark_count, sizeof *record->marks,
+                   number_of_job);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const bench_sim_tile *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return (x->end_us > y->end_us) - (x->end_us < y->end_us);
+}
 
 static int by_source(const void *a, const void *b)
 {
@@ -222,6 +302,18 @@ static int by_job(const void *a, const void *b)
     if (x->job != y->job)
         return x->job < y->job ? -1 : 1;
     return (x->start_us > y->start_us) - (x->start_us < y->start_us);
+}
+
+static int copies_by_start(const void *a, const void *b)
+{
+    const bench_sim_copy *x = a, *y = b;
+    return (x->start_us > y->start_us) - (x->start_us < y->start_us);
+}
+
+static int marks_by_number(const void *a, const void *b)
+{
+    const bench_sim_job *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 static int by_start(const void *a, const void *b)
@@ -289,24 +381,54 @@ static uint64_t common(uint64_t a, uint64_t b)
     return a;
 }
 
-static void job_fill(bench_sim_record *record, bench_sim_job *job, size_t first)
+/* Chunks of one batch, by their first items: all of them, once each. One that two devices ran
+ * counts where it was over first; its job becomes none. */
+static filch_status check_chunks(bench_sim_record *record, size_t from, size_t to, const char *path,
+                                 filch_error *error)
 {
-    const bench_sim_tile *tiles = &record->tiles[first];
-    *job = (bench_sim_job){.first = first,
-                           .is_batch = tiles->is_chunk,
-                           .graph = tiles->is_chunk ? NULL : graph_find(record, tiles->graph),
-                           .start_us = tiles->start_us};
-    for (; first + job->count < record->tile_count && tiles[job->count].job == tiles->job;
-         job->count++) {
-        const bench_sim_tile *tile = &tiles[job->count];
-        job->end_us = fmax(job->end_us, tile->start_us + tile->us);
-        job->n = tile->end > job->n ? tile->end : job->n;
-        job->grain = common(common(job->grain, tile->first), tile->end);
-        record->loose += !job->is_batch && !job->graph;
+    const bench_sim_batch *batch = batch_find(record, record->tiles[from].number);
+    uint64_t next = 0;
+    bool is_whole = true;
+    for (size_t k = from; k < to; k++) {
+        bench_sim_tile *tile = &record->tiles[k];
+        if (tile->first < next && tile->end <= next) {
+            tile->job = SIZE_MAX;
+            record->twice++;
+            continue;
+        }
+        is_whole = is_whole && tile->first == next && tile->end > tile->first;
+        next = tile->end;
     }
+    return is_whole && (!batch || next == batch->n)
+               ? FILCH_OK
+               : bench_fail(error, FILCH_DATA, path, 0,
+                            "the trace lacks chunks of '%s': some were skipped or failed",
+                            record->codelets[record->tiles[from].codelet]);
 }
 
-static filch_status jobs_find(bench_sim_record *record, const char *path, filch_error *error)
+/* Tiles that name their jobs. */
+static filch_status split_by_number(bench_sim_record *record, const char *path, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    qsort(record->tiles, record->tile_count, sizeof *record->tiles, by_number);
+    for (size_t from = 0, to; from < record->tile_count && status == FILCH_OK; from = to) {
+        const bench_sim_tile *tile = &record->tiles[from];
+        for (to = from; to < record->tile_count && record->tiles[to].number == tile->number; to++) {
+            if (record->tiles[to].is_chunk != tile->is_chunk ||
+                record->tiles[to].graph != tile->graph)
+                return bench_fail(error, FILCH_DATA, path, 0, "job %llu is of several graphs",
+                                  (unsigned long long)tile->number);
+            record->tiles[to].job = record->job_count;
+        }
+        if (tile->is_chunk)
+            status = check_chunks(record, from, to, path, error);
+        record->job_count++;
+    }
+    return status;
+}
+
+/* Those of older traces. */
+static filch_status split_by_source(bench_sim_record *record, const char *path, filch_error *error)
 {
     filch_status status = FILCH_OK;
     qsort(record->tiles, record->tile_count, sizeof *record->tiles, by_source);
@@ -321,148 +443,89 @@ static filch_status jobs_find(bench_sim_record *record, const char *path, filch_
         status = tile->is_chunk ? split_batches(record, from, to, path, error)
                                 : split_runs(record, from, to, error);
     }
+    return status;
+}
+
+/* Where the trace shows the job itself, from its submission to its end. What lies between the
+ * submission and the first copy or tile, and after the last, is the host's. */
+static void job_mark(const bench_sim_record *record, bench_sim_job *job)
+{
+    const bench_sim_job *mark = mark_find(record, job->number);
+    double first = job->start_us, last = job->end_us;
+    size_t low = 0, high = record->copy_count;
+    if (!mark)
+        return;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (record->copies[middle].start_us < mark->start_us)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < record->copy_count && record->copies[low].start_us < mark->end_us; low++) {
+        first = fmin(first, record->copies[low].start_us);
+        last = fmax(last, record->copies[low].end_us);
+    }
+    job->start_us = mark->start_us;
+    job->end_us = mark->end_us;
+    job->lead_us = fmax(first - mark->start_us, 0);
+    job->tail_us = fmax(mark->end_us - last, 0);
+}
+
+static filch_status job_fill(bench_sim_record *record, bench_sim_job *job, size_t first,
+                             const char *path, filch_error *error)
+{
+    const bench_sim_tile *tiles = &record->tiles[first];
+    *job = (bench_sim_job){.first = first,
+                           .is_batch = tiles->is_chunk,
+                           .number = tiles->number,
+                           .graph = tiles->is_chunk ? NULL : graph_find(record, tiles->graph),
+                           .batch = tiles->is_chunk ? batch_find(record, tiles->number) : NULL,
+                           .start_us = tiles->start_us};
+    for (; first + job->count < record->tile_count && tiles[job->count].job == tiles->job;
+         job->count++) {
+        const bench_sim_tile *tile = &tiles[job->count];
+        job->end_us = fmax(job->end_us, tile->end_us);
+        job->n = tile->end > job->n ? tile->end : job->n;
+        job->grain = common(common(job->grain, tile->first), tile->end);
+        record->loose += !job->is_batch && !job->graph;
+        if (job->graph && tile->first >= job->graph->count)
+            return bench_fail(error, FILCH_DATA, path, 0, "graph %llu has no task %llu",
+                              (unsigned long long)tile->graph, (unsigned long long)tile->first);
+    }
+    bool is_known =
+        job->is_batch ? job->batch && job->batch->is_known : job->graph && job->graph->use_begin;
+    record->blind += !is_known && record->copy_count != 0 ? job->count : 0;
+    job->grain = job->batch ? job->batch->grain : job->grain;
+    job_mark(record, job);
+    return FILCH_OK;
+}
+
+static filch_status jobs_find(bench_sim_record *record, const char *path, filch_error *error)
+{
+    bool has_numbers = true;
+    qsort(record->copies, record->copy_count, sizeof *record->copies, copies_by_start);
+    qsort(record->marks, record->mark_count, sizeof *record->marks, marks_by_number);
+    for (size_t k = 0; k < record->tile_count; k++)
+        has_numbers = has_numbers && record->tiles[k].number != 0;
+    filch_status status =
+        has_numbers ? split_by_number(record, path, error) : split_by_source(record, path, error);
     if (status != FILCH_OK)
         return status;
     qsort(record->tiles, record->tile_count, sizeof *record->tiles, by_job);
+    record->tile_count -= record->twice; /* they are the last */
     record->jobs = calloc(record->job_count + 1, sizeof *record->jobs);
     if (!record->jobs) {
         no_memory(error, &status);
         return status;
     }
     size_t made = 0;
-    for (size_t first = 0; first < record->tile_count; first += record->jobs[made++].count)
-        job_fill(record, &record->jobs[made], first);
+    for (size_t first = 0; first < record->tile_count && status == FILCH_OK;
+         first += record->jobs[made++].count)
+        status = job_fill(record, &record->jobs[made], first, path, error);
     record->job_count = made;
     qsort(record->jobs, made, sizeof *record->jobs, by_start);
-    return FILCH_OK;
-}
-
-/* --- Times --- */
-
-static int by_device(const void *a, const void *b)
-{
-    const bench_sim_tile *const *x = a, *const *y = b;
-    if ((*x)->device != (*y)->device)
-        return (*x)->device < (*y)->device ? -1 : 1;
-    return ((*x)->start_us > (*y)->start_us) - ((*x)->start_us < (*y)->start_us);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double close_mean(const double *gaps, size_t count)
-{
-    double sum = 0;
-    size_t close = 0;
-    for (; close < count && gaps[close] <= CLOSE_TIMES * gaps[count / CLOSE_PART]; close++)
-        sum += gaps[close];
-    return close != 0 ? sum / (double)close : 0;
-}
-
-static bool gaps_find(bench_sim_record *record)
-{
-    const bench_sim_tile **order = calloc(record->tile_count, sizeof *order);
-    double *gaps = calloc(record->tile_count, sizeof *gaps);
-    record->gap_us = calloc(record->device_count, sizeof *record->gap_us);
-    bool fits = order && gaps && record->gap_us;
-    for (size_t k = 0; fits && k < record->tile_count; k++)
-        order[k] = &record->tiles[k];
-    if (fits)
-        qsort(order, record->tile_count, sizeof *order, by_device);
-    for (size_t from = 0, to; fits && from < record->tile_count; from = to) {
-        size_t count = 0;
-        for (to = from + 1; to < record->tile_count && order[to]->device == order[from]->device;
-             to++)
-            gaps[count++] =
-                fmax(order[to]->start_us - order[to - 1]->start_us - order[to - 1]->us, 0);
-        qsort(gaps, count, sizeof *gaps, by_value);
-        record->gap_us[order[from]->device] = close_mean(gaps, count);
-    }
-    free(order);
-    free(gaps);
-    return fits;
-}
-
-static double *ratio_at(const bench_sim_record *record, uint32_t codelet, uint32_t device)
-{
-    return &record->ratios[(size_t)codelet * record->device_count + device];
-}
-
-double bench_sim_ratio(const bench_sim_record *record, uint32_t codelet, uint32_t device)
-{
-    return *ratio_at(record, codelet, device);
-}
-
-static double units_of(const bench_sim_tile *tile)
-{
-    return tile->is_chunk ? (double)(tile->end - tile->first) : 1;
-}
-
-/* By the mean of all that each device ran: right where tiles of a codelet are alike. */
-static bool ratios_by_means(bench_sim_record *record)
-{
-    size_t cells = record->codelet_count * record->device_count;
-    double *us = calloc(cells, sizeof *us), *units = calloc(cells, sizeof *units);
-    record->ratios = calloc(cells, sizeof *record->ratios);
-    bool fits = us && units && record->ratios;
-    for (size_t k = 0; fits && k < record->tile_count; k++) {
-        const bench_sim_tile *tile = &record->tiles[k];
-        size_t cell = (size_t)tile->codelet * record->device_count + tile->device;
-        us[cell] += tile->us;
-        units[cell] += units_of(tile);
-    }
-    for (size_t cell = 0; fits && cell < cells; cell++) {
-        size_t first = cell / record->device_count * record->device_count;
-        bool is_known = us[first] > 0 && us[cell] > 0;
-        record->ratios[cell] = is_known ? us[cell] / units[cell] / (us[first] / units[first]) : 1;
-    }
-    free(us);
-    free(units);
-    return fits;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const bench_sim_tile *const *x = a, *const *y = b;
-    if ((*x)->job != (*y)->job)
-        return (*x)->job < (*y)->job ? -1 : 1;
-    return ((*x)->first > (*y)->first) - ((*x)->first < (*y)->first);
-}
-
-/* Items that lie side by side take about the same: chunks that follow each other, one of them on
- * the first device, tell more of another than the means, where items are not alike. Logarithms add
- * up, so that a slope counts once for and once against it. */
-static bool ratios_by_neighbours(bench_sim_record *record)
-{
-    size_t cells = record->codelet_count * record->device_count;
-    const bench_sim_tile **order = calloc(record->tile_count, sizeof *order);
-    double *sums = calloc(cells, sizeof *sums);
-    size_t *pairs = calloc(cells, sizeof *pairs);
-    bool fits = order && sums && pairs;
-    for (size_t k = 0; fits && k < record->tile_count; k++)
-        order[k] = &record->tiles[k];
-    if (fits)
-        qsort(order, record->tile_count, sizeof *order, by_place);
-    for (size_t k = 1; fits && k < record->tile_count; k++) {
-        const bench_sim_tile *x = order[k - 1], *y = order[k];
-        if (!x->is_chunk || x->job != y->job || (x->device == 0) == (y->device == 0) ||
-            !(x->us > 0 && y->us > 0))
-            continue;
-        const bench_sim_tile *own = x->device == 0 ? x : y, *other = x->device == 0 ? y : x;
-        size_t cell = (size_t)other->codelet * record->device_count + other->device;
-        sums[cell] += log(other->us / units_of(other) / (own->us / units_of(own)));
-        pairs[cell]++;
-    }
-    for (size_t cell = 0; fits && cell < cells; cell++)
-        if (pairs[cell] != 0)
-            record->ratios[cell] = exp(sums[cell] / (double)pairs[cell]);
-    free(order);
-    free(sums);
-    free(pairs);
-    return fits;
+    return status;
 }
 
 /* --- The file --- */
@@ -480,16 +543,16 @@ static filch_status document_read(bench_sim_record *record, const json_t *root, 
                           (unsigned long long)whole_of(other, "events_overwritten"));
     filch_status status = events_read(record, events, path, error);
     if (status == FILCH_OK)
-        status = graphs_read(record, json_object_get(other, "graphs"), error);
+        status = bench_sim_parts_read(record, other, path, error);
     if (status == FILCH_OK)
         status = jobs_find(record, path, error);
-    if (status == FILCH_OK &&
-        !(gaps_find(record) && ratios_by_means(record) && ratios_by_neighbours(record)))
+    if (status == FILCH_OK && !bench_sim_times_find(record))
         no_memory(error, &status);
     double first = INFINITY, last = 0;
     for (size_t k = 0; status == FILCH_OK && k < record->job_count; k++) {
         first = fmin(first, record->jobs[k].start_us);
         last = fmax(last, record->jobs[k].end_us);
+        record->is_first = record->is_first || record->jobs[k].number == 1;
     }
     record->seconds = (last - first) / 1e6;
     return status;
@@ -523,14 +586,14 @@ void bench_sim_record_free(bench_sim_record *record)
 {
     names_free(record->devices, record->device_count);
     names_free(record->codelets, record->codelet_count);
-    for (size_t k = 0; k < record->graph_count; k++) {
-        free(record->graphs[k].begin);
-        free(record->graphs[k].successors);
-    }
-    free(record->graphs);
+    bench_sim_parts_free(record);
     free(record->tiles);
+    free(record->copies);
+    free(record->waits);
+    free(record->marks);
     free(record->jobs);
     free(record->gap_us);
+    free(record->chunk_us);
     free(record->ratios);
     *record = (bench_sim_record){0};
 }
