@@ -3,6 +3,7 @@
  * checked, every task run, in order. */
 #define _GNU_SOURCE
 #include "gpu/twins.h"
+#include "sim_replay.h"
 #include "versus.h"
 
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -194,37 +196,90 @@ static void test_empty_tasks(void **state)
         }
 }
 
+static const struct {
+    const char *name;
+    bench_options options;
+} computations[] = {
+    {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true}},
+    {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true, .resident = true}},
+    {"cholesky", {.n = 90, .tile = 32, .own_kernels = true, .precision = BENCH_SINGLE}},
+    {"gemm", {.n = 100, .tile = 33, .own_kernels = true}},
+    {"gemm", {.n = 100, .tile = 33, .own_kernels = true, .resident = true}},
+    {"cholesky", {.matrix = LUND, .tile = 40}},
+    {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
+    {"gemm", {.n = 100, .tile = 33}},
+    {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
+    {"mandelbrot", {.n = 40}},
+    {"nbody", {.n = 100}},
+    {"jacobi", {.n = 60}},
+    {"busy", {.n = 50, .tile = 20}},
+    {"stream", {.n = 40, .tile = 4, .cost = 3}},
+    {"stream", {.n = 40, .tile = 4, .cost = 3, .pinned = true}},
+    {"stream", {.n = 40, .tile = 4, .cost = 3, .pageable = true}},
+    {"layered", {.n = 60, .tile = 8, .cost = 1}},
+};
+
 static void test_computations(void **state)
 {
-    static const struct {
-        const char *name;
-        bench_options options;
-    } runs[] = {
-        {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true}},
-        {"cholesky", {.matrix = LUND, .tile = 40, .own_kernels = true, .resident = true}},
-        {"cholesky", {.n = 90, .tile = 32, .own_kernels = true, .precision = BENCH_SINGLE}},
-        {"gemm", {.n = 100, .tile = 33, .own_kernels = true}},
-        {"gemm", {.n = 100, .tile = 33, .own_kernels = true, .resident = true}},
-        {"cholesky", {.matrix = LUND, .tile = 40}},
-        {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
-        {"gemm", {.n = 100, .tile = 33}},
-        {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
-        {"mandelbrot", {.n = 40}},
-        {"nbody", {.n = 100}},
-        {"jacobi", {.n = 60}},
-        {"busy", {.n = 50, .tile = 20}},
-        {"stream", {.n = 40, .tile = 4, .cost = 3}},
-        {"stream", {.n = 40, .tile = 4, .cost = 3, .pinned = true}},
-        {"stream", {.n = 40, .tile = 4, .cost = 3, .pageable = true}},
-        {"layered", {.n = 60, .tile = 8, .cost = 1}},
-    };
     (void)state;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
-        for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+        for (size_t k = 0; k < sizeof computations / sizeof *computations; k++) {
             bed b;
-            open_bed(&b, runs[k].name, &runs[k].options, devices[d]);
+            open_bed(&b, computations[k].name, &computations[k].options, devices[d]);
             run_and_check(&b);
             close_bed(&b);
+        }
+}
+
+/* From the traces of all of them the jobs can be built again, with what they copied: the fake's
+ * times mean nothing, but it copies what a GPU would. */
+static void predict(const char *path, const char *name, const char *device)
+{
+    bench_sim_record record;
+    bench_sim_prediction prediction;
+    filch_error error = FILCH_ERROR_INIT;
+    double recorded[BENCH_SIM_WAYS] = {0};
+    if (bench_sim_record_read(&record, path, &error) != FILCH_OK ||
+        bench_sim_predict(&record, NULL, &prediction, &error) != FILCH_OK)
+        fail_msg("%s on %s: %s", name, device, error.text);
+    bool is_gone = strcmp(name, "busy") == 0; /* its graph, when the trace is written */
+    if (!is_gone && record.loose + record.blind != 0)
+        fail_msg("%s on %s: nothing is known of %zu and %zu tiles", name, device, record.loose,
+                 record.blind);
+    for (size_t k = 0; k < record.copy_count; k++)
+        recorded[record.copies[k].way] += record.copies[k].bytes;
+    assert_true(prediction.seconds > 0);
+    /* On one device there is no choice. In the record, results of the last job may have been
+     * brought home when it was over. */
+    if (record.device_count == 1) {
+        assert_true(prediction.bytes[BENCH_SIM_IN] == recorded[BENCH_SIM_IN]);
+        assert_true(prediction.bytes[BENCH_SIM_OUT] <= recorded[BENCH_SIM_OUT]);
+    }
+    bench_sim_prediction_free(&prediction);
+    bench_sim_record_free(&record);
+}
+
+static void test_traces(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t k = 0; k < sizeof computations / sizeof *computations; k++) {
+            char path[] = "/tmp/filch-trace-XXXXXX";
+            int file = mkstemp(path);
+            double seconds;
+            bed b;
+            assert_true(file >= 0);
+            assert_int_equal(close(file), 0);
+            open_bed(&b, computations[k].name, &computations[k].options, devices[d]);
+            for (int run = 0; run < 2; run++) {
+                if (run == 1)
+                    assert_int_equal(filch_trace_start(b.session.built.runtime), FILCH_OK);
+                assert_int_equal(bench_session_run(&b.session, &seconds, NULL), FILCH_OK);
+            }
+            assert_int_equal(filch_trace_write(b.session.built.runtime, path), FILCH_OK);
+            close_bed(&b);
+            predict(path, computations[k].name, devices[d]);
+            unlink(path);
         }
 }
 
@@ -309,11 +364,9 @@ static void test_host_peers_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty_tasks),
-        cmocka_unit_test(test_computations),
-        cmocka_unit_test(test_not_positive_definite),
-        cmocka_unit_test(test_peers_agree),
-        cmocka_unit_test(test_host_peers_are_refused),
+        cmocka_unit_test(test_empty_tasks), cmocka_unit_test(test_computations),
+        cmocka_unit_test(test_traces),      cmocka_unit_test(test_not_positive_definite),
+        cmocka_unit_test(test_peers_agree), cmocka_unit_test(test_host_peers_are_refused),
     };
     return cmocka_run_group_tests(tests, register_all, NULL);
 }
