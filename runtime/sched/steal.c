@@ -366,6 +366,7 @@ typedef struct fl_oldest {
     uint32_t count;
     uint64_t hints[OLDEST];
     int64_t at[OLDEST];
+    bool is_top[OLDEST]; /* when it was looked at: then it is still that entry while it is there */
     fl_freight freights[OLDEST];
 } fl_oldest;
 
@@ -391,6 +392,7 @@ static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_olde
             fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         } else {
             oldest->hints[oldest->count] = hint;
+            oldest->is_top[oldest->count] = is_top;
             oldest->at[oldest->count++] = index;
         }
     }
@@ -412,6 +414,7 @@ static void forget(fl_oldest *oldest, uint32_t index)
     for (uint32_t i = index; i < oldest->count; ++i) {
         oldest->hints[i] = oldest->hints[i + 1];
         oldest->at[i] = oldest->at[i + 1];
+        oldest->is_top[i] = oldest->is_top[i + 1];
         oldest->freights[i] = oldest->freights[i + 1];
     }
 }
@@ -456,7 +459,11 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
                 return false;
             }
             if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
-                fl_deque_drop(deque, oldest.at[best]); /* where it is at the top; it is ours */
+                /* One that was found below the top stays. The owner may have popped it since and
+                 * pushed another, that nobody has, at its index, to which the top may have come. */
+                if (oldest.is_top[best]) {
+                    fl_deque_drop(deque, oldest.at[best]);
+                }
                 w->brought_ns = oldest.freights[best].bring_ns;
                 return true;
             }
