@@ -28,10 +28,13 @@ typedef struct filch_shape {
  * Geometry of one call, for kernels whose geometry depends on the tile.
  *
  * Called on a worker's thread just before the launch, with the call as the kernel will get it. Must
- * be quick and must not call filch. Of a batch's first chunk on a device it is called for the first
- * grain alone, too, whose geometry tells how many grains fill the device.
+ * be quick and must not call filch. With a batch's first chunk on a device it is called for chunks
+ * of other lengths, too, from one grain to all, some dozens of times, which are not launched: their
+ * geometry tells how many grains fill the device, and how many a block takes. So it must answer
+ * the same each time, and more grains must not be given fewer threads.
  *
- * @param call  the call; its views point to device memory, which must not be touched.
+ * @param call  the call; its views point to device memory, which must not be touched, nor need it
+ *              be there where the call is not for a launch.
  * @param shape receives the geometry; all zero at first.
  * @return 0, or the caller's own code, which fails the task as a host function's does.
  */

@@ -4,6 +4,8 @@
  * the part that a device spent on the job is divided comes from the tiles that were timed. */
 #include "sched/loss.h"
 
+#include <math.h>
+
 /* One dispatch is measured for so many timed tasks, as it takes three looks at the clock. */
 #define GAP_PERIOD 8u
 
@@ -145,9 +147,8 @@ void fl_loss_divide(fl_worker *w, fl_tile *tile)
         backend->own == NULL || lanes < 2) {
         return;
     }
-    const filch_codelet *codelet = fl_batch_codelet(tile->job->batch);
-    if (offload->stint_of != codelet) {
-        offload->stint_of = codelet;
+    if (offload->stint_of != tile->job->sequence) {
+        offload->stint_of = tile->job->sequence;
         offload->stint_count = 0;
     }
     tile->own = backend->own(w->device);
@@ -156,8 +157,10 @@ void fl_loss_divide(fl_worker *w, fl_tile *tile)
         ns += offload->stints[i].ns;
         work += offload->stints[i].work;
     }
-    /* It ran no longer than it ran. */
-    tile->fair = work > 0 ? least_of((uint64_t)(tile->work * ns / work), tile->ns) : tile->own;
+    /* It ran no longer than it ran. Work may be anything that a caller's function says. */
+    double fair = work > 0 && isfinite(work) ? fmin(ns * (tile->work / work), (double)tile->ns)
+                                             : (double)tile->own;
+    tile->fair = (uint64_t)fair;
 }
 
 void fl_loss_land(fl_worker *w, const fl_flight *flight)

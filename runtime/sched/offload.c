@@ -458,16 +458,25 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
  * twice, 99.7 with four times. */
 #define FULL_TIMES 1.8
 
-/* Threads that a chunk from lo to hi is launched with; 0: its geometry is not known. */
-static double threads_of(const fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
-                         uint32_t lo, uint32_t hi)
+/* What a kernel's geometry is asked for: chunks of up to so many grains, all from one. */
+typedef struct fl_inquiry {
+    const fl_tile *tile;
+    const filch_call *call;
+    const fl_kernel *kernel;
+    uint32_t lo, most;
+} fl_inquiry;
+
+/* Threads that a chunk of so many grains is launched with; 0: its geometry is not known. */
+static double threads_of(const fl_inquiry *asked, uint32_t grains)
 {
+    const filch_call *call = asked->call;
+    const fl_batch *batch = asked->tile->job->batch;
     filch_view views[FL_MOST_VIEWS];
     filch_shape shape = {{0}, {0}, {0}, 0};
     filch_call some = *call;
     double threads = 1;
-    fl_batch_range(tile->job->batch, lo, hi, &some.lo, &some.hi);
-    if (!fl_batch_views(tile->job->batch, some.lo, some.hi, views)) {
+    fl_batch_range(batch, asked->lo, asked->lo + grains, &some.lo, &some.hi);
+    if (!fl_batch_views(batch, some.lo, some.hi, views)) {
         return 0;
     }
     for (size_t i = 0; i < some.view_count; ++i) {
@@ -475,7 +484,7 @@ static double threads_of(const fl_tile *tile, const filch_call *call, const fl_k
         views[i].ld = call->views[i].ld;
     }
     some.views = views;
-    if (kernel->shape_of(&some, &shape) != 0) {
+    if (asked->kernel->shape_of(&some, &shape) != 0) {
         return 0;
     }
     fl_kernel_complete_shape(&shape);
@@ -485,19 +494,18 @@ static double threads_of(const fl_tile *tile, const filch_call *call, const fl_k
     return threads;
 }
 
-/* Of up to `most` grains from the tile's first on, the fewest that are launched with that many
- * threads; most where no number of them is. More grains never have fewer threads. */
-static uint32_t grains_for(const fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
-                           uint32_t most, double threads)
+/* The fewest grains that are launched with that many threads; all where no number of them is. More
+ * grains never have fewer threads. */
+static uint32_t grains_for(const fl_inquiry *asked, double threads)
 {
-    uint32_t few = 0, enough = 1; /* few have less */
-    while (enough < most && threads_of(tile, call, kernel, tile->lo, tile->lo + enough) < threads) {
+    uint32_t few = 0, enough = 1, most = asked->most; /* few have less */
+    while (enough < most && threads_of(asked, enough) < threads) {
         few = enough;
         enough = enough <= most / 2 ? 2 * enough : most;
     }
     while (enough - few > 1) {
         uint32_t middle = few + (enough - few) / 2;
-        bool has = threads_of(tile, call, kernel, tile->lo, tile->lo + middle) >= threads;
+        bool has = threads_of(asked, middle) >= threads;
         enough = has ? middle : enough;
         few = has ? few : middle;
     }
@@ -515,15 +523,17 @@ static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
     if (share->fill != 0 || kernel->shape_of == NULL) {
         return;
     }
-    uint32_t most = fl_batch_reach(tile->job->batch, tile->lo) - tile->lo;
-    double one = threads_of(tile, call, kernel, tile->lo, tile->lo + 1);
-    double all = threads_of(tile, call, kernel, tile->lo, tile->lo + most);
+    const fl_batch *batch = tile->job->batch;
+    uint32_t lo = fl_batch_reach(batch, 0) == fl_batch_grains(batch) ? 0 : tile->lo;
+    uint32_t most = fl_batch_reach(batch, lo) - lo;
+    const fl_inquiry asked = {.tile = tile, .call = call, .kernel = kernel, .lo = lo, .most = most};
+    double one = threads_of(&asked, 1), all = threads_of(&asked, most);
     double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
-    uint32_t more = all > one ? grains_for(tile, call, kernel, most, one + 1) : 2;
-    share->quantum = more - 1;
-    share->fill = grains_for(tile, call, kernel, most, fmin(full, all));
-    share->fill += share->quantum - 1;
-    share->fill -= share->fill % share->quantum;
+    uint32_t more = all > one ? grains_for(&asked, nextafter(one, INFINITY)) : 2;
+    uint64_t quantum = more > 1 ? more - 1 : 1; /* 1: it does not answer the same twice */
+    uint64_t fill = (grains_for(&asked, fmin(full, all)) + quantum - 1) / quantum * quantum;
+    share->quantum = (uint32_t)quantum;
+    share->fill = fill < most ? (uint32_t)fill : most;
 }
 
 static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)

@@ -123,8 +123,8 @@ typedef struct fl_offload {
     uint32_t lane_last;                /* chosen last */
     uint32_t timed;                    /* tiles in flight whose time is taken */
     fl_stint stints[FL_LANE_LIMIT];    /* of the last chunks, as many as there are lanes: a ring */
-    uint32_t stint_count;              /* ever, of one codelet … */
-    const filch_codelet *stint_of;     /* … this; null: of none yet */
+    uint32_t stint_count;              /* ever, of one job … */
+    uint64_t stint_of;                 /* … with this number; 0: of none yet */
     /* Flights whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_AHEAD];
     uint32_t ahead_first, ahead_count;

@@ -178,6 +178,28 @@ static void chunks_that_overlap_share_the_time(void **state)
     stop();
 }
 
+/* Of a caller who tries block sizes in turn. */
+static int shape_in_turn(const filch_call *call, filch_shape *shape)
+{
+    static const uint32_t sizes[] = {512, 256, 128};
+    static _Atomic uint32_t turn;
+    uint32_t size = sizes[atomic_fetch_add(&turn, 1) % 3];
+    shape->grid[0] = (uint32_t)((call->hi - call->lo + size - 1) / size);
+    shape->block[0] = size;
+    return 0;
+}
+
+/* Such a geometry tells nothing, and does no harm. */
+static void a_geometry_that_changes_is_taken_as_it_comes(void **state)
+{
+    filch_device_stats stats;
+    (void)state;
+    start("cuda:0", "2", "{\"devices\": [{}]}");
+    for (int i = 0; i < 3; i++)
+        (void)run_many(shape_in_turn, hold_each, &stats);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +207,7 @@ int main(void)
         cmocka_unit_test(chunks_of_strides_are_not_as_long_as_the_first),
         cmocka_unit_test(chunks_are_of_whole_blocks),
         cmocka_unit_test(chunks_that_overlap_share_the_time),
+        cmocka_unit_test(a_geometry_that_changes_is_taken_as_it_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
