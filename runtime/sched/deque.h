@@ -51,7 +51,7 @@ fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry);
  * not at the top may be newer than the index that it was found at; it is 0 where there is none. */
 bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool *is_top);
 /* Any thread: removes the entry that fl_deque_look found at the top; false when it was removed
- * meanwhile. */
+ * meanwhile. Of no other entry: what is at its index when the top gets there may be a newer one. */
 bool fl_deque_drop(fl_deque *deque, int64_t index);
 /* Any thread: entries now, approximately, never negative. */
 int64_t fl_deque_size(const fl_deque *deque);
