@@ -11,6 +11,9 @@
 #define MOST_TILES 8u
 /* Victims that turn out to be wanted, one after the other, before somebody gives up. */
 #define MOST_TRIES 16u
+/* So often memory is asked for once more because somebody pinned something meanwhile. Each who did
+ * so in vain waits for its turn then; who comes again and again makes progress. */
+#define MOST_LOOKS 64u
 /* What writing home costs besides bringing back. */
 #define WRITE_WEIGHT 0.5
 #define NEVER_SCORE 1e18
@@ -560,7 +563,7 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
     fl_residents *residents = residents_of(places, device->place);
     const fl_foresight *foresight = victims->foresight;
     bool is_prepared = foresight == NULL, has_insisted = false;
-    uint32_t gone = 0;
+    uint32_t gone = 0, looks = 0;
     for (;;) {
         /* Acquire: who came before, pinned before. */
         uint64_t entered = fl_load_acquire(&residents->entered);
@@ -593,9 +596,14 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             *error = cause;
             return status;
         }
-        if (waiting != 0 || !is_alone || victims->later != 0 ||
-            fl_load_acquire(&residents->entered) != entered) {
+        if (waiting != 0 || !is_alone || victims->later != 0) {
             return FILCH_NOT_READY;
+        }
+        if (fl_load_acquire(&residents->entered) != entered) {
+            if (++looks == MOST_LOOKS) {
+                return FILCH_NOT_READY;
+            }
+            continue;
         }
         if (has_insisted || !fl_place_insist(places, device->place)) {
             return FILCH_NO_DEVICE_MEMORY; /* as the last attempt says */

@@ -313,12 +313,10 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
                               : status;
 }
 
-/* All of them or none, while nobody else does so. */
+/* All of them or none. Under residents->admit. */
 static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
-    fl_residents *residents = &fetch->places->residents[fetch->place];
     filch_status status = FILCH_OK;
-    fl_mutex_lock(&residents->admit);
     /* First what is there, lest it should be evicted for the rest. */
     for (uint32_t i = 0; i < count; ++i) {
         reserve_resident(fetch, &operands[i], false);
@@ -331,6 +329,19 @@ static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uin
     if (status != FILCH_OK) {
         unreserve(fetch, operands, count);
     }
+    return status;
+}
+
+/* The same, while nobody else does so. Who waits for its turn holds nothing that could be given
+ * back, and is not inside until then: of two that cannot have what they need each would else be
+ * told to wait for the other. */
+static filch_status reserve_in_turn(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    fl_residents *residents = &fetch->places->residents[fetch->place];
+    fl_residents_go(fetch->places, fetch->place);
+    fl_mutex_lock(&residents->admit);
+    fl_residents_come(fetch->places, fetch->place);
+    filch_status status = reserve_all(fetch, operands, count);
     fl_mutex_unlock(&residents->admit);
     return status;
 }
@@ -507,9 +518,8 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
             ++here;
         }
         if (here < count) {
-            /* Who waits for its turn holds nothing. */
             unreserve(&fetch, operands, here);
-            status = reserve_all(&fetch, operands, count);
+            status = reserve_in_turn(&fetch, operands, count);
         }
     }
     for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
@@ -695,7 +705,10 @@ static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile
     const fl_admission admission = {.foresight = NULL};
     const fl_fetch fetch = {places, places->at[place].device, place, &admission, NULL, error};
     fl_operand operand = {.data = data, .mode = FILCH_READ, .tile = tile, .tile_end = tile + 1};
+    fl_residents *residents = &places->residents[place];
+    fl_mutex_lock(&residents->admit);
     filch_status status = reserve_all(&fetch, &operand, 1);
+    fl_mutex_unlock(&residents->admit);
     unreserve(&fetch, &operand, 1);
     return status;
 }

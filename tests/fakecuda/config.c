@@ -251,9 +251,9 @@ static void read_missing(reader *r, const json_t *from, fake_config *config)
 
 bool fake_config_parse(fake_config *config, const char *text_or_file, char *error, size_t bytes)
 {
-    static const char *const names[] = {"driver",  "stub",      "missing", "threads", "kernel_ns",
-                                        "copy_ns", "copy_gbps", "fill",    "seed",    "devices",
-                                        "links",   "failures",  NULL};
+    static const char *const names[] = {
+        "driver", "stub", "missing", "threads", "kernel_ns", "copy_ns",    "copy_gbps",
+        "fill",   "seed", "devices", "links",   "failures",  "refusal_ns", NULL};
     json_error_t where;
     reader r = {error, bytes, true};
     json_t *root = strchr(text_or_file, '{') != NULL
@@ -272,6 +272,7 @@ bool fake_config_parse(fake_config *config, const char *text_or_file, char *erro
     config->threads = (uint32_t)read_int(&r, root, "threads", (int)config->threads);
     config->kernel_ns = (uint64_t)read_number(&r, root, "kernel_ns", 0);
     config->copy_ns = (uint64_t)read_number(&r, root, "copy_ns", 0);
+    config->refusal_ns = (uint64_t)read_number(&r, root, "refusal_ns", 0);
     config->copy_gbps = read_number(&r, root, "copy_gbps", 0);
     config->fills = read_bool(&r, root, "fill", true);
     config->seed = (uint64_t)read_number(&r, root, "seed", 1);

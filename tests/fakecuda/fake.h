@@ -262,7 +262,7 @@ typedef struct fake_config {
     int driver;
     bool is_stub, fills;
     uint32_t threads;
-    uint64_t kernel_ns, copy_ns, seed;
+    uint64_t kernel_ns, copy_ns, refusal_ns, seed;
     double copy_gbps;
     char missing[32][48];
     uint32_t missing_count;

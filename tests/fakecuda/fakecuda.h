@@ -36,6 +36,7 @@
  *   "missing": ["cuX"],   entry points that this driver lacks
  *   "threads": 4,         that execute the streams' work
  *   "kernel_ns": 0,       duration of a kernel at speed 1 on a whole GPU
+ *   "refusal_ns": 0,      that a call takes which finds no memory
  *   "copy_ns": 0,         duration of a copy, plus its bytes over "copy_gbps" (0: no plus)
  *   "fill": true,         new device memory is full of NaNs (up to 16 MiB a block, and in the first
  *                         MiB of what cuMemCreate gives)

@@ -165,8 +165,14 @@ CUresult fake_begin_device(const char *call, unsigned needs, CUdevice device)
 
 CUresult fake_end(CUresult result)
 {
+    uint64_t ns = result == FL_CUDA_ERROR_OUT_OF_MEMORY ? fake.config.refusal_ns : 0;
+
     call_name = "";
     (void)pthread_mutex_unlock(&fake.lock);
+    if (ns != 0) {
+        struct timespec span = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+        (void)nanosleep(&span, NULL);
+    }
     return result;
 }
 

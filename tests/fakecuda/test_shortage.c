@@ -34,16 +34,21 @@ static filch_data *data[VECTORS];
 
 static const char *const arenas[] = {"jemalloc", "pages", "pool", "plain"};
 
-static void start_short(const char *devices, const char *arena)
+static void start_on(const char *devices, const char *arena, const char *driver)
 {
     (void)setenv("FILCH_ARENA", arena, 1);
-    start(devices, "4", FAKE);
+    start(devices, "4", driver);
     (void)unsetenv("FILCH_ARENA");
     for (uint32_t i = 0; i < VECTORS; i++) {
         set(room[i], 3 * i);
         set(model[i], 3 * i);
         data[i] = handle(room[i]);
     }
+}
+
+static void start_short(const char *devices, const char *arena)
+{
+    start_on(devices, arena, FAKE);
 }
 
 /* Each of the GPUs has so much left that nobody uses. */
@@ -245,6 +250,23 @@ static void what_has_no_room_goes_elsewhere(void **state)
             assert_int_equal(memory_of(without).mapped, 0);
             stop();
         }
+}
+
+/* Slices of one memory, whose driver takes its time to say no: neither waits for what the other
+ * does not have. */
+static void what_has_no_room_does_not_wait_for_its_neighbour(void **state)
+{
+    static const char slow[] = "{\"fill\":false,\"kernel_ns\":2000,\"refusal_ns\":300000,"
+                               "\"devices\":[{\"count\":2,\"memory\":603979776}]}";
+    (void)state;
+    for (size_t a = 1; a < sizeof arenas / sizeof *arenas; a++) {
+        start_on("cuda:1/44+44+24,host:1", arenas[a], slow);
+        filch_graph *made = mixed(on_both("bump", bump), on_both("sum", sum));
+        (void)fakecuda_occupy(1, MEMORY);
+        for (int again = 0; again < 3; again++)
+            run(made);
+        stop();
+    }
 }
 
 /* What waits for a device that is withdrawn, as those that are there have no room, goes to another
@@ -495,6 +517,7 @@ int main(void)
         cmocka_unit_test(what_is_given_back_is_used_again),
         cmocka_unit_test(memory_may_end_at_any_call),
         cmocka_unit_test(what_has_no_room_goes_elsewhere),
+        cmocka_unit_test(what_has_no_room_does_not_wait_for_its_neighbour),
         cmocka_unit_test(what_waits_for_one_goes_to_another),
         cmocka_unit_test(what_has_room_nowhere_is_told),
         cmocka_unit_test(tasks_run_where_they_fit),
