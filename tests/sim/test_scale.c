@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many devices: a simulation costs what happens in it, not the number of devices at each event.
  * What is counted is how often workers are stepped; before there was an agenda that was devices
- * times events. */
+ * times events.
+ *
+ *     test_sim_scale [TASKS] */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime.h"
 #include "sim.h"
 
-enum { DEVICES = 1024, TASKS = 200000 };
+enum { DEVICES = 1024, MOST_TASKS = 200000 };
 
 /* Steps a tile: one in which it is put on its device, one in which it is over, and as many in which
  * something else was looked for. */
@@ -17,6 +19,7 @@ enum { DEVICES = 1024, TASKS = 200000 };
 #define MOST_LOOKS 100.0
 
 static sim_outcome outcome;
+static uint32_t task_count = MOST_TASKS;
 
 static double steps_of(const sim_world *world)
 {
@@ -58,7 +61,7 @@ static void test_graph(void **state)
 {
     (void)state;
     enum { WIDTH = 4 * DEVICES };
-    static filch_task tasks[TASKS];
+    static filch_task tasks[MOST_TASKS];
     sim_world world;
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     filch_graph *graph = NULL;
@@ -67,7 +70,7 @@ static void test_graph(void **state)
     filch_task_desc task = FILCH_TASK_DESC_INIT;
     task.codelet = sim_codelet(&world, NULL, NULL, NULL);
     sim_ok(filch_graph_create(world.runtime, &desc, &graph));
-    for (uint32_t i = 0; i < TASKS; ++i) {
+    for (uint32_t i = 0; i < task_count; ++i) {
         sim_ok(filch_graph_add(graph, &task, &tasks[i]));
         if (i >= WIDTH) {
             uint32_t other = (i / WIDTH - 1) * WIDTH + (7 * i + 1) % WIDTH;
@@ -79,7 +82,7 @@ static void test_graph(void **state)
     }
     sim_ok(filch_graph_submit(graph, NULL, &job));
     sim_finish(job, &outcome);
-    assert_int_equal(outcome.info.done, TASKS);
+    assert_int_equal(outcome.info.done, task_count);
     check_steps(&world, "graph");
     sim_ok(filch_graph_destroy(graph));
     sim_close(&world);
@@ -113,12 +116,16 @@ static void test_chain(void **state)
     sim_close(&world);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_chain),
     };
+    if (argc > 1) {
+        task_count = (uint32_t)strtoul(argv[1], NULL, 0);
+        task_count = task_count < MOST_TASKS ? task_count : MOST_TASKS;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
