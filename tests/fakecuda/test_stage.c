@@ -833,6 +833,33 @@ static void the_driver_copies_where_there_are_no_slots(void **state)
     stop();
 }
 
+/* Where there is no page-locked memory for a ring of the size wanted, there may be for a small one.
+ */
+static void a_small_ring_is_better_than_none(void **state)
+{
+    fl_random random;
+    heard h = {0};
+    (void)state;
+    fl_random_init(&random, 1, 1);
+    start_heard("cuda:0", NULL, (way){FILCH_DRIVE_THREADS, "7"}, hear, &h);
+    fakecuda_fail("cuMemHostAlloc", 1, 1, FL_CUDA_ERROR_OUT_OF_MEMORY, -1, false);
+    matrix a = column(4 * MIB, MIB), b = a;
+    filch_graph *graph = new_graph();
+    make(&a, &random, 0);
+    make(&b, &random, 0);
+    add_turns(graph, &a, &b);
+    scatter(&a, &random);
+    assert_ok(run(graph));
+    compare(&a, &b, 1);
+    assert_int_equal(h.calls, 0);
+    assert_int_equal(fakecuda_count("cuMemHostAlloc"), 3);
+    assert_int_equal(fakecuda_count("pageable"), 0);
+    assert_ok(filch_graph_destroy(graph));
+    drop(&a);
+    drop(&b);
+    stop();
+}
+
 /* Once a job is told that it is over, its buffers are its owner's: nothing lands there, though the
  * device was lost in the middle. */
 static void nothing_lands_after_a_loss(void **state)
@@ -920,6 +947,7 @@ int main(void)
         cmocka_unit_test(helpers_come_when_they_are_needed),
         cmocka_unit_test(idle_helpers_do_nothing),
         cmocka_unit_test(the_driver_copies_where_there_are_no_slots),
+        cmocka_unit_test(a_small_ring_is_better_than_none),
         cmocka_unit_test(nothing_lands_after_a_loss),
         cmocka_unit_test(landings_are_over_when_the_loss_is_told),
     };

@@ -828,8 +828,12 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring
 {
     void *memory = NULL;
     size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* and the caller */
-    bytes = bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes > FL_RING_MOST ? FL_RING_MOST : bytes;
+    bytes = bytes > FL_RING_MOST ? FL_RING_MOST : bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes;
     CUresult result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
+    if (result == FL_CUDA_ERROR_OUT_OF_MEMORY && bytes > FL_RING_LEAST) {
+        bytes = FL_RING_LEAST; /* which is slower, but the driver's own copies are more so */
+        result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
+    }
     if (result != FL_CUDA_SUCCESS) {
         filch_error error = FILCH_ERROR_INIT;
         (void)fl_cuda_call_fail(device, result, "cuMemHostAlloc", &error);
