@@ -5,7 +5,7 @@
  * of the tiles, also while jobs run; what lies between columns is left alone. In some rounds tasks
  * fail: then the host writes everything anew, and all goes on. */
 #define _GNU_SOURCE
-#include "gpu.h"
+#include "steps.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,14 +14,8 @@
 
 #include "backend/cuda/api.h"
 
-enum { MOST_HANDLES = 4, MOST_TASKS = 40, MOST_READS = 2, MOST_GRAPHS = 3, MOST_ROUNDS = 5 };
-enum { MOST_CUTS = 6, FAIL_CODE = 7 };
-
-typedef struct arguments {
-    uint64_t seed;
-    uint64_t keeps; /* the old contents count */
-    uint64_t fails; /* in rounds where tasks fail */
-} arguments;
+enum { MOST_HANDLES = 4, MOST_TASKS = 40, MOST_GRAPHS = 3, MOST_ROUNDS = 5 };
+enum { MOST_CUTS = 6 };
 
 /* How one axis is cut. */
 typedef struct axis {
@@ -44,9 +38,9 @@ typedef struct buffer {
 
 typedef struct task {
     uint32_t reads;
-    filch_access accesses[MOST_READS + 1]; /* the last one is written */
-    uint32_t handles[MOST_READS + 1];
-    arguments args;
+    filch_access accesses[STEP_MOST_READS + 1]; /* the last one is written */
+    uint32_t handles[STEP_MOST_READS + 1];
+    step_args args;
 } task;
 
 typedef struct plan {
@@ -55,89 +49,6 @@ typedef struct plan {
     uint32_t count;
     task tasks[MOST_TASKS];
 } plan;
-
-static const char source[] =
-    "#include \"filch/kernel.h\"\n" GPU_MIX "struct arguments { u64 seed, keeps, fails; };\n"
-    "static __device__ u64 pick(const filch_view &in, u64 value, u64 e)\n"
-    "{\n"
-    "    u64 k = (e * 7 + 3) % (in.rows * in.cols);\n"
-    "    return mix(value, ((const u64 *)in.ptr)[k % in.rows + k / in.rows * in.ld]);\n"
-    "}\n"
-    "static __device__ void step(const filch_view *a, const filch_view *b, const filch_view &out,\n"
-    "                            const arguments &args)\n"
-    "{\n"
-    "    for (u64 e = blockIdx.x * blockDim.x + threadIdx.x; e < out.rows * out.cols;\n"
-    "         e += gridDim.x * blockDim.x) {\n"
-    "        u64 i = e % out.rows, j = e / out.rows;\n"
-    "        u64 *to = (u64 *)out.ptr + i + j * out.ld;\n"
-    "        u64 value = mix(args.seed, (out.row + i) * 65537 + out.col + j);\n"
-    "        if (a)\n"
-    "            value = pick(*a, value, e);\n"
-    "        if (b)\n"
-    "            value = pick(*b, value, e);\n"
-    "        *to = args.keeps ? mix(value, *to) : value;\n"
-    "    }\n"
-    "}\n"
-    "extern \"C\" __global__ void step0(filch_view out, arguments args)\n"
-    "{ step(0, 0, out, args); }\n"
-    "extern \"C\" __global__ void step1(filch_view a, filch_view out, arguments args)\n"
-    "{ step(&a, 0, out, args); }\n"
-    "extern \"C\" __global__ void step2(filch_view a, filch_view b, filch_view out, "
-    "arguments args)\n"
-    "{ step(&a, &b, out, args); }\n";
-
-/* Of the runtime that is open. */
-static filch_codelet *codelets[MOST_READS + 1];
-/* Tasks fail in this round. Written while no job runs. */
-static bool fails_now;
-
-static void step(const filch_view *views, uint32_t reads, const arguments *args)
-{
-    const filch_view *out = &views[reads];
-    for (uint64_t e = 0; e < out->rows * out->cols; e++) {
-        uint64_t i = e % out->rows, j = e / out->rows;
-        uint64_t *to = (uint64_t *)out->ptr + i + j * out->ld;
-        uint64_t value = gpu_mix(args->seed, (out->row + i) * 65537 + out->col + j);
-        for (uint32_t r = 0; r < reads; r++) {
-            uint64_t k = (e * 7 + 3) % (views[r].rows * views[r].cols);
-            value = gpu_mix(value, ((const uint64_t *)views[r]
-                                        .ptr)[k % views[r].rows + k / views[r].rows * views[r].ld]);
-        }
-        *to = args->keeps ? gpu_mix(value, *to) : value;
-    }
-}
-
-static int run_step(const filch_call *call)
-{
-    step(call->views, call->view_count - 1, call->args);
-    return 0;
-}
-
-static int run_on_host(const filch_call *call)
-{
-    const arguments *args = call->args;
-    return fails_now && args->fails ? FAIL_CODE : run_step(call);
-}
-
-/* A kernel cannot fail by itself and leave its device to others; its launch can. */
-static int shape_step(const filch_call *call, filch_shape *shape)
-{
-    const arguments *args = call->args;
-    (void)shape;
-    return fails_now && args->fails ? FAIL_CODE : 0;
-}
-
-static filch_status open_codelets(gpu_world *world)
-{
-    static const char *const entries[] = {"step0", "step1", "step2"};
-    filch_status status = FILCH_OK;
-    for (uint32_t r = 0; r <= MOST_READS; r++)
-        gpu_twin(entries[r], run_step, r + 1, false, sizeof(arguments));
-    for (uint32_t r = 0; r <= MOST_READS && status == FILCH_OK; r++)
-        status = gpu_codelet(world->runtime, source, entries[r], run_on_host, sizeof(arguments),
-                             shape_step, &codelets[r]);
-    return status;
-}
 
 /* --- Memory of GPUs, as the program's own --- */
 
@@ -298,23 +209,23 @@ static bool is_same_tile(const task *t, uint32_t a, uint32_t b)
 /* A task writes a tile that it does not read otherwise. */
 static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, task *t)
 {
-    uint32_t wanted = fl_random_below(&world->random, MOST_READS + 1);
+    uint32_t wanted = fl_random_below(&world->random, STEP_MOST_READS + 1);
     task draft = {0};
     t->args.seed = fl_random_next(&world->random);
     t->args.keeps = gpu_chance(world, 60);
     t->args.fails = gpu_chance(world, 4);
     t->reads = 0;
-    choose_tile(world, buffers, count, &draft, MOST_READS,
+    choose_tile(world, buffers, count, &draft, STEP_MOST_READS,
                 t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
     for (uint32_t r = 0; r < wanted; r++) {
         choose_tile(world, buffers, count, &draft, r, FILCH_READ);
-        if (is_same_tile(&draft, r, MOST_READS))
+        if (is_same_tile(&draft, r, STEP_MOST_READS))
             continue;
         t->handles[t->reads] = draft.handles[r];
         t->accesses[t->reads++] = draft.accesses[r];
     }
-    t->handles[t->reads] = draft.handles[MOST_READS];
-    t->accesses[t->reads] = draft.accesses[MOST_READS];
+    t->handles[t->reads] = draft.handles[STEP_MOST_READS];
+    t->accesses[t->reads] = draft.accesses[STEP_MOST_READS];
 }
 
 static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, plan *p)
@@ -327,7 +238,7 @@ static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, p
         filch_task_desc desc = FILCH_TASK_DESC_INIT;
         make_task(world, buffers, count, t);
         p->has_failing = p->has_failing || t->args.fails != 0;
-        desc.codelet = codelets[t->reads];
+        desc.codelet = step_codelets[t->reads];
         desc.args = &t->args;
         desc.accesses = t->accesses;
         desc.access_count = t->reads + 1;
@@ -341,7 +252,7 @@ static void run_on_shadow(const buffer *buffers, const plan *p)
 {
     for (uint32_t k = 0; k < p->count; k++) {
         const task *t = &p->tasks[k];
-        filch_view views[MOST_READS + 1];
+        filch_view views[STEP_MOST_READS + 1];
         for (uint32_t a = 0; a <= t->reads; a++) {
             const buffer *b = &buffers[t->handles[a]];
             uint64_t row = b->rows.starts[t->accesses[a].row];
@@ -353,7 +264,7 @@ static void run_on_shadow(const buffer *buffers, const plan *p)
                                     .row = row,
                                     .col = col};
         }
-        step(views, t->reads, &t->args);
+        step_do(views, t->reads, &t->args);
     }
 }
 
@@ -478,28 +389,28 @@ static void run_round(gpu_world *world, buffer *buffers, uint32_t handles, plan 
     filch_job *jobs[MOST_GRAPHS] = {NULL};
     bool is_whole = true;
     filch_hold *hold = NULL;
-    fails_now = gpu_chance(world, 20);
+    step_fails_now = gpu_chance(world, 20);
     for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
         gpu_ok(filch_graph_submit(plans[g].graph, NULL, &jobs[g]));
         run_on_shadow(buffers, &plans[g]);
         if (hold != NULL) /* the job waits for it, where they conflict */
             gpu_ok(filch_hold_release(hold));
         hold = NULL;
-        if (!fails_now && gpu_chance(world, 50) && !gpu_has_failed())
+        if (!step_fails_now && gpu_chance(world, 50) && !gpu_has_failed())
             hold = acquire_some(world, &buffers[fl_random_below(&world->random, handles)]);
     }
     if (hold != NULL)
         gpu_ok(filch_hold_release(hold));
     for (uint32_t g = 0; g < count && !gpu_has_failed(); g++) {
         filch_status status = filch_job_wait(jobs[g], -1);
-        if (status == FILCH_TASK_FAILED && fails_now && plans[g].has_failing) {
+        if (status == FILCH_TASK_FAILED && step_fails_now && plans[g].has_failing) {
             is_whole = false;
             gpu_ok(filch_job_release(jobs[g]));
         } else {
             gpu_wait(world->runtime, jobs[g], FILCH_OK);
         }
     }
-    fails_now = false;
+    step_fails_now = false;
     for (uint32_t h = 0; h < handles && !gpu_has_failed(); h++) {
         if (is_whole)
             visit(world, &buffers[h]);
@@ -538,6 +449,6 @@ static void check(gpu_world *world)
 
 int main(int argc, char **argv)
 {
-    static const gpu_test test = {"handles", open_codelets, check};
+    static const gpu_test test = {"handles", step_open, check};
     return gpu_main(&test, argc, argv);
 }
