@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-/* Reads them from "otherData", where they may be missing. FILCH_DATA: some member of what is there
- * is, or has a wrong type, or leads to what is not there; FILCH_OUT_OF_MEMORY. */
+/* Reads them from "otherData", where they may be missing. FILCH_DATA: a member is missing, has a
+ * wrong type, or names what is not there; FILCH_OUT_OF_MEMORY. */
 filch_status bench_sim_parts_read(bench_sim_record *record, const json_t *other, const char *path,
                                   filch_error *error);
 void bench_sim_parts_free(bench_sim_record *record);

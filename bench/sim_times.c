@@ -18,8 +18,10 @@
 #define UNLIKE_TIMES 1.5
 #define LEAST_PAIRS 3
 #define MOST_OF_CHUNK 0.999
-#define MOST_SPREAD 0.25
+/* They are believed if there is one for so many chunks, and the middle half of them agrees to
+ * within this part. */
 #define PAIRS_PART 8
+#define MOST_SPREAD 0.25
 
 /* --- Devices --- */
 

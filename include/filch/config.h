@@ -125,7 +125,8 @@ typedef enum filch_cuda_context {
 
 /** What hands out the memory of a device's place. */
 typedef enum filch_arena {
-    FILCH_ARENA_DEFAULT = 0,  /**< jemalloc, or where the build has none, the driver's pool. */
+    FILCH_ARENA_DEFAULT = 0,  /**< The first that build and device have of jemalloc,
+                                   pool, pages, plain. */
     FILCH_ARENA_JEMALLOC = 1, /**< Chunks of memory, cut by filch; small blocks by jemalloc. */
     FILCH_ARENA_PAGES = 2,    /**< The same without jemalloc. */
     FILCH_ARENA_POOL = 3,     /**< A pool of the driver's, made by filch. */

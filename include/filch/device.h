@@ -249,7 +249,7 @@ typedef struct filch_memory_stats {
  * @return FILCH_OK; FILCH_BAD_INDEX; FILCH_INVALID_ARGUMENT (null @p stats, or its size is too
  *         small); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: short locks. Since 0.1.
  */
 FILCH_API filch_status filch_device_memory(filch_runtime *runtime, uint32_t index,
                                            filch_memory_stats *stats);
@@ -316,7 +316,7 @@ FILCH_API filch_status filch_device_withdraw(filch_runtime *runtime, uint32_t in
  * @return FILCH_OK; FILCH_WRONG_STATE (it is not withdrawn); FILCH_DEVICE_LOST (it was lost
  *         meanwhile); FILCH_BAD_INDEX; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, also from tasks and callbacks. Since 0.1.
+ * Thread safety: any thread, also from tasks and callbacks. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_device_readmit(filch_runtime *runtime, uint32_t index);
 

@@ -112,7 +112,7 @@ typedef struct filch_task_desc {
  *         priorities, priority_min over priority_max); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *desc,
                                           filch_graph **graph);
@@ -263,7 +263,7 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
  *         partitioned: nothing changed, and it may be tried again); FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: short locks; it does not wait for the job. Since 0.1.
  */
 FILCH_API filch_status filch_graph_close(filch_graph *graph);
 
@@ -273,7 +273,8 @@ FILCH_API filch_status filch_graph_close(filch_graph *graph);
  * @param graph the graph.
  * @return FILCH_OK; FILCH_BUSY while it runs (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, with no other call on the graph in progress. Since 0.1.
+ * Thread safety: any thread, with no other call on the graph in progress. Blocking: short locks.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_graph_destroy(filch_graph *graph);
 

@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/** A job; made by filch_graph_submit(), filch_batch_submit() and filch_batch_resume(). */
+/** A job; made by filch_graph_submit(), filch_batch_submit(), filch_batch_resume() and
+ * filch_data_broadcast(). */
 typedef struct filch_job filch_job;
 
 /** What happens to the rest of a job when a task fails. */
@@ -51,7 +52,7 @@ typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *use
  * records it anew meanwhile, that one; an event that was never recorded counts as complete, so
  * record it first. Events may be of any GPU and context of the process, and must exist until the
  * job has started. No thread blocks and no stream waits: a worker asks the driver, at once and then
- * after an eighth of the time waited, at most every 2 ms. Later jobs that use a common handle wait
+ * after an eighth of the time waited, at least every 2 ms. Later jobs that use a common handle wait
  * behind this one. A job that is cancelled waits no more. If the driver says that an event failed,
  * the job fails with what it says, and runs nothing. Not for open graphs.
  *
@@ -238,7 +239,8 @@ FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges,
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, once, with no other call on the job in progress. Since 0.1.
+ * Thread safety: any thread, once, with no other call on the job in progress. Blocking: short
+ * locks. Since 0.1.
  */
 FILCH_API filch_status filch_job_release(filch_job *job);
 

@@ -106,7 +106,8 @@ FILCH_API filch_status filch_multicast_create(filch_runtime *runtime,
  *         devices); FILCH_NO_DEVICE_MEMORY; FILCH_BACKEND; FILCH_DEVICE_LOST;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_add(filch_multicast *multicast, uint32_t device);
 
@@ -125,7 +126,8 @@ FILCH_API filch_status filch_multicast_add(filch_multicast *multicast, uint32_t 
  *         FILCH_NO_DEVICE_MEMORY; FILCH_OUT_OF_MEMORY; FILCH_BACKEND; FILCH_DEVICE_LOST;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_bind(filch_multicast *multicast, uint32_t device,
                                             uint64_t offset, uint64_t bytes, void **address);
@@ -143,7 +145,8 @@ FILCH_API filch_status filch_multicast_bind(filch_multicast *multicast, uint32_t
  * @return as filch_multicast_bind(), and FILCH_INVALID_ARGUMENT for a null address or one that is
  * no multiple.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_bind_address(filch_multicast *multicast, uint32_t device,
                                                     uint64_t offset, void *address, uint64_t bytes);
@@ -161,7 +164,8 @@ FILCH_API filch_status filch_multicast_bind_address(filch_multicast *multicast, 
  *         what is left of the binding can be undone by the same call; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_unbind(filch_multicast *multicast, uint32_t device,
                                               uint64_t offset, uint64_t bytes);
@@ -176,7 +180,8 @@ FILCH_API filch_status filch_multicast_unbind(filch_multicast *multicast, uint32
  *         already); FILCH_INVALID_ARGUMENT (null @p address); FILCH_NO_DEVICE_MEMORY;
  *         FILCH_BACKEND; FILCH_DEVICE_LOST; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_map(filch_multicast *multicast, void **address);
 
@@ -187,7 +192,8 @@ FILCH_API filch_status filch_multicast_map(filch_multicast *multicast, void **ad
  * @return FILCH_OK; FILCH_WRONG_STATE when it is not mapped; FILCH_BACKEND, FILCH_DEVICE_LOST: the
  *         driver refuses to, and the call may be tried again; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: the object's lock, held while the driver is asked.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_multicast_unmap(filch_multicast *multicast);
 
@@ -199,7 +205,8 @@ FILCH_API filch_status filch_multicast_unmap(filch_multicast *multicast);
  *         FILCH_DEVICE_LOST: the driver refuses to, the object stays and the call may be tried
  *         again; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, with no other call that names the object in progress. Since 0.1.
+ * Thread safety: any thread, with no other call that names the object in progress. Blocking: the
+ * driver. Since 0.1.
  */
 FILCH_API filch_status filch_multicast_destroy(filch_multicast *multicast);
 

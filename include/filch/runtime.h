@@ -148,7 +148,7 @@ typedef struct filch_usage {
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p usage, or its size is too small);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_usage(filch_runtime *runtime, filch_usage *usage);
 

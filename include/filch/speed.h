@@ -77,7 +77,7 @@ typedef struct filch_speeds {
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p speeds, or its size is too small);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Since 0.1.
+ * Thread safety: any thread. Blocking: short locks. Since 0.1.
  */
 FILCH_API filch_status filch_speeds_info(filch_runtime *runtime, filch_speeds *speeds);
 

@@ -14,7 +14,7 @@ extern "C" {
 
 /**
  * Starts recording into a ring a worker, of a device that copies one a direction, and one of jobs
- * (FILCH_TRACE_EVENTS events of 56 bytes each; the newest are kept). While it records, every tile
+ * (FILCH_TRACE_EVENTS events of 48 bytes each; the newest are kept). While it records, every tile
  * is timed: two clock reads each, and on a GPU two events. So is every copy between memories that
  * filch starts; one of pageable memory that is cut into pieces shows each. Times of a GPU are its
  * own, put on the host's clock to within some microseconds.

@@ -34,12 +34,11 @@
       "Least severe messages to write, to standard error unless the program receives them.")   \
     X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")       \
     X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
-      "Newest trace events that are kept for each worker.")                                    \
+      "Newest trace events that are kept, of each worker and each direction of copies.")       \
     X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
       "Microseconds that an idle worker spins before it sleeps.")                              \
     X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
-      "Streams on which a GPU or slice computes; 0: two, or one where there are over two "     \
-      "slices.")                                                                               \
+      "Streams on which a GPU or slice computes; 0: two.")                                     \
     X(replay, "FILCH_REPLAY", INTEGER, "3", 0, UINT32_MAX, "",                                 \
       "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never.")       \
     X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \

@@ -25,7 +25,7 @@ static void fail(filch_job *job, const filch_error *error)
                                  .device = error->device,
                                  .label = error->label},
                       "job '%s' cannot broadcast '%s': %s", job->label, error->label, error->text);
-        fl_store_release(&job->failed, 1);
+        fl_store_release(&job->failed, 1); /* release: the error above */
     }
     fl_mutex_unlock(&job->lock);
 }

@@ -19,6 +19,7 @@ static filch_hold *hold_of(fl_use *use)
 
 void fl_hold_granted(fl_use *use)
 {
+    /* Release: what the jobs before wrote, to who finds that the wait is over. */
     fl_store_release(&hold_of(use)->waits, 0);
 }
 

@@ -385,6 +385,7 @@ static void on_granted(fl_use *use, void *user)
         fl_hold_granted(use);
     } else if (job->is_open) {
         fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
+        /* As of any task that was waited for: what came before each is seen by who finds none. */
         if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
             fl_scheduler *scheduler = job->object.core->scheduler;
             scheduler->task_ready(scheduler, slot->gate);
@@ -593,7 +594,7 @@ void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *devi
                                  .device = device,
                                  .label = failed_label(job, task)},
                       "%s of job '%s' returned %d on %s", what, job->label, code, device);
-        fl_store_release(&job->failed, 1);
+        fl_store_release(&job->failed, 1); /* release: the error above */
     }
     fl_mutex_unlock(&job->lock);
     cancel_rest(job);
@@ -617,7 +618,7 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
                                  .device = error->device,
                                  .label = failed_label(job, task)},
                       "%s of job '%s': %s", what, job->label, error->text);
-        fl_store_release(&job->failed, 1);
+        fl_store_release(&job->failed, 1); /* release: the error above */
     }
     fl_mutex_unlock(&job->lock);
     cancel_rest(job);
@@ -635,7 +636,7 @@ void fl_job_fail_start(filch_job *job, const filch_error *error)
                              .device = error->device,
                              .label = job->label},
                   "job '%s' waits for an event: %s", job->label, error->text);
-    fl_store_release(&job->failed, 1);
+    fl_store_release(&job->failed, 1); /* release: the error above */
     fl_mutex_unlock(&job->lock);
     fl_store_relaxed(&job->cancelled, 1);
 }
@@ -737,6 +738,7 @@ filch_status filch_job_wait(filch_job *job, double seconds)
                             "the job's callback cannot wait for it");
     }
     status = core->scheduler->job_wait(core->scheduler, job, seconds);
+    /* Acquire, here and below: all that the job did. */
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
 }
 

@@ -12,7 +12,8 @@ struct fl_task;
 struct filch_codelet;
 struct filch_graph;
 
-/* Of so many codelets a graph keeps by what its tasks were ranked. */
+/* So many codelets of a graph are remembered with the speeds by which its tasks were ranked; of
+ * further ones a change of speed goes unnoticed. */
 #define FL_RANKED 8
 
 /* Of one codelet. */

@@ -441,7 +441,7 @@ static fl_block *choose(fl_residents *residents, const fl_victims *victims, bool
     }
     residents->ring = at;
     if (best != NULL) {
-        fl_replicas *replicas = fl_load_acquire(&best->data->replicas);
+        fl_replicas *replicas = fl_load_acquire(&best->data->replicas); /* as in score_block */
         unlink_block(residents, best);
         best->is_leaving = true;
         /* Relaxed: whoever frees the handle takes our lock first. */

@@ -64,8 +64,9 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
     /* Acquire: with the pointer comes what it points to. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     filch_status status = fl_data_need_host(data, error);
-    if (status != FILCH_OK || (replicas == NULL && data->has_home && data->home == 0)) {
-        return status; /* no device has ever used it */
+    bool is_hosts = places->count == 1 || (data->has_home && data->home == 0);
+    if (status != FILCH_OK || (replicas == NULL && is_hosts)) {
+        return status; /* no device with memory of its own has ever used it */
     }
     replicas = fl_replicas_get(places, data);
     if (replicas == NULL) {

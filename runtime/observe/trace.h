@@ -35,6 +35,7 @@ typedef struct fl_trace_event {
     uint16_t kind;
     uint16_t is_chunk; /* tile; job: is a batch */
 } fl_trace_event;
+_Static_assert(sizeof(fl_trace_event) == 48, "filch/trace.h says so");
 
 typedef struct fl_trace_ring {
     size_t bytes;

@@ -21,6 +21,8 @@
 #define LOOKS_OF_TILE 64
 /* Looks for copies that ready tasks wait for, or those in flight do. */
 #define ARRIVAL_NS 50000u
+/* Past its prediction a tile is looked at after this part of the time that it is late; without one,
+ * of the time since its launch. */
 #define LOOKS_OF_PAST 4
 #define LOOKS_OF_UNKNOWN 8
 /* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
@@ -30,6 +32,7 @@
 #define SLEEPS_OF_FLIGHT 8
 /* A tile that found no room is tried again so often. */
 #define STALL_NAP_NS 20000u
+/* A tile of more than so many times the work of any that was timed may take any time. */
 #define MOST_GROWTH 2
 
 static uint64_t now(const fl_worker *w)

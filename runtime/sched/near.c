@@ -6,7 +6,7 @@
  * device with memory of its own, keeps ready tasks to itself, from its spans and deques, and
  * chooses among those of the highest level: of which least is missing; of several of which nothing
  * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
- * their order brings the fewest tiles, or others wait for what follows and nothing comes from the
+ * their order brings the fewest tiles, or there are other devices and nothing comes from the
  * host's memory, where it is the one with the longest path; else the oldest (the idea of
  * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
  * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
@@ -149,7 +149,8 @@ uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
     if (!fl_near_chooses(w) || offload->near_count >= FEW_LEFT) {
         return 1;
     }
-    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FEW_KEPT; /* as above */
+    /* Relaxed: a guess. */
+    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FEW_KEPT;
     uint32_t room = most > offload->near_count ? most - offload->near_count : 1;
     return rest < 1 ? 1 : rest < room ? rest : room;
 }

@@ -45,7 +45,8 @@
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
     fl_sched *sched = w->sched;
-    /* Relaxed, acquire: the load that counts is the one after the hazard is visible. */
+    /* Acquire: the job is read where the hazard names it already; else the load that counts is the
+     * one after the hazard is visible. */
     filch_job *job = fl_load_acquire(&sched->slots[slot]);
     if (job == fl_load_relaxed(&w->hazard)) {
         return job; /* already protected, or null */

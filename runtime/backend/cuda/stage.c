@@ -819,7 +819,7 @@ static void start_helpers(fl_cuda_stage *stage)
         ++count;
     }
     if (!stage->has_started) {
-        fl_store_release(&stage->helper_count, count); /* pairs with help and threads_of */
+        fl_store_release(&stage->helper_count, count); /* pairs with fl_cuda_stage_help */
     }
     stage->has_started = true;
 }
