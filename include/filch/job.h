@@ -161,13 +161,16 @@ FILCH_API filch_status filch_job_poll(filch_job *job);
 
 /**
  * Asks a job to start nothing more. Tiles in flight finish, and a tile that a worker is just
- * starting may still run; the job completes with FILCH_CANCELLED if anything was left out. A job
- * that is already complete is left as it is. An open graph must still be closed.
+ * starting may still run; the job completes with FILCH_CANCELLED if anything was left out. It no
+ * longer waits for handles that others use, nor do later jobs wait for it there; so a job that has
+ * not started completes at once. A job that is already complete is left as it is. An open graph
+ * must still be closed.
  *
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread; wait-free. Since 0.1.
+ * Thread safety: any thread, also from tasks and callbacks. Blocking: short locks. The callback of a
+ * job without tasks may run in this call. Since 0.1.
  */
 FILCH_API filch_status filch_job_cancel(filch_job *job);
 

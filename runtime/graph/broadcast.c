@@ -59,6 +59,11 @@ void fl_job_spread(filch_job *job)
         return;
     }
     bool moved;
+    if (!fl_broadcast_use(job->broadcast)->queued) {
+        fl_store_relaxed(&job->left_out, 1); /* cancelled before it had the handle */
+        fl_job_retired(job, 1);
+        return;
+    }
     job->is_spreading = true;
     (void)fl_job_spread_on(job, &moved);
     /* Also where it is over by now: the job ends in a worker's step, as jobs do. */

@@ -297,6 +297,11 @@ bool fl_job_awaited(filch_job *job)
 bool fl_job_use_late(filch_job *job, fl_use *use)
 {
     fl_use *next = NULL;
+    /* Relaxed: who cancels takes the lock after. */
+    if (fl_load_relaxed(&job->cancelled) != 0) {
+        use->granted = true; /* as forgo has it */
+        return true;
+    }
     for (fl_use *at = use->data->last; at != NULL; at = at->prev) {
         filch_job *other = at->job;
         if (at->is_hold) {
@@ -407,6 +412,29 @@ void fl_job_let_go(fl_use *use)
     core->scheduler->job_done(core->scheduler, NULL); /* who else waited may look */
 }
 
+/* --- Cancelling --- */
+
+/* Under core->lock: a job that is cancelled, or with null all of them, no longer wait for handles.
+ * What they would use is left out, so they need not have their turn: it may never come, where two
+ * open graphs wait for each other. Collects in *ready the jobs that may start. */
+static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
+{
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA) {
+            continue;
+        }
+        for (fl_use *use = ((filch_data *)(void *)object)->first, *next; use != NULL; use = next) {
+            next = use->next;
+            if (use->is_hold || use->granted || (job != NULL && use->job != job)) {
+                continue;
+            }
+            fl_use_leave(use, on_granted, ready);
+            use->granted = true; /* it waits for nothing, and is in no queue */
+            on_granted(use, ready);
+        }
+    }
+}
+
 /* --- Completion --- */
 
 /* What a job that did not end well left elsewhere may be evicted as somebody looks for room: from
@@ -417,13 +445,13 @@ static void quiesce(filch_job *job)
     size_t count = use_count(job);
     fl_mutex_lock(&core->lock);
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->writes) {
+        if (use_of(job, i)->writes && use_of(job, i)->queued) {
             fl_data_begin_version(use_of(job, i)->data);
         }
     }
     fl_mutex_unlock(&core->lock);
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->writes) {
+        if (use_of(job, i)->writes && use_of(job, i)->queued) {
             fl_data_quiesce(core->places, use_of(job, i)->data);
         }
     }
@@ -456,6 +484,9 @@ static void complete(filch_job *job)
     job->is_past = true;
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
+        if (!use->queued) {
+            continue; /* the job was cancelled before it had the handle */
+        }
         if (use->writes) {
             /* Results are at home, and what is elsewhere may be of chunks, which came and went by
              * themselves, or of a job that failed before its last writers. */
@@ -653,6 +684,7 @@ void fl_jobs_cancel(fl_core *core)
     /* Closing completes jobs, which takes core->lock, so each round handles one graph. */
     for (;;) {
         filch_graph *open = NULL;
+        filch_job *ready = NULL;
         fl_mutex_lock(&core->lock);
         for (fl_object *object = core->objects; object != NULL; object = object->next) {
             uint32_t magic = fl_load_relaxed(&object->magic);
@@ -667,7 +699,9 @@ void fl_jobs_cancel(fl_core *core)
                 open = is_open ? graph : open;
             }
         }
+        forgo(core, NULL, &ready);
         fl_mutex_unlock(&core->lock);
+        start_all(ready);
         if (open == NULL || filch_graph_close(open) != FILCH_OK) {
             core->scheduler->job_cancelled(core->scheduler);
             return;
@@ -752,10 +786,16 @@ filch_status filch_job_cancel(filch_job *job)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     if (status == FILCH_OK) {
-        /* Relaxed: workers look before each tile; a tile more or less is not promised. */
+        fl_core *core = job->object.core;
+        filch_job *ready = NULL;
+        /* Relaxed: workers look before each tile; a tile more or less is not promised. Of what
+         * starts below none is run: it is published behind this. */
         fl_store_relaxed(&job->cancelled, 1);
-        fl_scheduler *scheduler = job->object.core->scheduler;
-        scheduler->job_cancelled(scheduler);
+        fl_mutex_lock(&core->lock);
+        forgo(core, job, &ready);
+        fl_mutex_unlock(&core->lock);
+        start_all(ready);
+        core->scheduler->job_cancelled(core->scheduler);
     }
     return status;
 }
