@@ -13,8 +13,9 @@
  * An open graph takes its place in the order of jobs (job.h) handle by handle, when the first task
  * that names the handle is added, as if it wrote it, and keeps it until its job is complete. It
  * goes before jobs that were submitted after it and have not started, behind those that have. Two
- * open graphs that name two common handles in opposite orders therefore wait for each other for
- * ever; name common handles in one order.
+ * open graphs, one of which is before the other at one handle and behind it at another, therefore
+ * wait for each other for ever. The handles that one task names are joined at once: name those that
+ * are in common in a first task.
  */
 #ifndef FILCH_GRAPH_H
 #define FILCH_GRAPH_H

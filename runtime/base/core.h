@@ -51,6 +51,8 @@ struct fl_core {
     fl_clock clock;
     fl_mutex lock; /* objects, and the order of jobs; in a step where a job ends, or is kept beyond
                       that */
+    fl_mutex naming; /* before `lock`: held while an open graph joins the queues of the handles that
+                        one task names */
     fl_object *objects;             /* living objects, newest first */
     fl_object *graveyard;           /* debug builds keep the dead to recognise their handles */
     struct fl_scheduler *scheduler; /* of the layers above, which set them */

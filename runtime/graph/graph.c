@@ -333,6 +333,17 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
     return true;
 }
 
+static bool names_another(const filch_graph *graph, const filch_task_desc *desc)
+{
+    uint32_t slot;
+    bool found = true;
+    for (uint32_t i = 0; i < desc->access_count && found; ++i) {
+        const filch_access *access = &desc->accesses[i];
+        found = access->mode == FILCH_SCRATCH || fl_graph_find_slot(graph, access->data, &slot);
+    }
+    return !found;
+}
+
 static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
                                      fl_task_access *accesses)
 {
@@ -355,6 +366,24 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
     return FILCH_OK;
 }
 
+/* An open graph joins the queues of the handles that a task names while no other one does so: of
+ * two that name the same ones in a task each, one is behind the other at all of them. Were they
+ * joined one by one, each could be behind the other somewhere, and both would wait for ever. */
+static filch_status join_accesses(filch_graph *graph, const filch_task_desc *desc,
+                                  fl_task_access *accesses)
+{
+    fl_core *core = graph->object.core;
+    bool joins = graph->kind == FILCH_GRAPH_OPEN && names_another(graph, desc);
+    if (joins) {
+        fl_mutex_lock(&core->naming);
+    }
+    filch_status status = resolve_accesses(graph, desc, accesses);
+    if (joins) {
+        fl_mutex_unlock(&core->naming);
+    }
+    return status;
+}
+
 static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
     uint32_t reader_count;
@@ -367,9 +396,8 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
         }
         bool has_extras = parts->commutes || parts->reduces;
         parts->accesses = fl_arena_alloc(arena, fl_access_bytes(desc->access_count, has_extras));
-        filch_status status = parts->accesses != NULL
-                                  ? resolve_accesses(graph, desc, parts->accesses)
-                                  : FILCH_OUT_OF_MEMORY;
+        filch_status status = parts->accesses != NULL ? join_accesses(graph, desc, parts->accesses)
+                                                      : FILCH_OUT_OF_MEMORY;
         if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
             status = fl_splits_enter(graph, parts->accesses, desc->access_count);
         }

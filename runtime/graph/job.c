@@ -322,7 +322,11 @@ bool fl_job_use_late(filch_job *job, fl_use *use)
     }
     fl_data_note_host(use->data);
     use->job = job;
-    return fl_use_enqueue_before(use, next);
+    (void)fl_use_enqueue_before(use, next);
+    /* Who uses a partition writes its parent to others, where all are in order, and waits there.
+     * Graphs may name the partition in another order than that, and must not wait twice. */
+    use->granted = use->granted || use->data->parent != NULL;
+    return use->granted;
 }
 
 /* Under core->lock: puts the jobs that one use waits for on the stack; true when it found one. */
@@ -482,15 +486,18 @@ static void complete(filch_job *job)
     size_t count = use_count(job);
     bool is_kept = job->kept != 0; /* before the run that ended the job could */
     job->is_past = true;
+    /* Of all, before any is left: who waits for a handle may use its partitions from there on. */
+    for (size_t i = 0; i < count; ++i) {
+        if (use_of(job, i)->writes && use_of(job, i)->queued) {
+            /* Results are at home, and what is elsewhere may be of chunks, which came and went by
+             * themselves, or of a job that failed before its last writers. */
+            fl_data_begin_version(use_of(job, i)->data);
+        }
+    }
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
         if (!use->queued) {
             continue; /* the job was cancelled before it had the handle */
-        }
-        if (use->writes) {
-            /* Results are at home, and what is elsewhere may be of chunks, which came and went by
-             * themselves, or of a job that failed before its last writers. */
-            fl_data_begin_version(use->data);
         }
         if (use->writes || !is_kept) { /* what such a run writes is its own memory */
             fl_use_leave(use, on_granted, &ready);
