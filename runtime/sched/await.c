@@ -13,11 +13,19 @@ void fl_await_init(fl_sched *sched)
     fl_vigil *vigil = &sched->vigil;
     fl_inbox_init(&vigil->arrived);
     vigil->waiting = NULL;
-    vigil->worker = 0;
-    while (vigil->worker < sched->count &&
-           sched->pool->devices[vigil->worker].backend->event_past == NULL) {
-        ++vigil->worker;
+    vigil->worker = sched->count;
+    for (uint32_t d = sched->count; d-- > 0;) {
+        const fl_backend *backend = sched->pool->devices[d].backend;
+        /* Where nobody knows of events, there are broadcasts still: between simulated memories. */
+        if (backend->event_past != NULL || (backend->is_virtual && backend->copy != NULL)) {
+            vigil->worker = d;
+        }
     }
+}
+
+bool fl_await_is_on(const fl_worker *w)
+{
+    return w->sched->vigil.worker == w->index && w->sched->vigil.waiting != NULL;
 }
 
 void fl_await_add(fl_sched *sched, filch_job *job)

@@ -27,9 +27,11 @@
  * let go of workers unnoticed. */
 #define FL_POLL_NAP_NS 100000u
 
-/* Jobs that wait for events of the host's, and the worker that asks for them (await.c). */
+/* Jobs that wait for events of the host's, and broadcasts on their way, and the worker that asks
+ * for them (await.c). */
 typedef struct fl_vigil {
-    uint32_t worker; /* whose device knows such events; of several the first. Constant */
+    uint32_t worker; /* whose device knows such events, or is simulated with a memory of its own; of
+                        several the first. Constant */
     fl_inbox arrived;
     /* The worker's: */
     filch_job *waiting; /* linked by next */
@@ -140,6 +142,8 @@ filch_presence fl_away_presence(const fl_sched *sched, uint32_t index);
 void fl_await_init(fl_sched *sched);
 void fl_await_add(fl_sched *sched, filch_job *job);
 fl_act fl_await_step(fl_worker *worker, fl_act act);
+/* Whether the worker keeps the vigil, and has something to look at; in or after its step. */
+bool fl_await_is_on(const fl_worker *worker);
 
 /* fl_scheduler's job_report (report.c). */
 void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,

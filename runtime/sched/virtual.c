@@ -23,7 +23,7 @@ static void step(fl_sched *sched, uint32_t index)
     uint64_t turn = fl_away_turn(w); /* before the step, which does as it has it */
     fl_act act = fl_worker_step(w);
     fl_tss_set(sched->core->worker, NULL);
-    fl_agenda_engage(agenda, index, w->in_flight != 0 || w->has_stalled);
+    fl_agenda_engage(agenda, index, w->in_flight != 0 || w->has_stalled || fl_await_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;
         fl_agenda_add(agenda, index);

@@ -343,6 +343,28 @@ static void test_stream(void **state)
         (void)munmap(buffers[i], (size_t)ITEM * ITEMS);
 }
 
+/* Both receive it at once, each over its own link. */
+static void test_broadcast(void **state)
+{
+    (void)state;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *managed = NULL;
+    filch_job *job = NULL;
+    open_world("{\"devices\": [{\"speed\": 1e9, " LINK "}, {\"speed\": 1e9, " LINK "}]}", 1, false);
+    desc.ptr = buffer;
+    desc.flags = FILCH_DATA_MANAGED;
+    desc.rows = TILE;
+    desc.element = 1;
+    sim_ok(filch_data_create(world.runtime, &desc, &managed));
+    sim_ok(filch_data_broadcast(managed, NULL, NULL, &job));
+    sim_finish(job, &outcome);
+    assert_int_equal(outcome.status, FILCH_OK);
+    assert_int_equal(outcome.devices[0].bytes_in, TILE);
+    assert_int_equal(outcome.devices[1].bytes_in, TILE);
+    sim_ok(filch_data_destroy(managed));
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_peers),     cmocka_unit_test(test_capacity),
         cmocka_unit_test(test_too_large), cmocka_unit_test(test_lost),
         cmocka_unit_test(test_batch),     cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_broadcast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
