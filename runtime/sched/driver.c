@@ -128,6 +128,7 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     bool worked = advance(w);
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_drive_poll(sched, 0, &worked);
+        worked = worked || fl_room_relieve(w);
         uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
         deadline = nap < deadline ? nap : deadline;
     }

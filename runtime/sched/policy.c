@@ -163,6 +163,12 @@ static fl_task *take_goal(fl_worker *w, fl_worker *other, const filch_job *goal)
 bool fl_policy_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
+    /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
+     * worker that waits further down the stack. */
+    bool is_stacked = sched->policy == FILCH_POLICY_STATIC && sched->drive == FILCH_DRIVE_POLL;
+    if (!fl_rules_place(&sched->rules) && !is_stacked) {
+        return false;
+    }
     if (take(tile, common_take(w, may_run_waiting, goal))) {
         return true;
     }

@@ -72,6 +72,28 @@ void fl_room_gather(fl_worker *w)
     }
 }
 
+bool fl_room_relieve(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    bool any = false;
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        fl_worker *other = &sched->workers[(w->index + i) % sched->count];
+        /* Relaxed: of one that is being driven by another thread what is taken runs here as well.
+         */
+        if (fl_inbox_is_empty(&other->moved) || fl_load_relaxed(&other->held) == 0) {
+            continue;
+        }
+        for (fl_link *link = fl_inbox_drain(&other->moved); link != NULL;) {
+            fl_link *next = link->next; /* before the task is in another list */
+            bool is_ours = fl_worker_can_run(w, fl_task_of_link(link));
+            fl_inbox_push(is_ours ? &w->moved : &other->moved, link);
+            any = any || is_ours;
+            link = next;
+        }
+    }
+    return any;
+}
+
 bool fl_room_others(const fl_worker *w, const filch_job *job)
 {
     const fl_sched *sched = w->sched;

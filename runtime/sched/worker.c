@@ -584,7 +584,7 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
     }
     if (wait->goal == NULL ||
         (!fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile) &&
-         (!fl_rules_place(&w->sched->rules) || !fl_policy_pick_goal(w, wait->goal, tile)) &&
+         !fl_policy_pick_goal(w, wait->goal, tile) &&
          (w->sched->board == NULL || !fl_board_pick_goal(w, wait->goal, tile)))) {
         return false;
     }

@@ -461,6 +461,9 @@ fl_ahead_state fl_ahead_look(const fl_task *task);
 bool fl_room_move(fl_worker *worker, fl_task *task);
 /* What others gave so to this one is picked next. */
 void fl_room_gather(fl_worker *worker);
+/* Takes over what was sent so to workers that nobody can drive, as they wait in tasks further down
+ * the stack of the thread that drives this one. False: there is nothing. */
+bool fl_room_relieve(fl_worker *worker);
 
 /* Whether a device other than the worker's may still run grains of the batch: it answers, and had
  * room for those that it took; under FILCH_POLICY_STATIC none does. */
