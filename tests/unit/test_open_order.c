@@ -9,6 +9,8 @@
 
 #define SOON 10.0
 
+enum { ROUNDS = 5000 };
+
 static filch_runtime *runtime;
 static filch_codelet *nothing;
 static int64_t cells[4][8];
@@ -53,7 +55,7 @@ static pthread_barrier_t barrier;
 static void *run_one(void *arg)
 {
     const int *order = arg;
-    for (int round = 0; round < 20000; ++round) {
+    for (int round = 0; round < ROUNDS; ++round) {
         filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_OPEN);
         filch_job *job = NULL;
         filch_access accesses[4];
@@ -110,10 +112,94 @@ static void partitions_stand_behind_their_handle(void **state)
     finish(graphs[1], jobs[1]);
 }
 
+/* Each is before the other at one of two handles. */
+static void cross(filch_graph **graphs, filch_job **jobs)
+{
+    for (int g = 0; g < 2; ++g) {
+        graphs[g] = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+        assert_ok(filch_graph_submit(graphs[g], NULL, &jobs[g]));
+    }
+    for (int turn = 0; turn < 2; ++turn) {
+        for (int g = 0; g < 2; ++g) {
+            filch_access access = fixture_access(data[g ^ turn], 0, FILCH_READWRITE);
+            (void)fixture_add(graphs[g], nothing, NULL, &access, 1);
+        }
+    }
+    assert_status(filch_job_wait(jobs[0], 0.05), FILCH_TIMEOUT);
+    assert_status(filch_job_wait(jobs[1], 0.05), FILCH_TIMEOUT);
+}
+
+static void those_that_wait_for_each_other_are_aborted(void **state)
+{
+    filch_graph *graphs[2];
+    filch_job *jobs[2];
+    (void)set_up(state);
+    cross(graphs, jobs);
+    assert_ok(filch_graph_close(graphs[0]));
+    assert_ok(filch_runtime_abort(runtime));
+}
+
+/* The other one goes on. */
+static void cancelling_one_of_them_is_enough(void **state)
+{
+    filch_graph *graphs[2];
+    filch_job *jobs[2];
+    filch_job_info info = {.size = sizeof info};
+    (void)state;
+    cross(graphs, jobs);
+    assert_ok(filch_job_cancel(jobs[1]));
+    for (int g = 0; g < 2; ++g) {
+        assert_ok(filch_graph_close(graphs[g]));
+    }
+    assert_status(filch_job_wait(jobs[1], SOON), FILCH_CANCELLED);
+    assert_ok(filch_job_stats(jobs[1], &info, NULL, 0));
+    assert_int_equal(info.skipped, 1);
+    assert_status(filch_job_wait(jobs[0], SOON), FILCH_OK);
+    for (int g = 0; g < 2; ++g) {
+        assert_ok(filch_job_release(jobs[g]));
+        assert_ok(filch_graph_destroy(graphs[g]));
+    }
+}
+
+/* A job in a queue that is cancelled waits for nobody, and nobody for it; what it would have
+ * changed stays as it is. */
+static void a_cancelled_job_leaves_its_queues(void **state)
+{
+    enum { JOBS = 3 };
+    filch_graph *graphs[JOBS];
+    filch_job *jobs[JOBS];
+    filch_hold *hold = NULL;
+    (void)state;
+    assert_ok(filch_data_acquire_tiles(data[1], NULL, FILCH_READWRITE, SOON, &hold));
+    for (int g = 0; g < JOBS; ++g) {
+        filch_access accesses[] = {fixture_access(data[1], 0, g == 2 ? FILCH_READ : FILCH_WRITE),
+                                   fixture_access(data[2], 0, g == 2 ? FILCH_READ : FILCH_WRITE)};
+        graphs[g] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+        (void)fixture_add(graphs[g], nothing, NULL, accesses, 2);
+        assert_ok(filch_graph_submit(graphs[g], NULL, &jobs[g]));
+    }
+    assert_ok(filch_job_cancel(jobs[0]));
+    assert_status(filch_job_wait(jobs[0], SOON), FILCH_CANCELLED);
+    assert_ok(filch_graph_submit(graphs[0], NULL, NULL)); /* behind the others, anew */
+    assert_ok(filch_job_cancel(jobs[2]));
+    assert_status(filch_job_wait(jobs[2], SOON), FILCH_CANCELLED);
+    assert_status(filch_job_wait(jobs[1], 0.02), FILCH_TIMEOUT);
+    assert_ok(filch_hold_release(hold));
+    assert_status(filch_job_wait(jobs[1], SOON), FILCH_OK);
+    assert_ok(filch_runtime_drain(runtime, SOON));
+    for (int g = 0; g < JOBS; ++g) {
+        assert_ok(filch_job_release(jobs[g]));
+        assert_ok(filch_graph_destroy(graphs[g]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(partitions_stand_behind_their_handle, set_up, tear_down),
+        cmocka_unit_test(those_that_wait_for_each_other_are_aborted),
+        cmocka_unit_test_setup_teardown(cancelling_one_of_them_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cancelled_job_leaves_its_queues, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_tasks_that_name_all_do_not_cross, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
