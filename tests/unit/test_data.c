@@ -477,6 +477,52 @@ static void held_handles_refuse_submissions(void **state)
     assert_ok(filch_data_release(held));
 }
 
+static int put_row(const filch_call *call)
+{
+    const filch_view *view = &call->views[0];
+    for (uint64_t i = 0; i < view->rows; ++i) {
+        ((int64_t *)view->ptr)[i] = (int64_t)(view->row + i);
+    }
+    return 0;
+}
+
+/* What tasks wrote into a handle without a buffer is the host's to read, on the host's devices. */
+static void results_without_a_buffer_are_found(void **state)
+{
+    enum { ROWS = 10, TILE = 4 };
+    filch_codelet *put = fixture_codelet(runtime, "put", put_row, 0);
+    (void)state;
+    for (int by_tiles = 0; by_tiles < 2; ++by_tiles) {
+        filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        filch_data *data;
+        filch_hold *hold = NULL;
+        filch_view view;
+        desc.element = sizeof(int64_t);
+        desc.rows = ROWS;
+        desc.tile_rows = TILE;
+        desc.flags = FILCH_DATA_NO_BUFFER;
+        assert_ok(filch_data_create(runtime, &desc, &data));
+        assert_status(filch_data_acquire(data, FILCH_READ), FILCH_WRONG_STATE);
+        for (uint32_t tile = 0; tile * TILE < ROWS; ++tile) {
+            filch_access access = fixture_access(data, tile, FILCH_WRITE);
+            (void)fixture_add(graph, put, NULL, &access, 1);
+        }
+        assert_ok(fixture_run(graph));
+        assert_ok(by_tiles ? filch_data_acquire_tiles(data, NULL, FILCH_READ, 1, &hold)
+                           : filch_data_acquire(data, FILCH_READ));
+        for (uint32_t tile = 0; tile * TILE < ROWS; ++tile) {
+            assert_ok(filch_data_view(data, tile, 0, &view));
+            for (uint64_t i = 0; i < view.rows; ++i) {
+                assert_int_equal(((int64_t *)view.ptr)[i], view.row + i);
+            }
+        }
+        assert_ok(by_tiles ? filch_hold_release(hold) : filch_data_release(data));
+        assert_ok(filch_graph_destroy(graph));
+        assert_ok(filch_data_destroy(data));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +539,7 @@ int main(void)
         cmocka_unit_test(uses_are_granted_in_order),
         cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
         cmocka_unit_test(held_handles_refuse_submissions),
+        cmocka_unit_test(results_without_a_buffer_are_found),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
