@@ -169,8 +169,8 @@ FILCH_API filch_status filch_job_poll(filch_job *job);
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, also from tasks and callbacks. Blocking: short locks. The callback of a
- * job without tasks may run in this call. Since 0.1.
+ * Thread safety: any thread, also from tasks and callbacks. Blocking: short locks. The callback of
+ * a job without tasks may run in this call. Since 0.1.
  */
 FILCH_API filch_status filch_job_cancel(filch_job *job);
 
