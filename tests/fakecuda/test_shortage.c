@@ -393,10 +393,16 @@ static void run_unlike(uint64_t seed, const char *devices, bool is_open, bool ha
     stop();
 }
 
+#ifdef __SANITIZE_THREAD__
+enum { SEEDS = 8 }; /* two seconds each */
+#else
+enum { SEEDS = 20 };
+#endif
+
 static void tasks_run_where_they_fit(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
         run_unlike(seed, seed % 4 < 2 ? "cuda:0,cuda:1" : "cuda:1,cuda:0", seed % 5 == 4, false);
         run_unlike(seed, seed % 4 < 2 ? "cuda:1,host:1" : "cuda:1/88+24,host:2", seed % 5 == 3,
                    true);
