@@ -31,7 +31,7 @@ typedef struct fl_scheduler {
      * (one at least); null: over all of them. */
     uint32_t (*owner)(struct fl_scheduler *self, const uint64_t *set, uint64_t index,
                       uint64_t count);
-    /* Predicted ns of work units of a codelet on an average device; work itself when unknown. */
+    /* Predicted ns of work units of a codelet on the fastest device; work itself when unknown. */
     double (*estimate)(struct fl_scheduler *self, const struct filch_codelet *codelet, double work);
 
     /* Bytes of per-device shares that each job carries, and their alignment (64). */

@@ -102,14 +102,12 @@ static uint32_t owner(fl_scheduler *self, const uint64_t *set, uint64_t index, u
 
 static double estimate(fl_scheduler *self, const filch_codelet *codelet, double work)
 {
-    double sum = 0;
-    uint32_t known = 0;
+    double least = 0;
     for (uint32_t device = 0; device < self->device_count; ++device) {
         double ns = fl_speed_time(fl_codelet_speed(codelet, device), work);
-        sum += ns;
-        known += ns > 0;
+        least = ns > 0 && (least == 0 || ns < least) ? ns : least;
     }
-    return known != 0 ? sum / known : work;
+    return least > 0 ? least : work;
 }
 
 static double least_ns(fl_scheduler *self, const filch_codelet *codelet)
