@@ -4,8 +4,6 @@
 #include "memory/spread.h"
 
 /* Bytes a second of ways that nobody measured. */
-#define HOST_RATE 25e9
-#define PEER_RATE 100e9
 /* A relay must be better than a straight way by more than measurements of the same link differ. */
 #define NOISE 1.25
 /* All devices share the host's memory, and what waits to leave another's is mostly what has not
@@ -49,8 +47,8 @@ static uint32_t pieces_of(uint64_t bytes, double rate)
 
 static fl_plan plan_staged(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
 {
-    double in_rate = rate_or(source->rate, HOST_RATE);
-    double out_rate = rate_or(receiver.host_rate, HOST_RATE);
+    double in_rate = rate_or(source->rate, FL_HOST_RATE);
+    double out_rate = rate_or(receiver.host_rate, FL_HOST_RATE);
     uint32_t pieces = pieces_of(bytes, smaller(in_rate, out_rate));
     uint64_t most = bytes / LEAST_STAGED > 1 ? bytes / LEAST_STAGED : 1;
     pieces = pieces < most ? pieces : (uint32_t)most;
@@ -62,14 +60,14 @@ static fl_plan plan_staged(const fl_origin *source, fl_receiver receiver, uint64
 /* What waits for the receiver's copy lane, whatever the source. */
 static double busy_of(fl_receiver receiver)
 {
-    return (double)receiver.host_queued / rate_or(receiver.host_rate, HOST_RATE);
+    return (double)receiver.host_queued / rate_or(receiver.host_rate, FL_HOST_RATE);
 }
 
 static fl_plan plan_straight(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
 {
     bool is_host = source->place == 0;
     double rate =
-        is_host ? rate_or(receiver.host_rate, HOST_RATE) : rate_or(source->rate, PEER_RATE);
+        is_host ? rate_or(receiver.host_rate, FL_HOST_RATE) : rate_or(source->rate, FL_PEER_RATE);
     double queued = is_host ? 0 : (double)source->queued / rate;
     double alone = (double)bytes / rate;
     return (fl_plan){.pieces = 1, .seconds = larger(busy_of(receiver), queued) + alone};
@@ -106,11 +104,11 @@ static fl_plan plan_from(const fl_origin *source, fl_receiver receiver, uint64_t
 /* By how much a source counts as slower than it is: the host's, where another one's way is not. */
 static double burden(const fl_origin *sources, uint32_t count, uint32_t which, fl_receiver receiver)
 {
-    double rate = rate_or(receiver.host_rate, HOST_RATE);
+    double rate = rate_or(receiver.host_rate, FL_HOST_RATE);
     bool is_spared = false;
     for (uint32_t i = 0; i < count && sources[which].place == 0; ++i) {
         is_spared = is_spared || (sources[i].place != 0 && sources[i].is_straight &&
-                                  rate_or(sources[i].rate, PEER_RATE) >= rate);
+                                  rate_or(sources[i].rate, FL_PEER_RATE) >= rate);
     }
     return is_spared ? SPARED : 1;
 }

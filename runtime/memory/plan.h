@@ -12,6 +12,10 @@
 
 #define FL_PLAN_NONE UINT32_MAX
 
+/* Bytes a second of ways that were not measured: what is usual of PCI Express, and of NVLink. */
+#define FL_HOST_RATE 25e9
+#define FL_PEER_RATE 100e9
+
 /* A third device's memory, over which a tile may come. */
 typedef struct fl_relay {
     uint32_t place;
@@ -47,7 +51,7 @@ typedef struct fl_receiver {
 
 /* The source from which `bytes` arrive first; of equal ones the first, and one copy before two. The
  * host's memory, from which all copy, is spared where another's way is as fast.
- * What was not measured is taken to be as fast as such ways commonly are: NVLink, PCI Express. */
+ * What was not measured is taken to be as fast as such ways commonly are. */
 fl_plan fl_plan_copy(const fl_origin *sources, uint32_t count, fl_receiver receiver,
                      uint64_t bytes);
 

@@ -11,6 +11,7 @@
  * Both are compare-and-swaps on the word, so one of them wins. A task claimed ahead has
  * predecessors that are still to count down `pending`; adding the number of all predecessors
  * instead of setting it leaves it right for the next run, whenever they come. */
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 #define SEQUENCE_BITS FL_MARK_RUN_SHIFT
@@ -83,8 +84,11 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run,
     if (point == 0 || fl_marker_device(point) == w->index) {
         return true;
     }
-    const fl_device *device = w->sched->workers[fl_marker_device(point)].device;
-    return !is_alone && device->backend->is_marked(device, point);
+    const fl_worker *other = &w->sched->workers[fl_marker_device(point)];
+    /* Lanes are in order: what waits for a device that lags would be in the way of what need not.
+     */
+    return !is_alone && !fl_lag_is_on(other) &&
+           other->device->backend->is_marked(other->device, point);
 }
 
 /* Claims a task if it may be put behind its predecessors on this worker's device. */
@@ -105,7 +109,7 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
             return false;
         }
     }
-    if (is_on_board && !fl_board_bid_ahead(w, task)) {
+    if ((is_on_board && !fl_board_bid_ahead(w, task)) || fl_lag_holds_up(w, task)) {
         return false;
     }
     /* Acquire-release: as in fl_task_claim. */

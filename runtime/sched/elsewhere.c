@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where devices differ, or a policy places tasks: whether a task goes elsewhere that a worker has
  * made ready. */
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 /* A task that takes longer than this is left to a device that is done with it in this part of the
@@ -17,8 +18,8 @@ static bool send_home(fl_worker *w, fl_task *task)
         fl_sched_route(sched, task);
         return true;
     }
-    if (home->device->place == w->device->place || fl_worker_is_off(home)) {
-        return false; /* as good here as there: theft evens it out */
+    if (home->device->place == w->device->place || fl_worker_is_off(home) || fl_lag_is_on(home)) {
+        return false; /* as good here as there, or better: theft evens it out */
     }
     /* Before the push: then it may be a thief's. Relaxed: as yet it is ours. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
@@ -80,6 +81,9 @@ bool fl_worker_sends(fl_worker *w, fl_task *task)
         if (placed != FL_PLACED_AUTO) {
             return placed == FL_PLACED_AWAY;
         }
+    }
+    if (fl_lag_sends(w, task)) {
+        return true;
     }
     if (task->home == 0) {
         return sched->mails && w->device->is_synchronous && sched->policy != FILCH_POLICY_STATIC &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step of a worker whose device runs tiles by itself: a GPU, or a simulated one. Tiles are put
  * on the device until its window is full, and retired when the device is seen to be past them. */
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 #include <math.h>
@@ -814,7 +815,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     if (w->in_flight == 0) {
         fl_act act = FL_ACT_WAIT;
-        note_hunger(w, !is_away);
+        note_hunger(w, !is_away && !fl_lag_is_on(w));
         if (is_away) {
             act = fl_away_rest(w);
         } else {
@@ -879,6 +880,9 @@ fl_act fl_flights_step(fl_worker *w)
             break;
         }
         if (fl_worker_pick(w, &tile)) {
+            if (FL_UNLIKELY(fl_lag_passes_on(w, &tile))) {
+                continue;
+            }
             fl_worker_end_idle(w);
             launch(w, &tile);
             any = true;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/freight.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "device/links.h"
 #include "memory/run.h"
 #include "memory/tiles.h"
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 /* Jobs among which the one of a victim's tasks is looked for, and slabs of its tasks. */
@@ -155,6 +157,7 @@ static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const fil
         if (!freights[i].is_known && is_of(graph, task)) {
             freights[i].is_known = true;
             freights[i].ns = task_ns(w, task);
+            freights[i].is_late = fl_lag_holds_up(w, task);
             add_task(route, task, &freights[i]);
             ++known;
         }
@@ -187,6 +190,76 @@ void fl_freight_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
     }
 }
 
+/* --- There and back --- */
+
+/* ns a byte from one place to another, which may be the host's: as measured, or as usual. */
+static double usual_way(const fl_places *places, uint32_t from, uint32_t to)
+{
+    double straight = slowness(places, from, to);
+    if (straight > 0) {
+        return straight;
+    }
+    if (from == 0 || to == 0) {
+        return 1e9 / FL_HOST_RATE;
+    }
+    if (fl_device_reaches(places->at[to].device, from)) {
+        return 1e9 / FL_PEER_RATE;
+    }
+    /* In parts, one of which comes while the next one goes. */
+    return fmax(usual_way(places, from, 0), usual_way(places, 0, to));
+}
+
+/* From the best of the places that have it. */
+static double best_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
+                       uint32_t tile, uint32_t to)
+{
+    double best = INFINITY;
+    for (uint32_t place = 0; place < places->count; ++place) {
+        if (place != to && is_at(data, replicas, tile, place)) {
+            best = fmin(best, usual_way(places, place, to));
+        }
+    }
+    return best < INFINITY ? best : 0; /* nobody has it: a guess, as others move them */
+}
+
+/* To the best of the other devices' places. */
+static double way_out(const fl_places *places, uint32_t from)
+{
+    double best = INFINITY;
+    for (uint32_t place = 1; place < places->count; ++place) {
+        best = place != from ? fmin(best, usual_way(places, from, place)) : best;
+    }
+    return best < INFINITY ? best : usual_way(places, from, 0);
+}
+
+fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task)
+{
+    const fl_places *places = w->sched->core->places;
+    uint32_t place = w->device->place;
+    fl_haul haul = {0};
+    for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
+        fl_task_access access = task->accesses[i];
+        const filch_data *data = fl_graph_data(task->graph, access.slot);
+        const fl_replicas *replicas = NULL;
+        if (access.mode == FILCH_SCRATCH) {
+            continue;
+        }
+        /* Acquire: with the pointer comes what it points to. */
+        replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+        double bytes = (double)fl_run_bytes(data, access.tile, access.tile + 1);
+        if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
+            haul.in_ns += bytes * best_way(places, data, replicas, access.tile, place);
+        }
+        if (access.mode != FILCH_READ && task->successor_count != 0) {
+            haul.out_ns += bytes * way_out(places, place);
+        }
+    }
+    if (haul.in_ns > 0) {
+        haul.in_ns += (double)fl_flow_in(places, place) * usual_way(places, 0, place);
+    }
+    return haul;
+}
+
 /* --- Spans --- */
 
 static void add_scaled(fl_freight *freight, const fl_freight *seen, double by)
@@ -206,6 +279,7 @@ static void add_roots(const fl_worker *w, const fl_route *route, const filch_job
         const fl_task *task = job->graph->roots[lo + (uint32_t)((uint64_t)(hi - lo) * i / looks)];
         add_task(route, task, &seen);
         seen.ns += task_ns(w, task);
+        freight->is_late = freight->is_late || fl_lag_holds_up(w, task);
     }
     add_scaled(freight, &seen, (double)(hi - lo) / looks);
 }

@@ -15,6 +15,7 @@
 
 typedef struct fl_freight {
     bool is_known;
+    bool is_late;     /* some of it had better be left to others than the thief (lag.h) */
     double ns;        /* of the tasks or grains, at the thief, without what is to be brought; … */
     uint64_t bytes;   /* … what is, … */
     double bring_ns;  /* … and how long that takes; 0 where links were not measured */
@@ -26,6 +27,14 @@ static inline bool fl_freight_matters(const fl_worker *w, const fl_worker *victi
 {
     return w->offload != NULL && w->device->place != victim->device->place;
 }
+
+/* What a task of the worker's own would cost its device in copies, by the measured speeds of the
+ * links, or the usual ones: ns until what is missing is there, behind all that is on its way, and
+ * until what it makes is with another device. */
+typedef struct fl_haul {
+    double in_ns, out_ns;
+} fl_haul;
+fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task);
 
 /* Of the tasks of count hints, each live when seen; others than those of closed graphs that run are
  * not known. May end a job, at the end of the step. */

@@ -17,6 +17,7 @@
  * scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143, 2023).
  * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
  * too. */
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 /* Tiles of work for which memory counts as short after something had to leave for one, and copies
@@ -146,7 +147,7 @@ void fl_near_note(fl_worker *w)
 uint32_t fl_near_room(const fl_worker *w, uint32_t rest)
 {
     const fl_offload *offload = w->offload;
-    if (!fl_near_chooses(w) || offload->near_count >= FEW_LEFT) {
+    if (!fl_near_chooses(w) || offload->near_count >= FEW_LEFT || fl_lag_is_on(w)) {
         return 1;
     }
     /* Relaxed: a guess. */
@@ -254,6 +255,9 @@ static uint32_t most_kept(const fl_worker *w)
 {
     if (w->sched->count == 1) {
         return FL_NEAR;
+    }
+    if (fl_lag_is_on(w)) {
+        return LEAST_KEPT; /* as others might be done with it first */
     }
     /* Relaxed: a guess. */
     if (fl_load_relaxed(&w->sched->hungry) != 0) {

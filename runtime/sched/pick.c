@@ -3,6 +3,7 @@
  * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
 #include <math.h>
 
+#include "sched/lag.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
 
@@ -308,6 +309,22 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     return true;
 }
 
+/* Of the worker's span: up to `want` roots, those at its beginning that it had better leave to
+ * others given to them. */
+static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
+{
+    while (fl_span_take(&fl_job_share(job, w->index)->span, want, lo, hi)) {
+        if (FL_LIKELY(!fl_lag_is_on(w))) {
+            return true;
+        }
+        fl_worker_flush(w); /* the job may be over as soon as others have the root */
+        if (!fl_lag_sends(w, job->graph->roots[*lo])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     uint32_t lo, hi;
@@ -319,7 +336,7 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     if (FL_UNLIKELY(fl_near_chooses(w))) {
         want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
     }
-    if (!fl_span_take(span, want, &lo, &hi)) {
+    if (!take_roots(w, job, want, &lo, &hi)) {
         return false;
     }
     const filch_graph *graph = job->graph;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched/lag.h"
 #include "sched/partition.h"
 
 static fl_sched *sched_of(fl_scheduler *self)
@@ -414,7 +415,8 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             /* Whoever clears the bit wakes the worker: one waker each. */
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
                 notify(sched, index);
-                count -= !is_lost; /* it gives away, at most */
+                /* It gives away, at most; or there may be nothing for it. */
+                count -= !is_lost && !fl_lag_is_on(&sched->workers[index]);
             }
         }
     }
@@ -901,6 +903,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     if ((status = init_workers(sched)) != FILCH_OK) {
         goto locks;
     }
+    fl_lag_init(sched);
     open_history(sched);
     fl_store_relaxed(&sched->saved, (uint32_t)FILCH_NOT_READY); /* nobody else is there yet */
     fill_interface(sched);

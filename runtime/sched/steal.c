@@ -6,6 +6,7 @@
 
 #include "sched/beat.h"
 #include "sched/freight.h"
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 /* What a theft costs a host thread, in ns: finding the victim and moving its cache lines. */
@@ -272,7 +273,8 @@ static bool weigh_span(fl_worker *w, fl_loot *loot)
     uint32_t lo, hi, floor, want = fair_share(loot);
     fl_freight freight;
     const filch_job *job = NULL;
-    if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 || loot->ns_left >= UNKNOWN_NS ||
+    if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 ||
+        (loot->ns_left >= UNKNOWN_NS && !fl_lag_is_on(w)) ||
         (job = fl_worker_visit(w, loot->slot)) == NULL ||
         fl_span_peek(&fl_job_share(job, loot->victim)->span, &lo, &hi) == 0 ||
         !fl_span_is_open(w, job, hi, &floor)) {
@@ -281,7 +283,11 @@ static bool weigh_span(fl_worker *w, fl_loot *loot)
     lo = lo > floor ? lo : floor;
     lo = hi - lo > want ? hi - want : lo;
     fl_freight_of_span(w, victim, loot->slot, lo, hi, &freight);
-    if (!freight.is_known) {
+    if (FL_UNLIKELY(freight.is_late)) {
+        refuse(w, loot->victim, loot->ns_left, FL_REFUSED_HELD);
+        return false;
+    }
+    if (!freight.is_known || loot->ns_left >= UNKNOWN_NS) {
         return true;
     }
     loot->ns_bring = freight.bring_ns / (hi - lo);
@@ -419,6 +425,17 @@ static void forget(fl_oldest *oldest, uint32_t index)
     }
 }
 
+/* Leaves out those that the thief would be late with. */
+static void forget_late(fl_worker *w, fl_oldest *oldest)
+{
+    for (uint32_t i = oldest->count; i-- > 0;) {
+        if (FL_UNLIKELY(oldest->freights[i].is_late)) {
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+            forget(oldest, i);
+        }
+    }
+}
+
 /* Reckons with what is to be brought for a task, and what the victim would have to bring for one
  * like these. False: the theft does not pay then. */
 static bool weigh_task(fl_worker *w, const fl_loot *loot, const fl_oldest *oldest, uint32_t index)
@@ -453,6 +470,12 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
         if (matters) {
             fl_freight_of_hints(w, victim, oldest.hints, oldest.count, oldest.freights);
         }
+        if (loot->ns_trial == 0) {
+            forget_late(w, &oldest);
+        }
+        if (oldest.count == 0) {
+            return false;
+        }
         while (oldest.count != 0) {
             uint32_t best = least_of(&oldest);
             if (!weigh_task(w, loot, &oldest, best)) {
@@ -474,11 +497,13 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
     return false;
 }
 
-/* Devices of different places or kinds: one task, by claiming it where it is. */
+/* Devices of different places or kinds: one task, by claiming it where it is. Who lags takes what
+ * is least urgent. */
 static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[loot->victim];
-    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+    for (uint32_t i = 0; i < FL_LEVELS; ++i) {
+        uint32_t level = fl_lag_is_on(w) ? i : FL_LEVELS - 1 - i;
         if (adopt_one(w, loot, &victim->levels[level])) {
             note_trial(w, loot, w->adopted);
             note_theft(w, w->adopted->graph->job, loot, 1, start);
@@ -536,6 +561,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         bool is_wanted = most != 0 ? got < most
                                    : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
                                          (can_run && fl_trial_keeps(w, victim, task));
+        is_wanted = is_wanted && !fl_lag_holds_up(w, task);
         if (is_wanted && can_run) {
             fl_worker_push(w, task);
             ++got;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sched/lag.h"
 #include "sched/sched.h"
 
 /* How long an idle worker sleeps between looks while jobs run. */
@@ -280,6 +281,7 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
         mean = fl_trial_mean(w, tile, mean, ns != 0 ? ns : 1);
         fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
         /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
+        fl_lag_learn(w, tile->task);
         if (w->sched->board != NULL &&
             (mean > FL_BOARD_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
             fl_board_learn(w, tile);
@@ -631,6 +633,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(w->kept != NULL)) {
         fl_link *link = w->kept;
         w->kept = link->next;
+        fl_lag_note_taken(w);
         fl_worker_take(w, fl_task_of_link(link), false, tile);
         return true;
     }

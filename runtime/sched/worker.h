@@ -171,6 +171,18 @@ typedef struct fl_trial {
     bool is_suspected;    /* the last one was much faster, but one alone is not believed */
 } fl_trial;
 
+/* Whether a device with memory of its own is behind others (lag.h). */
+typedef struct fl_lag {
+    _Atomic uint32_t is_on;
+    bool is_far;    /* no other device's memory is linked to it, while others' are */
+    uint32_t alike; /* timed tasks in a row by which it is not slow, up to some */
+    /* What the last one took, over what it takes the fastest device, bits of a double that the
+     * worker sets; and by the scores. Relaxed: an estimate. */
+    _Atomic uint64_t times;
+    double by_score;
+    _Atomic uint32_t given; /* claimed tasks that came from such and are not begun; an estimate */
+} fl_lag;
+
 /* Where devices are many (beat.h): whom to look at first, and where to go on. */
 #define FL_KNOWN 8
 typedef struct fl_rounds {
@@ -253,6 +265,7 @@ typedef struct fl_worker {
     fl_watch watch;      /* one victim of the last refusals */
     fl_watch next_watch; /* whom to watch after the theft being tried */
     fl_trial trial;
+    fl_lag lag;
     fl_rounds rounds;          /* whom to look at first in the next one */
     double brought_ns;         /* to bring what the last stolen task needed */
     filch_job *completed;      /* whose last tile was counted in this step; linked by next */
