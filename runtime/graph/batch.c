@@ -29,9 +29,11 @@ bool fl_batch_is_restartable(const fl_batch *batch)
     bool is_such = (batch->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     for (uint32_t i = 0; i < batch->access_count && is_such; ++i) {
         const filch_batch_access *access = &batch->accesses[i];
-        /* What a callback goes by need not outlast the job. */
+        /* What a callback goes by need not outlast the job; and of tiles that are the caller's, in
+         * a device's memory, no other memory can take the place. */
         is_such = (access->mode == FILCH_READ || access->mode == FILCH_WRITE) &&
-                  access->map != FILCH_MAP_CALLBACK;
+                  access->map != FILCH_MAP_CALLBACK &&
+                  (access->mode == FILCH_READ || access->data->home == 0);
     }
     return is_such;
 }

@@ -579,7 +579,8 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             *block = given;
             return FILCH_OK;
         }
-        if (waiting >= bytes || (victims->most != 0 && gone == victims->most)) {
+        if (waiting >= bytes || victims->is_nobody ||
+            (victims->most != 0 && gone == victims->most)) {
             return FILCH_NOT_READY;
         }
         filch_error cause = FILCH_ERROR_INIT;

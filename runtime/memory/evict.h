@@ -108,6 +108,7 @@ typedef struct fl_victims {
     uint32_t most;                 /* so many at most; 0: any number */
     struct fl_traffic *traffic;    /* of whom they leave for, or null */
     bool is_vacant;                /* the block must be vacant at once */
+    bool is_nobody;                /* nobody: there is enough, or not */
 } fl_victims;
 /* The same, where others are evicted for it; under residents->admit, and no handle's lock.
  * FILCH_NOT_READY: others use the place, and when they do no more, there may be enough; or those

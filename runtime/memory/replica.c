@@ -160,7 +160,7 @@ static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool st
 {
     if (is_empty(operand)) {
         operand->is_reserved = true;
-    } else if (!operand->is_streamed) {
+    } else if (!operand->is_streamed && !operand->is_shadowed) {
         fl_replicas *replicas = replicas_of(operand);
         fl_mutex_lock(&replicas->lock);
         fl_block *block = find_block(replicas, operand, fetch->place);
@@ -233,7 +233,9 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
 static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_t bytes,
                          fl_block **block)
 {
-    const fl_victims any = {.foresight = fetch->admission->foresight, .traffic = operand->traffic};
+    const fl_victims any = {.foresight = fetch->admission->foresight,
+                            .traffic = operand->traffic,
+                            .is_nobody = fetch->admission->is_spare || operand->is_shadowed};
     return fl_block_new_evict(fetch->places, fetch->device, bytes, &any, block, fetch->error);
 }
 
@@ -293,7 +295,7 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
     fl_block *block;
     if (operand->is_chunk) {
         bool may_stage = index < FL_MOST_STAGED;
-        if (operand->is_streamed && may_stage) {
+        if ((operand->is_streamed || operand->is_shadowed) && may_stage) {
             return stage(fetch, operand);
         }
         if (!operand->is_streamed && !is_all(operand) && reserve_whole(fetch, operand)) {
@@ -451,10 +453,13 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 {
     fl_replicas *replicas = replicas_of(operand);
     filch_status status = FILCH_OK;
-    if (is_empty(operand) || (operand->is_streamed && fetch->place == 0)) {
+    if (is_empty(operand)) {
         return FILCH_OK;
     }
-    if (operand->is_streamed && operand->staging != NULL) {
+    if (fetch->place == 0 && (operand->is_streamed || operand->is_shadowed)) {
+        return fl_data_need_host(operand->data, fetch->error); /* for what may be published there */
+    }
+    if (operand->staging != NULL && (operand->is_streamed || operand->is_shadowed)) {
         status = stream_in(fetch, operand);
         set_view(fetch, operand, replicas);
         return status;
@@ -644,6 +649,9 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
                                fl_marker marker, fl_marker *home, filch_error *error)
 {
     *home = 0;
+    if (operand->is_shadowed) {
+        return FILCH_OK;
+    }
     if (operand->staging != NULL) {
         return commit_staged(places, device, operand, marker, home, error);
     }
@@ -667,6 +675,46 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
     }
     fl_mutex_unlock(&replicas->lock);
     return status;
+}
+
+/* The memory of a shadowed operand, of whole tiles as it is not streamed, is theirs from here on.
+ * Others may use the blocks that they leave, but for other tiles. */
+static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operand *operand,
+                                 filch_error *error)
+{
+    filch_data *data = operand->data;
+    fl_replicas *replicas = replicas_of(operand);
+    fl_block *block = operand->staging;
+    filch_view view = fl_data_range_view(data, operand->first, operand->last);
+    block->next = NULL;
+    block->data = data;
+    block->first = operand->tile;
+    block->end = operand->tile_end;
+    block->pitch = (size_t)(view.rows * view.element);
+    block->vacant = 0; /* the work was behind it, and is past */
+    operand->staging = NULL;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+        for (uint32_t place = 0; place < replicas->places; ++place) {
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
+        }
+    }
+    /* Nothing of them is valid, so nothing is copied, which is all that could fail. */
+    filch_status status = fl_block_adopt(places, data, replicas, block, device, error);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+        fl_replica_set(data, fl_replica_at(replicas, tile, device->place), FL_MODIFIED, 0);
+    }
+    fl_block_enter(places, block);
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+filch_status fl_operand_publish(fl_places *places, fl_device *device, fl_operand *operand,
+                                fl_marker *home, filch_error *error)
+{
+    *home = 0;
+    return operand->is_streamed ? commit_staged(places, device, operand, 0, home, error)
+                                : adopt_shadow(places, device, operand, error);
 }
 
 /* --- Several places at once --- */

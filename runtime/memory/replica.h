@@ -55,7 +55,11 @@ typedef struct fl_operand {
     /* Set by resolve: the host is the home of an unmanaged handle's chunks, which are copied in and
      * out by themselves, whatever tiles they are part of. */
     bool is_streamed;
-    /* Set by fetch: a chunk's own memory, until commit or release. */
+    /* Of a chunk that writes it, and reads nothing of it: fetch gives it memory of its own, whatever
+     * tiles it covers, which nobody finds before fl_operand_publish. On the host it gives none. */
+    bool is_shadowed;
+    /* Set by fetch: a chunk's own memory, until commit or release; of a shadowed one, until it is
+     * published or given back. */
     fl_block *staging;
     bool is_reserved;    /* fetch's own */
     fl_traffic *traffic; /* where its copies are counted, one a device; null: nowhere */
@@ -84,6 +88,7 @@ typedef struct fl_admission {
     const fl_foresight *foresight; /* null: nothing is known */
     bool is_tight;   /* nothing is in the place: take no more than the operands need */
     bool is_pressed; /* others have to leave for them */
+    bool is_spare;   /* nobody may leave for them */
 } fl_admission;
 
 /* Which operands of a tile of work are staged, by bits: no tile has more. */
@@ -116,9 +121,16 @@ fl_tile_hint fl_tile_outlook(const fl_places *places, const fl_device *device,
                              const struct filch_data *data, uint32_t tile);
 /* The work that uses the operand was put on a lane behind those waits, and marker is its own (0: it
  * ran on the host). What it writes becomes valid here alone. Starts the way home where that is
- * wanted; *home is then that copy's marker, else 0. */
+ * wanted; *home is then that copy's marker, else 0. Of a shadowed one nothing changes. */
 filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand *operand,
                                fl_marker marker, fl_marker *home, filch_error *error);
+
+/* The work on a shadowed operand, which has memory of its own, is past, and its result is the one
+ * that counts: it is sent home as of any chunk where it is streamed; else that memory becomes the
+ * tiles' own in the place, where they are valid alone. Takes no memory. On failure, too, the
+ * operand's is no longer the caller's. */
+filch_status fl_operand_publish(fl_places *places, fl_device *device, fl_operand *operand,
+                                fl_marker *home, filch_error *error);
 
 /* --- For who brings a tile to several places at once (broadcast.c), while no other job uses the
  * handle --- */

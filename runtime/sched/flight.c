@@ -142,6 +142,9 @@ static void finish(fl_worker *w, uint32_t index)
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         check_foreign(w, flight);
     }
+    if (FL_UNLIKELY(flight->tile.task == NULL && flight->tile.run != NULL) && computes(w)) {
+        fl_spoil_settle(w, flight);
+    }
     if (flight->home_count == 0) {
         land(w, index);
         return;
@@ -503,6 +506,19 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     (void)is_down(w);
 }
 
+/* A second run of a chunk could not be put on the device: the first one is not concerned. */
+static void drop_second(fl_worker *w, uint32_t index)
+{
+    fl_flight *flight = &w->flights[index];
+    flight->launched = 0;
+    fl_offload_abandon(w);
+    flight->next = w->free_flight;
+    w->free_flight = index;
+    --w->in_flight;
+    fl_spoil_refused(w, &flight->tile);
+    (void)is_down(w);
+}
+
 /* A gate with a tile that is to be in the host's memory: over when the copies are. */
 static void launch_move(fl_worker *w, uint32_t index)
 {
@@ -598,7 +614,8 @@ static void launch(fl_worker *w, const fl_tile *picked)
     }
     const filch_codelet *codelet = fl_tile_codelet(tile);
     fl_tile_set_timed(tile, codelet); /* a computing device clears it where it did not measure */
-    if (FL_UNLIKELY(fl_tile_may_race(tile, codelet))) {
+    bool races = FL_UNLIKELY(fl_tile_may_race(tile, codelet));
+    if (races) {
         fl_spoil_offer(w, tile);
     }
     if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
@@ -611,11 +628,21 @@ static void launch(fl_worker *w, const fl_tile *picked)
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
+        if (races && computes(w)) {
+            fl_spoil_launched(w, tile);
+        }
         note_taken(w, flight);
         if (FL_UNLIKELY(tile->task != NULL && tile->task->moves != 0)) {
             tile->task->moves = 0;
         }
         return;
+    }
+    if (races && computes(w)) {
+        if (tile->run != NULL && tile->run->is_second) {
+            drop_second(w, index);
+            return;
+        }
+        fl_spoil_refused(w, tile);
     }
     fail_launch(w, index, picked);
 }

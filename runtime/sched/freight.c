@@ -15,6 +15,8 @@
 #define MOST_SLABS 4096u
 /* Of many roots, or tiles of a handle, so many are looked at, and stand for all. */
 #define MOST_LOOKS 8u
+/* Bytes that the host copies in a nanosecond, about. */
+#define HOST_RATE 8.0
 /* A batch with more accesses is not looked at. */
 #define MOST_ACCESSES 16u
 
@@ -304,7 +306,7 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
     fl_operand operands[MOST_ACCESSES];
     uint64_t first, last;
     uint32_t count = fl_batch_view_count(batch), reach = fl_batch_reach(batch, lo);
-    if (count > MOST_ACCESSES || job->cut != FL_CUT_SHARES) {
+    if (count > MOST_ACCESSES) {
         return;
     }
     fl_batch_range(batch, lo, hi < reach ? hi : reach, &first, &last);
@@ -338,11 +340,51 @@ void fl_freight_of_span(fl_worker *thief, const fl_worker *victim, uint32_t slot
     }
     /* The slot may hold another job by now, with other positions. */
     if (job->batch != NULL) {
-        if (hi <= fl_batch_grains(job->batch)) {
+        if (hi <= fl_batch_grains(job->batch) && job->cut == FL_CUT_SHARES) {
             add_grains(&route, job, lo, hi, freight);
         }
     } else if (hi <= job->graph->root_count) {
         add_roots(thief, &route, job, lo, hi, freight);
     }
     let_go(thief, job);
+}
+
+/* --- Chunks run twice --- */
+
+/* ns that what a run wrote takes from its own memory to its place. What stays where it was written
+ * takes none. */
+static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
+{
+    double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);
+    return place == 0             ? bytes / HOST_RATE
+           : operand->is_streamed ? bytes * slowness(places, place, 0)
+                                  : 0;
+}
+
+double fl_freight_of_run(const fl_worker *thief, const fl_worker *victim, const filch_job *job,
+                         uint32_t lo, uint32_t hi, double *there)
+{
+    const fl_route route = route_of(thief, victim);
+    const fl_batch *batch = job->batch;
+    filch_view views[MOST_ACCESSES];
+    fl_operand operands[MOST_ACCESSES];
+    fl_freight freight = {.bytes = 0};
+    uint64_t first, last;
+    uint32_t count = fl_batch_view_count(batch);
+    double here = 0;
+    *there = 0;
+    fl_batch_range(batch, lo, hi, &first, &last);
+    if (count > MOST_ACCESSES || !fl_batch_views(batch, first, last, views)) {
+        return 0;
+    }
+    fl_batch_operands(batch, first, last, views, operands);
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_operand_resolve(&operands[i]);
+        if ((operands[i].mode & FILCH_WRITE) != 0) {
+            here += publish_ns(route.places, &operands[i], thief->device->place);
+            *there += publish_ns(route.places, &operands[i], victim->device->place);
+        }
+    }
+    add_grains(&route, job, lo, hi, &freight);
+    return here + freight.bring_ns;
 }

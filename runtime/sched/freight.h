@@ -44,4 +44,11 @@ void fl_freight_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
 void fl_freight_of_span(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
                         uint32_t hi, fl_freight *freight);
 
+/* Of grains [lo, hi) of a batch, whose job the caller has kept, to be run by the thief although the
+ * victim is at them: how long their results take from the thief, and what they read to it, all
+ * beside the run itself; *there: the same of the victim's results. 0 where links were not measured.
+ */
+double fl_freight_of_run(const fl_worker *thief, const fl_worker *victim, const filch_job *job,
+                         uint32_t lo, uint32_t hi, double *there);
+
 #endif

@@ -94,14 +94,15 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     w->offload->operand_count = fl_batch_view_count(batch);
     fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
-        fl_operand_resolve(&w->offload->operands[i]);
-        w->offload->operands[i].traffic = fl_job_traffic(tile->job, w->sched->count);
+        fl_operand *operand = &w->offload->operands[i];
+        fl_operand_resolve(operand);
+        operand->traffic = fl_job_traffic(tile->job, w->sched->count);
+        operand->is_shadowed = tile->run != NULL && (operand->mode & FILCH_WRITE) != 0;
     }
     return true;
 }
 
-/* Fills worker->views and offload->operands. */
-static bool list_operands(fl_worker *w, const fl_tile *tile)
+bool fl_offload_list(fl_worker *w, const fl_tile *tile)
 {
     if (tile->task != NULL) {
         task_operands(w, tile->task);
@@ -116,14 +117,21 @@ static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, boo
         .foresight = foresight, .is_tight = is_tight, .is_pressed = w->offload->pressed != 0};
 }
 
+/* Nothing has to leave for a second run of a chunk. */
+static bool is_spare(const fl_tile *tile)
+{
+    return tile->task == NULL && tile->run != NULL && tile->run->is_second;
+}
+
 bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
 {
     fl_offload *offload = w->offload;
     fl_outlook outlook = {w, tile, false};
     const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
-    const fl_admission admission = admit(w, &foresight, offload->is_tight);
+    fl_admission admission = admit(w, &foresight, offload->is_tight);
+    admission.is_spare = is_spare(tile);
     offload->waits.count = 0;
-    if (!list_operands(w, tile)) {
+    if (!fl_offload_list(w, tile)) {
         return false;
     }
     filch_status status =
@@ -214,7 +222,7 @@ void fl_offload_release(fl_worker *w, fl_flight *flight)
     flight->is_admitted = false;
     if (flight->tile.is_replay) {
         fl_replay_release(w, flight->tile.job->graph);
-    } else if (list_operands(w, &flight->tile)) {
+    } else if (fl_offload_list(w, &flight->tile)) {
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
                             flight->tile.task == NULL ? &flight->staged : NULL);
     }
@@ -272,7 +280,7 @@ void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
     fl_offload *offload = w->offload;
     bool fits = true;
     /* The tile may have waited for others, whose operands are there now. */
-    if (!list_operands(w, tile)) {
+    if (!fl_offload_list(w, tile)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
@@ -554,7 +562,7 @@ static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
     call->args = fl_batch_args(batch);
 }
 
-/* Sends home what is wanted there. */
+/* Sends home what is wanted there, but what waits for a race to be decided. */
 static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
 {
     fl_offload *offload = w->offload;
@@ -562,7 +570,7 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         fl_operand *operand = &offload->operands[i];
         if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
-            !w->device->backend->is_marked(w->device, marker)) {
+            !operand->is_shadowed && !w->device->backend->is_marked(w->device, marker)) {
             fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
         }
         fl_marker home = 0;
@@ -653,6 +661,13 @@ static bool is_brief(const fl_worker *w, const fl_flight *flight)
     return true;
 }
 
+/* Of a chunk that may be run twice it does not depend whether there is memory for that. */
+static bool fetch(fl_worker *w, fl_tile *tile)
+{
+    return fl_offload_fetch(w, tile) ||
+           (tile->task == NULL && fl_spoil_forgo(tile) && fl_offload_fetch(w, tile));
+}
+
 bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
 {
     fl_offload *offload = w->offload;
@@ -670,7 +685,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     if (tile->task != NULL && tile->task->access_count != 0) {
         fl_near_expect(w, tile->task);
     }
-    if (!fl_offload_fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
+    if (!fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
         !note_foreign(w, flight)) {
         return false;
     }
@@ -722,6 +737,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         fl_flight_fail(w, flight, &w->error);
     } else {
         fl_ahead_launched(w, tag, launch.marker);
+    }
+    if (FL_UNLIKELY(tile->task == NULL && tile->run != NULL)) {
+        fl_shadow_hold(w, tile->run);
     }
     return true;
 }

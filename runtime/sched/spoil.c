@@ -2,16 +2,19 @@
 /* Chunks run twice: where nothing is left to steal, and a chunk in flight on another device would
  * end later than a fresh run here, it is run here, too, and the first to finish counts (race.h).
  *
- * Both runs write to memory of their own, which the one that counts copies to its place: so the
- * other one may go on for as long as it likes, also when the job is over and its results are
+ * Both runs write to memory of their own (shadow.c), which the one that counts sends to its place:
+ * so the other one may go on for as long as it likes, also when the job is over and its results are
  * somebody else's. What it reads is where it was; therefore it keeps the job (fl_job_keep).
+ *
+ * A GPU may refuse what it is given, for lack of memory or else. There a first run is told of when
+ * it was launched, and a second one joins the race then: what was never launched is no run.
  *
  * A second run begins at once where the first is predicted to end later. One that is overdue is
  * taken to need as long again as it is overdue by: then the second begins when the first has been
  * late for as long as it takes, and what is wasted on both is at most twice the better of them. */
 #include <math.h>
-#include <string.h>
 
+#include "sched/freight.h"
 #include "sched/loss.h"
 
 /* Beginning, and copying a few cache lines home. */
@@ -20,107 +23,14 @@
  * such a part of its own. */
 #define FASTER 0.5
 #define LEFT_FOR 0.25
-/* What each written operand begins at, in the memory of a run. */
-#define SHADOW_ALIGN 64u
+/* A device that could not take a second run is not tried again before. */
+#define REFUSED_NS 1000000u
+/* Nor is one that would have to wait so long for what it lacks looked at before. */
+#define MOST_LACK_NS 1e9
 
 static uint64_t now(const fl_worker *w)
 {
     return fl_clock_now(&w->sched->core->clock);
-}
-
-/* --- Memory of runs --- */
-
-static size_t view_bytes(const filch_view *view)
-{
-    size_t bytes = (size_t)(view->rows * view->cols * view->element);
-    return (bytes + SHADOW_ALIGN - 1) & ~(size_t)(SHADOW_ALIGN - 1);
-}
-
-static bool is_written(const fl_batch *batch, uint32_t access)
-{
-    return (fl_batch_access(batch, access)->mode & FILCH_WRITE) != 0;
-}
-
-/* The chunk's views, in worker->views: nothing runs that uses them. */
-static bool find_views(fl_worker *w, const fl_tile *tile)
-{
-    const fl_batch *batch = tile->job->batch;
-    uint64_t first, last;
-    fl_batch_range(batch, tile->lo, tile->hi, &first, &last);
-    return fl_batch_views(batch, first, last, w->views);
-}
-
-/* False: no memory, or the chunk's mapping is wrong, which will be told when it runs. */
-static bool take_shadow(fl_worker *w, const fl_tile *tile, fl_attempt *run)
-{
-    const fl_batch *batch = tile->job->batch;
-    const fl_memory *memory = &w->sched->core->memory;
-    size_t bytes = 0;
-    if (!find_views(w, tile)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
-        bytes += is_written(batch, i) ? view_bytes(&w->views[i]) : 0;
-    }
-    run->shadow = NULL;
-    run->shadow_bytes = bytes;
-    if (bytes != 0 && bytes <= w->shadow_bytes) {
-        run->shadow = w->shadow;
-        run->shadow_bytes = w->shadow_bytes;
-        w->shadow = NULL;
-        w->shadow_bytes = 0;
-    } else if (bytes != 0) {
-        run->shadow = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
-    }
-    return bytes == 0 || run->shadow != NULL;
-}
-
-/* The largest is kept for the next run. */
-static void give_shadow(fl_worker *w, fl_attempt *run)
-{
-    const fl_memory *memory = &w->sched->core->memory;
-    if (run->shadow_bytes > w->shadow_bytes) {
-        fl_free_aligned(memory, w->shadow, w->shadow_bytes, SHADOW_ALIGN);
-        w->shadow = run->shadow;
-        w->shadow_bytes = run->shadow_bytes;
-    } else {
-        fl_free_aligned(memory, run->shadow, run->shadow_bytes, SHADOW_ALIGN);
-    }
-    run->shadow = NULL;
-    run->shadow_bytes = 0;
-}
-
-void fl_spoil_views(const fl_tile *tile, filch_view *views)
-{
-    const fl_batch *batch = tile->job->batch;
-    char *at = tile->run->shadow;
-    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
-        if (is_written(batch, i)) {
-            views[i].ptr = at;
-            views[i].ld = views[i].rows;
-            at += view_bytes(&views[i]);
-        }
-    }
-}
-
-static void copy_home(fl_worker *w, const fl_tile *tile)
-{
-    const fl_batch *batch = tile->job->batch;
-    const char *at = tile->run->shadow;
-    if (at == NULL || !find_views(w, tile)) {
-        return;
-    }
-    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
-        const filch_view *view = &w->views[i];
-        if (!is_written(batch, i)) {
-            continue;
-        }
-        uint64_t column = view->rows * view->element;
-        for (uint64_t col = 0; col < view->cols && column != 0; ++col) {
-            memcpy((char *)view->ptr + col * view->ld * view->element, at + col * column, column);
-        }
-        at += view_bytes(view);
-    }
 }
 
 /* --- First runs --- */
@@ -136,33 +46,26 @@ static fl_attempt *find_run(fl_worker *w, bool is_second)
     return NULL;
 }
 
-/* Whether chunks of batches are run twice at all: by the default rules, and in one memory. */
+/* Whether chunks of batches are run twice at all: by the default rules. */
 static bool is_on(const fl_worker *w)
 {
-    return w->sched->policy == FILCH_POLICY_STEAL && w->offload == NULL && w->sched->count > 1;
+    return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
 }
 
-void fl_spoil_offer(fl_worker *w, fl_tile *tile)
+static void take_run(fl_attempt *run, fl_race *race, uint32_t first, fl_tile *tile)
+{
+    run->race = race;
+    run->first = first;
+    run->is_taken = true;
+    run->has_lost = false;
+    tile->run = run;
+}
+
+/* A first run is under way, or will be for certain. */
+static void begin(fl_worker *w, const fl_tile *tile)
 {
     filch_job *job = tile->job;
-    fl_attempt *run = NULL;
-    if (tile->run != NULL) {
-        return; /* it is a second run itself */
-    }
-    if (is_on(w) && fl_batch_is_restartable(job->batch)) {
-        run = find_run(w, false);
-    }
-    if (run == NULL || !take_shadow(w, tile, run)) {
-        fl_count(&fl_job_share(job, w->index)->account.restarts_refused, 1);
-        return;
-    }
-    fl_race *race = &w->races[run - w->runs];
-    run->race = race;
-    run->first = w->index;
-    run->is_taken = true;
-    run->is_second = false;
-    tile->run = run;
-    fl_race_begin(race, &(fl_race_piece){.job = (uintptr_t)job,
+    fl_race_begin(tile->run->race, &(fl_race_piece){.job = (uintptr_t)job,
                                          .codelet = (uintptr_t)fl_batch_codelet(job->batch),
                                          .lo = tile->lo,
                                          .hi = tile->hi,
@@ -173,6 +76,42 @@ void fl_spoil_offer(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
         fl_store_relaxed(&w->sched->has_races, 1);
     }
+}
+
+static void count_refused(fl_worker *w, const fl_tile *tile)
+{
+    fl_count(&fl_job_share(tile->job, w->index)->account.restarts_refused, 1);
+}
+
+void fl_spoil_offer(fl_worker *w, fl_tile *tile)
+{
+    bool computes = fl_worker_computes(w);
+    fl_attempt *run = NULL;
+    if (tile->run != NULL) {
+        return; /* it is a second run itself */
+    }
+    if (is_on(w) && fl_batch_is_restartable(tile->job->batch)) {
+        run = find_run(w, false);
+    }
+    if (run != NULL && (computes || fl_shadow_take(w, tile, run))) {
+        run->is_second = false;
+        take_run(run, &w->races[run - w->runs], w->index, tile);
+        if (!computes) {
+            begin(w, tile);
+        }
+    } else if (!computes) {
+        count_refused(w, tile); /* else when it is launched: it may have to wait for that */
+    }
+}
+
+bool fl_spoil_forgo(fl_tile *tile)
+{
+    if (tile->run == NULL || tile->run->is_second) {
+        return false;
+    }
+    tile->run->is_taken = false;
+    tile->run = NULL;
+    return true;
 }
 
 /* --- Second runs --- */
@@ -285,25 +224,54 @@ static bool protect(fl_worker *w, const fl_prey *prey)
     return true;
 }
 
-/* Whether the second run of a chunk, whose job is kept, begins. */
-static bool join_kept(fl_worker *w, const fl_prey *prey, fl_tile *tile, fl_attempt *run)
+/* Whether the second run of a chunk, whose job is kept, is in the race. */
+static bool join_race(fl_worker *w, const fl_tile *tile)
 {
-    filch_job *job = tile->job;
-    _Atomic uint64_t *restarts = &fl_job_share(job, w->index)->account.restarts;
-    if (!take_shadow(w, tile, run)) {
-        return false;
-    }
-    run->race = prey->race;
-    run->first = prey->victim;
-    run->is_taken = run->is_second = true;
-    tile->run = run;
+    fl_attempt *run = tile->run;
+    _Atomic uint64_t *restarts = &fl_job_share(tile->job, w->index)->account.restarts;
     fl_count(restarts, 1); /* before the first run can end the job */
-    if (fl_race_join(prey->race, prey->word, w->index)) {
-        fl_store_relaxed(&prey->race->second, now(w) + 1); /* for who decides; a statistic */
+    if (fl_race_join(run->race, run->word, w->index)) {
+        fl_store_relaxed(&run->race->second, now(w) + 1); /* for who decides; a statistic */
         return true;
     }
     fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
-    give_shadow(w, run);
+    return false;
+}
+
+/* Whether what the second run would gain is more than what it has to have brought, and to send.
+ * Both runs' results go home; what only one of them would have to copy is the difference. */
+static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_tile *tile)
+{
+    double there = 0;
+    double here = w->offload != NULL
+                      ? fl_freight_of_run(w, &w->sched->workers[prey->victim], tile->job, tile->lo,
+                                          tile->hi, &there)
+                      : 0;
+    double lacks = here - there - prey->gain;
+    if (lacks < 0) {
+        return true;
+    }
+    /* It gains as the first run becomes overdue. */
+    uint64_t at = now(w) + (uint64_t)ceil(fmin(lacks, MOST_LACK_NS)) + 1;
+    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    return false;
+}
+
+/* The second run of a chunk, whose job is kept: with memory to write to, and in the race; on a GPU
+ * it has neither before it is launched. */
+static bool start_kept(fl_worker *w, const fl_prey *prey, fl_tile *tile, fl_attempt *run)
+{
+    bool computes = fl_worker_computes(w);
+    if (!is_worth(w, prey, tile) || (!computes && !fl_shadow_take(w, tile, run))) {
+        return false;
+    }
+    run->is_second = true;
+    run->word = prey->word;
+    take_run(run, prey->race, prey->victim, tile);
+    if (computes || join_race(w, tile)) {
+        return true;
+    }
+    fl_shadow_give(w, run);
     run->is_taken = false;
     return false;
 }
@@ -322,7 +290,7 @@ static bool join(fl_worker *w, const fl_prey *prey, fl_tile *tile)
         fl_load_relaxed(&job->cancelled) != 0 || !fl_job_keep(job)) {
         return false;
     }
-    if (join_kept(w, prey, tile, run)) {
+    if (start_kept(w, prey, tile, run)) {
         return true;
     }
     fl_job_unkeep(job); /* our hazard still names it */
@@ -336,6 +304,13 @@ bool fl_spoil_pick(fl_worker *w, fl_tile *tile)
     if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->frames != NULL) {
         return false;
     }
+    if (w->spoil_at != 0) {
+        if (now(w) < w->spoil_at) {
+            w->ready_at = w->spoil_at < w->ready_at ? w->spoil_at : w->ready_at;
+            return false;
+        }
+        w->spoil_at = 0;
+    }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
         if (fl_load_relaxed(&victim->racing) != 0) {
@@ -347,6 +322,36 @@ bool fl_spoil_pick(fl_worker *w, fl_tile *tile)
     }
     fl_worker_turn(w, tile->job);
     return true;
+}
+
+/* --- On a GPU --- */
+
+void fl_spoil_launched(fl_worker *w, fl_tile *tile)
+{
+    if (tile->run == NULL) {
+        count_refused(w, tile);
+    } else if (!tile->run->is_second) {
+        begin(w, tile);
+    } else if (!join_race(w, tile)) {
+        tile->run->has_lost = true; /* the first run was faster than the launch */
+    }
+}
+
+void fl_spoil_refused(fl_worker *w, fl_tile *tile)
+{
+    if (fl_spoil_forgo(tile) || tile->run == NULL) {
+        return;
+    }
+    w->spoil_at = now(w) + REFUSED_NS;
+    fl_spoil_drop(w, tile);
+}
+
+void fl_spoil_settle(fl_worker *w, fl_flight *flight)
+{
+    fl_tile *tile = &flight->tile;
+    if (!flight->has_failed && !tile->run->has_lost && fl_spoil_decide(w, tile, flight)) {
+        tile->run = NULL;
+    }
 }
 
 /* --- The end of a run --- */
@@ -393,10 +398,29 @@ static void note_lost(const fl_worker *w, const fl_tile *tile)
     fl_sub_relaxed(&share->losing, 1);
 }
 
-bool fl_spoil_decide(fl_worker *w, fl_tile *tile)
+/* The run counts. */
+static void publish(fl_worker *w, fl_tile *tile, fl_flight *flight)
+{
+    if (tile->code != 0) {
+        return; /* it has no results */
+    }
+    if (flight != NULL) {
+        fl_shadow_send(w, flight);
+    } else if (w->offload == NULL) {
+        fl_shadow_copy(w, tile);
+    } else if (!fl_shadow_publish(w, tile)) {
+        tile->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        tile->code = -1;
+    }
+}
+
+bool fl_spoil_decide(fl_worker *w, fl_tile *tile, fl_flight *flight)
 {
     fl_attempt *run = tile->run;
     fl_race *race = run->race;
+    if (run->has_lost) {
+        return false;
+    }
     uint64_t before, since = fl_load_relaxed(run->is_second ? &race->since : &race->second);
     if (!run->is_second) {
         fl_store_relaxed(&race->since, 0);
@@ -406,9 +430,7 @@ bool fl_spoil_decide(fl_worker *w, fl_tile *tile)
     }
     fl_race_end end = fl_race_leave(race, run->is_second, !tile->is_refused, &before);
     if (end == FL_RACE_WON) {
-        if (tile->code == 0) {
-            copy_home(w, tile);
-        }
+        publish(w, tile, flight);
         if (fl_race_state_of(before) == FL_RACE_BOTH) {
             note_loser(w, tile, fl_race_second_of(before), since);
         } else if (run->is_second) {
@@ -419,13 +441,17 @@ bool fl_spoil_decide(fl_worker *w, fl_tile *tile)
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(tile->job, w->index)->restarts_lost, 1);
     }
-    give_shadow(w, run);
-    run->is_taken = false;
+    run->has_lost = end != FL_RACE_WON;
+    fl_shadow_give(w, run);
+    run->is_taken = run->has_lost; /* until it is dropped */
     return end == FL_RACE_WON;
 }
 
-void fl_spoil_drop(fl_worker *w, filch_job *job)
+void fl_spoil_drop(fl_worker *w, fl_tile *tile)
 {
+    filch_job *job = tile->job;
+    fl_shadow_give(w, tile->run);
+    tile->run->is_taken = false;
     if (w->job == job) {
         fl_worker_flush(w);
     }

@@ -372,19 +372,19 @@ static void retire_task(fl_worker *w, fl_tile *tile)
 }
 
 /* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
-static void retire_lost(fl_worker *w, const fl_tile *tile)
+static void retire_lost(fl_worker *w, fl_tile *tile)
 {
     if (tile->timed) {
         learn(w, tile, fl_batch_codelet(tile->job->batch));
         fl_loss_record(w, tile, fl_batch_codelet(tile->job->batch));
     }
-    fl_spoil_drop(w, tile->job);
+    fl_spoil_drop(w, tile);
 }
 
 static void retire_chunk(fl_worker *w, fl_tile *tile)
 {
     filch_job *job = tile->job;
-    if (FL_UNLIKELY(tile->run != NULL) && !fl_spoil_decide(w, tile)) {
+    if (FL_UNLIKELY(tile->run != NULL) && !fl_spoil_decide(w, tile, NULL)) {
         retire_lost(w, tile);
         return;
     }
@@ -875,7 +875,9 @@ static fl_act fetch(fl_worker *w)
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
     w->has_tile = false;
-    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && fl_offload_concerns(&w->tile)) {
+    bool may_race = w->tile.task == NULL && w->tile.run != NULL; /* then not before it is decided */
+    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && !may_race &&
+        fl_offload_concerns(&w->tile)) {
         fl_offload_commit_host(w, &w->tile);
     }
     fl_worker_retire(w, &w->tile);

@@ -36,9 +36,12 @@ enum {
 typedef struct fl_attempt {
     fl_race *race;  /* of this worker; of a second run, of the one that has the first */
     uint32_t first; /* the worker of the first run */
+    uint64_t word;  /* of a second run that has not joined yet: the race as it was seen */
     bool is_taken, is_second;
-    char *shadow; /* what it writes; null: it writes nothing, or has none yet */
+    bool has_lost; /* the other run counts */
+    char *shadow;  /* what it writes on the host; null: it writes nothing, or has none yet */
     size_t shadow_bytes;
+    fl_block *blocks; /* the same on a GPU, linked by next */
 } fl_attempt;
 
 /* What a worker runs at once. */
@@ -270,6 +273,7 @@ typedef struct fl_worker {
     double brought_ns;         /* to bring what the last stolen task needed */
     filch_job *completed;      /* whose last tile was counted in this step; linked by next */
     fl_attempt runs[FL_RACES]; /* one a race, and for second runs any */
+    uint64_t spoil_at;         /* no second run begins before: the last one could not be put here */
     char *shadow;              /* of a run that is over, for the next one; or null */
     size_t shadow_bytes;
     filch_view *views; /* FL_MOST_VIEWS of them; those of the innermost running tile */
@@ -356,6 +360,13 @@ uint64_t fl_window_part(const fl_flight *flight);
 bool fl_offload_fetch(fl_worker *worker, const fl_tile *tile);
 /* What a tile costs a device that only pretends. */
 double fl_tile_cost(const fl_worker *worker, const fl_tile *tile);
+/* Only that, of the tile's operands: worker->views, and offload->operands. */
+bool fl_offload_list(fl_worker *worker, const fl_tile *tile);
+/* Whether the device is one that runs tiles by itself, in memory of its own. */
+static inline bool fl_worker_computes(const fl_worker *w)
+{
+    return !w->device->is_synchronous && w->device->backend->mark != NULL && w->offload != NULL;
+}
 /* Puts the tile on a lane; false as above. */
 bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 /* Of the tile whose operands were fetched last: a copy to the worker's device that it waits for; 0:
@@ -492,19 +503,43 @@ static inline bool fl_room_is_out(const fl_worker *w, const filch_job *job)
 }
 
 /* Chunks run twice (spoil.c). A chunk of a codelet that allows it is about to run here: gives it
- * memory to write to, and tells other workers of it, where that is possible. */
+ * memory to write to, and tells other workers of it, where that is possible. On a GPU it gets that
+ * with its operands, and they are told when it was launched. */
 void fl_spoil_offer(fl_worker *worker, fl_tile *tile);
+/* On a GPU, of a chunk that was offered, or a second run: there is not the memory for it to write
+ * to. True: it can go on without. */
+bool fl_spoil_forgo(fl_tile *tile);
+/* The same: it was launched; or it was not. */
+void fl_spoil_launched(fl_worker *worker, fl_tile *tile);
+void fl_spoil_refused(fl_worker *worker, fl_tile *tile);
+/* A run of a GPU's is past, and has not failed: if it counts, its results are sent to their place,
+ * and the tile is one as any. */
+void fl_spoil_settle(fl_worker *worker, fl_flight *flight);
 /* There is nothing else to do: a chunk in flight elsewhere that would be done here first, to be run
  * here, too. False: none; worker->ready_at is no later than when there may be one. */
 bool fl_spoil_pick(fl_worker *worker, fl_tile *tile);
 /* What a run that has memory of its own is to write, in place of the chunk's views. */
 void fl_spoil_views(const fl_tile *tile, filch_view *views);
-/* Such a run is over. True: it counts, and its results are in their place; else it has lost, and
- * fl_spoil_drop is to follow, behind which the job may be another's. */
-bool fl_spoil_decide(fl_worker *worker, fl_tile *tile);
-void fl_spoil_drop(fl_worker *worker, filch_job *job);
+/* Such a run is over; flight: on a GPU, where it has a result; else null. True: it counts, and its
+ * results are in their place, or on their way; else it has lost, and fl_spoil_drop is to follow,
+ * behind which the job may be another's. */
+bool fl_spoil_decide(fl_worker *worker, fl_tile *tile, fl_flight *flight);
+void fl_spoil_drop(fl_worker *worker, fl_tile *tile);
 /* Of a job that ends: time wasted on a device by runs that go on beyond it. */
 void fl_spoil_end(fl_share *share, uint64_t end);
+
+/* What such runs write to (shadow.c), on the host and where devices share its memory: takes it
+ * (false: there is none, or the chunk's mapping is wrong, which will be told when it runs), gives
+ * it back, also that on a GPU, and copies from it to where the chunk's results go. publish: where
+ * these may be in other memories; false: they cannot be had, as worker->error says. */
+bool fl_shadow_take(fl_worker *worker, const fl_tile *tile, fl_attempt *run);
+void fl_shadow_give(fl_worker *worker, fl_attempt *run);
+void fl_shadow_copy(fl_worker *worker, const fl_tile *tile);
+bool fl_shadow_publish(fl_worker *worker, const fl_tile *tile);
+/* On a GPU: the memory is the run's, of the operands that were launched just now; and is sent to
+ * where the results of the flight go, which may fail it. */
+void fl_shadow_hold(fl_worker *worker, fl_attempt *run);
+void fl_shadow_send(fl_worker *worker, fl_flight *flight);
 
 /* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
