@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks run twice where GPUs are: the one that is done first counts, wherever it ran, and the
+ * other one touches nothing that anybody else can see, however late it is. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "jobs.h"
+
+enum { GRAIN = 16, GRAINS = 2, ITEMS = GRAIN * GRAINS, HOST = 100, NOWHERE = 101, DEVICES = 3, KERNEL_NS = 200000 };
+
+static const char image[] = "FAKECUBIN arch=90 entry=fill";
+static const char *const two_gpus = "cuda:0,cuda:1", *const gpu_and_core = "cuda:0,host:1";
+
+static uint64_t in[ITEMS], out[ITEMS];
+static filch_data *in_data, *out_data;
+static filch_codelet *fills;
+static filch_report report;
+static filch_losses losses[DEVICES];
+static filch_device_stats stats[DEVICES];
+static filch_job_info info;
+
+/* Where runs are held: on a device, one run at a time may be. */
+static _Atomic uint32_t held_at;
+static _Atomic int held, let_go, runs, late_runs;
+
+static uint32_t where(const filch_call *call)
+{
+    return call->opaque != NULL ? HOST : call->device;
+}
+
+/* fill(to, from): each element is the input's, thrice, and its number. */
+static int fill(const filch_call *call)
+{
+    uint64_t *to = call->views[0].ptr;
+    const uint64_t *from = call->views[1].ptr;
+    uint32_t at = where(call);
+    const struct timespec kernel = {0, KERNEL_NS};
+    atomic_fetch_add(&runs, 1);
+    if (at == HOST)
+        (void)nanosleep(&kernel, NULL);
+    for (int half = 0; half < 2; half++) {
+        uint64_t count = call->hi - call->lo;
+        for (uint64_t i = half == 0 ? 0 : count / 2; i < (half == 0 ? count / 2 : count); i++)
+            to[i] = 3 * from[i] + call->lo + i;
+        if (half == 0 && atomic_compare_exchange_strong(&held_at, &at, NOWHERE)) {
+            atomic_fetch_add(&held, 1);
+            while (atomic_load(&let_go) == 0) {
+                const struct timespec nap = {0, 100000};
+                (void)nanosleep(&nap, NULL);
+            }
+            atomic_fetch_add(&late_runs, 1);
+        }
+    }
+    return 0;
+}
+
+static filch_data *vector(uint64_t *at, uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    desc.ptr = at;
+    desc.element = sizeof *at;
+    desc.rows = ITEMS;
+    desc.tile_rows = GRAIN;
+    desc.flags = flags;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    return data;
+}
+
+static void hold_one(uint32_t at)
+{
+    atomic_store(&held, 0);
+    atomic_store(&let_go, 0);
+    atomic_store(&late_runs, 0);
+    atomic_store(&held_at, at);
+}
+
+static void await(_Atomic int *count, int value)
+{
+    for (uint64_t end = fl_time_now() + 20000000000u; atomic_load(count) < value;) {
+        const struct timespec nap = {0, 100000};
+        (void)nanosleep(&nap, NULL);
+        assert_true(fl_time_now() < end);
+    }
+}
+
+static filch_job *submit_batch(filch_access_mode mode)
+{
+    filch_batch_access accesses[2] = {
+        {.data = out_data, .mode = mode, .map = FILCH_MAP_AFFINE, .scale = 1},
+        {.data = in_data, .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1}};
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = fills;
+    desc.n = ITEMS;
+    desc.grain = GRAIN;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    return job;
+}
+
+/* Waits, and has what became of it in info, stats, report and losses. */
+static void end_batch(filch_job *job, filch_status expected)
+{
+    assert_int_equal(filch_job_wait(job, SOON), expected);
+    info = (filch_job_info){.size = sizeof info};
+    report = (filch_report)FILCH_REPORT_INIT;
+    assert_ok(filch_job_stats(job, &info, stats, DEVICES));
+    assert_ok(filch_job_report(job, NULL, &report, losses, DEVICES));
+    assert_int_equal(info.done + info.failed + info.skipped, ITEMS);
+    assert_int_equal(report.total.restarts, report.total.restarts_won + report.total.restarts_lost);
+    assert_ok(filch_job_release(job));
+}
+
+/* Every device is measured, with batches that are never run twice. */
+static void warm_up(void)
+{
+    uint64_t done[DEVICES] = {0}, least = 0;
+    size_t count = filch_device_count(runtime);
+    for (int round = 0; round < 200 && least < 4; round++) {
+        end_batch(submit_batch(FILCH_READWRITE), FILCH_OK);
+        assert_int_equal(report.total.restarts, 0);
+        least = UINT64_MAX;
+        for (size_t d = 0; d < count; d++) {
+            done[d] += stats[d].tiles;
+            least = done[d] < least ? done[d] : least;
+        }
+    }
+    assert_true(least >= 4);
+}
+
+static void open_with(const char *devices, const char *driver, uint32_t flags)
+{
+    static const double even[DEVICES] = {1, 1, 1};
+    fakecuda_register_filch("fill", fill, 2, true, 0);
+    hold_one(NOWHERE);
+    scores = even;
+    score_count = strchr(devices, '+') != NULL || strchr(devices, ',') != NULL ? 2 : 1;
+    start(devices, "2", driver);
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    cuda.image = image;
+    cuda.image_bytes = sizeof image;
+    cuda.entry = "fill";
+    desc.name = "fill";
+    desc.cuda = &cuda;
+    desc.host = fill;
+    desc.flags = FILCH_CODELET_RESTARTABLE;
+    assert_ok(filch_codelet_create(runtime, &desc, &fills));
+    for (int i = 0; i < ITEMS; i++)
+        in[i] = 7 * (uint64_t)i;
+    memset(out, 0, sizeof out);
+    in_data = vector(in, flags);
+    out_data = vector(out, flags);
+    warm_up();
+}
+
+static void expect_filled(bool is_managed)
+{
+    if (is_managed)
+        assert_ok(filch_data_acquire(out_data, FILCH_READ));
+    for (uint64_t i = 0; i < ITEMS; i++)
+        assert_int_equal(out[i], 22 * i);
+    if (is_managed)
+        assert_ok(filch_data_release(out_data));
+}
+
+/* The host writes to all of it, behind whoever uses it. */
+static void clear(void)
+{
+    filch_hold *hold_all = NULL;
+    assert_ok(filch_data_acquire_tiles(out_data, NULL, FILCH_WRITE, SOON, &hold_all));
+    memset(out, 0, sizeof out);
+    assert_ok(filch_hold_release(hold_all));
+}
+
+static void close_all(void)
+{
+    atomic_store(&let_go, 1);
+    assert_ok(filch_runtime_drain(runtime, SOON));
+    assert_ok(filch_data_destroy(in_data));
+    assert_ok(filch_data_destroy(out_data));
+    stop();
+}
+
+/* A batch of which one run, on a device, stands still: some have none there. */
+static filch_job *submit_held(uint32_t at, filch_access_mode mode)
+{
+    for (int round = 0; round < 1000; round++) {
+        hold_one(at);
+        filch_job *job = submit_batch(mode);
+        while (atomic_load(&held) == 0 && filch_job_poll(job) == FILCH_NOT_READY) {
+            const struct timespec nap = {0, 100000};
+            (void)nanosleep(&nap, NULL);
+        }
+        if (atomic_load(&held) != 0)
+            return job;
+        end_batch(job, FILCH_OK);
+    }
+    fail_msg("no run came to %u", at);
+    return NULL;
+}
+
+/* The same, and the batch ends all the same. */
+static void spoil_one(uint32_t at)
+{
+    filch_job *job = submit_held(at, FILCH_WRITE);
+    end_batch(job, FILCH_OK);
+    assert_int_equal(info.done, ITEMS);
+    assert_int_equal(report.total.restarts_won, 1);
+    assert_int_equal(atomic_load(&late_runs), 0);
+}
+
+/* --- Who is done first --- */
+
+/* The one that stands still ends when its results are long the host's, or of a later job. */
+static void spoil_on(const char *devices, uint32_t at, uint32_t flags)
+{
+    bool is_managed = (flags & FILCH_DATA_MANAGED) != 0;
+    open_with(devices, "{\"kernel_ns\": 200000}", flags);
+    for (int round = 0; round < 3; round++) {
+        spoil_one(at);
+        expect_filled(is_managed);
+        if (round != 1)
+            clear();
+        atomic_store(&let_go, 1);
+        await(&late_runs, 1);
+        assert_ok(filch_runtime_drain(runtime, SOON));
+        if (round == 1) {
+            expect_filled(is_managed);
+        } else {
+            if (is_managed)
+                assert_ok(filch_data_acquire(out_data, FILCH_READ));
+            for (int i = 0; i < ITEMS; i++)
+                assert_int_equal(out[i], 0);
+            if (is_managed)
+                assert_ok(filch_data_release(out_data));
+        }
+        end_batch(submit_batch(FILCH_READWRITE), FILCH_OK);
+        expect_filled(is_managed);
+    }
+    close_all();
+}
+
+static void a_gpu_takes_over_from_a_gpu(void **state)
+{
+    (void)state;
+    spoil_on(two_gpus, 1, 0);
+    spoil_on(two_gpus, 1, FILCH_DATA_MANAGED);
+    spoil_on(two_gpus, 0, FILCH_DATA_MANAGED);
+}
+
+static void a_gpu_takes_over_from_the_host(void **state)
+{
+    (void)state;
+    spoil_on(gpu_and_core, HOST, 0);
+    spoil_on(gpu_and_core, HOST, FILCH_DATA_MANAGED);
+}
+
+static void the_host_takes_over_from_a_gpu(void **state)
+{
+    (void)state;
+    spoil_on(gpu_and_core, 0, 0);
+    spoil_on(gpu_and_core, 0, FILCH_DATA_MANAGED);
+}
+
+static void a_slice_takes_over_from_a_slice(void **state)
+{
+    (void)state;
+    spoil_on("cuda:0/64+64", 0, 0);
+    spoil_on("cuda:0/64+64", 0, FILCH_DATA_MANAGED);
+}
+
+/* A later job has written the handle on the same GPU, and others read it, when the one that lost
+ * ends. */
+static void the_late_one_is_seen_by_no_later_job(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"cuda:0,cuda:1", "cuda:0,host:1", "cuda:0/64+64"};
+    for (int k = 0; k < 3; k++) {
+        open_with(sets[k], "{\"kernel_ns\": 200000}", FILCH_DATA_MANAGED);
+        for (int round = 0; round < 4; round++) {
+            spoil_one(0);
+            uint64_t copied[ITEMS];
+            /* Its input is read until then, so that only the output changes hands. */
+            filch_data *copy_data = vector(copied, FILCH_DATA_MANAGED), *kept = in_data;
+            in_data = out_data;
+            out_data = copy_data;
+            end_batch(submit_batch(FILCH_WRITE), FILCH_OK);
+            atomic_store(&let_go, 1);
+            await(&late_runs, 1);
+            assert_ok(filch_runtime_drain(runtime, SOON));
+            assert_ok(filch_data_acquire(copy_data, FILCH_READ));
+            for (uint64_t i = 0; i < ITEMS; i++)
+                assert_int_equal(copied[i], 3 * 22 * i + i);
+            assert_ok(filch_data_release(copy_data));
+            out_data = in_data;
+            in_data = kept;
+            expect_filled(true);
+            assert_ok(filch_data_destroy(copy_data));
+        }
+        close_all();
+    }
+}
+
+/* The last chunk of a device fifty times as slow is done by the other one, in its time. */
+static void a_slow_device_delays_nobody(void **state)
+{
+    (void)state;
+    open_with(two_gpus,
+              "{\"kernel_ns\": 2000000, \"devices\": [{\"speed\": 1}, {\"speed\": 0.01}]}", 0);
+    for (int round = 0; round < 3; round++) {
+        end_batch(submit_batch(FILCH_WRITE), FILCH_OK);
+        expect_filled(false);
+        assert_true(info.seconds < 0.15); /* alone the slow one takes 0.2 for its chunk */
+        assert_ok(filch_runtime_drain(runtime, SOON));
+    }
+    close_all();
+}
+
+/* --- What goes wrong --- */
+
+static void lose(int device)
+{
+    fakecuda_fail("kernel", 1, 1, 700, device, true);
+}
+
+/* The second run's device is lost in the middle of it: the first one goes on, and counts. */
+static void the_second_is_lost(void **state)
+{
+    (void)state;
+    for (int managed = 0; managed < 2; managed++) {
+        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
+        filch_job *job = submit_held(1, FILCH_WRITE);
+        lose(0); /* of the first grain, or the second run */
+        const struct timespec nap = {0, 50000000};
+        (void)nanosleep(&nap, NULL);
+        atomic_store(&let_go, 1);
+        filch_status status = filch_job_wait(job, SOON);
+        end_batch(job, status);
+        assert_int_equal(report.total.restarts_won, 0);
+        assert_true(status == FILCH_OK || status == FILCH_TASK_FAILED);
+        assert_int_equal(info.failed, status == FILCH_OK ? 0 : GRAIN);
+        if (status == FILCH_OK && managed == 0)
+            expect_filled(false);
+        close_all();
+    }
+}
+
+/* The first run's is, when the second has been begun: that counts. */
+static void the_first_is_lost(void **state)
+{
+    (void)state;
+    for (int managed = 0; managed < 2; managed++) {
+        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
+        filch_job *job = submit_held(1, FILCH_WRITE);
+        int before = atomic_load(&runs);
+        hold_one(0); /* the second run; the first stands still for as long */
+        await(&held, 1);
+        assert_true(atomic_load(&runs) >= before);
+        lose(1);
+        atomic_store(&let_go, 1);
+        end_batch(job, FILCH_OK);
+        assert_int_equal(info.done, ITEMS);
+        expect_filled(managed != 0);
+        close_all();
+    }
+}
+
+/* Where there is no memory to write to apart, a chunk is run where its results go, and once. */
+static void without_memory_it_is_run_once(void **state)
+{
+    (void)state;
+    open_with(two_gpus, "{\"kernel_ns\": 200000}", FILCH_DATA_MANAGED);
+    end_batch(submit_batch(FILCH_WRITE), FILCH_OK);
+    assert_int_equal(report.total.restarts_refused, 0);
+    close_all();
+}
+
+/* A cancelled job's runs end, each once. */
+static void a_cancelled_job_ends(void **state)
+{
+    (void)state;
+    for (int managed = 0; managed < 2; managed++) {
+        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
+        for (int round = 0; round < 8; round++) {
+            filch_job *job = submit_held(1, FILCH_WRITE);
+            const struct timespec nap = {0, round * 100000};
+            (void)nanosleep(&nap, NULL);
+            (void)filch_job_cancel(job);
+            (void)nanosleep(&nap, NULL);
+            atomic_store(&let_go, 1);
+            filch_status status = filch_job_wait(job, SOON);
+            assert_true(status == FILCH_OK || status == FILCH_CANCELLED);
+            end_batch(job, status);
+            assert_int_equal(info.failed, 0);
+            assert_ok(filch_runtime_drain(runtime, SOON));
+        }
+        close_all();
+    }
+}
+
+static int let_go_later(void *unused)
+{
+    const struct timespec nap = {0, 50000000};
+    (void)unused;
+    (void)nanosleep(&nap, NULL);
+    atomic_store(&let_go, 1);
+    return 0;
+}
+
+/* The end of the runtime waits for a run that lost. */
+static void the_end_waits_for_the_late_one(void **state)
+{
+    (void)state;
+    for (int managed = 0; managed < 2; managed++) {
+        fl_thread thread;
+        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
+        spoil_one(1);
+        assert_int_equal(filch_data_destroy(in_data), FILCH_BUSY);
+        assert_int_equal(filch_data_destroy(out_data), FILCH_BUSY);
+        assert_ok(fl_thread_start(&thread, let_go_later, NULL));
+        stop();
+        assert_int_equal(atomic_load(&late_runs), 1);
+        fl_thread_join(thread);
+    }
+}
+
+/* What reads what it writes is not run twice. */
+static void what_is_read_and_written_is_run_once(void **state)
+{
+    (void)state;
+    open_with(two_gpus, "{\"kernel_ns\": 200000}", 0);
+    filch_job *job = submit_held(1, FILCH_READWRITE);
+    const struct timespec nap = {0, 50000000};
+    (void)nanosleep(&nap, NULL);
+    assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+    atomic_store(&let_go, 1);
+    end_batch(job, FILCH_OK);
+    assert_int_equal(report.total.restarts, 0);
+    assert_int_equal(report.total.restarts_refused, GRAINS);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gpu_takes_over_from_a_gpu),
+        cmocka_unit_test(a_gpu_takes_over_from_the_host),
+        cmocka_unit_test(the_host_takes_over_from_a_gpu),
+        cmocka_unit_test(a_slice_takes_over_from_a_slice),
+        cmocka_unit_test(the_late_one_is_seen_by_no_later_job),
+        cmocka_unit_test(a_slow_device_delays_nobody),
+        cmocka_unit_test(the_second_is_lost),
+        cmocka_unit_test(the_first_is_lost),
+        cmocka_unit_test(without_memory_it_is_run_once),
+        cmocka_unit_test(a_cancelled_job_ends),
+        cmocka_unit_test(the_end_waits_for_the_late_one),
+        cmocka_unit_test(what_is_read_and_written_is_run_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
