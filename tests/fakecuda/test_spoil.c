@@ -11,9 +11,19 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "runtime.h"
+
 #include "jobs.h"
 
-enum { GRAIN = 16, GRAINS = 2, ITEMS = GRAIN * GRAINS, HOST = 100, NOWHERE = 101, DEVICES = 3, KERNEL_NS = 200000 };
+enum {
+    GRAIN = 16,
+    GRAINS = 2,
+    ITEMS = GRAIN * GRAINS,
+    HOST = 100,
+    NOWHERE = 101,
+    DEVICES = 3,
+    KERNEL_US = 200
+};
 
 static const char image[] = "FAKECUBIN arch=90 entry=fill";
 static const char *const two_gpus = "cuda:0,cuda:1", *const gpu_and_core = "cuda:0,host:1";
@@ -26,13 +36,46 @@ static filch_losses losses[DEVICES];
 static filch_device_stats stats[DEVICES];
 static filch_job_info info;
 
-/* Where runs are held: on a device, one run at a time may be. */
-static _Atomic uint32_t held_at;
-static _Atomic int held, let_go, runs, late_runs;
+/* Where a run is held half-way, the first to come there; what it returns then; and how many were,
+ * and went on. */
+typedef struct gate {
+    _Atomic uint32_t at;
+    _Atomic int code, held, let_go, over;
+} gate;
+
+static gate gates[2];
+/* At random: of so many runs one sleeps, for up to so long. */
+static _Atomic uint32_t nap_turn, nap_most, naps;
 
 static uint32_t where(const filch_call *call)
 {
     return call->opaque != NULL ? HOST : call->device;
+}
+
+static void nap(uint64_t us)
+{
+    const struct timespec span = {0, (long)us * 1000};
+    (void)nanosleep(&span, NULL);
+}
+
+static int pass_gates(uint32_t at)
+{
+    uint32_t turn = atomic_load(&nap_turn);
+    for (int g = 0; g < 2; g++) {
+        uint32_t wanted = at;
+        if (!atomic_compare_exchange_strong(&gates[g].at, &wanted, NOWHERE))
+            continue;
+        atomic_fetch_add(&gates[g].held, 1);
+        while (atomic_load(&gates[g].let_go) == 0)
+            nap(100);
+        atomic_fetch_add(&gates[g].over, 1);
+        return atomic_load(&gates[g].code);
+    }
+    if (turn != 0) {
+        uint32_t k = atomic_fetch_add(&naps, 1);
+        nap(k % turn == 0 ? atomic_load(&nap_most) : 0);
+    }
+    return 0;
 }
 
 /* fill(to, from): each element is the input's, thrice, and its number. */
@@ -41,24 +84,15 @@ static int fill(const filch_call *call)
     uint64_t *to = call->views[0].ptr;
     const uint64_t *from = call->views[1].ptr;
     uint32_t at = where(call);
-    const struct timespec kernel = {0, KERNEL_NS};
-    atomic_fetch_add(&runs, 1);
+    uint64_t count = call->hi - call->lo, half = count / 2;
+    for (uint64_t i = 0; i < half; i++)
+        to[i] = 3 * from[i] + call->lo + i;
     if (at == HOST)
-        (void)nanosleep(&kernel, NULL);
-    for (int half = 0; half < 2; half++) {
-        uint64_t count = call->hi - call->lo;
-        for (uint64_t i = half == 0 ? 0 : count / 2; i < (half == 0 ? count / 2 : count); i++)
-            to[i] = 3 * from[i] + call->lo + i;
-        if (half == 0 && atomic_compare_exchange_strong(&held_at, &at, NOWHERE)) {
-            atomic_fetch_add(&held, 1);
-            while (atomic_load(&let_go) == 0) {
-                const struct timespec nap = {0, 100000};
-                (void)nanosleep(&nap, NULL);
-            }
-            atomic_fetch_add(&late_runs, 1);
-        }
-    }
-    return 0;
+        nap(KERNEL_US);
+    int code = pass_gates(at);
+    for (uint64_t i = half; i < count; i++)
+        to[i] = 3 * from[i] + call->lo + i;
+    return code;
 }
 
 static filch_data *vector(uint64_t *at, uint32_t flags)
@@ -74,19 +108,25 @@ static filch_data *vector(uint64_t *at, uint32_t flags)
     return data;
 }
 
-static void hold_one(uint32_t at)
+static void set_gate(int g, uint32_t at, int code)
 {
-    atomic_store(&held, 0);
-    atomic_store(&let_go, 0);
-    atomic_store(&late_runs, 0);
-    atomic_store(&held_at, at);
+    atomic_store(&gates[g].code, code);
+    atomic_store(&gates[g].held, 0);
+    atomic_store(&gates[g].let_go, 0);
+    atomic_store(&gates[g].over, 0);
+    atomic_store(&gates[g].at, at);
+}
+
+static void open_gate(int g)
+{
+    atomic_store(&gates[g].at, NOWHERE);
+    atomic_store(&gates[g].let_go, 1);
 }
 
 static void await(_Atomic int *count, int value)
 {
     for (uint64_t end = fl_time_now() + 20000000000u; atomic_load(count) < value;) {
-        const struct timespec nap = {0, 100000};
-        (void)nanosleep(&nap, NULL);
+        nap(100);
         assert_true(fl_time_now() < end);
     }
 }
@@ -141,7 +181,9 @@ static void open_with(const char *devices, const char *driver, uint32_t flags)
 {
     static const double even[DEVICES] = {1, 1, 1};
     fakecuda_register_filch("fill", fill, 2, true, 0);
-    hold_one(NOWHERE);
+    set_gate(0, NOWHERE, 0);
+    set_gate(1, NOWHERE, 0);
+    atomic_store(&nap_turn, 0);
     scores = even;
     score_count = strchr(devices, '+') != NULL || strchr(devices, ',') != NULL ? 2 : 1;
     start(devices, "2", driver);
@@ -184,7 +226,7 @@ static void clear(void)
 
 static void close_all(void)
 {
-    atomic_store(&let_go, 1);
+    open_gate(0);
     assert_ok(filch_runtime_drain(runtime, SOON));
     assert_ok(filch_data_destroy(in_data));
     assert_ok(filch_data_destroy(out_data));
@@ -195,13 +237,12 @@ static void close_all(void)
 static filch_job *submit_held(uint32_t at, filch_access_mode mode)
 {
     for (int round = 0; round < 1000; round++) {
-        hold_one(at);
+        set_gate(0, at, 0);
         filch_job *job = submit_batch(mode);
-        while (atomic_load(&held) == 0 && filch_job_poll(job) == FILCH_NOT_READY) {
-            const struct timespec nap = {0, 100000};
-            (void)nanosleep(&nap, NULL);
+        while (atomic_load(&gates[0].held) == 0 && filch_job_poll(job) == FILCH_NOT_READY) {
+            nap(100);
         }
-        if (atomic_load(&held) != 0)
+        if (atomic_load(&gates[0].held) != 0)
             return job;
         end_batch(job, FILCH_OK);
     }
@@ -215,8 +256,8 @@ static void spoil_one(uint32_t at)
     filch_job *job = submit_held(at, FILCH_WRITE);
     end_batch(job, FILCH_OK);
     assert_int_equal(info.done, ITEMS);
-    assert_int_equal(report.total.restarts_won, 1);
-    assert_int_equal(atomic_load(&late_runs), 0);
+    assert_int_equal(report.total.restarts, 1); /* the one that is held may be the second */
+    assert_int_equal(atomic_load(&gates[0].over), 0);
 }
 
 /* --- Who is done first --- */
@@ -231,8 +272,8 @@ static void spoil_on(const char *devices, uint32_t at, uint32_t flags)
         expect_filled(is_managed);
         if (round != 1)
             clear();
-        atomic_store(&let_go, 1);
-        await(&late_runs, 1);
+        open_gate(0);
+        await(&gates[0].over, 1);
         assert_ok(filch_runtime_drain(runtime, SOON));
         if (round == 1) {
             expect_filled(is_managed);
@@ -295,8 +336,8 @@ static void the_late_one_is_seen_by_no_later_job(void **state)
             in_data = out_data;
             out_data = copy_data;
             end_batch(submit_batch(FILCH_WRITE), FILCH_OK);
-            atomic_store(&let_go, 1);
-            await(&late_runs, 1);
+            open_gate(0);
+            await(&gates[0].over, 1);
             assert_ok(filch_runtime_drain(runtime, SOON));
             assert_ok(filch_data_acquire(copy_data, FILCH_READ));
             for (uint64_t i = 0; i < ITEMS; i++)
@@ -328,9 +369,30 @@ static void a_slow_device_delays_nobody(void **state)
 
 /* --- What goes wrong --- */
 
-static void lose(int device)
+/* A first run is held on GPU 1, and its second one on GPU 0; either is lost when it is let go,
+ * where its code is not 0. */
+static filch_job *hold_both(int first_code, int second_code)
 {
-    fakecuda_fail("kernel", 1, 1, 700, device, true);
+    for (int round = 0; round < 100; round++) {
+        filch_job *job = submit_held(1, FILCH_WRITE);
+        set_gate(1, 0, second_code);
+        while (atomic_load(&gates[1].held) == 0 && filch_job_poll(job) == FILCH_NOT_READY)
+            nap(100);
+        if (atomic_load(&gates[1].held) != 0) {
+            atomic_store(&gates[0].code, first_code);
+            return job;
+        }
+        open_gate(0); /* it was a second run, and not the last */
+        end_batch(job, FILCH_OK);
+        assert_ok(filch_runtime_drain(runtime, SOON));
+    }
+    fail_msg("no chunk was held twice");
+    return NULL;
+}
+
+static void open_two(bool is_managed)
+{
+    open_with(two_gpus, "{\"kernel_ns\": 200000}", is_managed ? FILCH_DATA_MANAGED : 0);
 }
 
 /* The second run's device is lost in the middle of it: the first one goes on, and counts. */
@@ -338,39 +400,75 @@ static void the_second_is_lost(void **state)
 {
     (void)state;
     for (int managed = 0; managed < 2; managed++) {
-        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
-        filch_job *job = submit_held(1, FILCH_WRITE);
-        lose(0); /* of the first grain, or the second run */
-        const struct timespec nap = {0, 50000000};
-        (void)nanosleep(&nap, NULL);
-        atomic_store(&let_go, 1);
-        filch_status status = filch_job_wait(job, SOON);
-        end_batch(job, status);
-        assert_int_equal(report.total.restarts_won, 0);
-        assert_true(status == FILCH_OK || status == FILCH_TASK_FAILED);
-        assert_int_equal(info.failed, status == FILCH_OK ? 0 : GRAIN);
-        if (status == FILCH_OK && managed == 0)
-            expect_filled(false);
+        open_two(managed != 0);
+        filch_job *job = hold_both(0, 1);
+        open_gate(1);
+        nap(20000);
+        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        open_gate(0);
+        end_batch(job, FILCH_OK);
+        assert_int_equal(info.done, ITEMS);
+        assert_int_equal(report.total.restarts_lost, 1);
+        if (managed == 0)
+            expect_filled(false); /* else some was lost with the device */
         close_all();
     }
 }
 
-/* The first run's is, when the second has been begun: that counts. */
+/* The first run's is: the second one counts. */
 static void the_first_is_lost(void **state)
 {
     (void)state;
     for (int managed = 0; managed < 2; managed++) {
-        open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
-        filch_job *job = submit_held(1, FILCH_WRITE);
-        int before = atomic_load(&runs);
-        hold_one(0); /* the second run; the first stands still for as long */
-        await(&held, 1);
-        assert_true(atomic_load(&runs) >= before);
-        lose(1);
-        atomic_store(&let_go, 1);
+        open_two(managed != 0);
+        filch_job *job = hold_both(1, 0);
+        open_gate(0);
+        nap(20000);
+        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        open_gate(1);
         end_batch(job, FILCH_OK);
         assert_int_equal(info.done, ITEMS);
+        assert_int_equal(report.total.restarts_won, 1);
         expect_filled(managed != 0);
+        close_all();
+    }
+}
+
+/* Both are: the chunk has failed, once. */
+static void both_are_lost(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        open_two(k % 2 != 0);
+        filch_job *job = hold_both(1, 1);
+        open_gate(k / 2);
+        nap(20000);
+        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        open_gate(1 - k / 2);
+        end_batch(job, FILCH_TASK_FAILED);
+        assert_int_equal(info.failed, GRAIN);
+        assert_int_equal(info.done, ITEMS - GRAIN);
+        close_all();
+    }
+}
+
+/* The one that has lost is, when the job is over. */
+static void the_late_one_is_lost(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        open_two(k % 2 != 0);
+        filch_job *job = hold_both(k / 2 == 0, k / 2 != 0);
+        open_gate(k / 2 == 0 ? 1 : 0);
+        end_batch(job, FILCH_OK);
+        assert_int_equal(info.done, ITEMS);
+        if (k != 3)
+            expect_filled(k % 2 != 0);
+        open_gate(0);
+        open_gate(1);
+        assert_ok(filch_runtime_drain(runtime, SOON));
+        if (k != 3) /* else the first chunk was on the device that is lost */
+            expect_filled(k % 2 != 0);
         close_all();
     }
 }
@@ -379,10 +477,39 @@ static void the_first_is_lost(void **state)
 static void without_memory_it_is_run_once(void **state)
 {
     (void)state;
-    open_with(two_gpus, "{\"kernel_ns\": 200000}", FILCH_DATA_MANAGED);
-    end_batch(submit_batch(FILCH_WRITE), FILCH_OK);
-    assert_int_equal(report.total.restarts_refused, 0);
+    open_two(true);
+    for (uint32_t place = 1; place <= 2; place++)
+        fl_place_cap(&runtime->places, place, 0);
+    filch_job *job = submit_held(1, FILCH_WRITE);
+    nap(20000);
+    assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+    open_gate(0);
+    end_batch(job, FILCH_OK);
+    assert_int_equal(report.total.restarts, 0);
+    assert_int_equal(report.total.restarts_refused, GRAINS);
+    expect_filled(true);
     close_all();
+}
+
+/* Nor is it begun anew where there is none, and where the driver refuses it. */
+static void a_second_run_may_be_refused(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        open_two(k % 2 != 0);
+        filch_job *job = submit_held(1, FILCH_WRITE);
+        if (k < 2)
+            fl_place_cap(&runtime->places, 1, 0);
+        else
+            fakecuda_fail("cuLaunchKernel", 1, 0, 701, 0, false);
+        nap(20000);
+        open_gate(0);
+        filch_status status = filch_job_wait(job, SOON);
+        end_batch(job, status);
+        assert_int_equal(report.total.restarts, report.total.restarts_won);
+        fakecuda_reset();
+        close_all();
+    }
 }
 
 /* A cancelled job's runs end, each once. */
@@ -393,11 +520,10 @@ static void a_cancelled_job_ends(void **state)
         open_with(two_gpus, "{\"kernel_ns\": 200000}", managed != 0 ? FILCH_DATA_MANAGED : 0);
         for (int round = 0; round < 8; round++) {
             filch_job *job = submit_held(1, FILCH_WRITE);
-            const struct timespec nap = {0, round * 100000};
-            (void)nanosleep(&nap, NULL);
+            nap((uint64_t)round * 100);
             (void)filch_job_cancel(job);
-            (void)nanosleep(&nap, NULL);
-            atomic_store(&let_go, 1);
+            nap((uint64_t)round * 100);
+            open_gate(0);
             filch_status status = filch_job_wait(job, SOON);
             assert_true(status == FILCH_OK || status == FILCH_CANCELLED);
             end_batch(job, status);
@@ -410,10 +536,9 @@ static void a_cancelled_job_ends(void **state)
 
 static int let_go_later(void *unused)
 {
-    const struct timespec nap = {0, 50000000};
     (void)unused;
-    (void)nanosleep(&nap, NULL);
-    atomic_store(&let_go, 1);
+    nap(50000);
+    open_gate(0);
     return 0;
 }
 
@@ -429,7 +554,7 @@ static void the_end_waits_for_the_late_one(void **state)
         assert_int_equal(filch_data_destroy(out_data), FILCH_BUSY);
         assert_ok(fl_thread_start(&thread, let_go_later, NULL));
         stop();
-        assert_int_equal(atomic_load(&late_runs), 1);
+        assert_int_equal(atomic_load(&gates[0].over), 1);
         fl_thread_join(thread);
     }
 }
@@ -440,10 +565,9 @@ static void what_is_read_and_written_is_run_once(void **state)
     (void)state;
     open_with(two_gpus, "{\"kernel_ns\": 200000}", 0);
     filch_job *job = submit_held(1, FILCH_READWRITE);
-    const struct timespec nap = {0, 50000000};
-    (void)nanosleep(&nap, NULL);
+    nap(50000);
     assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
-    atomic_store(&let_go, 1);
+    open_gate(0);
     end_batch(job, FILCH_OK);
     assert_int_equal(report.total.restarts, 0);
     assert_int_equal(report.total.restarts_refused, GRAINS);
@@ -461,6 +585,9 @@ int main(void)
         cmocka_unit_test(a_slow_device_delays_nobody),
         cmocka_unit_test(the_second_is_lost),
         cmocka_unit_test(the_first_is_lost),
+        cmocka_unit_test(both_are_lost),
+        cmocka_unit_test(the_late_one_is_lost),
+        cmocka_unit_test(a_second_run_may_be_refused),
         cmocka_unit_test(without_memory_it_is_run_once),
         cmocka_unit_test(a_cancelled_job_ends),
         cmocka_unit_test(the_end_waits_for_the_late_one),
