@@ -86,11 +86,16 @@ typedef enum filch_codelet_flags {
      * chunk of a batch that is in flight would be done elsewhere first, as measured, or is late for
      * as long as it takes elsewhere, it is begun there, too; the run that is done first counts, and
      * the other one does not, whatever it returns. Only a device that is lost says nothing: then
-     * the other run counts. Each item is done, fails and is counted once, as without the flag.
+     * the other run counts. Each item is done, fails and is counted once, as without the flag. The
+     * two may be any: cores, GPUs, slices of one GPU.
      *
      * Its functions must do nothing but to write through their views; and twice at once, in two
-     * places. For each chunk these are memory of filch's, from where the run that counts is copied:
-     * what they cost is that copy. A run that lost is not stopped, and may outlast the job. Until
+     * places. For each chunk these are memory of filch's, in the memory of the device that runs it.
+     * From there the results of the run that counts are copied to the host's buffer, on GPUs only
+     * when the host has seen the kernel end; where a handle is managed and a GPU wrote it, the
+     * memory becomes the handle's own, and what the tiles had there before goes back. That, and
+     * memory for the results of up to eight chunks a device beside the place they have, is what the
+     * flag costs. A run that lost is not stopped, and may outlast the job. Until
      * it is over it reads what it reads: its call's arguments, and handles, where later jobs that
      * write them, and filch_data_acquire_tiles(), wait for it, while filch_data_acquire() of these
      * returns FILCH_BUSY, as does filch_data_destroy() of any handle of the batch. So the host
@@ -99,9 +104,12 @@ typedef enum filch_codelet_flags {
      * the batch has written is the host's as soon as the job is complete.
      *
      * Not run twice, but counted where they might have been (filch_losses.restarts_refused), are
-     * chunks of a batch with a FILCH_READWRITE access or a callback mapping; all in a runtime that
-     * has a GPU, or another policy than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins
-     * a chunk anew while a task waits on it, and none whose like was not measured on both devices.
+     * chunks of a batch with a FILCH_READWRITE access, a callback mapping, or results for a buffer
+     * of the caller's in a GPU's memory; those for whose results a GPU has no memory without that
+     * something has to leave it, and those beyond eight in flight on a device; all under another
+     * policy than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins a chunk anew while a
+     * task waits on it, none whose like was not measured on both devices, and no GPU one for which
+     * something would have to leave its memory.
      */
     FILCH_CODELET_RESTARTABLE = 1
 } filch_codelet_flags;

@@ -55,8 +55,9 @@ typedef struct fl_operand {
     /* Set by resolve: the host is the home of an unmanaged handle's chunks, which are copied in and
      * out by themselves, whatever tiles they are part of. */
     bool is_streamed;
-    /* Of a chunk that writes it, and reads nothing of it: fetch gives it memory of its own, whatever
-     * tiles it covers, which nobody finds before fl_operand_publish. On the host it gives none. */
+    /* Of a chunk that writes it, and reads nothing of it: fetch gives it memory of its own,
+     * whatever tiles it covers, which nobody finds before fl_operand_publish; nobody leaves for it.
+     * On the host it gives none. */
     bool is_shadowed;
     /* Set by fetch: a chunk's own memory, until commit or release; of a shadowed one, until it is
      * published or given back. */

@@ -65,12 +65,13 @@ static void take_run(fl_attempt *run, fl_race *race, uint32_t first, fl_tile *ti
 static void begin(fl_worker *w, const fl_tile *tile)
 {
     filch_job *job = tile->job;
-    fl_race_begin(tile->run->race, &(fl_race_piece){.job = (uintptr_t)job,
-                                         .codelet = (uintptr_t)fl_batch_codelet(job->batch),
-                                         .lo = tile->lo,
-                                         .hi = tile->hi,
-                                         .work = tile->work,
-                                         .since = now(w) + 1});
+    fl_race_begin(tile->run->race,
+                  &(fl_race_piece){.job = (uintptr_t)job,
+                                   .codelet = (uintptr_t)fl_batch_codelet(job->batch),
+                                   .lo = tile->lo,
+                                   .hi = tile->hi,
+                                   .work = tile->work,
+                                   .since = now(w) + 1});
     /* Relaxed, here and below: it tells others whether to look. */
     fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
@@ -242,11 +243,11 @@ static bool join_race(fl_worker *w, const fl_tile *tile)
  * Both runs' results go home; what only one of them would have to copy is the difference. */
 static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_tile *tile)
 {
-    double there = 0;
-    double here = w->offload != NULL
-                      ? fl_freight_of_run(w, &w->sched->workers[prey->victim], tile->job, tile->lo,
-                                          tile->hi, &there)
-                      : 0;
+    const fl_worker *victim = &w->sched->workers[prey->victim];
+    double here = 0, there = 0;
+    if (w->offload != NULL) {
+        here = fl_freight_of_run(w, victim, tile->job, tile->lo, tile->hi, &there);
+    }
     double lacks = here - there - prey->gain;
     if (lacks < 0) {
         return true;
