@@ -441,6 +441,7 @@ bool fl_spoil_decide(fl_worker *w, fl_tile *tile, fl_flight *flight)
         note_lost(w, tile);
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(tile->job, w->index)->restarts_lost, 1);
+        w->spoil_at = w->offload != NULL ? now(w) + REFUSED_NS : 0; /* what it reads may be lost */
     }
     run->has_lost = end != FL_RACE_WON;
     fl_shadow_give(w, run);

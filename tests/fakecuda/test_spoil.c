@@ -584,7 +584,7 @@ static void what_is_read_and_written_is_run_once(void **state)
 
 /* --- At random --- */
 
-enum { MANY = 16 * GRAIN, ROUNDS = 120, MOST_STEPS = 6 };
+enum { MANY = 16 * GRAIN, ROUNDS = 60, MOST_STEPS = 6 };
 
 typedef struct field {
     fl_random random;
