@@ -53,7 +53,7 @@ static const char source[] =
     "    }\n"
     "}\n";
 
-static filch_codelet *codelet; /* of the runtime that is open */
+static filch_codelet *codelets[2]; /* of the runtime that is open; the second may be run twice */
 
 /* Item by item; x and y are whole handles' elements from x_at and y_at on. */
 static void smooth(uint64_t lo, uint64_t hi, const uint64_t *x, uint64_t x_at, uint64_t *y,
@@ -98,8 +98,21 @@ static int shape_of(const filch_call *call, filch_shape *shape)
 static filch_status open_codelet(gpu_world *world)
 {
     gpu_twin("smooth", run_smooth, 2, true, sizeof(arguments));
-    return gpu_codelet(world->runtime, source, "smooth", run_smooth, sizeof(arguments), shape_of,
-                       &codelet);
+    filch_status status = gpu_codelet(world->runtime, source, "smooth", run_smooth,
+                                      sizeof(arguments), shape_of, &codelets[0]);
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    if (status != FILCH_OK)
+        return status;
+    cuda.source = source;
+    cuda.entry = "smooth";
+    cuda.shape_of = shape_of;
+    desc.name = "smooth twice";
+    desc.host = run_smooth;
+    desc.cuda = &cuda;
+    desc.arg_size = sizeof(arguments);
+    desc.flags = FILCH_CODELET_RESTARTABLE;
+    return filch_codelet_create(world->runtime, &desc, &codelets[1]);
 }
 
 /* Tiles of unlike sizes, two at least. */
@@ -234,7 +247,8 @@ static void run_round(gpu_world *world, plan *p)
     };
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
     filch_job *job = NULL;
-    desc.codelet = codelet;
+    bool is_twice = gpu_chance(world, 50);
+    desc.codelet = codelets[is_twice];
     desc.args = a;
     desc.n = a->items;
     desc.grain = p->grain;
@@ -249,6 +263,8 @@ static void run_round(gpu_world *world, plan *p)
                "filch_job_wait");
     run_on_shadow(p, job);
     gpu_ok(filch_job_release(job));
+    if (is_twice)
+        gpu_ok(filch_runtime_drain(world->runtime, -1)); /* a run that lost may read the input */
     /* Contents of managed handles may stay where they are for a round or two. */
     if (!p->is_managed || a->bad < a->items || gpu_chance(world, 60))
         compare(p);
