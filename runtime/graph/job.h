@@ -230,7 +230,7 @@ fl_use *fl_batch_uses(fl_batch *batch, size_t *count);
 void fl_batch_free(fl_core *core, fl_batch *batch);
 const filch_codelet *fl_batch_codelet(const fl_batch *batch);
 /* Whether a chunk may be run twice at once: its codelet says so, and it reads nothing that it
- * writes, and asks nobody where that is. */
+ * writes, asks nobody where that is, and writes to no buffer of the caller's on a device. */
 bool fl_batch_is_restartable(const fl_batch *batch);
 /* Bit set of the devices that may run it. */
 const uint64_t *fl_batch_devices(const fl_batch *batch);
