@@ -152,25 +152,72 @@ static bool is_inside(const filch_batch_access *access, uint64_t first, uint64_t
     return first <= last && last <= fl_data_extent(access->data);
 }
 
-/* Whether a written callback mapping keeps clear of both neighbours of [lo, hi). */
-static bool is_disjoint(const fl_batch *batch, const filch_batch_access *access, uint64_t lo,
-                        uint64_t hi)
+/* Says that two ranges of items would write the same elements; null error: nobody asks. */
+static filch_status tell_overlap(const filch_batch_access *access, uint32_t i,
+                                 const uint64_t items[2][2], const uint64_t elements[2][2],
+                                 filch_error *error)
 {
-    uint64_t first, last, other_first, other_last;
+    return fl_error_fill(error, (fl_fault){.status = FILCH_ALIAS, .label = access->data->label},
+                         "access %u: items [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64 ", %" PRIu64
+                         ") would both write: they map to elements [%" PRIu64 ", %" PRIu64
+                         ") and [%" PRIu64 ", %" PRIu64 ")",
+                         i, items[0][0], items[0][1], items[1][0], items[1][1], elements[0][0],
+                         elements[0][1], elements[1][0], elements[1][1]);
+}
+
+/* Whether a written callback mapping keeps clear of both neighbours of [lo, hi). */
+static filch_status check_neighbours(const fl_batch *batch, uint32_t i, uint64_t lo, uint64_t hi,
+                                     filch_error *error)
+{
+    const filch_batch_access *access = &batch->accesses[i];
+    uint64_t own[2];
+    map_items(access, lo, hi, &own[0], &own[1]);
+    for (int side = 0; side < 2; ++side) {
+        if (side == 0 ? lo == 0 : hi >= batch->n) {
+            continue;
+        }
+        uint64_t from = side == 0 ? lo - 1 : hi, other[2];
+        map_items(access, from, from + 1, &other[0], &other[1]);
+        if (other[0] < own[1] && own[0] < other[1]) {
+            const uint64_t items[2][2] = {{lo, hi}, {from, from + 1}};
+            const uint64_t elements[2][2] = {{own[0], own[1]}, {other[0], other[1]}};
+            return tell_overlap(access, i, items, elements, error);
+        }
+    }
+    return FILCH_OK;
+}
+
+/* Whether what a callback answers for [lo, hi) can be used. */
+static filch_status check_answer(const fl_batch *batch, uint32_t i, uint64_t lo, uint64_t hi,
+                                 filch_error *error)
+{
+    const filch_batch_access *access = &batch->accesses[i];
+    const filch_data *data = access->data;
+    uint64_t first, last;
     map_items(access, lo, hi, &first, &last);
-    if (lo > 0) {
-        map_items(access, lo - 1, lo, &other_first, &other_last);
-        if (other_first < last && first < other_last) {
-            return false;
+    if (!is_inside(access, first, last)) {
+        fl_fault fault = {.status = FILCH_INVALID_ARGUMENT, .label = data->label};
+        char past[64] = "a reversed range";
+        if (first <= last) {
+            snprintf(past, sizeof past, "past the %" PRIu64 " of the handle", fl_data_extent(data));
+        }
+        return fl_error_fill(error, fault,
+                             "access %u: items [%" PRIu64 ", %" PRIu64 ") map to elements [%" PRIu64
+                             ", %" PRIu64 "), %s",
+                             i, lo, hi, first, last, past);
+    }
+    return (access->mode & FILCH_WRITE) != 0 ? check_neighbours(batch, i, lo, hi, error) : FILCH_OK;
+}
+
+filch_status fl_batch_check(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < batch->access_count && status == FILCH_OK; ++i) {
+        if (batch->accesses[i].map == FILCH_MAP_CALLBACK) {
+            status = check_answer(batch, i, lo, hi, error);
         }
     }
-    if (hi < batch->n) {
-        map_items(access, hi, hi + 1, &other_first, &other_last);
-        if (other_first < last && first < other_last) {
-            return false;
-        }
-    }
-    return true;
+    return status;
 }
 
 bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views)
@@ -180,9 +227,7 @@ bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view 
         uint64_t first, last;
         map_items(access, lo, hi, &first, &last);
         if (access->map == FILCH_MAP_CALLBACK) {
-            bool writes = (access->mode & FILCH_WRITE) != 0;
-            if (!is_inside(access, first, last) ||
-                (writes && !is_disjoint(batch, access, lo, hi))) {
+            if (check_answer(batch, i, lo, hi, NULL) != FILCH_OK) {
                 return false;
             }
         }
@@ -329,55 +374,50 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
 
 /* Neighbours are checked at every cut; this finds mappings that come back, such as i % k, among
  * evenly spaced grains. */
-static bool has_far_alias(const fl_batch *batch, const filch_batch_access *access)
+static filch_status check_far(const fl_batch *batch, uint32_t i, filch_error *error)
 {
-    uint64_t firsts[FAR_CHECKS], lasts[FAR_CHECKS];
+    const filch_batch_access *access = &batch->accesses[i];
+    uint64_t items[FAR_CHECKS][2], elements[FAR_CHECKS][2];
     uint32_t checks = batch->grains < FAR_CHECKS ? batch->grains : FAR_CHECKS;
     for (uint32_t c = 0; c < checks; ++c) {
         uint32_t g = (uint32_t)((uint64_t)c * batch->grains / checks);
-        uint64_t lo, hi;
-        fl_batch_range(batch, g, g + 1, &lo, &hi);
-        map_items(access, lo, hi, &firsts[c], &lasts[c]);
+        fl_batch_range(batch, g, g + 1, &items[c][0], &items[c][1]);
+        map_items(access, items[c][0], items[c][1], &elements[c][0], &elements[c][1]);
         for (uint32_t other = 0; other < c; ++other) {
-            if (firsts[other] < lasts[c] && firsts[c] < lasts[other]) {
-                return true;
+            if (elements[other][0] < elements[c][1] && elements[c][0] < elements[other][1]) {
+                const uint64_t two[2][2] = {{items[other][0], items[other][1]},
+                                            {items[c][0], items[c][1]}};
+                const uint64_t at[2][2] = {{elements[other][0], elements[other][1]},
+                                           {elements[c][0], elements[c][1]}};
+                return tell_overlap(access, i, two, at, error);
             }
         }
     }
-    return false;
+    return FILCH_OK;
 }
 
 static filch_status check_callback(fl_core *core, const fl_batch *batch,
                                    const filch_batch_access *access, uint32_t i)
 {
-    const char *label = access->data->label;
     bool writes = (access->mode & FILCH_WRITE) != 0;
     if (writes && !fl_data_is_streamed(access->data) && core->places->count != 1) {
-        return fail(core, FILCH_UNSUPPORTED, i, label,
+        return fail(core, FILCH_UNSUPPORTED, i, access->data->label,
                     "a callback cannot map what a batch writes of a managed handle");
     }
     uint32_t checks = batch->grains < CHECKED_CUTS ? batch->grains : CHECKED_CUTS;
-    for (uint32_t c = 0; c < checks; ++c) {
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = FILCH_OK;
+    for (uint32_t c = 0; c < checks && status == FILCH_OK; ++c) {
         uint32_t g = (uint32_t)((uint64_t)c * batch->grains / checks);
-        uint64_t lo, hi, first, last;
+        uint64_t lo, hi;
         fl_batch_range(batch, g, g + 1, &lo, &hi);
-        map_items(access, lo, hi, &first, &last);
-        if (!is_inside(access, first, last)) {
-            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
-                                "access %u: items %llu to %llu map outside the handle", i,
-                                (unsigned long long)lo, (unsigned long long)hi - 1);
-        }
-        if (writes && !is_disjoint(batch, access, lo, hi)) {
-            return fl_core_fail(core, FILCH_ALIAS, SUBMIT, label,
-                                "access %u: items around %llu would write the same elements", i,
-                                (unsigned long long)lo);
-        }
+        status = check_answer(batch, i, lo, hi, &error);
     }
-    if (writes && has_far_alias(batch, access)) {
-        return fl_core_fail(core, FILCH_ALIAS, SUBMIT, label,
-                            "access %u: items far apart would write the same elements", i);
+    if (writes && status == FILCH_OK) {
+        status = check_far(batch, i, &error);
     }
-    return FILCH_OK;
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(core, status, SUBMIT, error.label, "%s", error.text);
 }
 
 static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)

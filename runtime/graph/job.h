@@ -244,7 +244,10 @@ uint32_t fl_batch_reach(const fl_batch *batch, uint32_t lo);
 /* Items of grains [lo, hi), hi within reach. */
 void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
                     uint64_t *last);
-/* Views of the chunk; false when a written one would overlap a neighbour's. */
+/* What is wrong with what callbacks map the items to: FILCH_INVALID_ARGUMENT, FILCH_ALIAS. They are
+ * asked again, so after a refusal alone. error may be null. */
+filch_status fl_batch_check(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_error *error);
+/* Views of the chunk; false where fl_batch_check would refuse it. */
 bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views);
 /* Bytes of a place's memory that the chunk of grains [lo, hi) needs, and *whole: that all chunks
  * share. */

@@ -86,9 +86,11 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     uint64_t lo, hi;
     fl_batch_range(batch, tile->lo, tile->hi, &lo, &hi);
     if (!fl_batch_views(batch, lo, hi, w->views)) {
-        fl_error_fill(&w->error,
-                      (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
-                      "a mapping of the batch overlaps or leaves its handle");
+        filch_error why = FILCH_ERROR_INIT;
+        filch_status status = fl_batch_check(batch, lo, hi, &why);
+        fl_error_fill(
+            &w->error, (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
+            "%s", status != FILCH_OK ? why.text : "a mapping answers differently each time");
         return false;
     }
     w->offload->operand_count = fl_batch_view_count(batch);
