@@ -29,7 +29,7 @@ typedef enum filch_map_kind {
  * Must be pure and must not call filch; called at submission and on worker threads. For written
  * handles disjoint item ranges must map to disjoint elements. filch checks up to 1,024 cuts at
  * submission and the neighbours of every chunk before it runs; a chunk that fails the check is not
- * run and fails with code FILCH_ALIAS. Tiles of the handle do not bind the cuts.
+ * run and fails with status FILCH_ALIAS. Tiles of the handle do not bind the cuts.
  *
  * @param lo    first item.
  * @param hi    one past the last item.

@@ -18,6 +18,28 @@ static bool reserve_scratch(fl_worker *w, size_t bytes)
     return true;
 }
 
+/* Says in worker->error why the tile cannot be called: no function of the caller's has failed, so
+ * it is none's code that the job tells. */
+static void refuse(fl_worker *w, fl_tile *tile, const filch_call *call)
+{
+    const char *device = w->device->info.name;
+    w->error = (filch_error)FILCH_ERROR_INIT;
+    if (tile->task != NULL) {
+        fl_error_fill(&w->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
+                      "no memory for %zu bytes of scratch on %s", fl_task_scratch(tile->task),
+                      device);
+    } else {
+        filch_error why = FILCH_ERROR_INIT;
+        /* Asked anew, a callback that does not answer alike may have nothing wrong to tell. */
+        filch_status status = fl_batch_check(tile->job->batch, call->lo, call->hi, &why);
+        fl_error_fill(&w->error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
+                      status != FILCH_OK ? why.text : "a mapping answers differently each time");
+    }
+    tile->code = (int)w->error.status;
+    tile->is_refused = true;
+    tile->timed = false;
+}
+
 static bool fill_call(fl_worker *w, fl_tile *tile, filch_call *call)
 {
     fl_task *task = tile->task;
@@ -63,8 +85,7 @@ void fl_worker_run(fl_worker *w)
                        .runtime = (filch_runtime *)(void *)w->sched->core,
                        .opaque = w};
     if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
-        tile->code = tile->task != NULL ? (int)FILCH_OUT_OF_MEMORY : (int)FILCH_ALIAS;
-        tile->timed = false;
+        refuse(w, tile, &call);
         return;
     }
     if (!tile->timed) {
