@@ -382,7 +382,7 @@ static void scratch_that_cannot_be_had_fails_the_task(void **state)
     assert_status(filch_job_wait(job, -1), FILCH_TASK_FAILED);
     memory.fail_all = 0;
     assert_ok(filch_job_error(job, &error));
-    assert_int_equal(error.native_code, FILCH_OUT_OF_MEMORY);
+    assert_int_equal(error.status, FILCH_OUT_OF_MEMORY);
     assert_ok(filch_job_release(job));
     assert_ok(fixture_run(graph));
     assert_ok(filch_graph_destroy(graph));
