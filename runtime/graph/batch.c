@@ -760,7 +760,7 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     fl_core *core = fl_core_of(runtime);
     fl_batch *batch = NULL;
     filch_submit full;
-    status = fl_submit_check(core, submit, SUBMIT, &full);
+    status = fl_submit_check(core, submit, SUBMIT, NULL, &full);
     status = status == FILCH_OK ? check_desc(core, desc) : status;
     status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
     return status == FILCH_OK ? fl_batch_start(core, batch, &full, SUBMIT, job) : status;

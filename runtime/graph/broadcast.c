@@ -194,7 +194,7 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broad
     status = fl_data_refuse_part(data, CALL);
     status = status == FILCH_OK ? check(data, how) : status;
     if (status == FILCH_OK) {
-        status = fl_submit_check(data->object.core, submit, CALL, &full);
+        status = fl_submit_check(data->object.core, submit, CALL, data->label, &full);
     }
     if (status == FILCH_OK) {
         status = make_job(data, how, &full, &made);

@@ -152,10 +152,7 @@ filch_status fl_open_check_contents(filch_graph *graph, const filch_task_desc *d
         }
         fl_mutex_unlock(&core->lock);
     }
-    if (status != FILCH_OK) {
-        fl_error_store(&core->errors, &error);
-    }
-    return status;
+    return status == FILCH_OK ? FILCH_OK : fl_graph_refuse(graph, desc, status, "%s", error.text);
 }
 
 void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc)

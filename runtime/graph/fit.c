@@ -80,18 +80,18 @@ static uint64_t task_need(const void *what, uint32_t place)
     return bytes;
 }
 
-filch_status fl_fit_task(fl_core *core, const filch_task_desc *desc)
+filch_status fl_fit_task(const filch_graph *graph, const filch_task_desc *desc)
 {
+    const fl_core *core = graph->object.core;
     const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
     uint64_t needs, most;
     if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
-    const char *name = desc->label != NULL ? desc->label : desc->codelet->name;
-    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, "filch_graph_add", name,
-                        "task '%s' needs %" PRIu64 " bytes, the largest device that can run it "
-                        "has %" PRIu64,
-                        name, needs, most);
+    return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
+                           "'%s' needs %" PRIu64 " bytes, the largest device that can run it "
+                           "has %" PRIu64,
+                           fl_graph_name_of(graph, desc), needs, most);
 }
 
 static bool is_used_before(const fl_task *task, uint32_t i)

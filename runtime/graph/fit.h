@@ -9,7 +9,7 @@
 
 /* FILCH_NO_DEVICE_MEMORY, recorded with both sizes, where a task that is otherwise right fits on no
  * device. */
-filch_status fl_fit_task(fl_core *core, const filch_task_desc *desc);
+filch_status fl_fit_task(const filch_graph *graph, const filch_task_desc *desc);
 /* Bytes that a task takes in a place, where nothing of what it uses has its home; of one that is no
  * place, all that it uses. */
 uint64_t fl_fit_need(const fl_task *task, uint32_t place);

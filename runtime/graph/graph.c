@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 #include "graph/fit.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,34 +166,59 @@ static void task_unmake(filch_graph *graph, fl_task *task)
     }
 }
 
-/* A partial result is made neutral where it is added to. */
-static filch_status check_reduction(fl_core *core, const filch_task_desc *desc, uint32_t i)
+const char *fl_graph_name_of(const filch_graph *graph, const filch_task_desc *desc)
 {
+    if (desc->label != NULL) {
+        return desc->label;
+    }
+    return fl_object_check(desc->codelet, FL_MAGIC_CODELET) == FILCH_OK ? desc->codelet->name
+                                                                        : graph->label;
+}
+
+filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *desc,
+                             filch_status status, const char *format, ...)
+{
+    char text[sizeof((filch_error *)NULL)->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    /* Relaxed: while others add to an open graph the number is near, no more. */
+    return fl_core_fail(graph->object.core, status, "filch_graph_add",
+                        fl_graph_name_of(graph, desc), "task #%u: %s",
+                        fl_load_relaxed(&graph->task_count), text);
+}
+
+/* A partial result is made neutral where it is added to. */
+static filch_status check_reduction(const filch_graph *graph, const filch_task_desc *desc,
+                                    uint32_t i)
+{
+    const fl_core *core = graph->object.core;
     const filch_data *data = desc->accesses[i].data;
     const filch_codelet *init = data->reduction_init;
     if (init == NULL) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
-                            "access %u: nobody said how to reduce to '%s' (filch_data_reduction)",
-                            i, data->label);
+        return fl_graph_refuse(
+            graph, desc, FILCH_WRONG_STATE,
+            "access %u: nobody said how to reduce to '%s' (filch_data_reduction)", i, data->label);
     }
     const filch_codelet *combine = data->reduction_combine;
     if (combine->device_count == 0) {
-        return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
-                            "access %u: no device can run '%s', which combines '%s'", i,
-                            combine->name, data->label);
+        return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                               "access %u: no device can run '%s', which combines '%s'", i,
+                               combine->name, data->label);
     }
     for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
         if (fl_codelet_runs_on(desc->codelet, d) && !fl_codelet_runs_on(init, d)) {
-            return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
-                                "access %u: device %u can run codelet '%s', but not '%s', the "
-                                "neutral element of '%s'",
-                                i, d, desc->codelet->name, init->name, data->label);
+            return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                                   "access %u: device %u can run codelet '%s', but not '%s', the "
+                                   "neutral element of '%s'",
+                                   i, d, desc->codelet->name, init->name, data->label);
         }
     }
     return FILCH_OK;
 }
 
-static filch_status check_access(filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+static filch_status check_access(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
 {
     fl_core *core = graph->object.core;
     const filch_access *access = &desc->accesses[i];
@@ -201,66 +227,66 @@ static filch_status check_access(filch_graph *graph, const filch_task_desc *desc
         bool fits = access->data == NULL && access->bytes != 0 &&
                     access->bytes <= (uint64_t)UINT32_MAX * 64;
         return fits ? FILCH_OK
-                    : fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                                   "access %u: scratch needs bytes (below 2^38) and no handle", i);
+                    : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                      "access %u: scratch needs bytes (below 2^38) and no handle",
+                                      i);
     }
     bool is_known = (mode >= FILCH_READ && mode <= FILCH_READWRITE) || mode == FILCH_COMMUTE ||
                     mode == FILCH_REDUCE;
     if (!is_known || access->bytes != 0 || access->reserved != 0) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                            "access %u: %s (mode %d)", i,
-                            access->reserved != 0 ? "reserved is not 0"
-                            : access->bytes != 0  ? "only scratch has bytes"
-                                                  : "unknown mode",
-                            (int)mode);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "access %u: %s (mode %d)", i,
+                               access->reserved != 0 ? "reserved is not 0"
+                               : access->bytes != 0  ? "only scratch has bytes"
+                                                     : "unknown mode",
+                               (int)mode);
     }
     if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, "filch_graph_add", desc->label,
-                            "access %u: the data handle is null or destroyed", i);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
+                               "access %u: the data handle is null or destroyed", i);
     }
     const filch_data *data = access->data;
     if (data->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, "filch_graph_add", desc->label,
-                            "access %u: handle '%s' belongs to another runtime", i, data->label);
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
+                               "access %u: handle '%s' belongs to another runtime", i, data->label);
     }
     if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                            "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
-                            access->row, access->col, data->tiles_down, data->tiles_across,
-                            data->label);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
+                               access->row, access->col, data->tiles_down, data->tiles_across,
+                               data->label);
     }
     for (uint32_t j = 0; j < i; ++j) {
         const filch_access *other = &desc->accesses[j];
         if (other->data == data && other->row == access->row && other->col == access->col &&
             other->mode != FILCH_SCRATCH && ((other->mode | mode) & FILCH_WRITE) != 0) {
-            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", desc->label,
-                                "accesses %u and %u name tile (%u, %u) of '%s', one to write it", j,
-                                i, access->row, access->col, data->label);
+            return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                   "accesses %u and %u name tile (%u, %u) of '%s', one to write it",
+                                   j, i, access->row, access->col, data->label);
         }
     }
-    return mode == FILCH_REDUCE ? check_reduction(core, desc, i) : FILCH_OK;
+    return mode == FILCH_REDUCE ? check_reduction(graph, desc, i) : FILCH_OK;
 }
 
-static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
+static filch_status check_desc(const filch_graph *graph, const filch_task_desc *desc)
 {
     fl_core *core = graph->object.core;
     const filch_codelet *codelet = desc->codelet;
     if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, "filch_graph_add", desc->label,
-                            "the codelet is null or destroyed");
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
+                               "the codelet is null or destroyed");
     }
     if (codelet->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, "filch_graph_add", desc->label,
-                            "codelet '%s' belongs to another runtime", codelet->name);
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
+                               "codelet '%s' belongs to another runtime", codelet->name);
     }
     if (codelet->device_count == 0) {
-        return fl_core_fail(core, FILCH_NO_DEVICE, "filch_graph_add", desc->label,
-                            "no device of this runtime can run codelet '%s'%s", codelet->name,
-                            codelet->host == NULL ? ", which has no host function"
-                            : codelet->kernel == NULL &&
-                                    (codelet->implementations & FL_IMPL_CUDA) == 0
-                                ? ", which has a host function alone"
-                                : "");
+        return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                               "no device of this runtime can run codelet '%s'%s", codelet->name,
+                               codelet->host == NULL ? ", which has no host function"
+                               : codelet->kernel == NULL &&
+                                       (codelet->implementations & FL_IMPL_CUDA) == 0
+                                   ? ", which has a host function alone"
+                                   : "");
     }
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
@@ -271,14 +297,12 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
                         : desc->reserved != 0 ? "reserved is not 0"
                                               : NULL;
     if (wrong != NULL) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
-                            desc->label != NULL ? desc->label : codelet->name, "%s", wrong);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "%s", wrong);
     }
     if (desc->affinity > core->scheduler->device_count) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add",
-                            desc->label != NULL ? desc->label : codelet->name,
-                            "affinity %u is above the device count, %u", desc->affinity,
-                            core->scheduler->device_count);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "affinity %u is above the device count, %u", desc->affinity,
+                               core->scheduler->device_count);
     }
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         filch_status status = check_access(graph, desc, i);
@@ -286,7 +310,7 @@ static filch_status check_desc(filch_graph *graph, const filch_task_desc *desc)
             return status;
         }
     }
-    return fl_fit_task(core, desc);
+    return fl_fit_task(graph, desc);
 }
 
 /* What adding one task needs, taken before anything is changed. */
@@ -477,9 +501,8 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     }
 }
 
-static filch_status check_state(filch_graph *graph, const char *label)
+static filch_status check_state(const filch_graph *graph, const filch_task_desc *desc)
 {
-    fl_core *core = graph->object.core;
     const char *wrong = NULL;
     if (graph->kind == FILCH_GRAPH_CLOSED) {
         wrong = graph->state != FL_GRAPH_BUILDING ? "the graph is sealed" : NULL;
@@ -489,11 +512,10 @@ static filch_status check_state(filch_graph *graph, const char *label)
         wrong = "the open graph is closed";
     }
     if (wrong != NULL) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", label, "%s", wrong);
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE, "%s", wrong);
     }
     return graph->task_count == UINT32_MAX - 1
-               ? fl_core_fail(core, FILCH_OVERFLOW, "filch_graph_add", label,
-                              "the graph has 2^32 - 1 tasks")
+               ? fl_graph_refuse(graph, desc, FILCH_OVERFLOW, "the graph has 2^32 - 1 tasks")
                : FILCH_OK;
 }
 
@@ -508,10 +530,9 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
     if (status != FILCH_OK) {
         parts_release(graph, desc, &parts);
         return status == FILCH_BUSY
-                   ? fl_core_fail(graph->object.core, status, "filch_graph_add", desc->label,
-                                  "the host has acquired a handle of the task's")
-                   : fl_core_fail(graph->object.core, FILCH_OUT_OF_MEMORY, "filch_graph_add",
-                                  desc->label, "no memory for task %u", graph->task_count);
+                   ? fl_graph_refuse(graph, desc, status,
+                                     "the host has acquired a handle of the task's")
+                   : fl_graph_refuse(graph, desc, FILCH_OUT_OF_MEMORY, "no memory for the task");
     }
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);
@@ -541,7 +562,7 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
     }
     fl_core *core = graph->object.core;
     if (FL_UNLIKELY(desc == NULL || desc->size < sizeof *desc)) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", NULL, "%s",
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", graph->label, "%s",
                             desc == NULL ? "the descriptor is null"
                                          : "the descriptor's size is not set");
     }
@@ -550,7 +571,7 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         return status;
     }
     fl_mutex_lock(&graph->lock);
-    status = check_state(graph, desc->label);
+    status = check_state(graph, desc);
     if (status == FILCH_OK) {
         fl_task *task;
         status = graph->kind == FILCH_GRAPH_CLOSED ? fl_graph_add_locked(graph, desc, &task)

@@ -228,6 +228,13 @@ fl_task *fl_own_add(struct filch_graph *graph, fl_reduction *reduction,
 void fl_own_let_run(struct filch_graph *graph, fl_task *task);
 /* Ends the group of a tile, unless it is one of readers. FILCH_OUT_OF_MEMORY: nothing changed. */
 filch_status fl_group_end(struct filch_graph *graph, fl_tile_state *state);
+/* What a task to be added is called in errors: its label, else its codelet's name, else the graph's
+ * label. */
+const char *fl_graph_name_of(const struct filch_graph *graph, const struct filch_task_desc *desc);
+/* Records that filch_graph_add refuses a task, with that name and the order it would have had. */
+filch_status fl_graph_refuse(const struct filch_graph *graph, const struct filch_task_desc *desc,
+                             filch_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Handles in several tilings (split.c). A task with these accesses may use them as they are now
  * partitioned, or what is wrong is recorded. */
 filch_status fl_splits_check(const struct filch_graph *graph, const struct filch_task_desc *desc);

@@ -19,7 +19,7 @@
 #define MOST_SIGHTS 64u
 
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
-                             filch_submit *submit)
+                             const char *label, filch_submit *submit)
 {
     *submit = (filch_submit)FILCH_SUBMIT_INIT;
     if (given != NULL) {
@@ -32,9 +32,10 @@ filch_status fl_submit_check(fl_core *core, const filch_submit *given, const cha
                         : submit->cuda_wait_count != 0 && submit->cuda_waits == NULL
                             ? "cuda_wait_count is not 0, but cuda_waits is null"
                             : NULL;
+    label = submit->label != NULL ? submit->label : label;
     return wrong == NULL
                ? FILCH_OK
-               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, NULL, "submission: %s", wrong);
+               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "submission: %s", wrong);
 }
 
 /* A spare job that no worker can still be reading, or null. */

@@ -176,10 +176,10 @@ void fl_jobs_cancel(fl_core *core);
 bool fl_jobs_in_callback(fl_core *core);
 /* Tasks of existing graphs that may still run; under no lock. */
 uint64_t fl_jobs_tasks(fl_core *core);
-/* Checks a filch_submit (null is fine), and records what is wrong with it; else *submit is the same
- * in full. */
+/* Checks a filch_submit (null is fine), and records what is wrong with it, under its label or else
+ * the one given, which may be null; else *submit is the same in full. */
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
-                             filch_submit *submit);
+                             const char *label, filch_submit *submit);
 
 /* --- The host's place in the order of jobs (hold.c) --- */
 

@@ -188,7 +188,7 @@ filch_status filch_batch_resume(filch_job *job, const filch_resume_desc *desc,
     fl_core *core = job->object.core;
     uint64_t set[FL_DEVICE_LIMIT / 64];
     filch_submit full;
-    status = fl_submit_check(core, submit, RESUME, &full);
+    status = fl_submit_check(core, submit, RESUME, NULL, &full);
     status = status == FILCH_OK ? check_job(job) : status;
     status = status == FILCH_OK ? name_devices(job, desc, set) : status;
     if (status != FILCH_OK) {

@@ -193,7 +193,6 @@ static fl_part *find_part(const filch_graph *graph, const filch_data *data)
 
 filch_status fl_splits_check(const filch_graph *graph, const filch_task_desc *desc)
 {
-    fl_core *core = graph->object.core;
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_data *data = desc->accesses[i].data;
         if (data == NULL || (data->parent == NULL && graph->splits == NULL)) {
@@ -204,14 +203,15 @@ filch_status fl_splits_check(const filch_graph *graph, const filch_task_desc *de
             continue;
         }
         return data->parent != NULL
-                   ? fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
-                                  "access %u: the graph does not use '%s' as partitioned into '%s' "
-                                  "(filch_graph_partition)",
-                                  i, data->parent->label, data->label)
-                   : fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
-                                  "access %u: the graph uses '%s' as partitioned into '%s' "
-                                  "(filch_graph_unpartition)",
-                                  i, data->label, data_of(graph, part->split->current)->label);
+                   ? fl_graph_refuse(
+                         graph, desc, FILCH_WRONG_STATE,
+                         "access %u: the graph does not use '%s' as partitioned into '%s' "
+                         "(filch_graph_partition)",
+                         i, data->parent->label, data->label)
+                   : fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
+                                     "access %u: the graph uses '%s' as partitioned into '%s' "
+                                     "(filch_graph_unpartition)",
+                                     i, data->label, data_of(graph, part->split->current)->label);
     }
     return FILCH_OK;
 }

@@ -142,7 +142,7 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, 
     }
     fl_core *core = graph->object.core;
     filch_submit full;
-    status = fl_submit_check(core, submit, "filch_graph_submit", &full);
+    status = fl_submit_check(core, submit, "filch_graph_submit", graph->label, &full);
     if (status != FILCH_OK) {
         return status;
     }
@@ -222,8 +222,8 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
     fl_core *core = graph->object.core;
     filch_job *job = graph->job;
     if (fl_load_relaxed(&job->cancelled) != 0) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_add", desc->label,
-                            "the open graph's job was cancelled");
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
+                               "the open graph's job was cancelled");
     }
     filch_status status = fl_open_check_contents(graph, desc);
     status = status == FILCH_OK ? fl_graph_add_locked(graph, desc, added) : status;
