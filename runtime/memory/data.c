@@ -418,6 +418,22 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
 
 /* --- The end --- */
 
+/* Under core->lock: who keeps the handle from being destroyed, or null. */
+static const char *user_of(const filch_data *data)
+{
+    if (data->kept != 0 || fl_load_relaxed(&data->graphs) != 0) {
+        return "a graph or a running job uses the handle";
+    }
+    for (const fl_use *use = data->first; use != NULL; use = use->next) {
+        if (!use->is_hold) {
+            return "a running job uses the handle";
+        }
+    }
+    return data->first != NULL   ? "tiles of the handle are held (filch_hold_release)"
+           : data->children != 0 ? "the handle has partitions"
+                                 : NULL;
+}
+
 filch_status filch_data_destroy(filch_data *data)
 {
     filch_status status = fl_object_check(data, FL_MAGIC_DATA);
@@ -426,13 +442,10 @@ filch_status filch_data_destroy(filch_data *data)
     }
     fl_core *core = data->object.core;
     fl_mutex_lock(&core->lock);
-    bool busy = data->first != NULL || data->kept != 0 || fl_load_relaxed(&data->graphs) != 0;
-    bool has_parts = data->children != 0;
+    const char *user = user_of(data);
     fl_mutex_unlock(&core->lock);
-    if (busy || has_parts) {
-        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s",
-                            busy ? "a graph or a running job uses the handle"
-                                 : "the handle has partitions");
+    if (user != NULL) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s", user);
     }
     fl_data_drop_replicas(core->places, data);
     if (data->parent != NULL) {

@@ -146,12 +146,61 @@ static void a_mapping_is_refused_with_its_numbers(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+static void an_error_says_which_task_it_was(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_graph_desc named = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_access access = fixture_access(data, 10, FILCH_READ);
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    named.label = "sweep";
+    assert_ok(filch_graph_create(runtime, &named, &graph));
+    fixture_add(graph, nothing, NULL, NULL, 0);
+    desc.accesses = &access;
+    desc.access_count = 1;
+    assert_status(filch_graph_add(graph, &desc, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "task #1: the codelet is null");
+    desc.codelet = nothing;
+    assert_status(filch_graph_add(graph, &desc, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "nothing",
+                "task #1: access 0: tile (10, 0) is outside the 10 x 1 tiles");
+    desc.label = "mine";
+    assert_status(filch_graph_add(graph, &desc, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "mine", "task #1: access 0");
+    desc.label = NULL;
+    assert_ok(filch_graph_seal(graph));
+    access.row = 0;
+    assert_status(filch_graph_add(graph, &desc, NULL), FILCH_WRONG_STATE);
+    assert_says(FILCH_WRONG_STATE, "nothing", "task #1: the graph is sealed");
+    filch_submit submit = FILCH_SUBMIT_INIT;
+    submit.reserved = 1;
+    assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "reserved is not 0");
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+}
+
+static void a_held_handle_says_that_it_is_held(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_hold *hold = NULL;
+    assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READ, -1, &hold));
+    assert_status(filch_data_destroy(data), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "", "tiles of the handle are held");
+    assert_ok(filch_hold_release(hold));
+    assert_ok(filch_data_destroy(data));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scratch_that_cannot_be_had_is_no_code_of_the_callers),
         cmocka_unit_test(a_mapping_found_wrong_late_is_no_code_of_the_callers),
         cmocka_unit_test(a_mapping_is_refused_with_its_numbers),
+        cmocka_unit_test(an_error_says_which_task_it_was),
+        cmocka_unit_test(a_held_handle_says_that_it_is_held),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
