@@ -7,10 +7,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *bench_cli_version(void)
 {
     return BENCH_VERSION;
+}
+
+bool bench_cli_is_help(int argc, char **argv)
+{
+    return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 }
 
 int bench_cli_fail(const char *command, const filch_error *error)

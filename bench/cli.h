@@ -4,6 +4,8 @@
 #ifndef BENCH_CLI_H
 #define BENCH_CLI_H
 
+#include <stdbool.h>
+
 #include "filch/status.h"
 
 enum bench_exit {
@@ -24,6 +26,8 @@ int bench_table_main(int argc, char **argv);
 
 const char *bench_cli_version(void);
 
+/* Whether the first argument of a command asks for its usage. */
+bool bench_cli_is_help(int argc, char **argv);
 /* Prints "filch-bench COMMAND: LABEL:LINE: TEXT" on standard error; returns BENCH_EXIT_ERROR. */
 int bench_cli_fail(const char *command, const filch_error *error);
 

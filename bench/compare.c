@@ -213,9 +213,10 @@ filch_status bench_compare_files(const char *old_path, const char *new_path, FIL
 
 int bench_compare_main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fputs("usage: filch-bench compare OLD.json NEW.json\n", stderr);
-        return BENCH_EXIT_ERROR;
+    bool is_help = bench_cli_is_help(argc, argv);
+    if (argc != 3 || is_help) {
+        fputs("usage: filch-bench compare OLD.json NEW.json\n", is_help ? stdout : stderr);
+        return is_help ? BENCH_EXIT_OK : BENCH_EXIT_ERROR;
     }
     size_t fallen = 0;
     filch_error error = FILCH_ERROR_INIT;

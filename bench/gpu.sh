@@ -167,10 +167,6 @@ bench_table()
 bench_gpu()
 {
     gpu_options "$@"
-    if [ ${#gpu_rest[@]} -gt 0 ]; then
-        echo "bench/run --gpu: what is ${gpu_rest[*]}?" >&2
-        return 2
-    fi
     gpus=$(gpu_count)
     if [ "$gpus" -eq 0 ]; then
         echo "There is no GPU here." >&2

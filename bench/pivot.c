@@ -147,8 +147,9 @@ static int tabulate(pivot *p, char **paths, size_t count)
 int bench_table_main(int argc, char **argv)
 {
     pivot p = {.figure = "efficiency"};
+    bool is_help = bench_cli_is_help(argc, argv);
     int k = 1;
-    for (; k < argc && strncmp(argv[k], "--", 2) == 0; k++) {
+    for (; !is_help && k < argc && strncmp(argv[k], "--", 2) == 0; k++) {
         if (strcmp(argv[k], "--tsv") == 0)
             p.is_tsv = true;
         else if (strncmp(argv[k], "--figure=", 9) == 0 && argv[k][9])
@@ -156,11 +157,11 @@ int bench_table_main(int argc, char **argv)
         else
             break;
     }
-    if (k >= argc || strncmp(argv[k], "--", 2) == 0) {
+    if (is_help || k >= argc || strncmp(argv[k], "--", 2) == 0) {
         fputs("usage: filch-bench table [--tsv] [--figure=KEY] ROW.COLUMN.json...\n"
               "  KEY  of the documents' numbers: efficiency (default), median_s, rate, ...\n",
-              stderr);
-        return BENCH_EXIT_ERROR;
+              is_help ? stdout : stderr);
+        return is_help ? BENCH_EXIT_OK : BENCH_EXIT_ERROR;
     }
     return tabulate(&p, argv + k, (size_t)(argc - k));
 }

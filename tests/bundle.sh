@@ -134,12 +134,11 @@ gpu_slices()
 }
 
 # gpu_options "$@": what tests/run --gpu and bench/run --gpu have in common. Sets gpu_bin, gpu_out
-# and the rest; what it does not know goes to gpu_rest.
-gpu_rest=()
+# and the rest; what it does not know ends the script before anything is built.
 gpu_sanitizer=
 gpu_options()
 {
-    local bundle=
+    local bundle= rest=()
     while [ $# -gt 0 ]; do
         case $1 in
         --gpu) ;;
@@ -147,10 +146,14 @@ gpu_options()
         --out) gpu_out=${2:?--out needs a folder}; shift ;;
         --only) gpu_only=${2:?--only needs a pattern}; shift ;;
         --sanitizer) gpu_sanitizer=yes ;;
-        *) gpu_rest+=("$1") ;;
+        *) rest+=("$1") ;;
         esac
         shift
     done
+    if [ ${#rest[@]} -gt 0 ]; then
+        echo "$0 --gpu: what is ${rest[*]}?" >&2
+        exit 2
+    fi
     gpu_out=${gpu_out:-build/gpu}
     mkdir -p "$gpu_out"
     if [ -n "$bundle" ]; then

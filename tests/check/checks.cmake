@@ -11,3 +11,6 @@ filch_test(calls check 60 ${check}/calls.sh $<TARGET_FILE:filch_static>)
 filch_test(exports check 60 ${check}/exports.sh ${PROJECT_SOURCE_DIR}/include/filch
            $<TARGET_FILE:filch> $<TARGET_FILE:filch_system>)
 filch_test(docs check 120 ${check}/docs.sh ${PROJECT_BINARY_DIR}/docs)
+if(TARGET filch-bench)
+    filch_test(commands check 60 ${check}/commands.sh $<TARGET_FILE:filch-bench>)
+endif()

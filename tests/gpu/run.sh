@@ -40,10 +40,6 @@ tests_gpu_sanitize()
 tests_gpu()
 {
     gpu_options "$@"
-    if [ ${#gpu_rest[@]} -gt 0 ]; then
-        echo "tests/run --gpu: what is ${gpu_rest[*]}?" >&2
-        return 2
-    fi
     local gpus slices
     gpus=$(gpu_count)
     slices=$(gpu_slices)

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Help and refused options of bench/run, and help of filch-bench's commands: nothing is built for
+# them. $1: filch-bench, where it is built.
+set -euo pipefail
+stage=$(mktemp -d)
+trap 'rm -r "$stage"' EXIT
+for tool in cmake apt-get ninja; do
+    printf '#!/bin/sh\ntouch "%s/built"\nexit 1\n' "$stage" >"$stage/$tool"
+    chmod +x "$stage/$tool"
+done
+
+# expect CODE TEXT COMMAND...
+expect()
+{
+    local code=0 wanted=$1 text=$2 output
+    shift 2
+    output=$(PATH=$stage:$PATH "$@" 2>&1) || code=$?
+    [ "$code" -eq "$wanted" ] || { echo "$*: exit $code in place of $wanted: $output"; exit 1; }
+    grep -q -e "$text" <<<"$output" || { echo "$*: no '$text' in: $output"; exit 1; }
+    [ ! -e "$stage/built" ] || { echo "$*: builds"; exit 1; }
+}
+
+for option in --gpu --bundle --out "run --help"; do
+    expect 0 "$option" bench/run --help
+done
+expect 0 usage bench/run --gpu --help
+expect 2 "no option --devises" bench/run --devises host
+expect 2 "no option -x" bench/run -x
+expect 2 "what is --nonsense" bench/run --gpu --nonsense
+if [ -n "${1-}" ]; then
+    for command in table compare; do
+        expect 0 "usage: filch-bench $command" "$1" "$command" --help
+        expect 2 "usage: filch-bench $command" "$1" "$command"
+    done
+fi
+echo "commands: help is only help, and unknown options build nothing"
