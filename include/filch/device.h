@@ -17,7 +17,7 @@
  * Simulated devices run on a virtual clock and do not mix with others. A device must not be named
  * twice: that is FILCH_DUPLICATE_DEVICE, and so are two items of host devices of one team size
  * (write host:4, not host:2,host:2). Where more host devices are asked for than there are cores,
- * they share cores. At most 1,024 devices a runtime.
+ * they share cores. At most 1,024 devices a runtime, and 1,024 cores a host device.
  *
  * GPUs are numbered as the driver does, after CUDA_VISIBLE_DEVICES. A GPU that cannot be used is an
  * error where the specification names it by its number; else it is left out

@@ -122,6 +122,7 @@ static filch_status read_cuda(spec_reader *reader, fl_device_spec *item, const c
 static filch_status read_host(spec_reader *reader, fl_device_spec *item, const char **expected)
 {
     filch_status status;
+    size_t start;
 
     *expected = "':', ',' or the end";
     if (!take(reader, ':'))
@@ -134,7 +135,11 @@ static filch_status read_host(spec_reader *reader, fl_device_spec *item, const c
     if (!take(reader, 'x'))
         return FILCH_OK;
     *expected = "',' or the end";
-    return read_number(reader, "a core count", false, &item->team);
+    start = reader->at;
+    status = read_number(reader, "a core count", false, &item->team);
+    if (status == FILCH_OK && item->team > FL_TEAM_LIMIT)
+        return refuse(reader, start, "a device of more than 1024 cores");
+    return status;
 }
 
 static filch_status read_sim(spec_reader *reader, fl_device_spec *item, const char **expected)

@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 
 #define FL_SPEC_ITEMS 64
+/* Cores of a host device; as many as bits of its affinity (filch_device_info). */
+#define FL_TEAM_LIMIT 1024
 
 /* Parses text into items. FILCH_PARSE with error->line = position of the offending character,
  * from 1, and a sentence that names it and what was expected; numbers that overflow, zero counts,
