@@ -216,6 +216,13 @@ static uint32_t ask_place(fl_sched *sched, fl_worker *w, fl_task *task)
     bool is_word = device == FILCH_POLICY_AUTO || device == FILCH_POLICY_ANYONE;
     bool is_good = is_word || filch_policy_can_run(&view, device);
     count(&rules->places, !is_good);
+    /* Relaxed: whoever is first says it. */
+    if (!is_good && device >= sched->count && fl_add_relaxed(&rules->strays, 1) == 0) {
+        fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
+                     "the policy's place() answered device %u, but there are %u; filch places such "
+                     "tasks itself, and says so once",
+                     device, sched->count);
+    }
     if (!is_good) {
         return FILCH_POLICY_AUTO;
     }

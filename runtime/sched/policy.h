@@ -40,6 +40,7 @@ typedef struct fl_rules {
     fl_common common;
     _Alignas(64) fl_asked places;
     fl_asked chunks, steals;
+    _Atomic uint32_t strays; /* places that answered a device that does not exist */
 } fl_rules;
 
 struct filch_policy_view {
