@@ -440,7 +440,7 @@ static filch_status system_refuse(const fl_sim_source *source, const char *call,
 
     if (strerror_r(code, reason, sizeof reason) != 0)
         (void)snprintf(reason, sizeof reason, "error %d", code);
-    return fl_error_fill(source->how->error, fault, "%s; %s of %s", reason, call, source->path);
+    return fl_error_fill(source->how->error, fault, "cannot %s %s: %s", call, source->path, reason);
 }
 
 /* Reads to the end of the file or of the buffer; -1 on failure. */
