@@ -28,9 +28,10 @@ filch_status filch_device_memory(filch_runtime *rt, uint32_t index, filch_memory
     if (status != FILCH_OK) {
         return status;
     }
-    if (stats == NULL || stats->size < sizeof *stats) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_device_memory", NULL,
-                            "there is nowhere to put the counts, or their size is not set");
+    status = fl_size_check(&rt->core, stats, sizeof *stats, 0, "the result", "filch_device_memory",
+                           NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     fl_place_stats(&rt->places, place, stats);
     return FILCH_OK;

@@ -20,12 +20,18 @@ filch_status filch_backend_probe(filch_runtime *rt, const char *label, const fil
     if (desc == NULL) {
         desc = &defaults;
     }
-    if (label == NULL || desc->size < DESC_SIZE_FIRST ||
-        (probe != NULL && probe->size < PROBE_SIZE_FIRST)) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_backend_probe", label, "%s",
-                            label == NULL ? "the label is null"
-                                          : "the size of the description or of the result is not "
-                                            "set");
+    status = fl_size_check(core, desc, DESC_SIZE_FIRST, sizeof *desc, "the description",
+                           "filch_backend_probe", label);
+    if (status == FILCH_OK && probe != NULL) {
+        status = fl_size_check(core, probe, PROBE_SIZE_FIRST, 0, "the result",
+                               "filch_backend_probe", label);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (label == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_backend_probe", NULL,
+                            "the label is null");
     }
     filch_error error = FILCH_ERROR_INIT;
     const fl_discovery how = {

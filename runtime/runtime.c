@@ -46,12 +46,24 @@ static const char *check_policy(const filch_config *config)
     }
     return config->policy != FILCH_POLICY_DEFAULT && config->policy != FILCH_POLICY_CUSTOM
                ? "policy and custom_policy contradict each other"
-           : desc->size < sizeof *desc                      ? "the policy's size is not set"
            : desc->reserved != 0                            ? "the policy's reserved is not 0"
            : (unsigned)desc->batches > FILCH_BATCHES_COMMON ? "the policy's batches are unknown"
            : desc->batches == FILCH_BATCHES_PLACED && desc->place == NULL
                ? "the policy places batches, but has no function that does"
                : NULL;
+}
+
+/* What is wrong with the sizes of what the caller gave, or null. */
+static const char *check_sizes(const filch_config *given, const filch_config *full,
+                               char text[FL_SIZE_TEXT])
+{
+    const char *wrong = given != NULL ? fl_size_wrong(given, CONFIG_SIZE_FIRST, sizeof *given,
+                                                      "the configuration", text)
+                                      : NULL;
+    const filch_policy_desc *policy = full->custom_policy;
+    return wrong == NULL && policy != NULL
+               ? fl_size_wrong(policy, sizeof *policy, sizeof *policy, "the policy", text)
+               : wrong;
 }
 
 static filch_status check_config(const filch_config *config, filch_runtime **runtime,
@@ -60,7 +72,6 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
     const char *wrong =
         runtime == NULL                                  ? "there is nowhere to put the runtime"
         : error != NULL && error->size == 0              ? "the error's size is not set"
-        : config->size < CONFIG_SIZE_FIRST               ? "the configuration's size is not set"
         : config->reserved != 0                          ? "reserved is not 0"
         : config->trace > 1                              ? "trace is neither 0 nor 1"
         : (unsigned)config->policy > FILCH_POLICY_CUSTOM ? "unknown policy"
@@ -407,7 +418,10 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
     fl_log log = {config->log, config->log_user, config->log_level};
     fl_memory memory;
     filch_allocator allocator = {0};
-    filch_status status = check_config(config, runtime, error);
+    char text[FL_SIZE_TEXT];
+    const char *wrong = check_sizes(given, config, text);
+    filch_status status = wrong != NULL ? refuse(error, FILCH_INVALID_ARGUMENT, wrong)
+                                        : check_config(config, runtime, error);
     status = status == FILCH_OK ? read_settings(config, &log, &settings, error) : status;
     status =
         status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error) : status;
@@ -524,6 +538,10 @@ filch_status filch_runtime_drain(filch_runtime *rt, double seconds)
     if (status != FILCH_OK) {
         return status;
     }
+    if (isnan(seconds)) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_runtime_drain", NULL,
+                            "seconds is not a number");
+    }
     return fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, seconds);
 }
 
@@ -533,9 +551,10 @@ filch_status filch_policy_stats(filch_runtime *rt, filch_policy_counts *counts)
     if (status != FILCH_OK) {
         return status;
     }
-    if (counts == NULL || counts->size < sizeof *counts) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_policy_stats", NULL,
-                            "the result is null or its size is not set");
+    status = fl_size_check(&rt->core, counts, sizeof *counts, 0, "the result", "filch_policy_stats",
+                           NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     fl_rules *rules = &rt->sched.rules;
     filch_policy_counts now = {
@@ -626,9 +645,10 @@ filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
     if (status != FILCH_OK) {
         return status;
     }
-    if (usage == NULL || usage->size < sizeof *usage) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_runtime_usage", NULL,
-                            "the result is null or its size is not set");
+    status = fl_size_check(&rt->core, usage, sizeof *usage, 0, "the result", "filch_runtime_usage",
+                           NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     usage->host_bytes = fl_load_relaxed(&rt->core.host_bytes);
     uint64_t kept = fl_load_relaxed(&rt->jobs.kept), running = fl_load_relaxed(&rt->jobs.running);
@@ -743,15 +763,13 @@ filch_status filch_device_at(filch_runtime *rt, uint32_t index, filch_device_inf
     if (status != FILCH_OK) {
         return status;
     }
-    size_t size = info->size;
-    status = fl_pool_info(&rt->pool, index, info);
-    return status == FILCH_OK
-               ? FILCH_OK
+    status = fl_size_check(&rt->core, info, FL_POOL_INFO_LEAST, 0, "the result", "filch_device_at",
+                           NULL);
+    status = status == FILCH_OK ? fl_pool_info(&rt->pool, index, info) : status;
+    return status != FILCH_BAD_INDEX
+               ? status
                : fl_core_fail(&rt->core, status, "filch_device_at", NULL,
-                              status == FILCH_BAD_INDEX
-                                  ? "index %u is not below the device count, %zu (size %zu)"
-                                  : "index %u of %zu: the result's size, %zu, is not set",
-                              index, rt->pool.count, size);
+                              "index %u is not below the device count, %zu", index, rt->pool.count);
 }
 
 uint32_t filch_device_refused_count(filch_runtime *rt)
@@ -767,29 +785,33 @@ filch_status filch_device_refused_at(filch_runtime *rt, uint32_t index,
     if (status != FILCH_OK) {
         return status;
     }
-    size_t size = refusal->size;
-    status = fl_pool_refused(&rt->pool, index, refusal);
-    return status == FILCH_OK
-               ? FILCH_OK
+    status = fl_size_check(&rt->core, refusal, sizeof *refusal, 0, "the result",
+                           "filch_device_refused_at", NULL);
+    status = status == FILCH_OK ? fl_pool_refused(&rt->pool, index, refusal) : status;
+    return status != FILCH_BAD_INDEX
+               ? status
                : fl_core_fail(&rt->core, status, "filch_device_refused_at", NULL,
-                              status == FILCH_BAD_INDEX
-                                  ? "index %u is not below the number left out, %zu (size %zu)"
-                                  : "index %u of %zu: the result's size, %zu, is not set",
-                              index, rt->pool.refusals.count, size);
+                              "index %u is not below the number left out, %zu", index,
+                              rt->pool.refusals.count);
 }
 
 filch_status filch_device_by_ordinal(filch_runtime *rt, filch_backend backend, uint32_t ordinal,
                                      uint32_t *index)
 {
     filch_status status = check_device_call(rt, index, "filch_device_by_ordinal");
-    if (status == FILCH_OK) {
-        status = fl_pool_by_ordinal(&rt->pool, backend, ordinal, index);
-        if (status != FILCH_OK) {
-            fl_core_fail(&rt->core, status, "filch_device_by_ordinal", NULL,
-                         "backend %d has no device with ordinal %u here", (int)backend, ordinal);
-        }
+    static const char *const names[] = {"no backend", "host", "cuda", "sim"};
+    if (status != FILCH_OK) {
+        return status;
     }
-    return status;
+    if (backend == 0 || (unsigned)backend >= sizeof names / sizeof *names) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_device_by_ordinal", NULL,
+                            "there is no backend with the number %d", (int)backend);
+    }
+    status = fl_pool_by_ordinal(&rt->pool, backend, ordinal, index);
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(&rt->core, status, "filch_device_by_ordinal", NULL,
+                                             "backend %s has no device with ordinal %u here",
+                                             names[backend], ordinal);
 }
 
 filch_status filch_device_next(filch_runtime *rt, uint32_t *index)

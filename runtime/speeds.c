@@ -16,13 +16,14 @@ filch_status filch_codelet_speed(filch_codelet *codelet, uint32_t device, filch_
     }
     fl_core *core = codelet->object.core;
     uint32_t count = core->scheduler->device_count;
-    if (speed == NULL || speed->size < SPEED_SIZE_FIRST || device >= count) {
-        bool is_index = speed != NULL && speed->size >= SPEED_SIZE_FIRST;
-        return fl_core_fail(core, is_index ? FILCH_BAD_INDEX : FILCH_INVALID_ARGUMENT,
-                            "filch_codelet_speed", codelet->name,
-                            is_index ? "index %u is not below the device count, %u"
-                                     : "index %u of %u: the result is null or its size is not set",
-                            device, count);
+    status = fl_size_check(core, speed, SPEED_SIZE_FIRST, 0, "the result", "filch_codelet_speed",
+                           codelet->name);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (device >= count) {
+        return fl_core_fail(core, FILCH_BAD_INDEX, "filch_codelet_speed", codelet->name,
+                            "index %u is not below the device count, %u", device, count);
     }
     fl_speed_view view = fl_speed_look(fl_codelet_speed(codelet, device));
     bool is_prior = view.prior == FL_PRIOR_HELD && view.samples < FL_SPEED_PRIOR;
@@ -46,9 +47,10 @@ filch_status filch_speeds_info(filch_runtime *rt, filch_speeds *speeds)
     if (status != FILCH_OK) {
         return status;
     }
-    if (speeds == NULL || speeds->size < SPEEDS_SIZE_FIRST) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, "filch_speeds_info", NULL,
-                            "the result is null or its size is not set");
+    status = fl_size_check(&rt->core, speeds, SPEEDS_SIZE_FIRST, 0, "the result",
+                           "filch_speeds_info", NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     const fl_sched *sched = &rt->sched;
     /* Relaxed: statistics. */

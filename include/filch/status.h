@@ -11,8 +11,16 @@
  *
  * - A failed call changes nothing that a later call could notice, unless its text says otherwise.
  *   Results are written on success only.
+ * - Records of the caller's begin with their size, sizeof the record in the caller's header; later
+ *   versions only append. A size that is 0 or below that of the record's first version is refused
+ *   with FILCH_INVALID_ARGUMENT. Fields that a caller's older record lacks have their defaults, and
+ *   of results that it has no room for nothing is written. A record that is larger than this filch
+ *   knows, of a newer header, is accepted where all bytes beyond are 0, so that nothing asked for
+ *   is left undone in silence; else, or where they are over 4,096, it is refused. Where filch
+ *   writes the record, it leaves what lies beyond as it is.
  * - FILCH_INVALID_HANDLE: the handle is null, of another kind, or destroyed. A destroyed handle is
- *   recognised in builds of filch without NDEBUG only; in a release build using one is undefined.
+ *   recognised in builds of filch without NDEBUG only, and a destroyed runtime, or what belonged to
+ *   one, in none; where it is not recognised, using it is undefined.
  * - FILCH_FORKED: the process is a child of the one that made the runtime. The child may only
  *   forget its handles. Noticing costs one load a call.
  * - These two record no details where they concern the call's first argument, as there may be no

@@ -150,3 +150,17 @@ void fl_object_delete(void *handle)
     fl_free_aligned(&core->memory, object, object->bytes, object->align);
 #endif
 }
+
+filch_status fl_size_refuse(fl_core *core, const void *record, size_t least, size_t known,
+                            const char *what, const char *call, const char *label)
+{
+    char text[FL_SIZE_TEXT];
+    if (record == NULL) {
+        return known != 0
+                   ? FILCH_OK
+                   : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "%s is null", what);
+    }
+    const char *wrong = fl_size_wrong(record, least, known, what, text);
+    return wrong == NULL ? FILCH_OK
+                         : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "%s", wrong);
+}

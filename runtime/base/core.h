@@ -89,6 +89,21 @@ void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align);
 /* Unlinks and frees (or, in a debug build, buries) an object. */
 void fl_object_delete(void *handle);
 
+/* fl_size_wrong, recorded: FILCH_OK, FILCH_INVALID_ARGUMENT. record may be null, which is refused
+ * where filch writes it. */
+filch_status fl_size_refuse(fl_core *core, const void *record, size_t least, size_t known,
+                            const char *what, const char *call, const char *label);
+
+/* In line: a task's descriptor is checked for each. */
+static inline filch_status fl_size_check(fl_core *core, const void *record, size_t least,
+                                         size_t known, const char *what, const char *call,
+                                         const char *label)
+{
+    return FL_LIKELY(known != 0 && record != NULL && *(const size_t *)record == known)
+               ? FILCH_OK
+               : fl_size_refuse(core, record, least, known, what, call, label);
+}
+
 /* Records a failure of a public call for the calling thread. */
 #define fl_core_fail(core, code, function, name, ...)                                  \
     fl_error_record(&(core)->errors,                                                   \

@@ -144,3 +144,35 @@ filch_status fl_error_fetch(fl_error_log *log, filch_error *error)
     fl_mutex_unlock(&log->lock);
     return status;
 }
+
+/* Larger ones are taken for a size that was never set, and what lies there is not looked at. */
+#define MOST_UNKNOWN 4096u
+
+const char *fl_size_wrong(const void *record, size_t least, size_t known, const char *what,
+                          char text[FL_SIZE_TEXT])
+{
+    const unsigned char *bytes = record;
+    size_t size = *(const size_t *)record;
+    if (size == 0) {
+        snprintf(text, FL_SIZE_TEXT, "%s's size is not set", what);
+        return text;
+    }
+    if (size < least) {
+        snprintf(text, FL_SIZE_TEXT, "%s's size is %zu, the least accepted is %zu", what, size,
+                 least);
+        return text;
+    }
+    if (known != 0 && size > known + MOST_UNKNOWN) {
+        snprintf(text, FL_SIZE_TEXT, "%s's size is %zu, this filch knows %zu", what, size, known);
+        return text;
+    }
+    for (size_t i = known; known != 0 && i < size; ++i) {
+        if (bytes[i] != 0) {
+            snprintf(text, FL_SIZE_TEXT,
+                     "%s's size is %zu, this filch knows %zu, and byte %zu is not 0", what, size,
+                     known, i);
+            return text;
+        }
+    }
+    return NULL;
+}

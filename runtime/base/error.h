@@ -52,6 +52,13 @@ void fl_error_store(fl_error_log *log, const filch_error *error);
  * FILCH_NOT_FOUND when the thread has none in the log. */
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
 
+#define FL_SIZE_TEXT 160
+
+/* What is wrong with the size of a record of the caller's (filch/status.h), in text, or null.
+ * least: the size of its first version; known: of this one, or 0 where filch writes it and what
+ * lies past is left alone. what names it. */
+const char *fl_size_wrong(const void *record, size_t least, size_t known, const char *what,
+                          char text[FL_SIZE_TEXT]);
 /* Copies the fields that lie whole within both sizes; to->size stays. */
 void fl_error_copy(filch_error *to, const filch_error *from);
 

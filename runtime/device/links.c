@@ -81,10 +81,14 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
     fl_fault fault = {.status = FILCH_BAD_INDEX, .call = "filch_device_link"};
     filch_link made = {.size = sizeof made};
     filch_status status = FILCH_OK;
+    char text[FL_SIZE_TEXT];
+    const char *wrong;
 
-    if (link == NULL || link->size < sizeof made) {
+    wrong = link == NULL ? "the result is null"
+                         : fl_size_wrong(link, sizeof made, 0, "the result", text);
+    if (wrong != NULL) {
         fault.status = FILCH_INVALID_ARGUMENT;
-        return fl_error_fill(error, fault, "the result is null or its size is not set");
+        return fl_error_fill(error, fault, "%s", wrong);
     }
     if ((from >= pool->count && from != FILCH_LINK_HOST) ||
         (to >= pool->count && to != FILCH_LINK_HOST))

@@ -10,7 +10,6 @@
 #include "device/spec.h"
 
 /* Size of the record in the first version of the interface; later ones only append. */
-#define INFO_SIZE_FIRST (offsetof(filch_device_info, affinity) + sizeof(uint64_t[16]))
 
 /* Do two items of a specification name the same device? Each names one kind of device of its
  * backend, or all of them. */
@@ -63,27 +62,9 @@ static filch_status item_enumerate(fl_pool *pool, const fl_device_spec *item,
     return backend->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
 }
 
-static filch_status spec_enumerate(fl_pool *pool, const char *spec, const fl_discovery *how)
-{
-    const size_t bytes = FL_SPEC_ITEMS * sizeof(fl_device_spec);
-    fl_device_spec *items = fl_alloc(how->memory, bytes);
-    size_t count = 0;
-    filch_status status;
-
-    if (items == NULL)
-        return fl_error_fill(how->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
-                             "no memory to read the device specification");
-    status = fl_spec_parse(spec, items, &count, how->error);
-    if (status == FILCH_OK)
-        status = items_check(items, count, how->error);
-    for (size_t i = 0; i < count && status == FILCH_OK; i++)
-        status = item_enumerate(pool, &items[i], how);
-    fl_free(how->memory, items, bytes);
-    return status;
-}
-
-/* Names must be unique; a hash table, because there may be a thousand. */
-static filch_status names_check(const fl_pool *pool, const fl_discovery *how)
+/* Names must be unique; a hash table, because there may be a thousand. file: where the newest are
+ * described, or empty. */
+static filch_status names_check(const fl_pool *pool, const char *file, const fl_discovery *how)
 {
     filch_status status = FILCH_OK;
     size_t slot_count = 16;
@@ -101,13 +82,36 @@ static filch_status names_check(const fl_pool *pool, const fl_discovery *how)
 
         for (; slots[at] != 0 && status == FILCH_OK; at = (at + 1) & (slot_count - 1)) {
             if (strcmp(pool->devices[slots[at] - 1].info.name, name) == 0)
-                status = fl_error_fill(how->error,
-                                       (fl_fault){.status = FILCH_DUPLICATE_DEVICE, .device = name},
-                                       "two devices are called '%s'", name);
+                status = fl_error_fill(
+                    how->error,
+                    (fl_fault){.status = FILCH_DUPLICATE_DEVICE, .device = name, .label = file},
+                    "two devices are called '%s'%s%s", name, file[0] != '\0' ? "; in " : "", file);
         }
         slots[at] = (uint32_t)i + 1;
     }
     fl_free(how->memory, slots, slot_count * sizeof *slots);
+    return status;
+}
+
+static filch_status spec_enumerate(fl_pool *pool, const char *spec, const fl_discovery *how)
+{
+    const size_t bytes = FL_SPEC_ITEMS * sizeof(fl_device_spec);
+    fl_device_spec *items = fl_alloc(how->memory, bytes);
+    size_t count = 0;
+    filch_status status;
+
+    if (items == NULL)
+        return fl_error_fill(how->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                             "no memory to read the device specification");
+    status = fl_spec_parse(spec, items, &count, how->error);
+    if (status == FILCH_OK)
+        status = items_check(items, count, how->error);
+    for (size_t i = 0; i < count && status == FILCH_OK; i++) {
+        status = item_enumerate(pool, &items[i], how);
+        if (status == FILCH_OK)
+            status = names_check(pool, items[i].file, how);
+    }
+    fl_free(how->memory, items, bytes);
     return status;
 }
 
@@ -186,7 +190,7 @@ static void devices_link(fl_pool *pool, bool on)
 
 static filch_status devices_start(fl_pool *pool, const fl_discovery *how)
 {
-    filch_status status = names_check(pool, how);
+    filch_status status = names_check(pool, "", how);
 
     if (status != FILCH_OK)
         return status;
@@ -308,7 +312,7 @@ filch_status fl_pool_info(const fl_pool *pool, uint32_t index, filch_device_info
     filch_device_info now;
     size_t size;
 
-    if (info == NULL || info->size < INFO_SIZE_FIRST)
+    if (info == NULL || info->size < FL_POOL_INFO_LEAST)
         return FILCH_INVALID_ARGUMENT;
     if (index >= pool->count)
         return FILCH_BAD_INDEX;

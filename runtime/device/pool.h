@@ -8,6 +8,9 @@
 #include "device/links.h"
 #include "device/probe.h"
 
+/* The size of filch_device_info in the first version of the interface; later ones only append. */
+#define FL_POOL_INFO_LEAST (offsetof(filch_device_info, affinity) + sizeof(uint64_t[16]))
+
 typedef struct fl_pool {
     fl_device *devices;
     size_t count;

@@ -468,10 +468,13 @@ static filch_status check_pairs(fl_core *core, const filch_batch_desc *desc)
 
 static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
 {
-    if (desc == NULL || desc->size < sizeof *desc) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, NULL, "%s",
-                            desc == NULL ? "the descriptor is null"
-                                         : "the descriptor's size is not set");
+    if (desc == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, NULL, "the descriptor is null");
+    }
+    filch_status status =
+        fl_size_check(core, desc, sizeof *desc, sizeof *desc, "the descriptor", SUBMIT, NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     const filch_codelet *codelet = desc->codelet;
     if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
@@ -489,12 +492,15 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
-                        : desc->access_count > 255                          ? "over 255 accesses"
-                        : desc->access_count != 0 && desc->accesses == NULL ? "null accesses"
-                        : desc->reserved != 0                               ? "reserved is not 0"
-                                                                            : NULL;
+                        : desc->reserved != 0 ? "reserved is not 0"
+                                              : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, codelet->name, "%s", wrong);
+    }
+    if (desc->access_count > 255 || (desc->access_count != 0 && desc->accesses == NULL)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, codelet->name, "%u accesses, %s",
+                            desc->access_count,
+                            desc->access_count > 255 ? "of at most 255" : "but the list is null");
     }
     return desc->n < MOST_ITEMS && desc->grain < MOST_ITEMS
                ? FILCH_OK

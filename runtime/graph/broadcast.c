@@ -79,9 +79,13 @@ static filch_status refuse(const filch_data *data, filch_status status, const ch
 
 static filch_status check(const filch_data *data, const filch_broadcast *how)
 {
+    filch_status status = fl_size_check(data->object.core, how, sizeof *how, sizeof *how,
+                                        "the description", CALL, data->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
     const char *wrong =
-        how->size < sizeof *how                            ? "the description's size is not set"
-        : (unsigned)how->way > FILCH_BROADCAST_DIRECT      ? "unknown way"
+        (unsigned)how->way > FILCH_BROADCAST_DIRECT        ? "unknown way"
         : how->reserved != 0                               ? "reserved is not 0"
         : how->one_tile > 1                                ? "one_tile is neither 0 nor 1"
         : how->one_tile == 0 && (how->row | how->col) != 0 ? "a tile is named, but one_tile is 0"

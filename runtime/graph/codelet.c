@@ -11,14 +11,23 @@
 
 static const char *check(const filch_codelet_desc *desc)
 {
-    return desc == NULL                                  ? "the descriptor is null"
-           : desc->size < sizeof *desc                   ? "the descriptor's size is not set"
-           : desc->name == NULL || desc->name[0] == '\0' ? "it has no name"
-           : desc->host == NULL && desc->cuda == NULL    ? "it has no implementation"
-           : desc->arg_size > UINT16_MAX                 ? "arg_size is over 65,535"
+    return desc == NULL                                                ? "the descriptor is null"
+           : desc->name == NULL || desc->name[0] == '\0'               ? "it has no name"
+           : desc->host == NULL && desc->cuda == NULL                  ? "it has no implementation"
+           : desc->arg_size > UINT16_MAX                               ? "arg_size is over 65,535"
            : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0 ? "unknown flags are set"
            : desc->cuda != NULL                                        ? fl_kernel_check(desc->cuda)
                                                                        : NULL;
+}
+
+static filch_status check_sizes(fl_core *core, const filch_codelet_desc *desc)
+{
+    filch_status status = fl_size_check(core, desc, sizeof *desc, sizeof *desc,
+                                        "codelet: the descriptor", CREATE, NULL);
+    const filch_cuda_desc *cuda = status == FILCH_OK && desc != NULL ? desc->cuda : NULL;
+    return cuda == NULL ? status
+                        : fl_size_check(core, cuda, sizeof *cuda, sizeof *cuda,
+                                        "codelet: the CUDA descriptor", CREATE, desc->name);
 }
 
 /* Of what a kernel is compiled or loaded from; of an enqueue function nothing is known. */
@@ -68,10 +77,13 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
         return status;
     }
     fl_core *core = fl_core_of(runtime);
+    status = check_sizes(core, desc);
+    if (status != FILCH_OK) {
+        return status;
+    }
     const char *wrong = codelet == NULL ? "no place for the handle" : check(desc);
     if (wrong != NULL) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE,
-                            desc != NULL && desc->size >= sizeof *desc ? desc->name : NULL,
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, desc != NULL ? desc->name : NULL,
                             "codelet: %s", wrong);
     }
     fl_scheduler *scheduler = core->scheduler;

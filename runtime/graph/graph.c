@@ -31,12 +31,16 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     }
     fl_core *core = fl_core_of(runtime);
     filch_graph_desc d = FILCH_GRAPH_DESC_INIT;
-    if (desc != NULL && desc->size >= sizeof d) {
+    status = fl_size_check(core, desc, sizeof d, sizeof d, "graph: the descriptor",
+                           "filch_graph_create", NULL);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (desc != NULL) {
         d = *desc;
     }
-    const char *wrong = graph == NULL                           ? "no place for the handle"
-                        : desc != NULL && desc->size < sizeof d ? "the descriptor's size is not set"
-                        : (unsigned)d.kind > FILCH_GRAPH_OPEN   ? "unknown kind"
+    const char *wrong = graph == NULL                         ? "no place for the handle"
+                        : (unsigned)d.kind > FILCH_GRAPH_OPEN ? "unknown kind"
                         : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
                         : d.priority_min > d.priority_max ? "priority_min is over priority_max"
                                                           : NULL;
@@ -291,13 +295,15 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
-                        : desc->access_count > MOST_ACCESSES ? "more than 255 accesses"
-                        : desc->access_count != 0 && desc->accesses == NULL
-                            ? "the accesses are null"
                         : desc->reserved != 0 ? "reserved is not 0"
                                               : NULL;
     if (wrong != NULL) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "%s", wrong);
+    }
+    if (desc->access_count > MOST_ACCESSES || (desc->access_count != 0 && desc->accesses == NULL)) {
+        return fl_graph_refuse(
+            graph, desc, FILCH_INVALID_ARGUMENT, "%u accesses, %s", desc->access_count,
+            desc->access_count > MOST_ACCESSES ? "of at most 255" : "but the list is null");
     }
     if (desc->affinity > core->scheduler->device_count) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
@@ -561,10 +567,14 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         return status;
     }
     fl_core *core = graph->object.core;
-    if (FL_UNLIKELY(desc == NULL || desc->size < sizeof *desc)) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", graph->label, "%s",
-                            desc == NULL ? "the descriptor is null"
-                                         : "the descriptor's size is not set");
+    if (FL_UNLIKELY(desc == NULL)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", graph->label,
+                            "the descriptor is null");
+    }
+    status = fl_size_check(core, desc, sizeof *desc, sizeof *desc, "the descriptor",
+                           "filch_graph_add", graph->label);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
     }
     status = check_desc(graph, desc);
     if (FL_UNLIKELY(status != FILCH_OK)) {

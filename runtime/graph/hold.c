@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's place in the order of the jobs that use a handle: tiles that it acquires when those
  * before it are done with them, and that those behind it wait for. */
+#include <math.h>
+
 #include "graph/job.h"
 
 #define ACQUIRE "filch_data_acquire_tiles"
@@ -26,19 +28,21 @@ void fl_hold_granted(fl_use *use)
 /* --- Acquiring --- */
 
 static filch_status check(const filch_data *data, const filch_tiles *tiles, filch_access_mode mode,
-                          filch_hold *const *hold, fl_tiles *which)
+                          double seconds, filch_hold *const *hold, fl_tiles *which)
 {
     fl_core *core = data->object.core;
     *which = fl_data_all_tiles(data);
-    const char *wrong =
-        hold == NULL ? "there is nowhere to put the hold"
-        : mode != FILCH_READ && mode != FILCH_WRITE && mode != FILCH_READWRITE ? "unknown mode"
-        : tiles != NULL && tiles->size < sizeof *tiles ? "the size of the tiles is not set"
-                                                       : NULL;
+    const char *wrong = hold == NULL ? "there is nowhere to put the hold"
+                        : mode < FILCH_READ || mode > FILCH_READWRITE
+                            ? "tiles cannot be acquired with this mode"
+                        : isnan(seconds) ? "seconds is not a number"
+                                         : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "%s", wrong);
     }
-    filch_status status = fl_data_refuse_part(data, ACQUIRE);
+    filch_status status =
+        fl_size_check(core, tiles, sizeof *tiles, sizeof *tiles, "the tiles", ACQUIRE, data->label);
+    status = status == FILCH_OK ? fl_data_refuse_part(data, ACQUIRE) : status;
     if (status != FILCH_OK || tiles == NULL) {
         return status;
     }
@@ -105,7 +109,7 @@ filch_status filch_data_acquire_tiles(filch_data *data, const filch_tiles *tiles
         return status;
     }
     fl_core *core = data->object.core;
-    status = check(data, tiles, mode, hold, &which);
+    status = check(data, tiles, mode, seconds, hold, &which);
     if (status != FILCH_OK) {
         return status;
     }

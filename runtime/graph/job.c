@@ -3,6 +3,7 @@
 
 #include "graph/logbook.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +22,17 @@
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
                              const char *label, filch_submit *submit)
 {
+    filch_status status =
+        fl_size_check(core, given, SUBMIT_SIZE_FIRST, sizeof *given, "the submission", call, label);
+    if (status != FILCH_OK) {
+        return status;
+    }
     *submit = (filch_submit)FILCH_SUBMIT_INIT;
     if (given != NULL) {
-        size_t known = given->size < sizeof *submit ? SUBMIT_SIZE_FIRST : sizeof *submit;
-        memcpy(submit, given, given->size < SUBMIT_SIZE_FIRST ? sizeof given->size : known);
+        memcpy(submit, given, given->size < sizeof *submit ? SUBMIT_SIZE_FIRST : sizeof *submit);
     }
-    const char *wrong = submit->size < SUBMIT_SIZE_FIRST ? "its size is not set"
-                        : (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL ? "unknown on_failure"
-                        : submit->reserved != 0                               ? "reserved is not 0"
+    const char *wrong = (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL ? "unknown on_failure"
+                        : submit->reserved != 0                             ? "reserved is not 0"
                         : submit->cuda_wait_count != 0 && submit->cuda_waits == NULL
                             ? "cuda_wait_count is not 0, but cuda_waits is null"
                             : NULL;
@@ -775,6 +779,10 @@ filch_status filch_job_wait(filch_job *job, double seconds)
         return status;
     }
     fl_core *core = job->object.core;
+    if (isnan(seconds)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_wait", job->label,
+                            "seconds is not a number");
+    }
     if (is_own_callback(job)) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
                             "the job's callback cannot wait for it");
@@ -816,9 +824,14 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
         return status;
     }
     fl_core *core = job->object.core;
-    if (info == NULL || info->size < INFO_SIZE_FIRST || (devices == NULL && count != 0)) {
+    status =
+        fl_size_check(core, info, INFO_SIZE_FIRST, 0, "the result", "filch_job_stats", job->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (devices == NULL && count != 0) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_stats", job->label,
-                            "a result is null or its size is not set");
+                            "count is %u, but devices is null", count);
     }
     size_t size = info->size < sizeof *info ? info->size : sizeof *info;
     filch_job_info now = {.size = info->size};

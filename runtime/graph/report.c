@@ -43,9 +43,13 @@ filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *
     }
     fl_core *core = job->object.core;
     fl_scheduler *scheduler = core->scheduler;
-    if (report == NULL || report->size < LEAST_SIZE || (devices == NULL && count != 0)) {
+    status = fl_size_check(core, report, LEAST_SIZE, 0, "the report", CALL, job->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (devices == NULL && count != 0) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CALL, job->label,
-                            "a result is null or its size is not set");
+                            "count is %u, but devices is null", count);
     }
     if (job->batch == NULL && job->ran == NULL) {
         return fl_core_fail(core, FILCH_WRONG_STATE, CALL, job->label,

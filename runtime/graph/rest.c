@@ -15,8 +15,7 @@ static filch_status fail(const filch_job *job, filch_status status, const char *
 
 static const char *check_desc(const filch_resume_desc *desc)
 {
-    return desc->size < sizeof *desc ? "the descriptor's size is not set"
-           : desc->devices == NULL && desc->device_count != 0
+    return desc->devices == NULL && desc->device_count != 0
                ? "device_count is not 0, but devices is null"
            : desc->reserved != 0 ? "reserved is not 0"
                                  : NULL;
@@ -25,6 +24,11 @@ static const char *check_desc(const filch_resume_desc *desc)
 /* Fills a set of devices with those that are named. */
 static filch_status name_devices(const filch_job *job, const filch_resume_desc *desc, uint64_t *set)
 {
+    filch_status status = fl_size_check(job->object.core, desc, sizeof *desc, sizeof *desc,
+                                        "the descriptor", RESUME, job->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
     const char *wrong = desc != NULL ? check_desc(desc) : NULL;
     if (wrong != NULL) {
         return fail(job, FILCH_INVALID_ARGUMENT, wrong);

@@ -71,7 +71,8 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
     }
     fl_core *core = data->object.core;
     if (mode != FILCH_READ && mode != FILCH_WRITE && mode != FILCH_READWRITE) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label, "unknown mode");
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label,
+                            "the handle cannot be acquired with this mode");
     }
     status = fl_data_refuse_part(data, ACQUIRE);
     if (status != FILCH_OK) {

@@ -137,10 +137,10 @@ static filch_status check_shape(fl_core *core, const char *call, const filch_dat
 
 static filch_status check_desc(fl_core *core, const filch_data_desc *desc, filch_data **data)
 {
-    return desc == NULL                   ? fail(core, NULL, "the descriptor is null")
-           : data == NULL                 ? fail(core, NULL, "there is nowhere to put the handle")
-           : desc->size < DESC_SIZE_FIRST ? fail(core, NULL, "the descriptor's size is not set")
-                                          : FILCH_OK;
+    return desc == NULL   ? fail(core, NULL, "the descriptor is null")
+           : data == NULL ? fail(core, NULL, "there is nowhere to put the handle")
+                          : fl_size_check(core, desc, DESC_SIZE_FIRST, sizeof *desc,
+                                          "the descriptor", CREATE, NULL);
 }
 
 /* --- Buffers on devices --- */
@@ -385,14 +385,15 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
         return status;
     }
     fl_core *core = parent->object.core;
-    const char *wrong = tiling == NULL                  ? "the tiling is null"
-                        : child == NULL                 ? "there is nowhere to put the handle"
-                        : tiling->size < sizeof *tiling ? "the tiling's size is not set"
-                                                        : NULL;
+    const char *wrong = tiling == NULL  ? "the tiling is null"
+                        : child == NULL ? "there is nowhere to put the handle"
+                                        : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, PARTITION, parent->label, "%s", wrong);
     }
-    status = check_partition(parent, tiling);
+    status = fl_size_check(core, tiling, sizeof *tiling, sizeof *tiling, "the tiling", PARTITION,
+                           parent->label);
+    status = status == FILCH_OK ? check_partition(parent, tiling) : status;
     if (status != FILCH_OK) {
         return status;
     }
@@ -463,9 +464,10 @@ filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
     if (status != FILCH_OK) {
         return status;
     }
-    if (tiling == NULL || tiling->size < sizeof *tiling) {
-        return fl_core_fail(data->object.core, FILCH_INVALID_ARGUMENT, "filch_data_tiles",
-                            data->label, "the result is null or its size is not set");
+    status = fl_size_check(data->object.core, tiling, sizeof *tiling, 0, "the result",
+                           "filch_data_tiles", data->label);
+    if (status != FILCH_OK) {
+        return status;
     }
     tiling->rows = data->tiles_down;
     tiling->cols = data->tiles_across;

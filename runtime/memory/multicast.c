@@ -75,9 +75,13 @@ static const fl_device *first_device(const filch_multicast *m)
 /* What the description says, of devices that can do it; nothing is made. */
 static filch_status check_desc(fl_core *core, const filch_multicast_desc *desc, const char *call)
 {
-    const char *label = desc != NULL && desc->size >= sizeof *desc ? desc->label : NULL;
+    filch_status status =
+        fl_size_check(core, desc, sizeof *desc, sizeof *desc, "the description", call, NULL);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    const char *label = desc != NULL ? desc->label : NULL;
     const char *wrong = desc == NULL                ? "the description is null"
-                        : desc->size < sizeof *desc ? "the description's size is not set"
                         : desc->reserved != 0       ? "reserved is not 0"
                         : desc->devices == NULL     ? "devices is null"
                         : desc->device_count == 0   ? "there are no devices"
@@ -151,9 +155,9 @@ filch_status filch_multicast_granularity(filch_runtime *runtime, const filch_mul
         return status;
     }
     fl_core *core = fl_core_of(runtime);
-    if (granularity == NULL || granularity->size < sizeof *granularity) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, NULL,
-                            "the result is null or its size is not set");
+    status = fl_size_check(core, granularity, sizeof *granularity, 0, "the result", call, NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     uint64_t minimum, recommended;
     status = survey(core, desc, call, &minimum, &recommended);

@@ -27,8 +27,7 @@ void fl_modules_fini(fl_modules *modules)
 const char *fl_kernel_check(const filch_cuda_desc *desc)
 {
     int given = (desc->source != NULL) + (desc->image != NULL) + (desc->enqueue != NULL);
-    return desc->size < sizeof *desc ? "the CUDA descriptor's size is not set"
-           : given != 1              ? "exactly one of source, image and enqueue must be given"
+    return given != 1 ? "exactly one of source, image and enqueue must be given"
            : desc->enqueue == NULL && (desc->entry == NULL || desc->entry[0] == '\0')
                ? "the kernel's entry has no name"
            : desc->image != NULL && desc->image_bytes == 0 ? "the image has no bytes"
