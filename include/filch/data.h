@@ -179,7 +179,7 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  * @return FILCH_OK; FILCH_BUSY while a job that uses the handle is submitted and not complete, or
  *         a run that outlasts its job reads it (::FILCH_CODELET_RESTARTABLE), or some of its tiles
  *         are held; FILCH_WRONG_STATE when the handle is acquired already, or is
- *         to be read and nobody has written some tile; FILCH_INVALID_ARGUMENT (unknown mode);
+ *         to be read and nobody has written some tile; FILCH_INVALID_ARGUMENT (another mode);
  *         FILCH_UNSUPPORTED (a partition);
  *         FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be
  *         brought home (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
@@ -290,11 +290,11 @@ typedef struct filch_tiles {
  *                negative: none.
  * @param hold    receives what is to be released.
  * @return FILCH_OK; FILCH_TIMEOUT (jobs still use the tiles; nothing is acquired);
- *         FILCH_BUSY (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (unknown mode,
- * no such tiles, nowhere to put the result); FILCH_UNSUPPORTED (a partition); FILCH_WRONG_STATE (a
- * tile is to be read that nobody has written); FILCH_OUT_OF_MEMORY, FILCH_BACKEND,
- * FILCH_DEVICE_LOST when the contents cannot be brought home (nothing is acquired);
- * FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_BUSY (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (another mode,
+ * no such tiles, @p seconds that is not a number, nowhere to put the result); FILCH_UNSUPPORTED (a
+ * partition); FILCH_WRONG_STATE (a tile is to be read that nobody has written);
+ * FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be brought home
+ * (nothing is acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: until the tiles are there. Since 0.1.
  */

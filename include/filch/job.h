@@ -142,7 +142,8 @@ typedef struct filch_job_info {
  *         before another call of the host's); FILCH_WRONG_STATE (the job contains the calling task,
  *         or cannot start before the caller's job has ended, or is not complete and the caller is
  *         a callback or a simulated device's task);
- *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_ARGUMENT (@p seconds is not a number);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking. Since 0.1.
  */
@@ -227,9 +228,9 @@ typedef struct filch_item_range {
  * @param ranges   receives up to @p capacity ranges; may be null when capacity is 0.
  * @param capacity elements of @p ranges.
  * @param count    receives how many there are in all.
- * @return FILCH_OK; FILCH_NOT_READY; FILCH_WRONG_STATE (not a batch); FILCH_OUT_OF_MEMORY (there
- *         was none to note a range while the job ran); FILCH_INVALID_ARGUMENT (nulls);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_NOT_READY (also of a job that is no batch); FILCH_WRONG_STATE (complete,
+ *         and not a batch); FILCH_OUT_OF_MEMORY (there was none to note a range while the job
+ *         ran); FILCH_INVALID_ARGUMENT (nulls); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */

@@ -65,7 +65,8 @@ FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_er
  * must be closed first, or this waits for them.
  * @return FILCH_OK; FILCH_TIMEOUT (also without a limit, on a virtual clock, when nothing will
  *         happen any more before another call of the host's); FILCH_WRONG_STATE (called from a task
- *         or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         or a callback); FILCH_INVALID_ARGUMENT (@p seconds is not a number);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread but a worker's. Blocking. Since 0.1.
  */
