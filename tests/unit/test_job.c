@@ -72,7 +72,8 @@ static void arguments_are_checked(void **state)
     assert_status(filch_job_poll(job), FILCH_NOT_READY);
     assert_status(filch_job_wait(job, 0), FILCH_TIMEOUT);
     assert_status(filch_job_wait(job, 0.001), FILCH_TIMEOUT);
-    assert_status(filch_job_wait(job, (double)NAN), FILCH_TIMEOUT);
+    assert_status(filch_job_wait(job, (double)NAN), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_runtime_drain(runtime, (double)NAN), FILCH_INVALID_ARGUMENT);
     assert_status(filch_runtime_drain(runtime, 0.001), FILCH_TIMEOUT);
     assert_status(filch_job_error(job, &error), FILCH_NOT_FOUND);
     assert_status(filch_job_error(job, NULL), FILCH_INVALID_ARGUMENT);

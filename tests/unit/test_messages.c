@@ -193,6 +193,138 @@ static void a_held_handle_says_that_it_is_held(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+/* A record of a newer version: as large as asked for. */
+typedef struct newer_desc {
+    filch_graph_desc desc;
+    uint64_t more[2];
+} newer_desc;
+
+static void a_size_is_told_with_the_least_one(void **state)
+{
+    (void)state;
+    filch_graph *graph = NULL;
+    newer_desc newer = {.desc = FILCH_GRAPH_DESC_INIT};
+    char wanted[96];
+    newer.desc.size = 0;
+    assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "size is not set");
+    newer.desc.size = 8;
+    snprintf(wanted, sizeof wanted, "size is 8, the least accepted is %zu", sizeof newer.desc);
+    assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", wanted);
+    newer.desc.size = sizeof newer;
+    newer.more[1] = 1;
+    assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "is not 0");
+    newer.desc.size = 1000000; /* was never set; nothing there may be looked at */
+    assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "size is 1000000, this filch knows");
+    newer.desc.size = sizeof newer;
+    newer.more[1] = 0;
+    assert_ok(filch_graph_create(runtime, &newer.desc, &graph));
+    assert_ok(filch_graph_destroy(graph));
+    filch_usage usage = {.size = 8};
+    assert_status(filch_runtime_usage(runtime, &usage), FILCH_INVALID_ARGUMENT);
+    usage.size = 0;
+    assert_status(filch_runtime_usage(runtime, &usage), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "the result's size is not set");
+}
+
+/* A runtime on the devices is refused. */
+static filch_error refused(const filch_config *config, filch_status status)
+{
+    filch_runtime *none = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    assert_status(filch_runtime_create(config, &error, &none), status);
+    assert_int_equal(error.status, status);
+    return error;
+}
+
+static void configurations_say_what_is_wrong(void **state)
+{
+    (void)state;
+    filch_config config = FILCH_CONFIG_INIT;
+    config.size = 8;
+    assert_text(refused(&config, FILCH_INVALID_ARGUMENT).text, "size is 8, the least accepted");
+    config.size = 1000000;
+    assert_text(refused(&config, FILCH_INVALID_ARGUMENT).text, "size is 1000000");
+    config.size = sizeof config;
+    config.devices = "host:1x1025";
+    assert_text(refused(&config, FILCH_PARSE).text, "character 8: a device of more than 1024");
+    config.devices = "sim:/nonexistent.json";
+    assert_string_equal(refused(&config, FILCH_IO).text,
+                        "cannot open /nonexistent.json: No such file or directory");
+    char path[] = "/tmp/filch-messages-XXXXXX", devices[64];
+    int file = mkstemp(path);
+    FILE *stream = file >= 0 ? fdopen(file, "w") : NULL;
+    assert_non_null(stream);
+    fputs("{\"devices\":[{\"speed\":1,\"name\":\"a\"},{\"speed\":1,\"name\":\"a\"}]}", stream);
+    fclose(stream);
+    snprintf(devices, sizeof devices, "sim:%s", path);
+    config.devices = devices;
+    filch_error error = refused(&config, FILCH_DUPLICATE_DEVICE);
+    remove(path);
+    assert_text(error.text, "two devices are called 'a'; in /tmp/filch-messages-");
+    assert_string_equal(error.label, path);
+}
+
+static void odd_arguments_are_told_as_such(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_hold *hold = NULL;
+    uint32_t index = 0;
+    assert_status(filch_data_acquire(data, FILCH_REDUCE), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "cannot be acquired with this mode");
+    assert_status(filch_data_acquire_tiles(data, NULL, FILCH_READ, (double)NAN, &hold),
+                  FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "seconds is not a number");
+    assert_ok(filch_data_destroy(data));
+    assert_status(filch_device_by_ordinal(runtime, (filch_backend)7, 0, &index),
+                  FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "", "no backend with the number 7");
+    assert_status(filch_device_by_ordinal(runtime, FILCH_BACKEND_HOST, 99, &index),
+                  FILCH_UNKNOWN_ORDINAL);
+    assert_says(FILCH_UNKNOWN_ORDINAL, "", "backend host has no device with ordinal 99");
+}
+
+static int warnings;
+
+static void count_warnings(filch_log_level level, const char *text, void *user)
+{
+    (void)user;
+    warnings += level == FILCH_LOG_WARNING && strstr(text, "answered device 7") != NULL;
+}
+
+static uint32_t place_nowhere(const filch_policy_view *view, void *user)
+{
+    (void)view, (void)user;
+    return 7;
+}
+
+static void a_policy_that_names_no_device_is_told_once(void **state)
+{
+    (void)state;
+    filch_config config = FILCH_CONFIG_INIT;
+    filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
+    filch_runtime *own = NULL;
+    policy.place = place_nowhere;
+    config.devices = "host:1";
+    config.drive = FILCH_DRIVE_POLL;
+    config.custom_policy = &policy;
+    config.log = count_warnings;
+    warnings = 0;
+    assert_ok(filch_runtime_create(&config, NULL, &own));
+    filch_codelet *codelet = fixture_codelet(own, "nothing", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(own, FILCH_GRAPH_CLOSED);
+    for (int i = 0; i < 3; ++i) {
+        fixture_add(graph, codelet, NULL, NULL, 0);
+    }
+    assert_ok(fixture_run(graph));
+    assert_int_equal(warnings, 1);
+    assert_ok(filch_runtime_destroy(own));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +333,10 @@ int main(void)
         cmocka_unit_test(a_mapping_is_refused_with_its_numbers),
         cmocka_unit_test(an_error_says_which_task_it_was),
         cmocka_unit_test(a_held_handle_says_that_it_is_held),
+        cmocka_unit_test(a_size_is_told_with_the_least_one),
+        cmocka_unit_test(configurations_say_what_is_wrong),
+        cmocka_unit_test(odd_arguments_are_told_as_such),
+        cmocka_unit_test(a_policy_that_names_no_device_is_told_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
