@@ -120,10 +120,10 @@ static void test_limits_accepted(void **state)
     file[4 + 255] = 'f';
     refused(file, 4 + 256, "longer than 255 bytes");
 
-    assert_int_equal(parse("cuda:4294967295,host:00004294967295x4294967295"), 2);
+    assert_int_equal(parse("cuda:4294967295,host:00004294967295x01024"), 2);
     assert_int_equal(items[0].number, UINT32_MAX);
     assert_int_equal(items[1].number, UINT32_MAX);
-    assert_int_equal(items[1].team, UINT32_MAX);
+    assert_int_equal(items[1].team, 1024);
 }
 
 static const struct {
@@ -186,6 +186,7 @@ static const struct {
     {"host:2x,host", 8, "found ','"},
     {"host:2x0", 8, "a core count must not be zero"},
     {"host:2x4294967296", 8, "a core count is larger"},
+    {"host:2x1025", 8, "a device of more than 1024 cores"},
     {"host:2x8x2", 9, "expected ',' or the end, found 'x'"},
     {"host:2x8/4", 9, "found '/'"},
     {"host:2/8", 7, "found '/'"},
