@@ -152,7 +152,14 @@ filch_status fl_open_check_contents(filch_graph *graph, const filch_task_desc *d
         }
         fl_mutex_unlock(&core->lock);
     }
-    return status == FILCH_OK ? FILCH_OK : fl_graph_refuse(graph, desc, status, "%s", error.text);
+    if (status == FILCH_OK) {
+        return FILCH_OK;
+    }
+    /* The handle is what is wrong, where it has a name. */
+    return error.label[0] == '\0'
+               ? fl_graph_refuse(graph, desc, status, "%s", error.text)
+               : fl_core_fail(core, status, "filch_graph_add", error.label, "task #%u: %s",
+                              fl_load_relaxed(&graph->task_count), error.text);
 }
 
 void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc)
