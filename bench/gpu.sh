@@ -166,6 +166,12 @@ bench_table()
 
 bench_gpu()
 {
+    case " $* " in
+    *" --sanitizer "*)
+        echo "bench/run --gpu: what is --sanitizer? It is an option of tests/run." >&2
+        exit 2
+        ;;
+    esac
     gpu_options "$@"
     gpus=$(gpu_count)
     if [ "$gpus" -eq 0 ]; then

@@ -28,6 +28,7 @@ expect 0 usage bench/run --gpu --help
 expect 2 "no option --devises" bench/run --devises host
 expect 2 "no option -x" bench/run -x
 expect 2 "what is --nonsense" bench/run --gpu --nonsense
+expect 2 "what is --sanitizer" bench/run --gpu --sanitizer
 if [ -n "${1-}" ]; then
     for command in table compare; do
         expect 0 "usage: filch-bench $command" "$1" "$command" --help
