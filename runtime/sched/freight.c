@@ -239,6 +239,8 @@ fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task)
     const fl_places *places = w->sched->core->places;
     uint32_t place = w->device->place;
     fl_haul haul = {0};
+    /* Of an open graph's task somebody may be adding one that follows it. */
+    bool is_followed = task->graph->kind != FILCH_GRAPH_CLOSED || task->successor_count != 0;
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
         fl_task_access access = task->accesses[i];
         const filch_data *data = fl_graph_data(task->graph, access.slot);
@@ -252,7 +254,7 @@ fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task)
         if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
             haul.in_ns += bytes * best_way(places, data, replicas, access.tile, place);
         }
-        if (access.mode != FILCH_READ && task->successor_count != 0) {
+        if (access.mode != FILCH_READ && is_followed) {
             haul.out_ns += bytes * way_out(places, place);
         }
     }
