@@ -73,11 +73,12 @@ typedef struct filch_losses {
     uint64_t restarts;       /**< Chunks that were in flight elsewhere and were begun here, too
                                   (::FILCH_CODELET_RESTARTABLE). */
     uint64_t restarts_won;   /**< Of these, those that were done here first, and count. */
-    uint64_t restarts_lost;  /**< Those that were not. The rest are not decided yet. */
+    uint64_t restarts_lost;  /**< Those that were not. The rest are not decided yet, or
+                                  were too late to begin, which is known at once. */
     uint64_t restarts_refused; /**< Chunks of such a codelet, run here, that no other device could
-                                    have begun: their batch reads what it writes, or has a callback
-                                    mapping; or the runtime has a device with memory of its own, or
-                                    another policy than ::FILCH_POLICY_STEAL, or one device; or
+                                    have begun: their batch reads what it writes, has a callback
+                                    mapping, or writes to a buffer in a GPU's memory; or the runtime
+                                    has another policy than ::FILCH_POLICY_STEAL, or one device; or
                                     there was no memory for what they write, or too many were in
                                     flight. Of a graph its tasks of such codelets, in
                                     filch_report.total alone. */
