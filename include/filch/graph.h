@@ -14,8 +14,9 @@
  * that names the handle is added, as if it wrote it, and keeps it until its job is complete. It
  * goes before jobs that were submitted after it and have not started, behind those that have. Two
  * open graphs, one of which is before the other at one handle and behind it at another, therefore
- * wait for each other for ever. The handles that one task names are joined at once: name those that
- * are in common in a first task.
+ * wait for each other until the job of one is cancelled. The handles that one task names are joined
+ * at once: name those that are in common in a first task. A closed graph that waits at some of them
+ * can still come between: then the open one and it wait for each other.
  */
 #ifndef FILCH_GRAPH_H
 #define FILCH_GRAPH_H
