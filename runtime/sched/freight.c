@@ -243,13 +243,12 @@ fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task)
     bool is_followed = task->graph->kind != FILCH_GRAPH_CLOSED || task->successor_count != 0;
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
         fl_task_access access = task->accesses[i];
-        const filch_data *data = fl_graph_data(task->graph, access.slot);
-        const fl_replicas *replicas = NULL;
         if (access.mode == FILCH_SCRATCH) {
-            continue;
+            continue; /* a graph with nothing else has no slots at all */
         }
+        filch_data *data = fl_graph_data(task->graph, access.slot);
         /* Acquire: with the pointer comes what it points to. */
-        replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+        const fl_replicas *replicas = fl_load_acquire(&data->replicas);
         double bytes = (double)fl_run_bytes(data, access.tile, access.tile + 1);
         if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
             haul.in_ns += bytes * best_way(places, data, replicas, access.tile, place);
