@@ -397,12 +397,10 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     return fill(tile, task);
 }
 
-/* What its job needs, and what became ready while jobs ran, as of its own; but no roots of others
- * where it is deep, each of which might wait in turn. */
+/* Only of the job that is waited for: any other task, of whatever rank, might wait in turn. */
 static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
-    return fl_worker_can_run(w, task) &&
-           (task->graph->job == user || (task->predecessors != 0 && !fl_worker_is_away(w)));
+    return task->graph->job == user && fl_worker_can_run(w, task);
 }
 
 bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)

@@ -117,11 +117,10 @@ static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
     return fl_worker_can_run(w, task);
 }
 
-/* What a wait may take: what its job needs, and, as it would of its own, what became ready while
- * jobs ran; but no roots of others where it is deep, each of which might wait in turn. */
+/* Only of the job that is waited for: any other task might wait in turn. */
 static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
-    return fl_worker_can_run(w, task) && (task->graph->job == user || task->predecessors != 0);
+    return task->graph->job == user && fl_worker_can_run(w, task);
 }
 
 static bool take(fl_tile *tile, fl_task *task)
@@ -137,14 +136,14 @@ bool fl_policy_pick(fl_worker *w, fl_tile *tile)
 }
 
 /* What was sent to another, which may itself wait for this very job further down the stack. */
-static fl_task *take_goal(fl_worker *w, fl_worker *other, const filch_job *goal)
+static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
 {
     fl_task *found = NULL;
     bool some_left = false;
     for (fl_link *link = fl_inbox_drain(&other->inbox); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
-        if (task->graph->job != goal || !fl_worker_can_run(w, task)) {
+        if (task->graph->job != job || !fl_worker_can_run(w, task)) {
             fl_inbox_push(&other->inbox, link);
             some_left = true;
         } else if (found == NULL) {
@@ -154,10 +153,22 @@ static fl_task *take_goal(fl_worker *w, fl_worker *other, const filch_job *goal)
         }
         link = next;
     }
-    if (some_left) {
+    if (some_left && other != w) {
         fl_sched_wake_worker(w->sched, other->index); /* it may have looked meanwhile */
     }
     return found;
+}
+
+bool fl_policy_pick_sent(fl_worker *w, const filch_job *job, fl_tile *tile)
+{
+    fl_task *task = fl_inbox_is_empty(&w->inbox) ? NULL : take_sent(w, w, job);
+    if (!take(tile, task) || !w->sched->mails) {
+        return task != NULL;
+    }
+    /* Others may have a note of it. */
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    tile->is_claimed = fl_task_claim(hint, &task, &tile->skip);
+    return tile->is_claimed;
 }
 
 bool fl_policy_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
@@ -174,7 +185,7 @@ bool fl_policy_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_goal(w, other, goal))) {
+        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_sent(w, other, goal))) {
             return true;
         }
     }

@@ -80,7 +80,9 @@ fl_placed fl_policy_place(struct fl_sched *sched, struct fl_worker *worker, fl_t
 void fl_policy_place_roots(struct fl_sched *sched, const filch_job *job);
 /* Takes a task that anyone may run. */
 bool fl_policy_pick(struct fl_worker *worker, struct fl_tile *tile);
-/* The same of those that a wait may take, and what the job that it is for has in other inboxes. */
+/* What a wait may take: the job's task that was sent to this worker, under any policy; or that
+ * anyone may run, or that is in another's inbox. The job's address counts: it may be over. */
+bool fl_policy_pick_sent(struct fl_worker *worker, const filch_job *job, struct fl_tile *tile);
 bool fl_policy_pick_goal(struct fl_worker *worker, const filch_job *goal, struct fl_tile *tile);
 /* Of a worker that was lost: takes a task out of those for anyone that nobody can run any more, as
  * is_left tells; null: there is none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/worker.h"
+#include "sched/deep.h"
 
 #include <string.h>
 
@@ -584,19 +585,11 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
         }
         mask &= ~(1u << level);
     }
-    if (wait->goal == NULL ||
-        (!fl_pick_goal(w, (filch_job *)(uintptr_t)wait->goal, tile) &&
-         !fl_policy_pick_goal(w, wait->goal, tile) &&
-         (w->sched->board == NULL || !fl_board_pick_goal(w, wait->goal, tile)))) {
+    if (wait->goal == NULL || !fl_deep_pick_of(w, (filch_job *)(uintptr_t)wait->goal, tile)) {
         return false;
     }
     take_from_span(w, tile);
     return true;
-}
-
-static bool is_deep(const fl_worker *w)
-{
-    return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
 /* What was offered to this worker or to all, where that is done. Before spans: what graphs are at
@@ -607,7 +600,7 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
         return true;
     }
     /* Relaxed: as for what says that there is a board. */
-    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || !fl_board_pick(w, tile)) {
         return false;
     }
     take_from_span(w, tile);
@@ -658,15 +651,19 @@ static bool pick(fl_worker *w, fl_tile *tile)
         if (is_away) {
             return take_near(w, tile);
         }
+        if (fl_deep_is(w) && fl_deep_pick(w, tile)) {
+            take_from_span(w, tile);
+            return true;
+        }
+        if (fl_deep_leaves(w)) {
+            return take_near(w, tile);
+        }
     }
-    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && !is_deep(w) && fl_near_gather(w);
+    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
     if (!is_kept && (pick_local(w, tile) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
         return true;
-    }
-    if (is_deep(w)) {
-        return take_near(w, tile);
     }
     if (!fl_pick_span(w, tile)) {
         return false;
@@ -918,10 +915,11 @@ static fl_act step_synchronous(fl_worker *w)
         if (w->completed != NULL) {
             return FL_ACT_MORE; /* what completes may let other jobs start */
         }
-        if (!is_deep(w) && fl_worker_steal(w)) {
+        bool leaves_others = fl_deep_leaves(w);
+        if (!leaves_others && fl_worker_steal(w)) {
             continue;
         }
-        if (fl_spoil_pick(w, &w->tile)) {
+        if (!leaves_others && fl_spoil_pick(w, &w->tile)) {
             return begin_rare(w);
         }
         fl_worker_leave(w);
