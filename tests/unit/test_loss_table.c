@@ -184,7 +184,8 @@ static void check_session(const char *name)
 {
     filch_error error = FILCH_ERROR_INIT;
     const bench_workload *workload = bench_workload_find(name);
-    bench_options options = {.n = 60, .tile = 20, .devices = "host:2", .seed = 1};
+    /* Tiles long enough for their time to be told from that of their dispatch on a busy machine. */
+    bench_options options = {.n = 180, .tile = 60, .devices = "host:2", .seed = 1};
     bench_session_config config = {.devices = "host:2"};
     bench_session session;
     void *problem = NULL;
