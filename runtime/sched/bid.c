@@ -18,7 +18,6 @@
  * than it is. */
 #include <math.h>
 
-#include "sched/deep.h"
 #include "sched/seat.h"
 
 /* A slow device is to be done earlier than it must by this part of its time for the task: not all

@@ -397,13 +397,20 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     return fill(tile, task);
 }
 
-/* Only of the job that is waited for: any other task, of whatever rank, might wait in turn. */
-static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
 {
     return task->graph->job == user && fl_worker_can_run(w, task);
 }
 
-bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
+/* What became ready while jobs ran, as of the worker's own; but no roots of others where it is deep
+ * in waits, each of which might wait in turn. */
+static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return task->predecessors != 0 && !fl_worker_is_away(w) && fl_worker_can_run(w, task);
+}
+
+bool fl_board_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_tile *tile)
 {
     fl_board *board = w->sched->board;
     fl_task *task = NULL;
@@ -413,7 +420,9 @@ bool fl_board_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
     }
     fl_mutex_lock_soon(&board->lock);
     fl_bid_arrive(w);
-    if (find(board, w, may_run_waiting, goal, &spot)) {
+    /* Those of the job come first, whatever their ranks: any other might wait in turn. */
+    if (find(board, w, may_run_of, job, &spot) ||
+        (!is_strict && find(board, w, may_run_waiting, NULL, &spot))) {
         task = take_for(w, now(w->sched), spot);
     }
     set_waiting(board, w->index, task == NULL);

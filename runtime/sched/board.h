@@ -44,8 +44,10 @@ void fl_board_learn(fl_worker *worker, const fl_tile *tile);
 bool fl_board_put(fl_sched *sched, const fl_worker *self, fl_task *task);
 /* Takes a task for a worker that is free, if that should have one. */
 bool fl_board_pick(fl_worker *worker, fl_tile *tile);
-/* The same of those that a wait may take, predictions or not. */
-bool fl_board_pick_goal(fl_worker *worker, const filch_job *goal, fl_tile *tile);
+/* For a wait, predictions or not: the same of the job's; if there is none, and that is not strictly
+ * what is wanted, of those that a wait may take besides. Only the job's address counts: it may be
+ * over. */
+bool fl_board_pick_of(fl_worker *worker, const filch_job *job, bool is_strict, fl_tile *tile);
 /* Whether a task of a graph on the board, which depends on what is in flight on the worker's device
  * alone, is to be put there behind that; if so, it is counted as taken. */
 bool fl_board_bid_ahead(fl_worker *worker, fl_task *task);

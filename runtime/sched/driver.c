@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, or a tile
  * that waits for other work; the virtual clock is virtual.c's. */
-#include "sched/deep.h"
 #include "sched/sched.h"
 
 /* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not
@@ -122,33 +121,18 @@ int fl_drive_thread(void *arg)
     return 0;
 }
 
-/* Where no worker that the thread could drive found anything: what deep waits leave, too. */
-static bool advance_stuck(fl_worker *w)
-{
-    bool worked;
-    w->frames->is_stuck = true;
-    fl_drive_poll(w->sched, 0, &worked);
-    worked = advance(w) || worked;
-    w->frames->is_stuck = false;
-    return worked;
-}
-
 /* One turn of a nested wait. The host's threads drive every worker that they can get. */
 static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
-    bool worked = advance(w), is_deep = fl_deep_is(w);
+    bool worked = advance(w);
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_drive_poll(sched, 0, &worked);
-        worked = worked || fl_room_relieve(w) || (is_deep && advance_stuck(w));
+        worked = worked || fl_room_relieve(w);
+        uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
+        deadline = nap < deadline ? nap : deadline;
     }
     if (!worked) {
-        /* What a deep wait leaves is its to take once all others have nothing to do, of which
-         * nobody tells it. */
-        if (sched->drive == FILCH_DRIVE_POLL || is_deep) {
-            uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
-            deadline = nap < deadline ? nap : deadline;
-        }
         rest(w, goal, deadline);
     }
 }

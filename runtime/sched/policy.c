@@ -117,10 +117,17 @@ static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
     return fl_worker_can_run(w, task);
 }
 
-/* Only of the job that is waited for: any other task might wait in turn. */
-static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
 {
     return task->graph->job == user && fl_worker_can_run(w, task);
+}
+
+/* What a wait may take besides, as it would of its own: what became ready while jobs ran; but no
+ * roots of others where it is deep, each of which might wait in turn. */
+static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return task->predecessors != 0 && fl_worker_can_run(w, task);
 }
 
 static bool take(fl_tile *tile, fl_task *task)
@@ -153,25 +160,13 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
         }
         link = next;
     }
-    if (some_left && other != w) {
+    if (some_left) {
         fl_sched_wake_worker(w->sched, other->index); /* it may have looked meanwhile */
     }
     return found;
 }
 
-bool fl_policy_pick_sent(fl_worker *w, const filch_job *job, fl_tile *tile)
-{
-    fl_task *task = fl_inbox_is_empty(&w->inbox) ? NULL : take_sent(w, w, job);
-    if (!take(tile, task) || !w->sched->mails) {
-        return task != NULL;
-    }
-    /* Others may have a note of it. */
-    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
-    tile->is_claimed = fl_task_claim(hint, &task, &tile->skip);
-    return tile->is_claimed;
-}
-
-bool fl_policy_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
+bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
@@ -180,16 +175,16 @@ bool fl_policy_pick_goal(fl_worker *w, const filch_job *goal, fl_tile *tile)
     if (!fl_rules_place(&sched->rules) && !is_stacked) {
         return false;
     }
-    if (take(tile, common_take(w, may_run_waiting, goal))) {
+    if (take(tile, common_take(w, may_run_of, job))) {
         return true;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_sent(w, other, goal))) {
+        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_sent(w, other, job))) {
             return true;
         }
     }
-    return false;
+    return !is_strict && take(tile, common_take(w, may_run_waiting, NULL));
 }
 
 typedef struct fl_left {

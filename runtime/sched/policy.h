@@ -80,10 +80,11 @@ fl_placed fl_policy_place(struct fl_sched *sched, struct fl_worker *worker, fl_t
 void fl_policy_place_roots(struct fl_sched *sched, const filch_job *job);
 /* Takes a task that anyone may run. */
 bool fl_policy_pick(struct fl_worker *worker, struct fl_tile *tile);
-/* What a wait may take: the job's task that was sent to this worker, under any policy; or that
- * anyone may run, or that is in another's inbox. The job's address counts: it may be over. */
-bool fl_policy_pick_sent(struct fl_worker *worker, const filch_job *job, struct fl_tile *tile);
-bool fl_policy_pick_goal(struct fl_worker *worker, const filch_job *goal, struct fl_tile *tile);
+/* For a wait: the same of the job's, and what it has in other inboxes; if there is nothing, and
+ * that is not strictly what is wanted, of those that a wait may take besides. Only the job's
+ * address counts: it may be over. */
+bool fl_policy_pick_of(struct fl_worker *worker, const filch_job *job, bool is_strict,
+                       struct fl_tile *tile);
 /* Of a worker that was lost: takes a task out of those for anyone that nobody can run any more, as
  * is_left tells; null: there is none. */
 fl_task *fl_policy_drop(struct fl_worker *worker,

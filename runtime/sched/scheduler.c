@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the graph layer asks for (graph/scheduler.h), and the scheduler's own beginning and end. */
-#include "sched/deep.h"
 #include "sched/sched.h"
 
 #include <stdio.h>
@@ -416,10 +415,8 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             /* Whoever clears the bit wakes the worker: one waker each. */
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
                 notify(sched, index);
-                /* It gives away, at most; or there may be nothing for it, as deep in waits.
-                 * Relaxed: an estimate. */
-                count -= !is_lost && !fl_lag_is_on(&sched->workers[index]) &&
-                         fl_load_relaxed(&sched->workers[index].nested) <= FL_DEEP_WAIT;
+                /* It gives away, at most; or there may be nothing for it. */
+                count -= !is_lost && !fl_lag_is_on(&sched->workers[index]);
             }
         }
     }

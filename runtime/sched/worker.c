@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/worker.h"
-#include "sched/deep.h"
 
 #include <string.h>
 
+#include "sched/behind.h"
 #include "sched/lag.h"
 #include "sched/sched.h"
 
@@ -585,11 +585,16 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
         }
         mask &= ~(1u << level);
     }
-    if (wait->goal == NULL || !fl_deep_pick_of(w, (filch_job *)(uintptr_t)wait->goal, tile)) {
-        return false;
+    bool any = wait->goal != NULL && fl_behind_pick_goal(w, tile);
+    if (any) {
+        take_from_span(w, tile);
     }
-    take_from_span(w, tile);
-    return true;
+    return any;
+}
+
+static bool is_deep(const fl_worker *w)
+{
+    return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
 /* What was offered to this worker or to all, where that is done. Before spans: what graphs are at
@@ -600,7 +605,7 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
         return true;
     }
     /* Relaxed: as for what says that there is a board. */
-    if (fl_load_relaxed(&w->sched->boarding) == 0 || !fl_board_pick(w, tile)) {
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
         return false;
     }
     take_from_span(w, tile);
@@ -651,22 +656,19 @@ static bool pick(fl_worker *w, fl_tile *tile)
         if (is_away) {
             return take_near(w, tile);
         }
-        if (fl_deep_is(w) && fl_deep_pick(w, tile)) {
+        if (is_deep(w) && fl_behind_pick(w, tile)) {
             take_from_span(w, tile);
             return true;
         }
-        if (fl_deep_leaves(w)) {
-            return take_near(w, tile);
-        }
     }
-    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && fl_near_gather(w);
+    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && !is_deep(w) && fl_near_gather(w);
     if (!is_kept && (pick_local(w, tile) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
         return true;
     }
-    if (!fl_pick_span(w, tile)) {
-        return false;
+    if (is_deep(w) || !fl_pick_span(w, tile)) {
+        return is_deep(w) && take_near(w, tile);
     }
     take_from_span(w, tile);
     return true;
@@ -915,11 +917,10 @@ static fl_act step_synchronous(fl_worker *w)
         if (w->completed != NULL) {
             return FL_ACT_MORE; /* what completes may let other jobs start */
         }
-        bool leaves_others = fl_deep_leaves(w);
-        if (!leaves_others && fl_worker_steal(w)) {
+        if (!is_deep(w) && fl_worker_steal(w)) {
             continue;
         }
-        if (!leaves_others && fl_spoil_pick(w, &w->tile)) {
+        if (fl_spoil_pick(w, &w->tile)) {
             return begin_rare(w);
         }
         fl_worker_leave(w);

@@ -150,9 +150,13 @@ typedef struct fl_frame {
     const filch_job *goal; /* what the tile waits for */
     struct fl_frame *outer;
     uint32_t depth;            /* 1: outermost */
-    bool is_stuck;             /* in poll mode: no worker has anything else to do */
     int64_t floors[FL_LEVELS]; /* the worker's deques end here when the wait begins */
 } fl_frame;
+
+/* Waits nested deeper than this take only work of their own job, and of those that it stands behind
+ * (behind.h), or that the worker has already: each other tile may wait in turn, and the stack is
+ * finite. */
+#define FL_DEEP_WAIT 16
 
 /* A victim from which nothing was taken, since it would be done first by the predictions. */
 typedef struct fl_watch {

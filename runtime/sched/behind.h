@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * behind: what a wait is for may stand behind other jobs at a handle. A wait that is nested deep in
+ * others takes no work but its own job's, and would wait for ever where all who could begin those
+ * jobs do likewise.
+ */
+#ifndef FILCH_SCHED_BEHIND_H
+#define FILCH_SCHED_BEHIND_H
+
+#include "sched/worker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In a nested wait for a job: takes a tile of it, whoever has it, or, where all have one place for
+ * them, what became ready in other jobs meanwhile. By who drives the worker. */
+bool fl_behind_pick_goal(fl_worker *worker, fl_tile *tile);
+
+/* In a nested wait, by who drives the worker: takes a tile of a job that has begun and that the
+ * wait's own stands behind, whoever has it, as fl_pick_goal does. Takes core->lock. */
+bool fl_behind_pick(fl_worker *worker, fl_tile *tile);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
