@@ -351,6 +351,9 @@ static bool walk_use(const fl_use *use, filch_job **stack, uint64_t walk,
             other->walk_next = *stack;
             *stack = other;
         }
+        if (before->writes && !other->is_open) {
+            break; /* it waits for all before it, or they are over */
+        }
     }
     return false;
 }
@@ -423,6 +426,27 @@ void fl_job_let_go(fl_use *use)
 
 /* --- Cancelling --- */
 
+/* Under core->lock: the job has not had its turn with the parent, and leaves its partitions, too,
+ * in whose queues an open graph's uses do not wait (fl_job_use_late): they are another job's. */
+static void forgo_parts(const fl_use *of, filch_job **ready)
+{
+    fl_core *core = of->data->object.core;
+    for (fl_object *object = core->objects; object != NULL && of->data->children != 0;
+         object = object->next) {
+        filch_data *data = (filch_data *)(void *)object;
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA ||
+            data->parent != of->data) {
+            continue;
+        }
+        for (fl_use *use = data->first, *next; use != NULL; use = next) {
+            next = use->next;
+            if (!use->is_hold && use->granted && use->job == of->job) {
+                fl_use_leave(use, on_granted, ready);
+            }
+        }
+    }
+}
+
 /* Under core->lock: a job that is cancelled, or with null all of them, no longer wait for handles.
  * What they would use is left out, so they need not have their turn: it may never come, where two
  * open graphs wait for each other. Collects in *ready the jobs that may start. */
@@ -437,7 +461,10 @@ static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
             if (use->is_hold || use->granted || (job != NULL && use->job != job)) {
                 continue;
             }
+            forgo_parts(use, ready);
             fl_use_leave(use, on_granted, ready);
+            use->is_forgone = true; /* thieves may look at the job until it is over */
+            ++use->data->kept;
             use->granted = true; /* it waits for nothing, and is in no queue */
             on_granted(use, ready);
         }
@@ -501,6 +528,8 @@ static void complete(filch_job *job)
     }
     for (size_t i = 0; i < count; ++i) {
         fl_use *use = use_of(job, i);
+        use->data->kept -= use->is_forgone;
+        use->is_forgone = false;
         if (!use->queued) {
             continue; /* the job was cancelled before it had the handle */
         }

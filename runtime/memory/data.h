@@ -26,7 +26,8 @@ struct fl_use {
     bool writes;
     bool granted;
     bool queued;
-    bool is_hold; /* the host's: job is a filch_hold */
+    bool is_hold;    /* the host's: job is a filch_hold */
+    bool is_forgone; /* left before its turn: the job has the handle kept until it is over */
 };
 
 /* A handle's home is the buffer that its caller gave: in the host's memory (place 0) or a device's.

@@ -138,8 +138,11 @@ static double task_ns(const fl_worker *w, const fl_task *task)
 static bool is_of(const filch_graph *graph, const fl_task *task)
 {
     for (size_t i = 0; i < graph->slab_count; ++i) {
-        if ((uintptr_t)task - (uintptr_t)graph->slab_table[i] < sizeof(fl_slab)) {
-            return true;
+        const fl_slab *slab = graph->slab_table[i];
+        uintptr_t at = (uintptr_t)task - (uintptr_t)slab->tasks;
+        if (at < sizeof slab->tasks) {
+            return at <
+                   slab->used * sizeof *task; /* the rest is of graphs that had the slab before */
         }
     }
     return false;

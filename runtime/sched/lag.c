@@ -271,7 +271,8 @@ bool fl_lag_passes_on(fl_worker *w, const fl_tile *tile)
     fl_task *task = tile->task;
     fl_worker *better = NULL;
     if (FL_LIKELY(!fl_lag_is_on(w)) || task == NULL || tile->skip || tile->is_ahead ||
-        !is_free(w) || !fl_lag_holds_up(w, task) || (better = find_better(w, task)) == NULL) {
+        task->moves != 0 || !is_free(w) || !fl_lag_holds_up(w, task) ||
+        (better = find_better(w, task)) == NULL) {
         return false;
     }
     fl_worker_flush(w); /* the job may be over as soon as others have the task */

@@ -124,10 +124,12 @@ static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
     fl_marker home = 0;
     waits->count = 0;
     operand->is_shadowed = false;
-    if (fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->error) != FILCH_OK) {
+    bool is_there =
+        fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->error) == FILCH_OK;
+    fl_waits_abandon(places, waits); /* what was on its way there must not come later */
+    if (!is_there) {
         return false;
     }
-    fl_waits_abandon(places, waits); /* what was on its way there must not come later */
     copy_view(operand->view, at);
     return fl_operand_commit(places, NULL, operand, 0, &home, &w->error) == FILCH_OK &&
            fl_marker_await(places, home, &w->error) == FILCH_OK;

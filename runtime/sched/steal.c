@@ -283,7 +283,7 @@ static bool weigh_span(fl_worker *w, fl_loot *loot)
     lo = lo > floor ? lo : floor;
     lo = hi - lo > want ? hi - want : lo;
     fl_freight_of_span(w, victim, loot->slot, lo, hi, &freight);
-    if (FL_UNLIKELY(freight.is_late)) {
+    if (FL_UNLIKELY(freight.is_late) && !fl_worker_is_off(victim)) {
         refuse(w, loot->victim, loot->ns_left, FL_REFUSED_HELD);
         return false;
     }
@@ -470,7 +470,7 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
         if (matters) {
             fl_freight_of_hints(w, victim, oldest.hints, oldest.count, oldest.freights);
         }
-        if (loot->ns_trial == 0) {
+        if (loot->ns_trial == 0 && !fl_worker_is_off(victim)) {
             forget_late(w, &oldest);
         }
         if (oldest.count == 0) {
@@ -561,7 +561,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         bool is_wanted = most != 0 ? got < most
                                    : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
                                          (can_run && fl_trial_keeps(w, victim, task));
-        is_wanted = is_wanted && !fl_lag_holds_up(w, task);
+        is_wanted = is_wanted && (fl_worker_is_off(victim) || !fl_lag_holds_up(w, task));
         if (is_wanted && can_run) {
             fl_worker_push(w, task);
             ++got;

@@ -160,6 +160,13 @@ static void end_batch(filch_job *job, filch_status expected)
     assert_ok(filch_job_stats(job, &info, stats, DEVICES));
     assert_ok(filch_job_report(job, NULL, &report, losses, DEVICES));
     assert_int_equal(info.done + info.failed + info.skipped, ITEMS);
+    /* One that begins a second run counts it, and takes that back where it was too late. */
+    for (int look = 0; look < 100 && report.total.restarts !=
+                                         report.total.restarts_won + report.total.restarts_lost;
+         look++) {
+        nap(1000);
+        assert_ok(filch_job_report(job, NULL, &report, losses, DEVICES));
+    }
     assert_int_equal(report.total.restarts, report.total.restarts_won + report.total.restarts_lost);
     assert_ok(filch_job_release(job));
 }
@@ -169,8 +176,9 @@ static void warm_up(void)
 {
     uint64_t done[DEVICES] = {0}, least = 0;
     size_t count = filch_device_count(runtime);
-    for (int round = 0; round < 200 && least < 4; round++) {
+    for (int round = 0; round < 2000 && least < 4 && (count <= GRAINS || round < 200); round++) {
         end_batch(submit_batch(FILCH_READWRITE), FILCH_OK);
+        nap(round < 50 ? 0 : 1000); /* all come to rest, and are woken alike */
         assert_int_equal(report.total.restarts, 0);
         least = UINT64_MAX;
         for (size_t d = 0; d < count; d++) {
