@@ -164,8 +164,9 @@ FILCH_API filch_status filch_job_poll(filch_job *job);
  * Asks a job to start nothing more. Tiles in flight finish, and a tile that a worker is just
  * starting may still run; the job completes with FILCH_CANCELLED if anything was left out. It no
  * longer waits for handles that others use, nor do later jobs wait for it there; so a job that has
- * not started completes at once. A job that is already complete is left as it is. An open graph
- * must still be closed.
+ * not started completes as soon as the devices come to it. Handles that it names can be destroyed
+ * once it is complete. A job that is already complete is left as it is. An open graph must still be
+ * closed.
  *
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.

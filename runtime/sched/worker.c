@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "sched/behind.h"
 #include "sched/lag.h"
+#include "sched/nested.h"
 #include "sched/sched.h"
 
 /* How long an idle worker sleeps between looks while jobs run. */
@@ -585,7 +585,7 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
         }
         mask &= ~(1u << level);
     }
-    bool any = wait->goal != NULL && fl_behind_pick_goal(w, tile);
+    bool any = wait->goal != NULL && fl_nested_pick_goal(w, tile);
     if (any) {
         take_from_span(w, tile);
     }
@@ -656,7 +656,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
         if (is_away) {
             return take_near(w, tile);
         }
-        if (is_deep(w) && fl_behind_pick(w, tile)) {
+        if (is_deep(w) && fl_nested_pick_ahead(w, tile)) {
             take_from_span(w, tile);
             return true;
         }

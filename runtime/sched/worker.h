@@ -154,7 +154,7 @@ typedef struct fl_frame {
 } fl_frame;
 
 /* Waits nested deeper than this take only work of their own job, and of those that it stands behind
- * (behind.h), or that the worker has already: each other tile may wait in turn, and the stack is
+ * (nested.h), or that the worker has already: each other tile may wait in turn, and the stack is
  * finite. */
 #define FL_DEEP_WAIT 16
 

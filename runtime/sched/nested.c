@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/behind.h"
+#include "sched/nested.h"
 
 #include "graph/job.h"
 #include "sched/sched.h"
@@ -31,14 +31,14 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
     return false;
 }
 
-bool fl_behind_pick_goal(fl_worker *w, fl_tile *tile)
+bool fl_nested_pick_goal(fl_worker *w, fl_tile *tile)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
     return fl_pick_goal(w, goal, tile) || fl_policy_pick_of(w, goal, false, tile) ||
            (w->sched->board != NULL && fl_board_pick_of(w, goal, false, tile));
 }
 
-bool fl_behind_pick(fl_worker *w, fl_tile *tile)
+bool fl_nested_pick_ahead(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
