@@ -141,11 +141,12 @@ static void a_stale_hint_leads_to_no_task_of_another_graph(void **state)
     enum { LATE = 150 };
     (void)state;
     start_driven("cuda:0,cuda:1", "1", "{\"devices\": [{\"count\": 2}]}", FILCH_DRIVE_POLL);
-    filch_codelet *bumps = on_gpu("bump");
+    filch_codelet *looks = on_gpu("hold"); /* writes nothing */
+    atomic_store(&is_held, 0);
     filch_data *data = handle(x);
     filch_graph *large = graph(), *small;
     const filch_access access = {.data = data, .mode = FILCH_READ};
-    const filch_task_desc desc = describe(bumps, &access, 0);
+    const filch_task_desc desc = describe(looks, &access, 0);
     for (int i = 0; i < LATE + 50; i++)
         assert_ok(filch_graph_add(large, &desc, NULL));
     assert_int_equal(filch_job_wait(submit(large), SOON), FILCH_OK);
