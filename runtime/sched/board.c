@@ -340,10 +340,17 @@ bool fl_board_begin(fl_sched *sched, filch_job *job)
 
 void fl_board_end(fl_sched *sched, const filch_job *job)
 {
-    if (job->batch == NULL && job->graph->was_on_board) {
-        /* Relaxed: nothing of the job is on the board any more. */
-        fl_sub_relaxed(&sched->boarding, 1);
+    if (job->batch != NULL || !job->graph->was_on_board) {
+        return;
     }
+    fl_mutex_lock_soon(&sched->board->lock); /* not between what another job's admission stores */
+    /* Relaxed, all: nothing of the job is on the board any more; who sees it late looks once more.
+     */
+    if (fl_sub_relaxed(&sched->boarding, 1) == 1) {
+        fl_store_relaxed(&sched->is_careful, sched->mails);
+        fl_store_relaxed(&sched->has_offers, sched->mails);
+    }
+    fl_mutex_unlock(&sched->board->lock);
 }
 
 /* --- Taking --- */
