@@ -16,11 +16,12 @@ tests_gpu_on()
 }
 
 # compute-sanitizer's tools over every kernel: filch's own through their test and the solver's, a
-# caller's through the graphs and batches. Few cases: the tools are slow. Errors that the driver
+# caller's through the graphs, batches and handles. Few cases: the tools are slow. What is left of
+# device memory at the end is an error. Errors that the driver
 # answers are not theirs to report: where the parameters of a kernel end is learned from one.
 tests_gpu_sanitize()
 {
-    local tool program sanitizer
+    local tool program sanitizer leaks
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer)
     # In the folder of the programs, where gpu_item looks, by a name that finds its own files.
     printf '#!/bin/sh\ncd "%s" && exec "%s" "$@"\n' "$gpu_bin" "$sanitizer" \
@@ -28,11 +29,15 @@ tests_gpu_sanitize()
     chmod +x "$gpu_bin/compute-sanitizer"
     export FILCH_DEVICES=cuda:0 FL_TEST_DEVICES=cuda:0
     for tool in memcheck racecheck initcheck synccheck; do
-        for program in graphs batches solver; do
-            gpu_item "$tool-$program" 900 compute-sanitizer --tool $tool --error-exitcode 9 \
+        leaks=
+        [ $tool != memcheck ] || leaks="--leak-check full"
+        for program in graphs batches handles solver; do
+            # shellcheck disable=SC2086 # words
+            gpu_item "$tool-$program" 900 compute-sanitizer --tool $tool --error-exitcode 9 $leaks \
                 --report-api-errors no "./test_gpu_$program" 6 1
         done
-        gpu_item "$tool-kernels" 1800 compute-sanitizer --tool $tool --error-exitcode 9 \
+        # shellcheck disable=SC2086 # words
+        gpu_item "$tool-kernels" 1800 compute-sanitizer --tool $tool --error-exitcode 9 $leaks \
             --report-api-errors no ./test_unit_kernels
     done
 }
