@@ -16,10 +16,17 @@
 #define CHUNKS_OF_REST 16.0
 /* … and at least this many dispatches, … */
 #define FLOOR_DISPATCHES 20.0
+/* … and so many times what a tile takes whatever its work, as kernels do that do not fill the
+ * device; but no more than this part of the rest, of which others are to have some, if that is
+ * still so many times as long, … */
+#define FLOOR_FIXED 8.0
+#define CHUNKS_OF_FIXED 4.0
+#define LEAST_FIXED 2.0
 /* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
 /* … nor more than so many times the last one from the same span, of which the first lasts this
- * many dispatches: measures were taken elsewhere, and items need not cost alike. */
+ * many dispatches, or what it lasts at least for that: measures were taken elsewhere, and items
+ * need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
 /* How long all devices still need is asked for each so many chunks; of many devices more seldom, so
@@ -135,7 +142,8 @@ void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
     /* A chunk of a few dispatches is mostly dispatch. */
     double took = (double)tile->fair;
     bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
-    double ns = counts ? took / tile->work : 0;
+    double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(tile->job->batch), w->index));
+    double ns = counts ? fmax(took - fixed, 0) / tile->work : 0;
     fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
 }
 
@@ -234,9 +242,13 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
     wanted = fmax(wanted, until_end * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
+    double fixed = fl_speed_floor(speed), least = LEAST_FIXED * fixed;
+    fixed = fmin(FLOOR_FIXED * fixed, fmax(until_end / CHUNKS_OF_FIXED, least));
+    wanted = fmax(wanted, fixed);
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
-    double most = share->chunk != 0 ? MOST_STEP * share->chunk
-                                    : (double)rest * FIRST_DISPATCHES * dispatch / ns_left;
+    double most = share->chunk != 0
+                      ? MOST_STEP * share->chunk
+                      : (double)rest * fmax(FIRST_DISPATCHES * dispatch, fixed) / ns_left;
     double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
     if (share->fill > grains) {
@@ -254,7 +266,8 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
             (w->computing >= lanes || speed->filled < TRUSTED || all_left < w->computing * ns)) {
             return 0; /* what is in flight cannot be stolen */
         }
-        grains = is_near ? ceil(grains / lanes) : grains;
+        double most_parts = floor(fmax(1, grains * ns_left / ((double)rest * fmax(least, 1))));
+        grains = is_near ? ceil(grains / fmin(lanes, most_parts)) : grains;
     }
     share->until_end -= ns;
     return (uint32_t)grains;

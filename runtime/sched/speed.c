@@ -477,6 +477,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
         keep(speed, &sample);
     }
     speed->quickest = speed->quickest > 0.0 ? fmin(speed->quickest, ns) : ns;
+    speed->shortest = speed->shortest > 0.0 ? fmin(speed->shortest, ns) : ns;
     measure_range(speed);
     if (speed->told_to == 0.0 || speed->count % FIT_PERIOD == 0)
         fit(speed);

@@ -56,6 +56,7 @@ typedef struct fl_speed {
     double deviation;
     double best;     /* lowest rate that a regime had; 0 = none */
     double quickest; /* least ns of any tile that was believed, as it would be now; 0 = none */
+    double shortest; /* the same as it was then */
     fl_sample least; /* the newest of the samples with the least work, and with the most */
     fl_sample large;
     uint64_t probe_at;    /* one judged slow may be tried again from then on … */
@@ -110,6 +111,14 @@ static inline double fl_speed_get(const fl_speed *speed)
 static inline double fl_speed_fixed(const fl_speed *speed)
 {
     return fl_bits_double(fl_load_relaxed(&speed->fixed));
+}
+
+/* Owner: the same, of which it is sure: no more than any tile took. Where tiles of unlike cost were
+ * taken for ones with a fixed part, it is little. */
+static inline double fl_speed_floor(const fl_speed *speed)
+{
+    double fixed = fl_speed_fixed(speed);
+    return fixed < speed->shortest ? fixed : speed->shortest;
 }
 
 /* Any thread: estimated ns of a tile; 0 when unknown. */
