@@ -17,7 +17,7 @@
 /* Devices are unlike of which one takes this many times as long as another. */
 #define UNLIKE 1.5
 /* So many tasks in a row of which all take about as long say that devices are alike again. */
-#define ALIKE_TASKS 64u
+#define ALIKE_TASKS 24u
 /* The least length of tasks, for each device: so the lock costs at most a hundredth of their time;
  * of GPUs, whose workers take it while these compute, a tenth. */
 #define LOCK_NS 20000.0
@@ -29,6 +29,9 @@
  * last this many times as long. Cores have caches of their own, and are left with their deques. */
 #define WIDE_ENOUGH_ALIKE 64.0
 #define LONGER_ALIKE 5.0
+/* Of graphs so many times as wide as there are devices no short task is put behind another: lanes
+ * have enough that is ready, and one that is behind a task of theirs would be kept from others. */
+#define WIDE_ENOUGH_HASTY 4.0
 
 static uint64_t now(const fl_sched *sched)
 {
@@ -205,14 +208,25 @@ static double ask_length(const fl_sched *sched)
                                        : LOCK_NS * sched->count);
 }
 
+/* Whether tasks are long enough to be weighed. */
+static bool are_weighed(const fl_sched *sched, bool is_unlike)
+{
+    return ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE);
+}
+
+/* Whether the graph's work is so many times its longest path, for each device. */
+static bool is_wide(const fl_sched *sched, const filch_graph *graph, double width)
+{
+    return graph->rank_most > 0 &&
+           graph->rank_sum > width * sched->count * (double)graph->rank_most;
+}
+
 /* Whether the graph's tasks are for the board. */
 static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
 {
     double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
-    return (is_unlike || runs_beside(sched)) &&
-           ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE) &&
-           (graph->rank_most <= 0 ||
-            graph->rank_sum <= width * sched->count * (double)graph->rank_most);
+    return (runs_beside(sched) || (is_unlike && are_weighed(sched, true))) &&
+           !is_wide(sched, graph, width);
 }
 
 /* Under the lock: the graph's ready tasks go to the board from now on. */
@@ -273,7 +287,7 @@ void fl_board_learn(fl_worker *w, const fl_tile *tile)
     }
     judge(board, is_unlike);
     bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
-    if (is_on_board && ask_length(sched) < 1) {
+    if (is_on_board && !runs_beside(sched) && ask_length(sched) < 1) {
         fl_store_relaxed(&graph->is_on_board, 0); /* as in admit */
     }
     if (is_on_board || !is_for_board(sched, graph, is_unlike)) {
@@ -355,12 +369,15 @@ void fl_board_end(fl_sched *sched, const filch_job *job)
 
 /* --- Taking --- */
 
-/* Takes it for the worker, whose it is from then on. Under the lock. */
+/* Takes it for the worker, whose it is from then on; t: 0 where tasks are not weighed. Under the
+ * lock. */
 static fl_task *take_for(fl_worker *w, uint64_t t, fl_spot spot)
 {
     fl_sched *sched = w->sched;
     fl_task *task = take(sched->board, sched->count, spot);
-    fl_bid_take(w, t, task);
+    if (t != 0) {
+        fl_bid_take(w, t, task);
+    }
     if (task->home != 0 && task->home != w->index + 1) {
         const filch_job *job = task->graph->job;
         fl_count(&fl_job_share(job, w->index)->stolen_in, 1);
@@ -383,20 +400,39 @@ static void set_waiting(fl_board *board, uint32_t index, bool waits)
         waits ? board->waiting[index / 64] | bit : board->waiting[index / 64] & ~bit;
 }
 
+/* Whether tasks are so short that who has room takes the most urgent one: to weigh one would cost
+ * more than it takes where it is a bad choice. */
+static bool is_hasty(const fl_sched *sched)
+{
+    return runs_beside(sched) &&
+           !are_weighed(sched, fl_load_relaxed(&sched->board->is_unlike) != 0);
+}
+
+static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return fl_worker_can_run(w, task);
+}
+
 bool fl_board_pick(fl_worker *w, fl_tile *tile)
 {
     fl_board *board = w->sched->board;
     board->seats[w->index].look_at = FL_TIME_NEVER;
+    if (!is_boarding(w->sched)) {
+        return false;
+    }
+    bool hurries = is_hasty(w->sched);
     /* What waits behind another could begin elsewhere. */
-    if (!is_boarding(w->sched) || fl_bid_in_flight(w) >= fl_bid_depth(w)) {
+    if (!hurries && fl_bid_in_flight(w) >= fl_bid_depth(w)) {
         return false;
     }
     fl_task *task = NULL;
     fl_spot spot;
-    uint64_t t = now(w->sched);
+    uint64_t t = hurries ? 0 : now(w->sched);
     fl_mutex_lock_soon(&board->lock);
     fl_bid_arrive(w);
-    if (board->count != 0 && fl_bid_choose(w, t, &spot)) {
+    if (board->count != 0 &&
+        (hurries ? find(board, w, may_run, NULL, &spot) : fl_bid_choose(w, t, &spot))) {
         task = take_for(w, t, spot);
     }
     set_waiting(board, w->index, task == NULL);
@@ -440,6 +476,9 @@ bool fl_board_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_til
 bool fl_board_bid_ahead(fl_worker *w, fl_task *task)
 {
     fl_board *board = w->sched->board;
+    if (is_hasty(w->sched)) {
+        return !is_wide(w->sched, task->graph, WIDE_ENOUGH_HASTY);
+    }
     if (fl_bid_in_flight(w) >= fl_bid_depth(w)) {
         return false;
     }
