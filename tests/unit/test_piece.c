@@ -40,7 +40,7 @@ static void move(fl_random *random, char *slot, char *host, size_t pitch, const 
         end = begin + 1 + fl_random_below(random, (uint32_t)most);
         end = end < bytes ? end : bytes;
         if (is_in)
-            fl_slot_fill(slot, host, pitch, piece->width, begin, end);
+            fl_slot_fill(slot, host, pitch, piece->width, begin, end, begin % 2 != 0);
         else
             fl_slot_land(slot, host, pitch, piece->width, begin, end);
     }
@@ -167,7 +167,7 @@ static void ranges_move_their_bytes(void **state)
         fl_slot_land(slot, host + at, pitch, width, begin, end);
         assert_memory_equal(host, wanted, ROOM);
         char back[ROOM] = {0};
-        fl_slot_fill(back, host + at, pitch, width, begin, end);
+        fl_slot_fill(back, host + at, pitch, width, begin, end, begin % 2 != 0);
         assert_memory_equal(back + begin, slot + begin, end - begin);
         memset(back + begin, 0, end - begin);
         assert_memory_equal(back, nothing, ROOM);

@@ -113,17 +113,6 @@ static size_t place(size_t at, size_t pitch, size_t width, size_t *bytes)
     return at / width * pitch + row;
 }
 
-void fl_slot_fill(char *slot, const char *host, size_t pitch, size_t width, size_t begin,
-                  size_t end)
-{
-    while (begin < end) {
-        size_t bytes = end - begin;
-        size_t at = place(begin, pitch, width, &bytes);
-        memcpy(slot + begin, host + at, bytes);
-        begin += bytes;
-    }
-}
-
 #if defined(__SSE2__)
 /* Past the caches: a core writes so twice as fast what it has not read before, and nobody reads a
  * tile so soon. The caller makes it seen. */
@@ -146,26 +135,54 @@ static void stream(char *to, const char *from, size_t bytes)
 }
 #endif
 
+/* Bytes that nobody reads soon: past the caches, if there are enough of them. */
+static void move_past(char *to, const char *from, size_t bytes)
+{
+#if defined(__SSE2__)
+    if (bytes >= STREAM_LEAST) {
+        stream(to, from, bytes);
+        return;
+    }
+#endif
+    memcpy(to, from, bytes);
+}
+
+/* No release by an atomic orders what was moved so. */
+static void end_moves(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+void fl_slot_fill(char *slot, const char *host, size_t pitch, size_t width, size_t begin,
+                  size_t end, bool is_past)
+{
+    while (begin < end) {
+        size_t bytes = end - begin;
+        size_t at = place(begin, pitch, width, &bytes);
+        if (is_past) {
+            move_past(slot + begin, host + at, bytes);
+        } else {
+            memcpy(slot + begin, host + at, bytes);
+        }
+        begin += bytes;
+    }
+    if (is_past) {
+        end_moves();
+    }
+}
+
 void fl_slot_land(const char *slot, char *host, size_t pitch, size_t width, size_t begin,
                   size_t end)
 {
     while (begin < end) {
         size_t bytes = end - begin;
         size_t at = place(begin, pitch, width, &bytes);
-#if defined(__SSE2__)
-        if (bytes >= STREAM_LEAST) {
-            stream(host + at, slot + begin, bytes);
-        } else
-#endif
-        {
-            memcpy(host + at, slot + begin, bytes);
-        }
+        move_past(host + at, slot + begin, bytes);
         begin += bytes;
     }
-#if defined(__SSE2__)
-    /* No release by an atomic orders these stores. */
-    _mm_sfence();
-#endif
+    end_moves();
 }
 
 bool fl_columns_overlap(const char *a, size_t a_pitch, size_t a_width, size_t a_height,

@@ -24,9 +24,10 @@ fl_cut fl_cut_copy(const fl_copy *copy, size_t most, bool is_led);
  * buffer, whose columns are as far apart as the copy says. */
 fl_copy fl_cut_piece(const fl_copy *copy, const fl_cut *cut, size_t k, char **host);
 
-/* Bytes [begin, end) of a slot, from or to columns of `width` bytes in the host's buffer. */
+/* Bytes [begin, end) of a slot, from or to columns of `width` bytes in the host's buffer; is_past:
+ * with stores that go past the caches. */
 void fl_slot_fill(char *slot, const char *host, size_t pitch, size_t width, size_t begin,
-                  size_t end);
+                  size_t end, bool is_past);
 void fl_slot_land(const char *slot, char *host, size_t pitch, size_t width, size_t begin,
                   size_t end);
 

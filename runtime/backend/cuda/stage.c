@@ -19,6 +19,8 @@
 #define HELPERS_MOST 64
 #define HELPERS_USUAL 7
 #define CORES_OF_HELPER 2
+/* Slots of copies in up to this size are written past the caches. */
+#define PAST_MOST ((size_t)64 << 20)
 /* Who has nothing to do looks so long for more before it sleeps: tiles follow each other, a piece
  * comes in 40 us, and a thread takes 25 to 120 us to be woken. */
 #define SPIN_NS 100000u
@@ -534,11 +536,12 @@ static bool fill_one(fl_cuda_stage *stage, fl_load *load)
         wakes = ring_bell(stage, slot->units - 1 + load->left / FL_UNIT_BYTES);
     }
     uint32_t unit = slot->begun++;
+    bool is_past = load->copy->width * load->copy->height <= PAST_MOST;
     load->open = slot->begun != slot->units ? slot : NULL;
     fl_mutex_unlock(&stage->lock);
     wake_up(stage, wakes);
     fl_slot_fill(slot->bytes, slot->host, slot->pitch, slot->width, fl_cuda_slot_begin(slot, unit),
-                 fl_cuda_slot_begin(slot, unit + 1));
+                 fl_cuda_slot_begin(slot, unit + 1), is_past);
     lock_stage(stage);
     if (++slot->ended == slot->units) {
         put_slot(stage, load, slot);
