@@ -3,7 +3,10 @@
 #include "sim_machine.h"
 
 #include "fail.h"
+#include "sim_host.h"
 #include "sim_times.h"
+
+#include <jansson.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +19,8 @@
 /* Within one memory. */
 #define NO_TIME_RATE 1e18
 #define MOST_MEMORY ((uint64_t)1 << 50)
+/* Compute lanes of a GPU, where nothing else is said. */
+#define GPU_LANES 2
 
 typedef struct machine {
     const bench_sim_record *record;
@@ -82,6 +87,43 @@ static void put_link(machine *m, size_t device)
     fprintf(m->stream, "}");
 }
 
+/* The first slice of a GPU has the memory. */
+static void put_shares(machine *m, size_t device)
+{
+    for (size_t d = 0; d < device; d++)
+        if (is_one_gpu(m->record, d, device)) {
+            fprintf(m->stream, ", \"shares\": \"%s\"", m->record->devices[d]);
+            return;
+        }
+}
+
+/* Codelets may be called anything. */
+static void put_text(machine *m, const char *text)
+{
+    json_t *string = json_string(text);
+    m->fits = string && json_dumpf(string, m->stream, JSON_ENCODE_ANY) == 0 && m->fits;
+    json_decref(string);
+}
+
+static void put_host(machine *m)
+{
+    const bench_sim_record *record = m->record;
+    const char *before = "";
+    fprintf(m->stream,
+            ", \"lanes\": %d, \"host\": {\"launch_us\": %.9g, \"copy_us\": %.9g, \"see_us\": "
+            "%.9g, \"keeps\": {",
+            GPU_LANES, fmin(record->launch_us, 1e9), fmin(record->copy_us, 1e9),
+            fmin(record->see_us, 1e9));
+    for (size_t k = 0; k < record->codelet_count; k++)
+        if (record->keep_us[k] >= 0) {
+            fprintf(m->stream, "%s", before);
+            put_text(m, record->codelets[k]);
+            fprintf(m->stream, ": %.9g", fmin(record->keep_us[k], 1e9));
+            before = ", ";
+        }
+    fprintf(m->stream, "}}");
+}
+
 static void put_device(machine *m, size_t device)
 {
     const bench_sim_record *record = m->record;
@@ -95,6 +137,10 @@ static void put_device(machine *m, size_t device)
         memory = memory != 0 && memory < MOST_MEMORY ? memory : MOST_MEMORY;
         fprintf(m->stream, ", \"memory\": %llu", (unsigned long long)memory);
         put_link(m, device);
+        if (bench_sim_is_gpu(record, device))
+            put_shares(m, device);
+        if (record->has_host && bench_sim_is_gpu(record, device))
+            put_host(m);
     } else {
         /* A GPU has the next one behind it. */
         fprintf(m->stream, ", \"window\": %d", is_core(record, device) ? 1 : 2);
@@ -113,13 +159,11 @@ static void put_peers(machine *m)
     m->fits = bench_sim_link_find(record, BENCH_SIM_PEER, all, all, &any) && m->fits;
     for (uint32_t from = 0; from < all; from++)
         for (uint32_t to = 0; to < all; to++) {
-            bench_sim_link link = {.rate = NO_TIME_RATE};
-            if (from == to || is_core(record, from) || is_core(record, to))
+            bench_sim_link link;
+            if (is_core(record, from) || is_core(record, to) || is_one_gpu(record, from, to))
                 continue;
-            if (!is_one_gpu(record, from, to)) {
-                m->fits = bench_sim_link_find(record, BENCH_SIM_PEER, to, from, &link) && m->fits;
-                link = link.rate > 0 ? link : any;
-            }
+            m->fits = bench_sim_link_find(record, BENCH_SIM_PEER, to, from, &link) && m->fits;
+            link = link.rate > 0 ? link : any;
             if (!(link.rate > 0))
                 continue;
             fprintf(m->stream,
@@ -136,7 +180,8 @@ static void put_peers(machine *m)
 filch_status bench_sim_machine_write(const bench_sim_record *record, char *path, filch_error *error)
 {
     int file = mkstemp(path);
-    machine m = {.record = record, .has_links = record->copy_count != 0, .fits = true};
+    machine m = {
+        .record = record, .has_links = record->copy_count != 0 || record->has_host, .fits = true};
     m.stream = file >= 0 ? fdopen(file, "w") : NULL;
     if (!m.stream) {
         if (file >= 0) {

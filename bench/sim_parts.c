@@ -336,14 +336,47 @@ static filch_status priorities_read(bench_sim_graph *graph, const json_t *list, 
     return FILCH_OK;
 }
 
+static filch_status homes_read(const bench_sim_record *record, bench_sim_graph *graph,
+                               const json_t *list, const place *p)
+{
+    size_t index;
+    const json_t *number;
+    if (!json_is_array(list) || json_array_size(list) != graph->count)
+        return wrong(p, "its homes are no list, one a task");
+    graph->homes = calloc(graph->count + 1, sizeof *graph->homes);
+    if (!graph->homes)
+        return no_memory(p);
+    json_array_foreach(list, index, number)
+    {
+        json_int_t value = json_integer_value(number);
+        if (!json_is_integer(number) || value < 0 || value > (json_int_t)record->device_count)
+            return wrong(p, "a home is no device's");
+        graph->homes[index] = (uint32_t)value;
+    }
+    return FILCH_OK;
+}
+
+static bool edges_keep(bench_sim_graph *graph)
+{
+    size_t edges = graph->begin[graph->count];
+    graph->all_begin = calloc(graph->count + 1, sizeof *graph->all_begin);
+    graph->all_successors = calloc(edges + 1, sizeof *graph->all_successors);
+    if (!graph->all_begin || !graph->all_successors)
+        return false;
+    memcpy(graph->all_begin, graph->begin, (graph->count + 1) * sizeof *graph->begin);
+    memcpy(graph->all_successors, graph->successors, edges * sizeof *graph->successors);
+    return true;
+}
+
 static filch_status graph_read(const bench_sim_record *record, bench_sim_graph *graph,
                                json_t *object, const place *p)
 {
     json_error_t problem;
     json_int_t number;
-    json_t *successors, *accesses = NULL, *priorities = NULL;
-    if (json_unpack_ex(object, &problem, 0, "{s:I,s:o,s?o,s?o}", "graph", &number, "successors",
-                       &successors, "accesses", &accesses, "priorities", &priorities) != 0)
+    json_t *successors, *accesses = NULL, *priorities = NULL, *homes = NULL;
+    if (json_unpack_ex(object, &problem, 0, "{s:I,s:o,s?o,s?o,s?o}", "graph", &number, "successors",
+                       &successors, "accesses", &accesses, "priorities", &priorities, "homes",
+                       &homes) != 0)
         return wrong(p, problem.text);
     graph->number = (uint64_t)number;
     filch_status status = successors_read(graph, successors, p);
@@ -351,7 +384,9 @@ static filch_status graph_read(const bench_sim_record *record, bench_sim_graph *
         status = uses_read(record, graph, accesses, p);
     if (status == FILCH_OK && priorities)
         status = priorities_read(graph, priorities, p);
-    if (status == FILCH_OK && !bench_sim_edges_trim(graph))
+    if (status == FILCH_OK && homes)
+        status = homes_read(record, graph, homes, p);
+    if (status == FILCH_OK && !(edges_keep(graph) && bench_sim_edges_trim(graph)))
         status = no_memory(p);
     return status;
 }
@@ -437,9 +472,12 @@ void bench_sim_parts_free(bench_sim_record *record)
     for (size_t k = 0; k < record->graph_count; k++) {
         free(record->graphs[k].begin);
         free(record->graphs[k].successors);
+        free(record->graphs[k].all_begin);
+        free(record->graphs[k].all_successors);
         free(record->graphs[k].use_begin);
         free(record->graphs[k].uses);
         free(record->graphs[k].priorities);
+        free(record->graphs[k].homes);
     }
     free(record->handles);
     free(record->batches);

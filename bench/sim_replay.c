@@ -296,6 +296,8 @@ static filch_status fill_graph(const replay *r, const bench_sim_job *job, filch_
         desc.args = &own;
         desc.accesses = accesses;
         desc.access_count = uses_of(r, job->graph, i, accesses);
+        if (r->is_same && job->graph && job->graph->homes)
+            desc.affinity = job->graph->homes[i];
         desc.priority = job->graph && job->graph->priorities ? job->graph->priorities[i] : 0;
         status = filch_graph_add(graph, &desc, &tasks[i]);
     }

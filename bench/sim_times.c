@@ -318,10 +318,44 @@ static bool ratios_by_neighbours(bench_sim_record *record)
     return fits;
 }
 
+/* Of codelets that a device never ran, or the first one did not: as the others are there, weighted
+ * by what the device spent on them. */
+static void ratios_by_others(bench_sim_record *record, const double *us)
+{
+    for (uint32_t device = 1; device < record->device_count; device++) {
+        double sum = 0, weight = 0;
+        for (uint32_t codelet = 0; codelet < record->codelet_count; codelet++) {
+            const double *here = &us[(size_t)codelet * record->device_count];
+            if (here[0] > 0 && here[device] > 0) {
+                sum += here[device] * log(*ratio_at(record, codelet, device));
+                weight += here[device];
+            }
+        }
+        for (uint32_t codelet = 0; codelet < record->codelet_count && weight > 0; codelet++) {
+            const double *here = &us[(size_t)codelet * record->device_count];
+            if (!(here[0] > 0 && here[device] > 0))
+                *ratio_at(record, codelet, device) = exp(sum / weight);
+        }
+    }
+}
+
+static bool ratios_find(bench_sim_record *record)
+{
+    double *us = calloc(record->codelet_count * record->device_count + 1, sizeof *us);
+    bool fits = us && ratios_by_means(record) && ratios_by_neighbours(record);
+    for (size_t k = 0; fits && k < record->tile_count; k++) {
+        const bench_sim_tile *tile = &record->tiles[k];
+        us[(size_t)tile->codelet * record->device_count + tile->device] += tile->us;
+    }
+    if (fits)
+        ratios_by_others(record, us);
+    free(us);
+    return fits;
+}
+
 bool bench_sim_times_find(bench_sim_record *record)
 {
-    return gaps_find(record) && shares_find(record) && chunks_find(record) &&
-           ratios_by_means(record) && ratios_by_neighbours(record);
+    return gaps_find(record) && shares_find(record) && chunks_find(record) && ratios_find(record);
 }
 
 /* --- Links --- */

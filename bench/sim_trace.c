@@ -3,6 +3,8 @@
 #include "sim_trace.h"
 
 #include "fail.h"
+#include "sim_homes.h"
+#include "sim_host.h"
 #include "sim_parts.h"
 #include "sim_times.h"
 
@@ -186,13 +188,13 @@ static filch_status copy_read(bench_sim_record *record, const rows *r, const jso
     return FILCH_OK;
 }
 
-static filch_status wait_read(bench_sim_record *record, const rows *r, const json_t *event,
-                              const char *path, filch_error *error)
+static filch_status wait_read(bench_sim_wait *waits, size_t *count, const rows *r,
+                              const json_t *event, const char *path, filch_error *error)
 {
-    bench_sim_wait *wait = &record->waits[record->wait_count];
+    bench_sim_wait *wait = &waits[*count];
     if (!rows_find(r, json_integer_value(json_object_get(event, "tid")), &wait->device))
         return FILCH_OK;
-    record->wait_count++;
+    ++*count;
     return times_read(event, path, &wait->start_us, &wait->end_us, error);
 }
 
@@ -217,8 +219,9 @@ static filch_status events_read(bench_sim_record *record, const json_t *events, 
     record->tiles = calloc(room, sizeof *record->tiles);
     record->copies = calloc(room, sizeof *record->copies);
     record->waits = calloc(room, sizeof *record->waits);
+    record->thefts = calloc(room, sizeof *record->thefts);
     record->marks = calloc(room, sizeof *record->marks);
-    if (!record->tiles || !record->copies || !record->waits || !record->marks ||
+    if (!record->tiles || !record->copies || !record->waits || !record->thefts || !record->marks ||
         !rows_read(&r, record, events))
         no_memory(error, &status);
     json_array_foreach(events, index, event)
@@ -229,7 +232,9 @@ static filch_status events_read(bench_sim_record *record, const json_t *events, 
         if (status == FILCH_OK && strcmp(category, "copy") == 0)
             status = copy_read(record, &r, event, path, error);
         if (status == FILCH_OK && strcmp(category, "wait") == 0)
-            status = wait_read(record, &r, event, path, error);
+            status = wait_read(record->waits, &record->wait_count, &r, event, path, error);
+        if (status == FILCH_OK && strcmp(category, "theft") == 0)
+            status = wait_read(record->thefts, &record->theft_count, &r, event, path, error);
         if (status == FILCH_OK && strcmp(category, "job") == 0)
             status = job_read(record, event, path, error);
     }
@@ -546,7 +551,8 @@ static filch_status document_read(bench_sim_record *record, const json_t *root, 
         status = bench_sim_parts_read(record, other, path, error);
     if (status == FILCH_OK)
         status = jobs_find(record, path, error);
-    if (status == FILCH_OK && !bench_sim_times_find(record))
+    if (status == FILCH_OK && !(bench_sim_times_find(record) && bench_sim_host_find(record) &&
+                                bench_sim_homes_find(record)))
         no_memory(error, &status);
     double first = INFINITY, last = 0;
     for (size_t k = 0; status == FILCH_OK && k < record->job_count; k++) {
@@ -590,10 +596,12 @@ void bench_sim_record_free(bench_sim_record *record)
     free(record->tiles);
     free(record->copies);
     free(record->waits);
+    free(record->thefts);
     free(record->marks);
     free(record->jobs);
     free(record->gap_us);
     free(record->chunk_us);
     free(record->ratios);
+    free(record->keep_us);
     *record = (bench_sim_record){0};
 }

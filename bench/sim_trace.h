@@ -47,9 +47,12 @@ typedef struct bench_sim_graph {
     size_t count;
     size_t *begin;
     uint32_t *successors;
+    size_t *all_begin; /* the same with what does follow */
+    uint32_t *all_successors;
     size_t *use_begin; /* null: the trace does not say */
     bench_sim_use *uses;
     int32_t *priorities; /* null: they come from ranks */
+    uint32_t *homes;     /* FILCH_ANY_DEVICE, or a device of the record and 1; null: not known */
 } bench_sim_graph;
 
 /* What a batch uses of a handle: all, or elements offset + scale * item and on, with a halo. */
@@ -97,7 +100,7 @@ typedef struct bench_sim_copy {
     double bytes, start_us, end_us;
 } bench_sim_copy;
 
-/* A device that had nothing to do. */
+/* A device that had nothing to do, or whose worker took work from another. */
 typedef struct bench_sim_wait {
     uint32_t device;
     double start_us, end_us;
@@ -113,8 +116,8 @@ typedef struct bench_sim_record {
     size_t tile_count;
     bench_sim_copy *copies; /* by their beginnings */
     size_t copy_count;
-    bench_sim_wait *waits;
-    size_t wait_count;
+    bench_sim_wait *waits, *thefts;
+    size_t wait_count, theft_count;
     bench_sim_handle *handles;
     size_t handle_count;
     bench_sim_graph *graphs;
@@ -128,6 +131,12 @@ typedef struct bench_sim_record {
     double *gap_us;   /* by device: what lies between two tiles that follow each other closely */
     double *chunk_us; /* and what a chunk takes however many items it has, in none of their us */
     double *ratios;   /* see bench_sim_ratio */
+    double *keep_us;  /* by codelet: for how long after a tile of it its worker is kept, which then
+                         launches nothing behind; below 0: it is not */
+    bool has_host;    /* what the workers of GPUs take is known: */
+    double launch_us; /* from a launch to a tile's beginning … */
+    double copy_us;   /* … or a copy's, … */
+    double see_us;    /* … and from a tile's end to when it is seen at the soonest */
     double seconds;   /* from the first job's beginning to the last one's end */
     bool is_first;    /* the first job of the runtime is among them */
     size_t loose;     /* tasks of graphs of which it does not say who waits for whom */
@@ -140,8 +149,8 @@ typedef struct bench_sim_record {
 filch_status bench_sim_record_read(bench_sim_record *record, const char *path, filch_error *error);
 void bench_sim_record_free(bench_sim_record *record);
 
-/* How much longer tiles of a codelet take on a device than on the first device of the record; 1
- * where either ran none. */
+/* How much longer tiles of a codelet take on a device than on the first device of the record; of
+ * codelets that either never ran as the others do, 1 where there are none. */
 double bench_sim_ratio(const bench_sim_record *record, uint32_t codelet, uint32_t device);
 
 #endif

@@ -45,6 +45,22 @@ static void put_priorities(FILE *file, const filch_graph *graph, uint32_t count)
     fprintf(file, "]");
 }
 
+/* Where its tasks have their homes, by the caller or by what they use; if any has. */
+static void put_homes(FILE *file, const filch_graph *graph, uint32_t count)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < count && !has_any; ++i) {
+        has_any = fl_graph_task_at(graph, i)->home != 0;
+    }
+    for (uint32_t i = 0; i < count && has_any; ++i) {
+        fprintf(file, "%s%u", i != 0 ? "," : ",\"homes\":[",
+                (unsigned)fl_graph_task_at(graph, i)->home);
+    }
+    if (has_any) {
+        fprintf(file, "]");
+    }
+}
+
 /* Whether all that its tasks use is noted, and not too much. */
 static bool is_known(const fl_logbook *logbook, const filch_graph *graph, uint32_t count)
 {
@@ -71,6 +87,9 @@ static void put_graph(FILE *file, const fl_logbook *logbook, const filch_graph *
     }
     if (graph->priorities == FILCH_PRIORITIES_CALLER && count <= logbook->most_tasks) {
         put_priorities(file, graph, count);
+    }
+    if (count <= logbook->most_tasks) {
+        put_homes(file, graph, count);
     }
     fprintf(file, "}");
 }

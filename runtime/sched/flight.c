@@ -773,7 +773,7 @@ static bool is_fetching(const fl_worker *w)
 static fl_act wait_computing(fl_worker *w)
 {
     w->clock_age = 0;
-    if (w->in_flight != 0 && w->device->backend->next_event != NULL) {
+    if (w->in_flight != 0 && w->device->backend->next_event != NULL && !w->device->is_looked_at) {
         return wait_virtual(w);
     }
     if (w->in_flight != 0 && computes(w)) {
@@ -825,6 +825,10 @@ static void look_at_copies(const fl_worker *w)
  * began, as only such a one has given away what was here. */
 static fl_act end_step(fl_worker *w, bool any, bool is_away)
 {
+    if (FL_UNLIKELY(fl_window_is_held(w))) {
+        w->wake_at = w->device->held_until;
+        return FL_ACT_WAIT;
+    }
     if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_is_lost(w))) {
         return FL_ACT_MORE;
     }

@@ -704,6 +704,7 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     launch.cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
     launch.tag = tag;
     launch.lane = lane;
+    launch.name = codelet->name;
     launch.function = NULL;
     launch.params = offload->params;
     launch.param_bytes = offload->param_bytes;

@@ -22,8 +22,13 @@ static void step(fl_sched *sched, uint32_t index)
     fl_tss_set(sched->core->worker, w);
     uint64_t turn = fl_away_turn(w); /* before the step, which does as it has it */
     fl_act act = fl_worker_step(w);
+    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_window_is_held(w)) {
+        act = fl_worker_step(w); /* as threads do before they sleep */
+    }
     fl_tss_set(sched->core->worker, NULL);
-    fl_agenda_engage(agenda, index, w->in_flight != 0 || w->has_stalled || fl_await_is_on(w));
+    fl_agenda_engage(agenda, index,
+                     w->in_flight != 0 || w->has_stalled || fl_window_is_held(w) ||
+                         fl_await_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;
         fl_agenda_add(agenda, index);

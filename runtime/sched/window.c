@@ -27,6 +27,12 @@ uint64_t fl_window_part(const fl_flight *flight)
     return ns > FL_SHORT_NS ? (uint64_t)fmin(ns, MOST_PART_NS) : 0;
 }
 
+bool fl_window_is_held(const fl_worker *w)
+{
+    return w->device->held_until != 0 &&
+           w->device->held_until > fl_clock_now(&w->sched->core->clock);
+}
+
 /* Tiles whose results are on the way home keep the device busy no more; but what they use stays in
  * its memory until they land. */
 bool fl_window_has_room(const fl_worker *w, uint32_t window)
@@ -38,7 +44,7 @@ bool fl_window_has_room(const fl_worker *w, uint32_t window)
      * others as many long ones at the next job's beginning. */
     bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
                    count >= WINDOW_LEAST * w->device->lanes;
-    return count < window && w->in_flight < most && !is_full;
+    return count < window && w->in_flight < most && !is_full && FL_LIKELY(!fl_window_is_held(w));
 }
 
 /* So many at least: one on each lane, and one behind it that needs no look of the host's. While

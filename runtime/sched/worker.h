@@ -347,6 +347,8 @@ void fl_flight_add_home(fl_worker *worker, fl_flight *flight, fl_marker home);
 /* Tiles in flight that keep the device busy. */
 uint32_t fl_window_of(const fl_worker *worker);
 /* Whether one more tile can be put on the device. */
+/* Whether a launch keeps the worker, on a virtual clock, on which no time passes in a step. */
+bool fl_window_is_held(const fl_worker *worker);
 bool fl_window_has_room(const fl_worker *worker, uint32_t window);
 /* What a tile in flight counts for in long_ns. */
 uint64_t fl_window_part(const fl_flight *flight);

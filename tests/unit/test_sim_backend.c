@@ -411,6 +411,35 @@ static void test_wrong_data(void **state)
     }
 }
 
+static void test_wrong_hosts(void **state)
+{
+    (void)state;
+    static const char *const hosts[][2] = {
+        {"1", "must be an object"},
+        {"{\"launch_us\": -1}", "times must be numbers"},
+        {"{\"see_us\": \"2\"}", "times must be numbers"},
+        {"{\"copy_us\": 2e9}", "times must be numbers"},
+        {"{\"keeps\": 1}", "\"keeps\" must be an object"},
+        {"{\"keeps\": {\"\": 1}}", "\"keeps\" must be an object"},
+        {"{\"keeps\": {\"a\": 1, \"b\": -1}}", "\"keeps\" must be an object"},
+        {"{\"speed\": 1}", "unknown key \"speed\""},
+    };
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"devices\": [{\"speed\": 1,\n\"host\": %s}]}", hosts[i][0]);
+        refused(text, FILCH_DATA, 2, hosts[i][1]);
+    }
+    refused("{\"devices\": [{\"speed\": 1,\n\"host\": {\"keeps\": {\"a\": 1}}}]}", FILCH_DATA, 2,
+            "\"host\" is for devices with a \"link\"");
+    refused("{\"devices\": [{\"speed\": 1, \"name\": \"a\"}, {\"speed\": 1,\n\"shares\": \"a\"}]}",
+            FILCH_DATA, 2, "\"shares\" is for devices with a \"link\"");
+    refused("{\"link\": {\"bandwidth\": 1}, \"devices\": [{\"name\": \"a\", \"speed\": 1,\n"
+            "\"shares\": \"a\"}]}",
+            FILCH_DATA, 2, "a device before it");
+    refused("{\"link\": {\"bandwidth\": 1}, \"devices\": [{\"speed\": 1,\n\"shares\": 1}]}",
+            FILCH_DATA, 2, "a device before it");
+}
+
 static void test_wrong_links(void **state)
 {
     (void)state;
@@ -656,6 +685,7 @@ int main(void)
         cmocka_unit_test(test_wrong_data),
         cmocka_unit_test(test_misread),
         cmocka_unit_test(test_wrong_links),
+        cmocka_unit_test(test_wrong_hosts),
         cmocka_unit_test(test_wrong_numbers),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_files_that_cannot_be_read),

@@ -266,6 +266,73 @@ static void test_wrong_handles(void **state)
 #define BATCH(more) \
     "\"handles\":[" HANDLE "],\"batches\":[{\"job\":1,\"items\":4,\"grain\":1" more "}]"
 
+#define KIND(name, task, ts, dur)                                                                 \
+    "{\"ph\":\"X\",\"tid\":0,\"cat\":\"tile\",\"name\":\"" name "\",\"ts\":" #ts ",\"dur\":" #dur \
+    ",\"args\":{\"task\":" #task ",\"graph\":1,\"job\":7}}"
+#define IDLE(ts, dur)                                                                         \
+    "{\"ph\":\"X\",\"tid\":0,\"cat\":\"wait\",\"name\":\"wait\",\"ts\":" #ts ",\"dur\":" #dur \
+    ",\"args\":{}}"
+
+/* Behind tiles of one codelet nothing begins at once, though it could: their launches keep the
+ * worker. 5 us lie between a wait and a tile, the other 15 are what it does first. */
+static void test_host(void **state)
+{
+    static const char *events[] = {
+        NAMED(0, "cuda:0"),
+        KIND("k", 0, 1000, 100),
+        KIND("t", 1, 1120, 30),
+        KIND("t", 2, 1152, 30),
+        KIND("k", 3, 1184, 100),
+        KIND("t", 4, 1304, 30),
+        KIND("t", 5, 1336, 30),
+        KIND("k", 6, 1368, 100),
+        KIND("t", 7, 1488, 30),
+        KIND("t", 8, 1520, 30),
+        IDLE(1570, 30),
+        KIND("t", 9, 1605, 30),
+        NULL,
+    };
+    (void)state;
+    bench_sim_record record;
+    read_events(events, &record);
+    assert_true(record.has_host);
+    assert_true(fabs(record.launch_us - 5) < 1e-9 && fabs(record.see_us - 15) < 1e-9);
+    assert_true(record.copy_us == 0);
+    assert_string_equal(record.codelets[0], "k");
+    assert_true(fabs(record.keep_us[0]) < 1e-9 && record.keep_us[1] < 0);
+    bench_sim_record_free(&record);
+    events[0] = NAMED(0, "host:0");
+    read_events(events, &record);
+    assert_true(!record.has_host);
+    bench_sim_record_free(&record);
+}
+
+#define PLACED(homes)                                                                              \
+    RECORD("\"handles\":[{\"element\":8,\"rows\":100,\"cols\":1,\"tile_rows\":30,\"tile_cols\":1," \
+           "\"managed\":true}],\"graphs\":[{\"graph\":1,\"successors\":[[2],[2],[]],"              \
+           "\"accesses\":[[0,0,2],[0,1,2],[0,0,1,0,1,3]]" homes "}]",                              \
+           NAMED(0, "a") "," NAMED(1, "b") "," TASK(0, 0, 10) "," TASK(                            \
+               2, 20, 10) ",{\"ph\":"                                                              \
+                          "\"X\",\"tid\":1,\"cat\":\"tile\",\"name\":\"t\",\"ts\":0,\"dur\":10,"   \
+                          "\"args\":{\"task\":1,"                                                  \
+                          "\"graph\":1,\"job\":7}}")
+
+/* The last task ran beside the first, but what it writes was where the second ran. */
+static void test_homes(void **state)
+{
+    (void)state;
+    static const uint32_t found[] = {1, 2, 2}, told[] = {2, 0, 1};
+    bench_sim_record record;
+    read_text(PLACED(""), &record);
+    assert_memory_equal(record.graphs[0].homes, found, sizeof found);
+    bench_sim_record_free(&record);
+    read_text(PLACED(",\"homes\":[2,0,1]"), &record);
+    assert_memory_equal(record.graphs[0].homes, told, sizeof told);
+    bench_sim_record_free(&record);
+    wrong_parts(GRAPH(",\"homes\":[1,2]"), "one a task");
+    wrong_parts(GRAPH(",\"homes\":[2]"), "a home is no device's");
+}
+
 static void test_wrong_uses(void **state)
 {
     (void)state;
@@ -327,6 +394,8 @@ int main(void)
         cmocka_unit_test_teardown(test_times, clean),
         cmocka_unit_test_teardown(test_delays, clean),
         cmocka_unit_test_teardown(test_links, clean),
+        cmocka_unit_test_teardown(test_host, clean),
+        cmocka_unit_test_teardown(test_homes, clean),
         cmocka_unit_test_teardown(test_chunks_that_ran_twice, clean),
         cmocka_unit_test_teardown(test_wrong_handles, clean),
         cmocka_unit_test_teardown(test_wrong_uses, clean),

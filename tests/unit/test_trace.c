@@ -288,6 +288,10 @@ static void run_batch(filch_runtime *runtime, const filch_batch_desc *desc)
     assert_ok(filch_job_release(job));
 }
 
+#define GRAPH_OF_TWO                                                                   \
+    "[{\"graph\":1,\"successors\":[[],[]],\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,2,1]]," \
+    "\"priorities\":[-3,4],\"homes\":[1,1]}]"
+
 static void it_tells_what_tasks_and_batches_use(void **state)
 {
     static const uint64_t heights[] = {5, 25, 30};
@@ -348,8 +352,7 @@ static void it_tells_what_tasks_and_batches_use(void **state)
                  "\"managed\":false,\"on_device\":false,\"resident\":0},"
                  "{\"element\":8,\"rows\":60,\"cols\":1,\"row_cuts\":[5,25,30],\"tile_cols\":1,"
                  "\"managed\":true,\"on_device\":false,\"resident\":0}]");
-    expect_other("graphs", "[{\"graph\":1,\"successors\":[[],[]],"
-                           "\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,2,1]],\"priorities\":[-3,4]}]");
+    expect_other("graphs", GRAPH_OF_TWO);
     expect_other("batches", "[{\"job\":2,\"items\":10,\"grain\":2,\"accesses\":["
                             "{\"handle\":1,\"mode\":1,\"map\":\"whole\"},"
                             "{\"handle\":0,\"mode\":1,\"map\":\"affine\",\"offset\":10,\"scale\":5,"

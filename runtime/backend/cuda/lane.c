@@ -10,11 +10,6 @@
 #include "backend/cuda/stage.h"
 #include "base/clock.h"
 
-/* A lane's tiles are marked after so many launches, or so long a time, whichever comes first: an
- * event costs about 0.2 us to record and 1.2 us to find complete, an empty launch 2.4 us. */
-#define MARK_TILES 64u
-#define MARK_NS 200000u
-
 #define NO_TIMER UINT32_MAX
 
 /* Where a lane cannot be waited for, or a wait failed: the driver hands out there what went wrong
@@ -570,7 +565,7 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     if (lanes->unmarked++ == 0) {
         lanes->marked_at = now;
     }
-    if (lanes->unmarked >= MARK_TILES || now - lanes->marked_at >= MARK_NS) {
+    if (lanes->unmarked >= FL_MARK_TILES || now - lanes->marked_at >= FL_MARK_NS) {
         (void)fl_cuda_mark(device, NULL); /* whoever waits for it marks again, and is told */
     }
 }

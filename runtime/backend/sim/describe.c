@@ -281,6 +281,12 @@ static filch_status member_read(const fl_sim_source *source, size_t device, cons
         model->has_link = true;
         return fl_sim_link_read(source, device, value, &model->link);
     }
+    if (strcmp(key, "host") == 0) {
+        model->has_host = true;
+        return fl_sim_host_read(source, device, value, &model->host);
+    }
+    if (strcmp(key, "shares") == 0)
+        return fl_sim_shares_read(source, device, value, model);
     for (number_key k = 0; k < NUMBER_KEYS; k++) {
         if (strcmp(key, numbers[k].name) == 0)
             return number_read(source, device, k, value, &values[k]);
@@ -392,6 +398,8 @@ static filch_status models_read(const fl_sim_source *source, json_t *root,
     if (status == FILCH_OK)
         status = fl_sim_links_read(source, root, &made);
     if (status == FILCH_OK)
+        status = fl_sim_hosts_check(source, &made);
+    if (status == FILCH_OK)
         *description = made;
     else
         fl_sim_description_free(&made, source->how->memory);
@@ -400,9 +408,12 @@ static filch_status models_read(const fl_sim_source *source, json_t *root,
 
 void fl_sim_description_free(fl_sim_description *description, const fl_memory *memory)
 {
-    for (size_t i = 0; i < description->count; i++)
-        fl_free(memory, description->models[i].steps,
-                description->models[i].step_count * sizeof *description->models[i].steps);
+    for (size_t i = 0; i < description->count; i++) {
+        const fl_sim_model *model = &description->models[i];
+
+        fl_free(memory, model->steps, model->step_count * sizeof *model->steps);
+        fl_free(memory, model->host.keeps, model->host.keep_count * sizeof *model->host.keeps);
+    }
     fl_free(memory, description->models, description->count * sizeof *description->models);
     fl_free(memory, description->peers, description->peer_count * sizeof *description->peers);
     *description = (fl_sim_description){.models = NULL};

@@ -8,6 +8,7 @@
 
 #define FL_SIM_FILE_LIMIT 1048576
 #define FL_SIM_NAME_LIMIT 48
+#define FL_SIM_CODELET_LIMIT 63
 
 /* What a copy goes over, in one direction. */
 typedef struct fl_sim_way {
@@ -21,6 +22,21 @@ typedef struct fl_sim_link {
     bool is_half;                    /* both directions take turns */
     char bus[FL_SIM_NAME_LIMIT + 1]; /* links of the same bus take turns; empty: it is alone */
 } fl_sim_link;
+
+/* A codelet whose launch keeps the worker until the tile is over, and so long after. */
+typedef struct fl_sim_keep {
+    char name[FL_SIM_CODELET_LIMIT + 1];
+    double us;
+} fl_sim_keep;
+
+/* What the worker of a device takes, which looks for the ends of tiles as a GPU's does. */
+typedef struct fl_sim_host {
+    double launch_us; /* from a launch to when the tile may begin: the worker does nothing else */
+    double copy_us;   /* from a copy's call to when it may begin */
+    double see_us;    /* when it sees tiles to be over, before it does anything else */
+    fl_sim_keep *keeps;
+    size_t keep_count;
+} fl_sim_host;
 
 /* One element of "devices"; every member is within its range. */
 typedef struct fl_sim_model {
@@ -39,8 +55,11 @@ typedef struct fl_sim_model {
     bool has_window, has_lanes;
     uint32_t count;
     uint32_t implementations; /* FL_IMPL_* bits */
-    bool has_link;
+    bool has_link, has_host;
     fl_sim_link link;
+    fl_sim_host host;
+    char shares[FL_SIM_NAME_LIMIT + 1]; /* whose memory it shares; empty: it has its own … */
+    size_t home;                        /* … and the element that is of: its own, too */
 } fl_sim_model;
 
 /* From one device's memory straight to another's. */

@@ -16,6 +16,7 @@ typedef struct fl_sim_lane {
     uint64_t kept;    /* the oldest sequence kept; all before are past */
     uint64_t next;    /* sequence of the next one, from 1 */
     uint64_t idle_at; /* when the last one ends */
+    uint64_t marked;  /* the newest sequence that can be waited for, where marks count */
 } fl_sim_lane;
 
 /* One copy at a time in each direction: when it is taken. A copy that waits for a tile has its time

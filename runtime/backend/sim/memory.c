@@ -19,13 +19,22 @@
 typedef struct memory_tile {
     uint64_t tag;
     uint64_t start, end, told; /* ns that are said it took */
+    uint64_t seen;             /* when it is seen to be over; FL_TIME_NEVER: it is not marked */
+    uint32_t lane;
 } memory_tile;
 
 typedef struct memory_state {
     fl_sim_port port;
     fl_sim_machine *machine;
     fl_pace pace;
-    uint64_t memory, taken;              /* bytes; taken under the machine's lock */
+    fl_sim_host host;
+    uint32_t unmarked;                   /* tiles launched since the last mark … */
+    uint64_t unmarked_at;                /* … and when the first of them was */
+    uint64_t looked_at;                  /* when the worker saw something to be over */
+    uint64_t goes_on_at;                 /* when it goes on with a step, in which it has looked */
+    uint64_t kept_until;                 /* by a launch that returned then */
+    struct memory_state *home;           /* whose memory it is */
+    uint64_t memory, taken;              /* its bytes; taken under the machine's lock */
     uint64_t began;                      /* when the tile began that poll told of last */
     uint32_t in_flight;                  /* the worker's; in the order in which they end */
     fl_trace_ring *rings[FL_COPY_LANES]; /* null: no trace records */
@@ -51,16 +60,69 @@ static bool memory_lost(const fl_device *device, filch_error *error)
 
 /* --- Markers --- */
 
+static uint64_t ns_of(double us)
+{
+    return (uint64_t)(us * 1e3 + 0.5);
+}
+
+/* Under the lock, the owner: an event behind what is on the lane, by which all of that is seen. */
+static void mark_lane(memory_state *state, uint32_t index)
+{
+    fl_sim_lane *lane = &state->port.lanes[index];
+    uint64_t now = fl_sim_machine_now(state->machine);
+    uint64_t seen = lane->idle_at > state->kept_until ? lane->idle_at : state->kept_until;
+
+    if (lane->next == 0 || lane->marked == lane->next - 1)
+        return;
+    seen = (seen > now ? seen : now) + (uint64_t)state->pace.overhead_ns;
+    for (uint32_t i = 0; i < state->in_flight; i++) {
+        memory_tile *tile = &state->tiles[i];
+
+        if (tile->lane == index && tile->seen == FL_TIME_NEVER)
+            tile->seen = seen;
+    }
+    lane->marked = lane->next - 1;
+}
+
+/* Under the lock: what another lane waits for on one of the device's own is marked. */
+static void mark_behind(const fl_device *device, const fl_marker *behind, uint32_t count,
+                        uint32_t waiting)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t lane = fl_marker_lane(behind[i]);
+
+        if (behind[i] != 0 && fl_marker_device(behind[i]) == device->info.index &&
+            lane < device->lanes && lane != waiting)
+            mark_lane(state_of(device), lane);
+    }
+}
+
 static filch_status memory_mark(fl_device *device, filch_error *error)
 {
-    return memory_lost(device, error) ? FILCH_DEVICE_LOST : FILCH_OK;
+    memory_state *state = state_of(device);
+
+    if (memory_lost(device, error))
+        return FILCH_DEVICE_LOST;
+    state->unmarked = 0;
+    state->goes_on_at = 0; /* a step that marks is over */
+    fl_mutex_lock(&state->machine->lock);
+    for (uint32_t lane = 0; device->is_looked_at && lane < device->lanes; lane++)
+        mark_lane(state, lane);
+    fl_mutex_unlock(&state->machine->lock);
+    return FILCH_OK;
 }
 
 static bool memory_is_marked(const fl_device *device, fl_marker marker)
 {
-    (void)device;
-    (void)marker;
-    return true;
+    memory_state *state = state_of(device);
+    uint32_t lane = fl_marker_lane(marker);
+    bool is_marked;
+
+    fl_mutex_lock(&state->machine->lock);
+    is_marked = !device->is_looked_at || lane >= device->lanes ||
+                state->port.lanes[lane].marked >= fl_marker_sequence(marker);
+    fl_mutex_unlock(&state->machine->lock);
+    return is_marked;
 }
 
 static uint64_t end_of(const fl_device *device, fl_marker marker)
@@ -192,6 +254,38 @@ static void tile_add(memory_state *state, memory_tile tile)
     state->tiles[at] = tile;
 }
 
+/* What a launch takes of the worker's time, and that it waits to be marked. */
+static void worker_take(fl_device *device, const fl_launch *launch, uint64_t end)
+{
+    memory_state *state = state_of(device);
+    uint64_t now = fl_sim_machine_now(state->machine);
+
+    device->held_until = state->goes_on_at = now + ns_of(state->host.launch_us);
+    for (size_t i = 0; i < state->host.keep_count; i++) {
+        if (strcmp(state->host.keeps[i].name, launch->name) == 0) {
+            device->held_until = state->kept_until = end + ns_of(state->host.keeps[i].us);
+            state->goes_on_at = 0;
+        }
+    }
+    if (state->unmarked++ == 0)
+        state->unmarked_at = now;
+    if (state->unmarked >= FL_MARK_TILES || now - state->unmarked_at >= FL_MARK_NS)
+        (void)memory_mark(device, NULL);
+}
+
+/* Under the lock: when something put on the lane could begin at the soonest. */
+static uint64_t start_on(const fl_device *device, uint32_t lane, const fl_marker *behind,
+                         uint32_t count, double us)
+{
+    memory_state *state = state_of(device);
+    uint64_t start = fl_sim_machine_start(state->machine, &state->port.lanes[lane], behind, count);
+    uint64_t least = fl_sim_machine_now(state->machine) + ns_of(us);
+
+    if (device->is_looked_at)
+        mark_behind(device, behind, count, lane);
+    return start > least ? start : least;
+}
+
 static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t now,
                                   filch_error *error)
 {
@@ -207,7 +301,8 @@ static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t
     if (state->in_flight == TILES)
         return FILCH_BUSY;
     fl_mutex_lock(&machine->lock);
-    start = fl_sim_machine_start(machine, lane, launch->behind, launch->behind_count);
+    start =
+        start_on(device, launch->lane, launch->behind, launch->behind_count, state->host.launch_us);
     status = fl_sim_lane_reserve(machine, lane)
                  ? tile_take(state, device->lanes, launch->cost, &start, &ns)
                  : FILCH_OUT_OF_MEMORY;
@@ -223,7 +318,11 @@ static filch_status memory_launch(fl_device *device, fl_launch *launch, uint64_t
     tile_add(state, (memory_tile){.tag = launch->tag,
                                   .start = start,
                                   .end = start + ns,
-                                  .told = fl_pace_told(&state->pace, ns)});
+                                  .told = fl_pace_told(&state->pace, ns),
+                                  .seen = device->is_looked_at ? FL_TIME_NEVER : start + ns,
+                                  .lane = launch->lane});
+    if (device->is_looked_at)
+        worker_take(device, launch, start + ns);
     return FILCH_OK;
 }
 
@@ -232,21 +331,33 @@ static filch_status memory_poll(fl_device *device, uint64_t now, uint64_t *tag, 
 {
     memory_state *state = state_of(device);
     const memory_tile oldest = state->tiles[0];
+    uint32_t at = 0;
 
     *next = FL_TIME_NEVER;
     if (state->in_flight == 0)
         return FILCH_NOT_READY;
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
-    if (oldest.end > now) {
+    /* What it sees at once it sees in one look, and does not look again before it has launched. */
+    if (state->looked_at == now || (device->held_until <= now && state->goes_on_at != now))
+        while (at < state->in_flight && state->tiles[at].seen > now)
+            at++;
+    else
+        at = state->in_flight;
+    if (at == state->in_flight) {
         *next = oldest.end < state->port.lost_at ? oldest.end : state->port.lost_at;
         return FILCH_NOT_READY;
     }
-    *tag = oldest.tag;
-    *busy_ns = oldest.told;
-    state->began = oldest.start;
+    *tag = state->tiles[at].tag;
+    *busy_ns = state->tiles[at].told;
+    state->began = state->tiles[at].start;
+    if (device->is_looked_at) {
+        state->looked_at = now;
+        device->held_until = state->goes_on_at = now + ns_of(state->host.see_us);
+    }
     state->in_flight--;
-    memmove(state->tiles, state->tiles + 1, state->in_flight * sizeof *state->tiles);
+    memmove(state->tiles + at, state->tiles + at + 1,
+            (state->in_flight - at) * sizeof *state->tiles);
     return FILCH_OK;
 }
 
@@ -324,8 +435,7 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
     fl_mutex_lock(&machine->lock);
-    start =
-        fl_sim_machine_start(machine, &state->port.lanes[lane], copy->behind, copy->behind_count);
+    start = start_on(device, lane, copy->behind, copy->behind_count, state->host.copy_us);
     end = fl_sim_machine_end(machine, copy->vacant);
     start = start > end ? start : end;
     fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane]);
@@ -415,7 +525,7 @@ static filch_status memory_free_bytes(const fl_device *device, uint64_t *bytes)
     memory_state *state = state_of(device);
 
     fl_mutex_lock(&state->machine->lock);
-    *bytes = state->memory - state->taken;
+    *bytes = state->home->memory - state->home->taken;
     fl_mutex_unlock(&state->machine->lock);
     return FILCH_OK;
 }
@@ -435,15 +545,15 @@ static filch_status chunk_take(fl_device *device, size_t bytes, void **chunk, fi
     void *pages;
 
     fl_mutex_lock(&state->machine->lock);
-    fits = bytes <= state->memory - state->taken;
-    state->taken += fits ? bytes : 0;
+    fits = bytes <= state->home->memory - state->home->taken;
+    state->home->taken += fits ? bytes : 0;
     fl_mutex_unlock(&state->machine->lock);
     if (!fits)
         return refuse_bytes(device, bytes, error);
     pages = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) {
         fl_mutex_lock(&state->machine->lock);
-        state->taken -= bytes;
+        state->home->taken -= bytes;
         fl_mutex_unlock(&state->machine->lock);
         return refuse_bytes(device, bytes, error);
     }
@@ -457,7 +567,7 @@ static void chunk_give(fl_device *device, void *chunk, size_t bytes)
 
     (void)munmap(chunk, bytes);
     fl_mutex_lock(&state->machine->lock);
-    state->taken -= bytes;
+    state->home->taken -= bytes;
     fl_mutex_unlock(&state->machine->lock);
 }
 
@@ -480,8 +590,8 @@ static filch_status memory_take(fl_device *device, size_t bytes, void **block, f
 
     if (fits) {
         fl_mutex_lock(&state->machine->lock);
-        fits = whole <= state->memory - state->taken;
-        state->taken += fits ? whole : 0;
+        fits = whole <= state->home->memory - state->home->taken;
+        state->home->taken += fits ? whole : 0;
         fl_mutex_unlock(&state->machine->lock);
     }
     if (!fits) {
@@ -503,7 +613,7 @@ static void memory_give(fl_device *device, void *block)
     memcpy(&whole, pages, sizeof whole);
     (void)munmap(pages, whole + PAGE);
     fl_mutex_lock(&state->machine->lock);
-    state->taken -= whole;
+    state->home->taken -= whole;
     fl_mutex_unlock(&state->machine->lock);
 }
 
@@ -541,13 +651,38 @@ static uint64_t budget_of(uint64_t memory, const fl_settings *settings)
     return (uint64_t)limit < memory ? (uint64_t)limit : memory;
 }
 
+static void host_free(memory_state *state, const fl_memory *memory)
+{
+    fl_free(memory, state->host.keeps, state->host.keep_count * sizeof *state->host.keeps);
+}
+
+/* The description is gone when the device is used. */
+static bool host_copy(memory_state *state, const fl_memory *memory, const fl_sim_host *host)
+{
+    size_t bytes = host->keep_count * sizeof *host->keeps;
+
+    state->host = *host;
+    if (bytes == 0)
+        return true;
+    state->host.keeps = fl_alloc(memory, bytes);
+    if (state->host.keeps != NULL)
+        memcpy(state->host.keeps, host->keeps, bytes);
+    return state->host.keeps != NULL;
+}
+
 filch_status fl_sim_memory_add(fl_device *device, const fl_discovery *how,
-                               const fl_sim_model *model, fl_sim_machine *machine)
+                               const fl_sim_model *model, fl_sim_machine *machine,
+                               const fl_device *home)
 {
     memory_state *state = fl_alloc_zeroed(how->memory, sizeof *state);
 
-    if (state == NULL || fl_pace_open(&state->pace, how->memory, model->speed, model->steps,
-                                      model->step_count, model->overhead_us) != FILCH_OK) {
+    if (state == NULL || !host_copy(state, how->memory, &model->host)) {
+        fl_free(how->memory, state, sizeof *state);
+        return FILCH_OUT_OF_MEMORY;
+    }
+    if (fl_pace_open(&state->pace, how->memory, model->speed, model->steps, model->step_count,
+                     model->overhead_us) != FILCH_OK) {
+        host_free(state, how->memory);
         fl_free(how->memory, state, sizeof *state);
         return FILCH_OUT_OF_MEMORY;
     }
@@ -556,16 +691,21 @@ filch_status fl_sim_memory_add(fl_device *device, const fl_discovery *how,
     state->pace.until_misread = model->misread_tile;
     state->pace.misread_by = model->misread_by;
     state->memory = model->memory;
+    state->home = home != device ? state_of(home) : state;
     state->port.lost_at = fl_time_from_seconds(model->lost_at);
-    state->port.link = model->link;
-    state->port.bus = fl_sim_machine_bus(machine, model->link.bus, &state->port.own);
+    state->port.link = home != device ? state->home->port.link : model->link;
+    state->port.bus = home != device
+                          ? state->home->port.bus
+                          : fl_sim_machine_bus(machine, model->link.bus, &state->port.own);
     memcpy(state->port.kind, model->name, sizeof state->port.kind);
     device->state = state;
     device->backend = &fl_sim_memory_backend;
     device->calls_host_fn = false;
+    device->is_looked_at = model->has_host;
     device->window = 0;
     device->lanes = device->info.compute_lanes = model->lanes;
-    device->info.budget = budget_of(model->memory, how->settings);
+    device->info.memory_total = state->home->memory;
+    device->info.budget = budget_of(state->home->memory, how->settings);
     return FILCH_OK;
 }
 
@@ -588,6 +728,7 @@ static void memory_close(fl_device *device, const fl_memory *memory)
             state->port.tiles.capacity * sizeof *state->port.tiles.at);
     fl_sim_bus_free(memory, &state->port.own);
     fl_pace_close(&state->pace, memory);
+    host_free(state, memory);
     fl_sim_machine_drop(state->machine);
     fl_free(memory, state, sizeof *state);
     device->state = NULL;

@@ -10,8 +10,10 @@
 /* In no table of backends: fl_sim_backend makes its devices. */
 extern const fl_backend fl_sim_memory_backend;
 
-/* Makes a described device one of the machine's. FILCH_OUT_OF_MEMORY. */
+/* Makes a described device one of the machine's; home: the one whose memory it shares, or itself.
+ * FILCH_OUT_OF_MEMORY. */
 filch_status fl_sim_memory_add(fl_device *device, const fl_discovery *how,
-                               const fl_sim_model *model, fl_sim_machine *machine);
+                               const fl_sim_model *model, fl_sim_machine *machine,
+                               const fl_device *home);
 
 #endif

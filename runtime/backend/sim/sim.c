@@ -185,11 +185,14 @@ static filch_status device_add(const fl_discovery *how, const fl_sim_model *mode
         return status;
 
     fl_device *device = &(*devices)[*count];
+    const fl_device *home = *devices;
 
     memset(device, 0, sizeof *device);
     device->place = place;
     device_describe(device, model, member, ordinal);
-    status = machine != NULL ? fl_sim_memory_add(device, how, model, machine)
+    while (home != device && home->place != place)
+        home++;
+    status = machine != NULL ? fl_sim_memory_add(device, how, model, machine, home)
                              : state_open(device, how, model);
     *count += status == FILCH_OK;
     return status;
@@ -199,6 +202,7 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
                                fl_sim_machine *machine, fl_device **devices, size_t *count,
                                size_t *capacity)
 {
+    uint32_t places[FL_DEVICE_LIMIT]; /* of the elements */
     uint32_t ordinal = 0;
     uint32_t place = 1;
     for (size_t i = 0; i < *count; i++) {
@@ -210,8 +214,11 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
         const fl_sim_model *model = &description->models[m];
 
         for (uint32_t member = 0; member < model->count; member++) {
-            filch_status status = device_add(how, model, machine, member, ordinal++, place++,
-                                             devices, count, capacity);
+            uint32_t at = model->home == m ? place++ : places[model->home];
+            filch_status status =
+                device_add(how, model, machine, member, ordinal++, at, devices, count, capacity);
+
+            places[m] = at;
 
             if (status != FILCH_OK)
                 return fl_error_fill(how->error, (fl_fault){.status = status},

@@ -11,6 +11,8 @@
  * count        devices like this one, 1 to 1024; default 1
  * overhead_us  added to every tile, 0 to 1e9; default 0
  * memory       bytes, 1 to 2^50; default 2^34
+ * shares       with a link: the name of a device before it, whose memory and link it has in common;
+ *              default: its own
  * window       tiles in flight that keep it busy, 1 to 64; default 2
  * lanes        with a link: tiles of so many lanes are in flight at a time, of which one has the
  *              device; 1 to 8, default 1
@@ -34,13 +36,22 @@
  *              direction. At the root "link" is that of all devices that have none of their own;
  *              none has, or all
  *
+ * host         with a link: what the worker takes, an object of microseconds, each 0 to 1e9 and by
+ *              default 0: launch_us, from a launch to when the tile may begin, in which the worker
+ *              does nothing else; copy_us, from a copy's call to when it may begin; see_us, when it
+ *              sees tiles to be over, before it does anything else; and keeps, an object by names
+ *              of codelets, whose launches keep the worker until the tile is over and so long
+ * after. With it, even {}, the worker is not told when tiles are over, but looks for that as a
+ *              GPU's does, and tiles that it put on a lane in one go are seen to be over together
+ *
  * With links tiles are brought to the devices' memories and home by the same code as on GPUs
  * (memory.h); window is measured then, and nothing is computed. "peers" at the root is an array of
  * ways straight from one memory to another: {"from": NAME, "to": NAME, "bandwidth": ...,
  * "latency_us": ...}, where a name is a device's or an element's with all its devices.
  *
  * A device is called by its name; NAME:0, NAME:1, ... where count is above 1; by its ordinal,
- * sim:N, where the name is left out. Other keys are refused. Each device has a place of its own.
+ * sim:N, where the name is left out. Other keys are refused. Each device that shares nothing has a
+ * place of its own.
  *
  * FILCH_UNSUPPORTED where two files are used together and one has links.
  * FILCH_IO when the file cannot be read or is larger than 1 MiB, FILCH_PARSE where it is not JSON,

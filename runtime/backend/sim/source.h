@@ -36,6 +36,13 @@ bool fl_sim_number_in(const json_t *value, double least, double most);
 /* describe_links.c: a device's "link", or the root's. */
 filch_status fl_sim_link_read(const fl_sim_source *source, size_t device, const json_t *value,
                               fl_sim_link *link);
+/* describe_host.c: a device's "host" and "shares". */
+filch_status fl_sim_host_read(const fl_sim_source *source, size_t device, const json_t *value,
+                              fl_sim_host *host);
+filch_status fl_sim_shares_read(const fl_sim_source *source, size_t device, const json_t *value,
+                                fl_sim_model *model);
+/* Whether they fit the rest, once that is known; finds out whose memory is shared. */
+filch_status fl_sim_hosts_check(const fl_sim_source *source, fl_sim_description *description);
 /* What the root says of links, once the devices are known. */
 filch_status fl_sim_links_read(const fl_sim_source *source, const json_t *root,
                                fl_sim_description *description);
