@@ -632,6 +632,11 @@ static void launch(fl_worker *w, const fl_tile *picked)
             fl_spoil_launched(w, tile);
         }
         note_taken(w, flight);
+        if (tile->task != NULL && flight->expected > FL_SHORT_NS && computes(w)) {
+            /* Seen to end by itself: with those behind it on the lane it would be seen so late that
+             * the device had nothing left to do. Who waits marks again, and is told. */
+            (void)w->device->backend->mark(w->device, NULL);
+        }
         if (FL_UNLIKELY(tile->task != NULL && tile->task->moves != 0)) {
             tile->task->moves = 0;
         }
