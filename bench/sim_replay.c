@@ -274,23 +274,26 @@ static uint32_t uses_of(const replay *r, const bench_sim_graph *graph, size_t ta
     return count;
 }
 
-/* Tasks that ran have their times; what has none is a gate. Of a graph of which nothing else is
- * known the tasks stand in the order of their beginnings. */
+/* Tasks that ran have their times, one that was divided those of its pieces together; what has none
+ * is a gate. Of a graph of which nothing else is known the tasks stand in the order of their
+ * beginnings. */
 static filch_status fill_graph(const replay *r, const bench_sim_job *job, filch_graph *graph,
                                filch_task *tasks, size_t count)
 {
     const bench_sim_record *record = r->record;
     const bench_sim_tile **tile_of = calloc(count + 1, sizeof *tile_of);
+    double *ns_of = calloc(count + 1, sizeof *ns_of);
     filch_access accesses[MOST_USES];
-    filch_status status = tile_of ? FILCH_OK : FILCH_OUT_OF_MEMORY;
-    for (size_t k = 0; k < job->count && status == FILCH_OK; k++)
-        tile_of[job->graph ? record->tiles[job->first + k].first : k] =
-            &record->tiles[job->first + k];
+    filch_status status = tile_of && ns_of ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    for (size_t k = 0; k < job->count && status == FILCH_OK; k++) {
+        const bench_sim_tile *tile = &record->tiles[job->first + k];
+        size_t task = job->graph ? tile->first : k;
+        tile_of[task] = tile;
+        ns_of[task] += tile->us * 1e3 / bench_sim_ratio(record, tile->codelet, tile->device);
+    }
     for (size_t i = 0; i < count && status == FILCH_OK; i++) {
         const bench_sim_tile *tile = tile_of[i];
-        part own = {.replay = r, .codelet = tile ? tile->codelet : 0, .task = i};
-        if (tile)
-            own.ns = tile->us * 1e3 / bench_sim_ratio(r->record, tile->codelet, tile->device);
+        part own = {.replay = r, .codelet = tile ? tile->codelet : 0, .task = i, .ns = ns_of[i]};
         filch_task_desc desc = FILCH_TASK_DESC_INIT;
         desc.codelet = r->codelets[2 * (size_t)own.codelet];
         desc.args = &own;
@@ -306,6 +309,7 @@ static filch_status fill_graph(const replay *r, const bench_sim_job *job, filch_
              e++)
             status = filch_graph_edge(graph, tasks[i], tasks[job->graph->successors[e]]);
     free(tile_of);
+    free(ns_of);
     return status;
 }
 

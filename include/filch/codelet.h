@@ -44,8 +44,9 @@ typedef struct filch_call {
                                   GPU its multiprocessors. */
     uint32_t reserved;       /**< 0. */
     const void *args;       /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
-    uint64_t lo;            /**< First item of a batch chunk; 0 for a task. */
-    uint64_t hi;            /**< One past the last item of a batch chunk; 0 for a task. */
+    uint64_t lo;            /**< First item of a batch chunk, or of a divisible task's piece; 0 for
+                                 other tasks. */
+    uint64_t hi;            /**< One past the last of these; 0 for other tasks. */
     filch_runtime *runtime; /**< The runtime, for submitting more from inside. */
     void *opaque;           /**< filch's own. */
 } filch_call;
@@ -71,8 +72,8 @@ typedef int (*filch_host_fn)(const filch_call *call);
  * Must be pure, quick and must not call filch: for a task it is called once, inside
  * filch_graph_add() with the graph's lock held, with the task's views (what their pointers lead to
  * is not to be touched, and need not exist yet) and arguments, but no runtime, device 0 and null
- * scratch; for a batch it is called for chunks, on worker threads, with lo, hi, the arguments and
- * no views.
+ * scratch, and for one with items (filch_task_desc.items) lo = 0 and hi = items; for a batch it is
+ * called for chunks, on worker threads, with lo, hi, the arguments and no views.
  *
  * @param call the call whose work is asked for.
  * @return units, finite and at least 0; negative and NaN count as 0.
@@ -120,7 +121,8 @@ typedef struct filch_codelet_desc {
     const char *name;   /**< Appears in errors and traces; copied, cut at 63 bytes. */
     filch_host_fn host; /**< Host implementation; may be null if @p cuda is not. */
     const struct filch_cuda_desc *cuda; /**< CUDA implementation; may be null if @p host is not. */
-    filch_work_fn work; /**< Work of a call; null: 1 a task, the number of items a chunk. */
+    filch_work_fn work;                 /**< Work of a call; null: 1 a task, the number of items a
+                                             chunk, or a task with items. */
     filch_work_fn cost; /**< Simulated devices only: the true work of a call, where it differs from
                              what work declares; null: work. */
     uint32_t arg_size;  /**< Bytes of arguments that every task of this codelet carries by value

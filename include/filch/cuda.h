@@ -84,8 +84,9 @@ typedef void (*filch_lane_close_fn)(const filch_lane *lane, void *user, void *st
  * CUDA implementation of a codelet: exactly one of source, image and enqueue is given.
  *
  * A kernel's parameters are, in this order: each access's filch_view by value; for a batch the
- * chunk as a filch_range; the codelet's arguments by value as one structure, where it has any. CUDA
- * C sources get these types from `#include "filch/kernel.h"`, which filch gives the compiler:
+ * chunk, and for a task with items (filch_task_desc.items) these, as a filch_range; the codelet's
+ * arguments by value as one structure, where it has any. CUDA C sources get these types from
+ * `#include "filch/kernel.h"`, which filch gives the compiler:
  *
  *     #include "filch/kernel.h"
  *     extern "C" __global__ void scale(filch_view x, filch_range range, double factor) { … }

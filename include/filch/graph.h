@@ -80,7 +80,35 @@ typedef struct filch_graph_desc {
 /** Any device will do. */
 #define FILCH_ANY_DEVICE 0
 
-/** A task to add; see ::FILCH_TASK_DESC_INIT. */
+/**
+ * A task to add; see ::FILCH_TASK_DESC_INIT.
+ *
+ * **Divisible tasks.** Where filch_task_desc.items is not 0 the task's codelet is called for ranges
+ * of items, filch_call.lo to filch_call.hi: once for all of them, or several times for disjoint
+ * ranges that cover them, in any order and possibly at once on several devices. Each call sees the
+ * whole views of all the task's accesses, and must write only what belongs to its items, and read
+ * nothing that belongs to others' and is written; scratch memory is each call's own. Calls must not
+ * wait for one another. Dependencies know of the task alone: it begins once, and is over when all
+ * its items are, whoever ran them; what comes after waits for that.
+ *
+ * A device that begins such a task runs it piece by piece, if it is long enough, as measured; the
+ * others that find nothing else to run, nor to steal, run pieces of what has not begun, where they
+ * would not be done later than those who are at it. So one long task that everything waits for, or
+ * that is the last of its graph, takes the time of all devices together. Those are cores of the
+ * host, also beside GPUs, or simulated devices without links. On a GPU, a slice of one, or a
+ * simulated device with a memory of its own the task is one call for all its items, as it is under
+ * another policy than ::FILCH_POLICY_STEAL, where no other device could take part, and where an
+ * access is ::FILCH_COMMUTE or ::FILCH_REDUCE. A CUDA kernel gets lo and hi as for a batch.
+ *
+ * A call that fails fails the task, with its code; pieces that have not begun then are left out, as
+ * they are once the job is cancelled (the task counts as skipped if that left some out). What was
+ * begun ends. A device that is withdrawn ends the piece that it is at. A task counts once in
+ * filch_job_info, but each piece is one of filch_device_stats.tiles; filch_losses.divided and
+ * .pieces count both.
+ *
+ * Its work is what filch_codelet_desc.work says of lo = 0 and hi = items, and is taken to be spread
+ * evenly over the items; without such a function it is the number of items.
+ */
 typedef struct filch_task_desc {
     size_t size;                  /**< sizeof(filch_task_desc). */
     filch_codelet *codelet;       /**< What it runs. */
@@ -96,12 +124,17 @@ typedef struct filch_task_desc {
                                        of different places who is told when the task is ready. A
                                        device that cannot run the codelet counts as none. */
     uint32_t reserved;            /**< 0. */
+    uint64_t items;               /**< 0, or how many items the task is made of, below 2^63: it may
+                                       be run in pieces, see below. */
+    uint64_t grain;               /**< Of a task with items: pieces are cut at multiples of it; 0
+                                       means 1. Raised so that there are fewer than 2^32 grains. 0
+                                       where items is 0. */
 } filch_task_desc;
 
 /** Initializer of a ::filch_task_desc. */
-#define FILCH_TASK_DESC_INIT                                                       \
-    {                                                                              \
-        sizeof(filch_task_desc), NULL, NULL, NULL, 0, 0, NULL, FILCH_ANY_DEVICE, 0 \
+#define FILCH_TASK_DESC_INIT                                                             \
+    {                                                                                    \
+        sizeof(filch_task_desc), NULL, NULL, NULL, 0, 0, NULL, FILCH_ANY_DEVICE, 0, 0, 0 \
     }
 
 /**
@@ -132,14 +165,16 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  * @param desc  the task; copied, but for its label.
  * @param task  receives the task's name, for edges; may be null.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
- *         twice unless both read, a bad mode or affinity); FILCH_WRONG_RUNTIME (codelet or handle);
+ *         twice unless both read, a bad mode or affinity, a grain without items);
+ *         FILCH_WRONG_RUNTIME (codelet or handle);
  *         FILCH_NO_DEVICE (no device can run the codelet; or it reduces, and one can that has no
  *         implementation of the handle's neutral element); FILCH_WRONG_STATE (the task reduces to a
  *         handle without filch_data_reduction(), or names a partition
  *         or its parent where the graph uses the other; a closed graph that was sealed or
  * submitted; an open one that was not yet submitted, or is closed or cancelled); FILCH_BUSY (an
  * open graph, and the host has acquired a handle that the graph did not use before); FILCH_OVERFLOW
- * (more than 2^32 - 2 tasks, in an open graph over its whole life); FILCH_OUT_OF_MEMORY;
+ * (more than 2^32 - 2 tasks, in an open graph over its whole life; items or grain of 2^63 or more);
+ *         FILCH_OUT_OF_MEMORY;
  * FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED. On failure no task is added; a
  * handle may count as used by the graph from then on.
  *

@@ -93,11 +93,12 @@ typedef struct filch_submit {
  * no job's.
  */
 typedef struct filch_device_stats {
-    uint64_t tiles;      /**< Tiles run. */
+    uint64_t tiles;      /**< Tiles run: tasks, pieces of divisible ones, chunks of batches. */
     uint64_t stolen_in;  /**< Tiles (tasks; grains of a batch) it took from others. */
     uint64_t stolen_out; /**< Tiles others took from it. */
     uint64_t items;      /**< Batch items run. */
-    double work;         /**< Declared work done; the number of tiles where none is declared. */
+    double work;         /**< Declared work done, where items of divisible tasks whose codelet
+                              declares none count; the number of tiles where there is neither. */
     double busy_s;       /**< Seconds spent on the job's tiles, dispatch included; of a task that
                               waits for other work, those beside the wait. */
     double idle_s;       /**< The rest of the job's time; see report.h for what it was. */

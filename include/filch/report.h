@@ -82,6 +82,9 @@ typedef struct filch_losses {
                                     there was no memory for what they write, or too many were in
                                     flight. Of a graph its tasks of such codelets, in
                                     filch_report.total alone. */
+    uint64_t
+        divided;     /**< Divisible tasks (filch_task_desc.items) that were begun here in pieces. */
+    uint64_t pieces; /**< Pieces of such that were run here, of whoever's. */
 } filch_losses;
 
 /** A job against its bounds; see filch_job_report(). */
@@ -95,25 +98,27 @@ typedef struct filch_report {
     uint64_t area_ns;        /**< The work done over the sum of the devices' speeds, each its work
                                   over its busy_ns: never more than wall_ns. Devices that did
                                   nothing for the job do not count, as their speed is not known.
-                                  Where a codelet declares no work each tile is 1, so of unlike
-                                  tiles declare it. */
+                                  Where a codelet declares no work each tile is 1, and each item of
+                                  a divisible task, so of unlike tiles declare it. */
     uint64_t path_ns;        /**< Of a graph, the longest path, each task as long as work like it
                                   was last measured to take on the device that is best at it; 0
-                                  where that was not asked for. Of a batch, a grain of mean work on
-                                  the fastest device that took part. An estimate. */
-    uint64_t bound_ns;       /**< The larger of the two: the job cannot end sooner. */
+                                  where that was not asked for. A divisible task counts as if that
+                                  device ran all of it. Of a batch, a grain of mean work on the
+                                  fastest device that took part. An estimate. */
+    uint64_t bound_ns;       /**< The larger of the two: the job cannot end sooner, unless divisible
+                                  tasks of its longest path are divided. */
     double efficiency;       /**< bound_ns / wall_ns; 0 where nothing is known. Above 1 only as far
                                   as path_ns is wrong. */
     filch_losses total;      /**< Of all devices together. */
 } filch_report;
 
 /** Initializer of a ::filch_report. */
-#define FILCH_REPORT_INIT                                           \
-    {                                                               \
-        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0,     \
-        {                                                           \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
-        }                                                           \
+#define FILCH_REPORT_INIT                                                 \
+    {                                                                     \
+        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0,           \
+        {                                                                 \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        }                                                                 \
     }
 
 /**

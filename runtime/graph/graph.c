@@ -9,6 +9,9 @@
 #include "graph/job.h"
 
 #define MOST_ACCESSES 255
+#define MOST_ITEMS ((uint64_t)1 << 63)
+/* Size of a task's descriptor in the first version of the interface; later ones only append. */
+#define TASK_SIZE_FIRST offsetof(filch_task_desc, items)
 
 static bool init_locks(filch_graph *graph)
 {
@@ -80,8 +83,9 @@ static void reclaim(filch_graph *graph)
         if (task->args != NULL) {
             fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
         }
-        fl_arena_free(&graph->arena, task->accesses,
-                      fl_access_bytes(task->access_count, fl_task_has_extras(task)));
+        fl_arena_free(
+            &graph->arena, task->accesses,
+            fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items));
         for (fl_more *more = task->more; more != NULL;) {
             fl_more *after = more->next;
             fl_arena_free(&graph->arena, more, sizeof *more);
@@ -145,7 +149,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
     task->is_gate = task->commutes = task->reduces = task->combines = task->begins = 0;
-    task->is_large = 0;
+    task->is_large = task->has_items = 0;
     fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
     task->more = NULL;
     task->args = NULL;
@@ -295,10 +299,14 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
-                        : desc->reserved != 0 ? "reserved is not 0"
-                                              : NULL;
+                        : desc->reserved != 0                  ? "reserved is not 0"
+                        : desc->items == 0 && desc->grain != 0 ? "there is a grain, but no items"
+                                                               : NULL;
     if (wrong != NULL) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "%s", wrong);
+    }
+    if (FL_UNLIKELY(desc->items >= MOST_ITEMS || desc->grain >= MOST_ITEMS)) {
+        return fl_graph_refuse(graph, desc, FILCH_OVERFLOW, "items or grain is 2^63 or more");
     }
     if (desc->access_count > MOST_ACCESSES || (desc->access_count != 0 && desc->accesses == NULL)) {
         return fl_graph_refuse(
@@ -342,8 +350,9 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
         fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
         parts->blocks = next;
     }
-    fl_arena_free(arena, parts->accesses,
-                  fl_access_bytes(desc->access_count, parts->commutes || parts->reduces));
+    fl_arena_free(
+        arena, parts->accesses,
+        fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0));
     fl_arena_free(arena, parts->args, desc->codelet->arg_size);
     if (parts->task != NULL) {
         task_unmake(graph, parts->task);
@@ -419,15 +428,20 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
     uint32_t reader_count;
     fl_arena *arena = &graph->arena;
     uint32_t arg_size = desc->codelet->arg_size;
-    if (desc->access_count != 0) {
-        for (uint32_t i = 0; i < desc->access_count; ++i) {
-            parts->commutes = parts->commutes || desc->accesses[i].mode == FILCH_COMMUTE;
-            parts->reduces = parts->reduces || desc->accesses[i].mode == FILCH_REDUCE;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        parts->commutes = parts->commutes || desc->accesses[i].mode == FILCH_COMMUTE;
+        parts->reduces = parts->reduces || desc->accesses[i].mode == FILCH_REDUCE;
+    }
+    bool has_extras = parts->commutes || parts->reduces;
+    if (desc->access_count != 0 || desc->items != 0) {
+        parts->accesses = fl_arena_alloc(
+            arena, fl_access_bytes(desc->access_count, has_extras, desc->items != 0));
+        if (parts->accesses == NULL) {
+            return FILCH_OUT_OF_MEMORY;
         }
-        bool has_extras = parts->commutes || parts->reduces;
-        parts->accesses = fl_arena_alloc(arena, fl_access_bytes(desc->access_count, has_extras));
-        filch_status status = parts->accesses != NULL ? join_accesses(graph, desc, parts->accesses)
-                                                      : FILCH_OUT_OF_MEMORY;
+    }
+    if (desc->access_count != 0) {
+        filch_status status = join_accesses(graph, desc, parts->accesses);
         if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
             status = fl_splits_enter(graph, parts->accesses, desc->access_count);
         }
@@ -461,8 +475,11 @@ static double declared_work(const fl_task *task, filch_work_fn work)
 {
     filch_view views[MOST_ACCESSES];
     fl_task_views(task, views, NULL);
-    filch_call call = {
-        .views = views, .view_count = task->access_count, .team = 1, .args = task->args};
+    filch_call call = {.views = views,
+                       .view_count = task->access_count,
+                       .team = 1,
+                       .args = task->args,
+                       .hi = task->has_items ? fl_task_items(task)->count : 0};
     double units = work(&call);
     return units >= 0 ? units : 0; /* NaN fails the comparison too */
 }
@@ -473,6 +490,19 @@ uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
     int64_t p = priority < low ? low : priority > high ? high : priority;
     int64_t level = high == low ? FL_LEVELS / 2 : (p - low) * (FL_LEVELS - 1) / (high - low);
     return (uint8_t)level;
+}
+
+/* What the task is made of, and its work where nobody declares any. */
+static void fill_items(const filch_task_desc *desc, fl_task *task)
+{
+    fl_items items = {.count = desc->items, .grain = desc->grain != 0 ? desc->grain : 1};
+    task->has_items = 1;
+    if (items.count / items.grain >= UINT32_MAX) {
+        items.grain *= items.count / items.grain / UINT32_MAX + 1; /* at most twice the count */
+    }
+    items.grains = (uint32_t)(items.count / items.grain + (items.count % items.grain != 0));
+    *fl_task_items(task) = items;
+    task->work = (float)desc->items;
 }
 
 static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_parts *parts)
@@ -501,6 +531,9 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;
         task->level = fl_graph_level(graph, desc->priority);
+    }
+    if (FL_UNLIKELY(desc->items != 0)) {
+        fill_items(desc, task);
     }
     if (desc->codelet->work != NULL) {
         task->work = (float)declared_work(task, desc->codelet->work);
@@ -571,10 +604,16 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", graph->label,
                             "the descriptor is null");
     }
-    status = fl_size_check(core, desc, sizeof *desc, sizeof *desc, "the descriptor",
+    status = fl_size_check(core, desc, TASK_SIZE_FIRST, sizeof *desc, "the descriptor",
                            "filch_graph_add", graph->label);
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
+    }
+    filch_task_desc full;
+    if (FL_UNLIKELY(desc->size < sizeof full)) {
+        full = (filch_task_desc)FILCH_TASK_DESC_INIT;
+        memcpy(&full, desc, TASK_SIZE_FIRST);
+        desc = &full;
     }
     status = check_desc(graph, desc);
     if (FL_UNLIKELY(status != FILCH_OK)) {

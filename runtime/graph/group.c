@@ -102,8 +102,8 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
                     const char *label)
 {
     fl_own_parts parts = {.access_bytes = reduction != NULL
-                                              ? fl_access_bytes(COMBINE_ACCESSES, true)
-                                          : access != NULL ? fl_access_bytes(1, false)
+                                              ? fl_access_bytes(COMBINE_ACCESSES, true, false)
+                                          : access != NULL ? fl_access_bytes(1, false, false)
                                                            : 0};
     if (!take_parts(graph, &parts)) {
         parts_release(graph, &parts);

@@ -60,14 +60,15 @@ struct fl_task {
     uint32_t successor_count;
     uint8_t level; /* 0 … FL_LEVELS - 1, higher first */
     uint8_t access_count;
-    uint8_t is_gate : 1;  /* calls nothing: stands for others that have to be over */
-    uint8_t commutes : 1; /* needs turns (turn.h) */
-    uint8_t reduces : 1;  /* adds to partial results (reduction.h) */
-    uint8_t combines : 1; /* filch's own: adds those up */
-    uint8_t begins : 1;   /* filch's own: makes one neutral */
-    uint8_t is_large : 1; /* some devices of its codelet's have no room for it (fit.h) */
-    _Atomic uint8_t able; /* number of the set of its devices, for thieves, who look by hints that
-                             may be stale */
+    uint8_t is_gate : 1;   /* calls nothing: stands for others that have to be over */
+    uint8_t commutes : 1;  /* needs turns (turn.h) */
+    uint8_t reduces : 1;   /* adds to partial results (reduction.h) */
+    uint8_t combines : 1;  /* filch's own: adds those up */
+    uint8_t begins : 1;    /* filch's own: makes one neutral */
+    uint8_t is_large : 1;  /* some devices of its codelet's have no room for it (fit.h) */
+    uint8_t has_items : 1; /* its calls are for ranges of items (fl_items) */
+    _Atomic uint8_t able;  /* number of the set of its devices, for thieves, who look by hints that
+                              may be stale */
     /* The rest. */
     fl_more *more; /* successors from FL_TASK_SUCCESSORS on; newest block first */
     void *args;
@@ -88,9 +89,19 @@ typedef union fl_extra {
     struct fl_reduction *reduction;
 } fl_extra;
 
-static inline size_t fl_access_bytes(uint32_t count, bool has_extras)
+/* What a task with items has behind all these. */
+typedef struct fl_items {
+    uint64_t count, grain;
+    uint32_t grains;
+    /* What it is being run as (sched/divide.h); null: in one call, if at all. Of those alone who
+     * have the task, or a part of it. */
+    struct fl_division *division;
+} fl_items;
+
+static inline size_t fl_access_bytes(uint32_t count, bool has_extras, bool has_items)
 {
-    return count * (sizeof(fl_task_access) + (has_extras ? sizeof(fl_extra) : 0));
+    return count * (sizeof(fl_task_access) + (has_extras ? sizeof(fl_extra) : 0)) +
+           (has_items ? sizeof(fl_items) : 0);
 }
 
 static inline bool fl_task_has_extras(const fl_task *task)
@@ -104,10 +115,27 @@ static inline fl_extra *fl_task_extras(const fl_task *task)
     return (fl_extra *)(void *)(task->accesses + task->access_count);
 }
 
-/* Whether the task is none of a group, nor filch's own. */
+/* Of a task that has them. */
+static inline fl_items *fl_task_items(const fl_task *task)
+{
+    size_t before = fl_access_bytes(task->access_count, fl_task_has_extras(task), false);
+    return (fl_items *)(void *)((char *)task->accesses + before);
+}
+
+/* Items of grains [lo, hi). */
+static inline void fl_items_range(const fl_items *items, uint32_t lo, uint32_t hi, uint64_t *first,
+                                  uint64_t *last)
+{
+    *first = lo * items->grain;
+    /* The last grain may be short; there are fewer than 2^63 items, so that the product fits. */
+    *last = hi == items->grains ? items->count : hi * items->grain;
+}
+
+/* Whether the task is none of a group, nor filch's own, nor one with items. */
 static inline bool fl_task_is_plain(const fl_task *task)
 {
-    return !(task->is_gate || task->commutes || task->reduces || task->combines || task->begins);
+    return !(task->is_gate || task->commutes || task->reduces || task->combines || task->begins ||
+             task->has_items);
 }
 
 /* Whether there is nothing to do for the task: a gate that has an access brings its tile to the

@@ -105,13 +105,14 @@ uint64_t fl_away_turn(fl_worker *w)
 
 /* From one on that changes from call to call: a device that is there, other than the worker's, that
  * can run the task, which is ours. Null: none. */
-static fl_worker *find_other(const fl_worker *w, const fl_task *task)
+static fl_worker *find_other(const fl_worker *w, const fl_task *task, bool is_divided)
 {
     fl_sched *sched = w->sched;
     uint64_t first = fl_add_relaxed(&sched->routed, 1);
     for (uint32_t i = 0; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(first + i) % sched->count];
-        if (other != w && !fl_worker_is_off(other) && fl_worker_can_run(other, task)) {
+        if (other != w && !fl_worker_is_off(other) && fl_worker_can_run(other, task) &&
+            (!is_divided || fl_divide_is_here(other))) {
             return other;
         }
     }
@@ -125,7 +126,7 @@ static bool is_over(const fl_task *task)
 
 bool fl_away_give(fl_worker *w, fl_task *task)
 {
-    fl_worker *other = find_other(w, task);
+    fl_worker *other = find_other(w, task, fl_task_is_divided(task));
     if (other == NULL) {
         return false;
     }
@@ -178,7 +179,7 @@ static void settle_new(fl_worker *w, fl_task *task, bool poisoned)
 /* A ready task. */
 static void settle_ready(fl_worker *w, fl_task *task)
 {
-    if (!fl_task_passes(task) && find_other(w, task) != NULL) {
+    if (!fl_task_passes(task) && find_other(w, task, false) != NULL) {
         fl_sched_route(w->sched, task);
     } else {
         settle_new(w, task, fl_task_own(task));
@@ -187,7 +188,7 @@ static void settle_ready(fl_worker *w, fl_task *task)
 
 static bool is_left(const fl_worker *w, const fl_task *task)
 {
-    return is_over(task) && find_other(w, task) == NULL;
+    return is_over(task) && find_other(w, task, false) == NULL;
 }
 
 /* Once it has changed who is there, what had no room elsewhere may have some. */
@@ -212,7 +213,11 @@ static void settle_own(fl_worker *w, bool is_new)
     if (w->adopted != NULL) {
         fl_task *task = w->adopted;
         w->adopted = NULL;
-        settle_new(w, task, w->adopted_poisoned);
+        if (!fl_task_is_divided(task)) {
+            settle_new(w, task, w->adopted_poisoned);
+        } else if (!fl_divide_drop(w, task)) {
+            settle_claimed(w, task, false); /* the only part: its link is free */
+        }
     }
     for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
         fl_link *next = link->next; /* as above */
@@ -347,7 +352,7 @@ bool fl_away_pick(fl_worker *w, fl_tile *tile)
     }
     for (fl_task *task; (task = take_kept(w)) != NULL;) {
         fl_worker_take(w, task, false, tile);
-        if (!fl_task_has_partials(task) || fl_partials_admit(w, tile)) {
+        if (fl_tile_admit(w, tile)) {
             return true;
         }
     }

@@ -92,6 +92,9 @@ void fl_worker_run(fl_worker *w)
         tile->code = codelet->host(&call);
         return;
     }
+    if (FL_UNLIKELY(tile->task != NULL && tile->task->has_items)) {
+        fl_divide_range(tile, &call.lo, &call.hi); /* these are always timed */
+    }
     const fl_clock *clock = &w->sched->core->clock;
     /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
      * back by the driver. */
@@ -103,4 +106,27 @@ void fl_worker_run(fl_worker *w)
     w->tile.start = start;
     w->tile.ns = w->tile.own = w->tile.fair = end - start;
     w->ledger.own_ns = w->tile.ns - (w->ledger.nested_ns - nested);
+}
+
+double fl_tile_cost(const fl_worker *w, const fl_tile *tile)
+{
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    if (codelet->cost == NULL || codelet->cost == codelet->work) {
+        return tile->work;
+    }
+    filch_call call = {.views = w->views, .team = 1, .device = w->index};
+    if (tile->task != NULL) {
+        fl_task_views(tile->task, w->views, NULL);
+        call.view_count = tile->task->access_count;
+        call.args = tile->task->args;
+        if (tile->task->has_items) {
+            fl_divide_range(tile, &call.lo, &call.hi);
+        }
+    } else {
+        const fl_batch *batch = tile->job->batch;
+        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
+        call.args = fl_batch_args(batch);
+    }
+    double cost = codelet->cost(&call);
+    return cost >= 0 ? cost : 0;
 }

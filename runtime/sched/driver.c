@@ -164,14 +164,20 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->scratch_bytes = 0;
     filch_status status = FILCH_OK;
     /* A tile that was picked, and waits for its operands, has to be run before we go. */
-    while (w->is_fetching || (status == FILCH_OK && !fl_goal_is_met(&goal))) {
-        if (!w->is_fetching && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
-            status = FILCH_TIMEOUT;
-        } else {
-            advance_nested(w, &goal, deadline);
+    do {
+        while (w->is_fetching || w->adopted != NULL ||
+               (status == FILCH_OK && !fl_goal_is_met(&goal))) {
+            bool must_go_on = w->is_fetching || w->adopted != NULL;
+            if (!must_go_on && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
+                status = FILCH_TIMEOUT;
+            } else {
+                advance_nested(w, &goal, deadline);
+            }
         }
-    }
-    fl_worker_settle(w); /* what was picked last has been run, but not retired */
+        fl_worker_settle(w); /* what was picked last has been run, but not retired */
+        /* Of a task that is being divided the worker may have the next piece then. It is not left
+         * behind: who waits for the task would wait for what the tile here does next. */
+    } while (w->adopted != NULL);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
     w->views = outer_views;

@@ -336,26 +336,6 @@ static bool retire_finished(fl_worker *w)
 
 /* --- Launching --- */
 
-double fl_tile_cost(const fl_worker *w, const fl_tile *tile)
-{
-    const filch_codelet *codelet = fl_tile_codelet(tile);
-    if (codelet->cost == NULL || codelet->cost == codelet->work) {
-        return tile->work;
-    }
-    filch_call call = {.views = w->views, .team = 1, .device = w->index};
-    if (tile->task != NULL) {
-        fl_task_views(tile->task, w->views, NULL);
-        call.view_count = tile->task->access_count;
-        call.args = tile->task->args;
-    } else {
-        const fl_batch *batch = tile->job->batch;
-        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
-        call.args = fl_batch_args(batch);
-    }
-    double cost = codelet->cost(&call);
-    return cost >= 0 ? cost : 0;
-}
-
 /* A device that pretends: the host function, where it makes the results, runs here and now. */
 static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
 {

@@ -271,7 +271,7 @@ bool fl_lag_passes_on(fl_worker *w, const fl_tile *tile)
     fl_task *task = tile->task;
     fl_worker *better = NULL;
     if (FL_LIKELY(!fl_lag_is_on(w)) || task == NULL || tile->skip || tile->is_ahead ||
-        task->moves != 0 || !is_free(w) || !fl_lag_holds_up(w, task) ||
+        task->moves != 0 || task->has_items || !is_free(w) || !fl_lag_holds_up(w, task) ||
         (better = find_better(w, task)) == NULL) {
         return false;
     }

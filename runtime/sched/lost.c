@@ -216,7 +216,11 @@ static void settle_own(fl_worker *w)
     if (w->adopted != NULL) {
         fl_task *task = w->adopted;
         w->adopted = NULL;
-        refuse_task(w, task, w->adopted_poisoned);
+        if (fl_task_is_divided(task)) {
+            refuse_claimed(w, task, false);
+        } else {
+            refuse_task(w, task, w->adopted_poisoned);
+        }
     }
     for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
         fl_link *next = link->next; /* before the task is another's */

@@ -394,11 +394,17 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
     return false;
 }
 
+/* Whether the tile is of items: a chunk, or a task that has some. */
+static bool has_range(const fl_tile *tile)
+{
+    return tile->task == NULL || tile->task->has_items;
+}
+
 /* Whether the kernel's parameters end where those of the call do, wherever the arguments' alignment
  * puts them: the driver copies as much as the kernel declares. */
-static bool has_size(const fl_function *function, size_t views, bool is_chunk, size_t arg_size)
+static bool has_size(const fl_function *function, size_t views, bool is_range, size_t arg_size)
 {
-    size_t before = views * sizeof(filch_view) + (is_chunk ? 2 * sizeof(uint64_t) : 0);
+    size_t before = views * sizeof(filch_view) + (is_range ? 2 * sizeof(uint64_t) : 0);
     bool has = function->param_bytes == before + arg_size;
     for (size_t align = 16; align <= 128 && arg_size != 0 && !has; align *= 2) {
         has = function->param_bytes == (before + align - 1) / align * align + arg_size;
@@ -406,7 +412,7 @@ static bool has_size(const fl_function *function, size_t views, bool is_chunk, s
     return has;
 }
 
-/* The kernel's parameters: views, the chunk, the arguments. */
+/* The kernel's parameters: views, the items, the arguments. */
 static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
                         fl_launch *launch)
 {
@@ -418,7 +424,7 @@ static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *cal
         offload->param_bytes[count] = sizeof w->views[i];
         offload->params[count++] = &w->views[i];
     }
-    if (tile->task == NULL) {
+    if (has_range(tile)) {
         offload->range[0] = call->lo;
         offload->range[1] = call->hi;
         offload->param_bytes[count] = sizeof offload->range;
@@ -436,7 +442,7 @@ static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *cal
         return refuse(w, codelet, what);
     }
     if (function->param_count != UINT32_MAX &&
-        !has_size(function, call->view_count, tile->task == NULL, codelet->arg_size)) {
+        !has_size(function, call->view_count, has_range(tile), codelet->arg_size)) {
         return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
     }
     return true;
@@ -556,6 +562,9 @@ static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
     if (tile->task != NULL) {
         call->view_count = tile->task->access_count;
         call->args = tile->task->args;
+        if (FL_UNLIKELY(tile->task->has_items)) {
+            fl_divide_range(tile, &call->lo, &call->hi);
+        }
         return;
     }
     const fl_batch *batch = tile->job->batch;

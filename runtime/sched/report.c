@@ -24,7 +24,7 @@ static void settled(const fl_account *account, fl_parts *parts)
 }
 
 /* Time on the job, less what was waited for data and what was spoiled: tiles, or between them. */
-typedef struct fl_division {
+typedef struct fl_breakdown {
     const fl_device *device;
     uint64_t rest;
     uint64_t timed_ns;   /* of the tiles that were timed; no more than the rest */
@@ -35,11 +35,11 @@ typedef struct fl_division {
     uint64_t passed; /* tiles that were skipped: they cost a dispatch, too */
     uint64_t gap;
     bool copies; /* something was copied there */
-} fl_division;
+} fl_breakdown;
 
 /* On the host's devices: all is between tiles that is not in them; where some were not timed, what
  * a dispatch costs for each is. */
-static void divide_synchronous(const fl_division *by, filch_losses *losses)
+static void divide_synchronous(const fl_breakdown *by, filch_losses *losses)
 {
     uint64_t left = by->rest - by->timed_ns;
     if (by->timed < by->tiles) {
@@ -52,7 +52,7 @@ static void divide_synchronous(const fl_division *by, filch_losses *losses)
 }
 
 /* A simulated device's tile takes its overhead with it. */
-static void divide_virtual(const fl_division *by, filch_losses *losses)
+static void divide_virtual(const fl_breakdown *by, filch_losses *losses)
 {
     uint64_t overhead = least_of(by->good * by->device->overhead_ns, by->timed_ns);
     losses->busy_ns = by->timed_ns - overhead;
@@ -60,7 +60,7 @@ static void divide_virtual(const fl_division *by, filch_losses *losses)
 }
 
 /* On a device that computes by itself nobody sees whether it waits for copies between its tiles. */
-static void divide_computing(const fl_division *by, filch_losses *losses)
+static void divide_computing(const fl_breakdown *by, filch_losses *losses)
 {
     losses->busy_ns = by->timed_ns + least_of(by->guessed_ns, by->rest - by->timed_ns);
     uint64_t left = by->rest - losses->busy_ns;
@@ -90,12 +90,14 @@ static void fill(const fl_sched *sched, const filch_job *job, uint32_t d, const 
     losses->restarts_won = fl_load_relaxed(&account->restarts_won);
     losses->restarts_lost = fl_load_relaxed(&share->restarts_lost);
     losses->restarts_refused = fl_load_relaxed(&account->restarts_refused);
+    losses->divided = fl_load_relaxed(&account->divided);
+    losses->pieces = fl_load_relaxed(&account->pieces);
     losses->data_ns = least_of(fl_load_relaxed(&account->data_ns), rest);
     rest -= losses->data_ns;
     losses->spoiled_ns =
         least_of(fl_load_relaxed(&account->spoiled_ns) + fl_load_relaxed(&share->wasted_ns), rest);
     rest -= losses->spoiled_ns;
-    const fl_division by = {
+    const fl_breakdown by = {
         .device = device,
         .rest = rest,
         .timed_ns = least_of(fl_load_relaxed(&account->timed_ns), rest),
@@ -140,6 +142,8 @@ static void add(filch_losses *sum, const filch_losses *losses)
     sum->restarts_won += losses->restarts_won;
     sum->restarts_lost += losses->restarts_lost;
     sum->restarts_refused += losses->restarts_refused;
+    sum->divided += losses->divided;
+    sum->pieces += losses->pieces;
 }
 
 /* Work done, and how fast. */

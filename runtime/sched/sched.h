@@ -89,6 +89,8 @@ struct fl_sched {
     _Atomic uint32_t has_left;
     /* Some chunk was ever begun that may be run twice: those with nothing to do look for such. */
     _Atomic uint32_t has_races;
+    /* Tasks that are being divided: likewise. */
+    _Atomic uint32_t dividing;
 
     fl_vigil vigil;
 

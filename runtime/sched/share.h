@@ -28,6 +28,8 @@ typedef struct fl_account {
     /* Chunks run twice (spoil.c): second runs here, those of them that counted, and chunks that
      * nobody could run a second time though their codelet allows it. */
     _Atomic uint64_t restarts, restarts_won, restarts_refused;
+    /* Tasks that were begun in pieces here, and pieces run here (divide.c). */
+    _Atomic uint64_t divided, pieces;
     _Atomic uint64_t refusals[FL_REFUSALS];
 } fl_account;
 

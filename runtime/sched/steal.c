@@ -727,7 +727,7 @@ bool fl_worker_steal(fl_worker *w)
     }
     /* A wait takes what its job may need, whoever has it. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {
-        return steal_by_rules(w, false);
+        return steal_by_rules(w, false) || fl_divide_join(w);
     }
     if (steal_by_rules(w, true)) {
         return true;

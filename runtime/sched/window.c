@@ -35,6 +35,7 @@ bool fl_window_is_held(const fl_worker *w)
 
 /* Tiles whose results are on the way home keep the device busy no more; but what they use stays in
  * its memory until they land. */
+/* Of a task that is being divided, one piece: others take the next, and nothing comes between. */
 bool fl_window_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most =
@@ -44,7 +45,8 @@ bool fl_window_has_room(const fl_worker *w, uint32_t window)
      * others as many long ones at the next job's beginning. */
     bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
                    count >= WINDOW_LEAST * w->device->lanes;
-    return count < window && w->in_flight < most && !is_full && FL_LIKELY(!fl_window_is_held(w));
+    return count < window && w->in_flight < most && !is_full && !w->is_dividing &&
+           FL_LIKELY(!fl_window_is_held(w));
 }
 
 /* So many at least: one on each lane, and one behind it that needs no look of the host's. While

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/worker.h"
 
-#include <string.h>
-
 #include "sched/lag.h"
 #include "sched/nested.h"
 #include "sched/sched.h"
@@ -12,58 +10,6 @@
 #define MOST_NAP_NS 10000000u
 /* How long a host's worker sleeps between looks whether its operands have come. */
 #define FETCH_NAP_NS 5000u
-
-filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
-{
-    memset(w, 0, sizeof *w);
-    w->sched = sched;
-    w->device = device;
-    w->index = index;
-    w->wake_at = w->ready_at = FL_TIME_NEVER;
-    w->error = (filch_error)FILCH_ERROR_INIT;
-    fl_ledger_init(&w->ledger, fl_clock_now(&sched->core->clock));
-    fl_store_relaxed(&w->duties, index == sched->vigil.worker ? FL_DUTY_VIGIL : 0); /* still ours */
-    fl_inbox_init(&w->inbox);
-    fl_inbox_init(&w->moved);
-    fl_mailbox_init(&w->mailbox);
-    const fl_memory *memory = &sched->core->memory;
-    w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
-    if (w->views == NULL) {
-        return FILCH_OUT_OF_MEMORY;
-    }
-    filch_status status = fl_flights_init(w);
-    if (status != FILCH_OK || (status = fl_event_init(&w->event)) != FILCH_OK) {
-        fl_flights_fini(w);
-        fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
-        return status;
-    }
-    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        status = fl_deque_init(&w->levels[level], memory, 6);
-        if (status != FILCH_OK) {
-            while (level-- > 0) {
-                fl_deque_fini(&w->levels[level]);
-            }
-            fl_event_fini(&w->event);
-            fl_flights_fini(w);
-            fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
-            return status;
-        }
-    }
-    return FILCH_OK;
-}
-
-void fl_worker_fini(fl_worker *w)
-{
-    const fl_memory *memory = &w->sched->core->memory;
-    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        fl_deque_fini(&w->levels[level]);
-    }
-    fl_event_fini(&w->event);
-    fl_flights_fini(w);
-    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
-    fl_free_aligned(memory, w->shadow, w->shadow_bytes, 64);
-    fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
-}
 
 const fl_core *fl_worker_core(const fl_worker *w)
 {
@@ -236,7 +182,9 @@ static inline void release_one(fl_worker *w, fl_task *task, const fl_release *ho
     }
 }
 
-static void release_successors(fl_worker *w, fl_task *task, bool poisoned, bool is_open)
+/* In line: as retiring is. */
+static inline __attribute__((always_inline)) void release_successors(fl_worker *w, fl_task *task,
+                                                                     bool poisoned, bool is_open)
 {
     const fl_release how = {
         .poisoned = poisoned,
@@ -261,15 +209,22 @@ static void release_successors(fl_worker *w, fl_task *task, bool poisoned, bool 
 
 /* --- Retiring --- */
 
-static void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n)
+static inline void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n, uint64_t tiles)
 {
     fl_share *share = w->share;
     if (FL_UNLIKELY(tile->skip)) {
         fl_count(&share->skipped, n);
         return;
     }
-    fl_count(&share->tiles, 1);
+    fl_count(&share->tiles, tiles);
     fl_count(tile->code == 0 ? &share->done : &share->failed, n);
+}
+
+/* A piece tells how long its whole task would have taken here; a trial is of whole ones. */
+static double mean_by_piece(const fl_tile *tile, double mean, double ns)
+{
+    double whole = fl_divide_whole(tile, ns);
+    return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_trial_mean */
 }
 
 static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
@@ -279,7 +234,9 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
     if (tile->task != NULL) {
         /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-        mean = fl_trial_mean(w, tile, mean, ns != 0 ? ns : 1);
+        ns = ns != 0 ? ns : 1;
+        mean = FL_UNLIKELY(fl_task_is_divided(tile->task)) ? mean_by_piece(tile, mean, ns)
+                                                           : fl_trial_mean(w, tile, mean, ns);
         fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
         /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
         fl_lag_learn(w, tile->task);
@@ -336,24 +293,11 @@ static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
     }
 }
 
-static void retire_task(fl_worker *w, fl_tile *tile)
+/* The task is over, as has been noted and counted. In line: it is done for each. */
+static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task *task,
+                                                           bool is_plain, bool failed)
 {
-    fl_task *task = tile->task;
-    bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
-    if (FL_UNLIKELY(!is_plain) && fl_task_has_partials(task) && fl_partials_retire(w, tile)) {
-        return;
-    }
-    note(w, tile);
     bool is_open = w->job->is_open;
-    /* Those behind a gate see a cancellation themselves. */
-    bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
-    if (is_plain || !fl_task_is_own(task)) {
-        count_outcome(w, tile, 1);
-        if (task->codelet->work != NULL && !tile->skip) {
-            double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
-            fl_store_relaxed(&w->share->work, fl_double_bits(work));
-        }
-    }
     if (is_open) {
         fl_open_retire(task, failed);
     }
@@ -370,6 +314,42 @@ static void retire_task(fl_worker *w, fl_tile *tile)
         fl_open_recycle(task);
     }
     ++w->retired;
+}
+
+/* The same of one that was run in pieces, each of which has been noted, when the last is over. */
+static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_tile *tile)
+{
+    if (fl_divide_retire(w, tile)) {
+        enter_task(w, tile->task);
+        count_outcome(w, tile, 1, 0);
+        end_task(w, tile->task, false, tile->code != 0 || tile->skip);
+    }
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = tile->task;
+    bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
+    if (FL_UNLIKELY(!is_plain)) {
+        if (fl_task_is_divided(task)) {
+            retire_divided(w, tile);
+            return;
+        }
+        if (fl_task_has_partials(task) && fl_partials_retire(w, tile)) {
+            return;
+        }
+    }
+    note(w, tile);
+    /* Those behind a gate see a cancellation themselves. */
+    bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
+    if (is_plain || !fl_task_is_own(task)) {
+        count_outcome(w, tile, 1, 1);
+        if ((task->codelet->work != NULL || task->has_items) && !tile->skip) {
+            double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
+            fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        }
+    }
+    end_task(w, task, is_plain, failed);
 }
 
 /* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
@@ -409,7 +389,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));
     }
-    count_outcome(w, tile, last - first);
+    count_outcome(w, tile, last - first, 1);
     w->retired += (int64_t)(tile->hi - tile->lo);
 }
 
@@ -462,7 +442,9 @@ void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
     tile->timed = false;
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
         tile->skip = true;
-        note_left_out(job);
+        if (FL_LIKELY(!fl_task_is_divided(tile->task))) {
+            note_left_out(job); /* else it is left out if something is */
+        }
     }
 }
 
@@ -638,7 +620,11 @@ static bool pick(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(w->adopted != NULL)) {
         fl_task *task = w->adopted;
         w->adopted = NULL;
-        take_task(w, task, w->adopted_poisoned, tile);
+        if (fl_task_is_divided(task)) {
+            fl_worker_take(w, task, false, tile); /* it was taken when it began */
+        } else {
+            take_task(w, task, w->adopted_poisoned, tile);
+        }
         return true;
     }
     if (FL_UNLIKELY(w->frames != NULL)) {
@@ -677,8 +663,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
 bool fl_worker_pick(fl_worker *w, fl_tile *tile)
 {
     while (pick(w, tile)) {
-        if (FL_LIKELY(tile->task == NULL || !fl_task_has_partials(tile->task)) ||
-            fl_partials_admit(w, tile)) {
+        if (fl_tile_admit(w, tile)) {
             return true;
         }
     }
@@ -811,7 +796,9 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 {
     tile->timed = true;
     if (tile->task != NULL) {
-        tile->work = codelet->work != NULL ? (double)tile->task->work : 1;
+        tile->work = FL_UNLIKELY(tile->task->has_items) ? fl_divide_work(tile)
+                     : codelet->work != NULL            ? (double)tile->task->work
+                                                        : 1;
     }
 }
 
@@ -876,7 +863,9 @@ static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
     w->has_tile = false;
     bool may_race = w->tile.task == NULL && w->tile.run != NULL; /* then not before it is decided */
     if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && !may_race &&
-        fl_offload_concerns(&w->tile)) {
+        fl_offload_concerns(&w->tile) &&
+        !(w->tile.task != NULL &&
+          fl_task_is_divided(w->tile.task))) { /* nor before all pieces are */
         fl_offload_commit_host(w, &w->tile);
     }
     fl_worker_retire(w, &w->tile);

@@ -10,6 +10,7 @@
 #include "memory/replica.h"
 #include "observe/trace.h"
 #include "sched/deque.h"
+#include "sched/division.h"
 #include "sched/event.h"
 #include "sched/inbox.h"
 #include "sched/race.h"
@@ -32,6 +33,11 @@ enum {
 /* Chunks of one worker that may be run twice, in flight at a time; of more the rest cannot. */
 #define FL_RACES 8
 
+/* Divisible tasks that a worker has begun, and are not over, at a time; more are run in one call.
+ */
+#define FL_DIVISIONS 4
+_Static_assert(FL_MEMBER_WORDS * 64 >= FL_DEVICE_LIMIT, "any device may take part");
+
 /* One run of such a chunk (spoil.c). */
 typedef struct fl_attempt {
     fl_race *race;  /* of this worker; of a second run, of the one that has the first */
@@ -48,7 +54,7 @@ typedef struct fl_attempt {
 typedef struct fl_tile {
     filch_job *job;
     fl_task *task;   /* null: a chunk of a batch */
-    uint32_t lo, hi; /* grains of the chunk */
+    uint32_t lo, hi; /* grains of the chunk; of a divisible task's piece, where it is divided */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
     bool is_replay;  /* task null, but no chunk: all of a graph at once */
@@ -220,6 +226,8 @@ typedef struct fl_worker {
     _Atomic uint32_t is_quiet; /* away, and nothing is in flight any more */
     _Atomic uint32_t racing;   /* first runs in flight here that may be raced; the owner's */
     fl_race races[FL_RACES];
+    _Atomic uint32_t open; /* of the divisions; a hint: changed by who opens or ends one, relaxed */
+    fl_division divisions[FL_DIVISIONS];
 
     /* The owner's. */
     _Alignas(64) fl_sched *sched;
@@ -233,6 +241,7 @@ typedef struct fl_worker {
     fl_task *bypass;  /* ready, known to nobody else, to be run next */
     fl_task *adopted; /* claimed by a theft, to be run next */
     bool adopted_poisoned;
+    bool is_dividing; /* asynchronous: a piece of a task is in flight, so nothing else is begun */
     fl_link
         *kept; /* claimed tasks, none poisoned, that could not run when picked: to be run next */
     const filch_graph *graph; /* whose job is current */
@@ -544,6 +553,33 @@ bool fl_shadow_publish(fl_worker *worker, const fl_tile *tile);
 void fl_shadow_hold(fl_worker *worker, fl_attempt *run);
 void fl_shadow_send(fl_worker *worker, fl_flight *flight);
 
+/* Divisible tasks (divide.c). A picked task that has items: true, the tile, of all or of some of
+ * them, can be run; false: it is seen to. */
+bool fl_divide_admit(fl_worker *worker, fl_tile *tile);
+/* There is nothing to steal: takes part in a task that is being divided, if that pays; sets
+ * ready_at. True: look again, there is some. */
+bool fl_divide_join(fl_worker *worker);
+/* The task's tile, a piece of it, is over, or what was to come next will not. True: so is the task,
+ * and the tile says how; it has been noted. */
+bool fl_divide_retire(fl_worker *worker, fl_tile *tile);
+/* Whether the device may have a piece of a task that is being divided. */
+bool fl_divide_is_here(const fl_worker *worker);
+/* Gives the worker's part in the task, which is not `adopted` any more, up. False: it is the only
+ * one, and something is left; so the task's link is in nobody's list. */
+bool fl_divide_drop(fl_worker *worker, fl_task *task);
+/* Of a tile of a task with items, that has a part in the task: its work, … */
+double fl_divide_work(const fl_tile *tile);
+/* … its items, … */
+void fl_divide_range(const fl_tile *tile, uint64_t *lo, uint64_t *hi);
+/* … and, of one that took ns, how long the whole task would. */
+double fl_divide_whole(const fl_tile *tile, double ns);
+/* Of a task that the caller has, or a part of: whether others may have parts, too, and run some of
+ * it. */
+static inline bool fl_task_is_divided(const fl_task *task)
+{
+    return task->has_items && fl_task_items(task)->division != NULL;
+}
+
 /* Reductions (partial.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
 bool fl_partials_admit(fl_worker *worker, fl_tile *tile);
@@ -593,6 +629,17 @@ void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_tile *ti
 bool fl_worker_pick(fl_worker *worker, fl_tile *tile);
 /* Everything that others put into the inbox becomes part of the deques. */
 void fl_worker_drain(fl_worker *worker);
+/* A picked tile: true, it can be run, though it may have become another. */
+static inline bool fl_tile_admit(fl_worker *w, fl_tile *tile)
+{
+    const fl_task *task = tile->task;
+    if (FL_LIKELY(task == NULL ||
+                  !(task->reduces || task->combines || task->begins || task->has_items))) {
+        return true;
+    }
+    return (!fl_task_has_partials(task) || fl_partials_admit(w, tile)) &&
+           (!tile->task->has_items || fl_divide_admit(w, tile));
+}
 void fl_worker_retire(fl_worker *worker, fl_tile *tile);
 void fl_worker_flush(fl_worker *worker);
 void fl_worker_begin_idle(fl_worker *worker);

@@ -3,7 +3,8 @@
  * failing tasks and cancellations, against a sequential executor in submission order: the tasks
  * that ran are run again on a copy of the data, which must end with the same bytes. Each task runs
  * at most once, and none before its predecessors; what is left out is what a failure explains.
- * Tasks that commute or reduce add to what they name, so that their order does not matter.
+ * Tasks that commute or reduce add to what they name, so that their order does not matter. Of a
+ * divisible task all work belongs to the first item; the others are counted.
  *
  * Buffers are plain memory, and the marks that bodies check order nothing: under the thread
  * sanitizer a missing edge is a data race. */
@@ -46,7 +47,10 @@ typedef struct plan_task {
     bool is_lost[MOST_ACCESSES]; /* what it reduced was not combined */
     filch_task name;
     bool waits_for[MOST_TASKS];     /* direct predecessors */
+    uint64_t items, grain;          /* items 0: it is not divisible */
     _Atomic uint32_t ran, finished; /* relaxed: they order nothing */
+    _Atomic uint64_t covered;       /* items that ran; the same … */
+    _Atomic uint32_t calls;         /* … of its calls */
 } plan_task;
 
 typedef struct plan {
@@ -203,24 +207,53 @@ static void count_inside(const plan_task *task, bool enters)
     }
 }
 
+/* Whether all of it ran, and did not fail: of one that is divided a cancellation may have left
+ * something out. */
+static bool is_done(const plan_task *task)
+{
+    return fl_load_relaxed(&task->finished) != 0 && fl_load_relaxed(&task->covered) == task->items;
+}
+
+static void check_order(const plan_task *task)
+{
+    /* Of an open graph the count still grows. */
+    uint32_t count = task->plan->is_open ? task->number : task->plan->count;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (i != task->number && task->waits_for[i] && !is_done(&task->plan->tasks[i])) {
+            property_fail("task %u ran before its predecessor %u", task->number, i);
+        }
+    }
+}
+
+/* Items of a call. Whether it has the first, with which the task's work goes. */
+static bool cover(plan_task *task, const filch_call *call)
+{
+    bool is_cut = call->lo % task->grain != 0 || call->hi > task->items || call->lo >= call->hi ||
+                  (call->hi % task->grain != 0 && call->hi != task->items);
+    if (is_cut ||
+        fl_add_relaxed(&task->covered, call->hi - call->lo) + call->hi - call->lo > task->items) {
+        property_fail("task %u: a call of items %u to %u", task->number, (unsigned)call->lo,
+                      (unsigned)call->hi);
+    }
+    for (uint64_t i = call->lo; i < call->hi; ++i) {
+        fl_relax();
+    }
+    return call->lo == 0;
+}
+
 static int body(const filch_call *call)
 {
     plan_task *task;
     memcpy(&task, call->args, sizeof task);
     block blocks[MOST_ACCESSES];
+    check_order(task);
+    fl_add_relaxed(&task->calls, 1);
+    if (task->items != 0 ? !cover(task, call) : (call->lo | call->hi) != 0) {
+        return 0;
+    }
     if (fl_add_relaxed(&task->ran, 1) != 0) {
         property_fail("task %u of graph %d ran twice", task->number,
                       (int)(task->plan - task->plan->trial->plans));
-    }
-    for (uint32_t i = 0; i < task->number; ++i) {
-        if (task->waits_for[i] && fl_load_relaxed(&task->plan->tasks[i].finished) == 0) {
-            property_fail("task %u ran before its predecessor %u", task->number, i);
-        }
-    }
-    for (uint32_t i = task->number + 1; !task->plan->is_open && i < task->plan->count; ++i) {
-        if (task->waits_for[i] && fl_load_relaxed(&task->plan->tasks[i].finished) == 0) {
-            property_fail("task %u ran before its predecessor %u", task->number, i);
-        }
     }
     if (call->view_count != task->access_count ||
         call->device >= task->plan->trial->world->devices ||
@@ -245,7 +278,7 @@ static double work(const filch_call *call)
 {
     plan_task *task;
     memcpy(&task, call->args, sizeof task);
-    return (double)(1 + task->number % 7) * 1e4;
+    return (double)(1 + task->number % 7) * (task->items != 0 ? 3e5 : 1e4);
 }
 
 static void on_complete(filch_job *job, filch_status status, void *user)
@@ -355,6 +388,10 @@ static void add_task(plan *p, uint32_t number, fl_random *random, uint32_t fail_
     for (uint32_t i = 0; i < wanted; ++i) {
         add_access(task, random);
     }
+    if (property_chance(random, 30)) {
+        task->items = 1 + fl_random_below(random, 20000);
+        task->grain = 1 + fl_random_below(random, property_chance(random, 50) ? 10 : 5000);
+    }
     task->fails = property_chance(random, fail_percent);
     p->has_failures = p->has_failures || task->fails;
     for (uint32_t i = 0; i < number; ++i) {
@@ -380,6 +417,8 @@ static filch_status submit_task(plan *p, plan_task *task, fl_random *random)
     desc.args = &task;
     desc.accesses = accesses;
     desc.access_count = task->access_count;
+    desc.items = task->items;
+    desc.grain = task->items != 0 ? task->grain : 0;
     desc.priority = (int32_t)fl_random_below(random, 21) - 10;
     desc.affinity =
         property_chance(random, 50) ? fl_random_below(random, p->trial->world->devices + 1) : 0;
@@ -453,6 +492,8 @@ static void submit_plan(plan *p, fl_random *random)
     for (uint32_t i = 0; i < p->count; ++i) {
         fl_store_relaxed(&p->tasks[i].ran, 0);
         fl_store_relaxed(&p->tasks[i].finished, 0);
+        fl_store_relaxed(&p->tasks[i].covered, 0);
+        fl_store_relaxed(&p->tasks[i].calls, 0);
     }
     fl_store_relaxed(&p->completions, 0);
     property_ok(filch_graph_submit(p->graph, &submit, &p->job));
@@ -488,7 +529,7 @@ static void find_lost(plan *p)
     for (uint32_t i = 0; i < p->count; ++i) {
         for (uint32_t k = 0; k < p->tasks[i].access_count; ++k) {
             plan_access *access = &p->tasks[i].accesses[k];
-            bool is_lost = fl_load_relaxed(&p->tasks[i].finished) == 0;
+            bool is_lost = !is_done(&p->tasks[i]);
             bool is_over = access->mode != FILCH_REDUCE || !is_lost;
             /* To the left and to the right, up to another use of the tile. */
             for (int step = -1; step <= 1 && !is_over; step += 2) {
@@ -554,23 +595,26 @@ static void check_outcome(plan *p, filch_status status)
 {
     filch_job_info info = {.size = sizeof info};
     filch_device_stats devices[PROPERTY_MOST_DEVICES];
-    uint32_t ran = 0, finished = 0;
-    uint64_t tiles = 0;
+    uint32_t ran = 0, finished = 0; /* ran: to the end */
+    uint64_t tiles = 0, calls = 0;
     property_ok(filch_job_stats(p->job, &info, devices, PROPERTY_MOST_DEVICES));
     for (uint32_t i = 0; i < p->count; ++i) {
-        ran += fl_load_relaxed(&p->tasks[i].ran);
-        finished += fl_load_relaxed(&p->tasks[i].finished);
+        bool has_failed = p->tasks[i].fails && fl_load_relaxed(&p->tasks[i].ran) != 0;
+        finished += is_done(&p->tasks[i]);
+        ran += is_done(&p->tasks[i]) || has_failed;
+        calls += fl_load_relaxed(&p->tasks[i].calls);
     }
     for (uint32_t d = 0; d < info.device_count; ++d) {
         tiles += devices[d].tiles;
     }
     if (info.total != p->count || info.done != finished || info.failed != ran - finished ||
-        info.skipped != p->count - ran || tiles != ran) {
+        info.skipped != p->count - ran || tiles != calls) {
         property_fail("%u tasks, %u ran, %u well; counted: %llu, done %llu, failed %llu, skipped "
-                      "%llu, tiles %llu",
+                      "%llu, tiles %llu of %llu",
                       p->count, ran, finished, (unsigned long long)info.total,
                       (unsigned long long)info.done, (unsigned long long)info.failed,
-                      (unsigned long long)info.skipped, (unsigned long long)tiles);
+                      (unsigned long long)info.skipped, (unsigned long long)tiles,
+                      (unsigned long long)calls);
     }
     /* Of all that was to be done, combining may have been left out alone. */
     bool is_left_out =

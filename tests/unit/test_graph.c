@@ -95,7 +95,7 @@ static void bad_tasks_are_refused_and_change_nothing(void **state)
         assert_string_equal(error_.call, "filch_graph_add");           \
     } while (0)
     REFUSE(size, 0, FILCH_INVALID_ARGUMENT);
-    REFUSE(size, sizeof desc - 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(size, offsetof(filch_task_desc, items) - 1, FILCH_INVALID_ARGUMENT);
     REFUSE(codelet, NULL, FILCH_INVALID_HANDLE);
     REFUSE(codelet, (filch_codelet *)(void *)graph, FILCH_INVALID_HANDLE);
     REFUSE(codelet, elsewhere, FILCH_WRONG_RUNTIME);
