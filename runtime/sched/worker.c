@@ -430,7 +430,8 @@ void fl_worker_retire(fl_worker *w, fl_tile *tile)
 
 /* --- Picking --- */
 
-void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
+                                                               bool poisoned, fl_tile *tile)
 {
     enter_task(w, task);
     filch_job *job = w->job;
@@ -448,15 +449,21 @@ void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
     }
 }
 
-/* The same for one that was ready. */
-static inline void take_task(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+{
+    take_claimed(w, task, poisoned, tile);
+}
+
+/* The same for one that was ready. In line: it is done for each. */
+static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_task *task,
+                                                            bool poisoned, fl_tile *tile)
 {
     if (task->predecessors != 0) {
         /* Set back for the next run, whose first decrement comes after this run's completion. Where
          * there is one predecessor nobody counts, but fl_task_claim looks. */
         fl_store_relaxed(&task->pending, task->predecessors);
     }
-    fl_worker_take(w, task, poisoned, tile);
+    take_claimed(w, task, poisoned, tile);
 }
 
 /* The newest entry of a level that is at or above the position floor. */
