@@ -9,6 +9,9 @@
  * serves the whole (bid.c says how that is found); else it waits, and looks again when more is
  * ready or what was predicted does not come true.
  *
+ * Tasks of slices that are too short for that are on the board all the same, where a graph is
+ * narrow: who has room takes the most urgent one.
+ *
  * Whether devices are unlike, and tasks long enough beside a lock that all of them take, is
  * measured, and asked when a graph begins, and when a task was timed: then the graph's tasks that
  * become ready from there on go to the board. What is in deques stays there. While no graph has
@@ -24,8 +27,8 @@
 
 typedef struct fl_board fl_board;
 
-/* Tasks that are measured shorter than this never go there: an empty one of a GPU's measures nearly
- * as much. */
+/* Tasks that are measured shorter than this are not weighed, and say nothing of the devices: an empty
+ * one of a GPU's measures nearly as much. */
 #define FL_BOARD_LEAST_NS 6000.0
 
 /* Makes sched->board, where the devices may be unlike and the policy calls for one; else it stays
