@@ -18,8 +18,8 @@
 #define UNLIKE 1.5
 /* So many tasks in a row of which all take about as long say that devices are alike again. */
 #define ALIKE_TASKS 24u
-/* The least length of tasks that are weighed, for each device: so the lock costs at most a hundredth
- * of their time; of GPUs, whose workers take it while these compute, a tenth. */
+/* The least length of tasks that are weighed, for each device: so the lock costs at most a
+ * hundredth of their time; of GPUs, whose workers take it while these compute, a tenth. */
 #define LOCK_NS 20000.0
 #define LOCK_BESIDE_NS 2000.0
 /* Graphs so many times as wide as there are devices leave enough in all deques. */

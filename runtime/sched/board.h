@@ -27,8 +27,8 @@
 
 typedef struct fl_board fl_board;
 
-/* Tasks that are measured shorter than this are not weighed, and say nothing of the devices: an empty
- * one of a GPU's measures nearly as much. */
+/* Tasks that are measured shorter than this are not weighed, and say nothing of the devices: an
+ * empty one of a GPU's measures nearly as much. */
 #define FL_BOARD_LEAST_NS 6000.0
 
 /* Makes sched->board, where the devices may be unlike and the policy calls for one; else it stays
