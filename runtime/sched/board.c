@@ -369,13 +369,12 @@ void fl_board_end(fl_sched *sched, const filch_job *job)
 
 /* --- Taking --- */
 
-/* Takes it for the worker, whose it is from then on; t: 0 where tasks are not weighed. Under the
- * lock. */
-static fl_task *take_for(fl_worker *w, uint64_t t, fl_spot spot)
+/* Takes it for the worker, whose it is from then on. Under the lock. */
+static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_spot spot)
 {
     fl_sched *sched = w->sched;
     fl_task *task = take(sched->board, sched->count, spot);
-    if (t != 0) {
+    if (is_weighed) {
         fl_bid_take(w, t, task);
     }
     if (task->home != 0 && task->home != w->index + 1) {
@@ -433,7 +432,7 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     fl_bid_arrive(w);
     if (board->count != 0 &&
         (hurries ? find(board, w, may_run, NULL, &spot) : fl_bid_choose(w, t, &spot))) {
-        task = take_for(w, t, spot);
+        task = take_for(w, t, !hurries, spot);
     }
     set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);
@@ -466,7 +465,7 @@ bool fl_board_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_til
     /* Those of the job come first, whatever their ranks: any other might wait in turn. */
     if (find(board, w, may_run_of, job, &spot) ||
         (!is_strict && find(board, w, may_run_waiting, NULL, &spot))) {
-        task = take_for(w, now(w->sched), spot);
+        task = take_for(w, now(w->sched), true, spot);
     }
     set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);

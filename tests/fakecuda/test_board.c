@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "random.h"
+#include "runtime.h"
 
 #include "jobs.h"
 
@@ -236,6 +237,25 @@ static void graphs_share_slices(void **state)
     stop();
 }
 
+/* Once no job has tasks on the board, ready tasks are not asked about it. */
+static void nothing_stays_of_it(void **state)
+{
+    filch_device_stats stats[SLICES];
+    (void)state;
+    start(UNLIKE, "1", DRIVER);
+    filch_graph *made = triangle(on_gpu("sum"), 0);
+    filch_job *job = submit(made);
+    /* Relaxed: set before the call returned, and taken back before the job is over. */
+    assert_int_equal(fl_load_relaxed(&runtime->sched.is_careful), 1);
+    finish(job, FILCH_OK);
+    (void)run(made, CELLS, stats);
+    assert_int_equal(fl_load_relaxed(&runtime->sched.is_careful), 0);
+    assert_int_equal(fl_load_relaxed(&runtime->sched.has_offers), 0);
+    memset(cells, 0, sizeof cells);
+    drop(made);
+    stop();
+}
+
 static int be_short(void **state)
 {
     (void)state;
@@ -252,6 +272,7 @@ int main(void)
         cmocka_unit_test(slices_come_and_go),
         cmocka_unit_test(what_nobody_runs_is_cancelled),
         cmocka_unit_test(graphs_share_slices),
+        cmocka_unit_test(nothing_stays_of_it),
         cmocka_unit_test_setup(each_task_runs_once_and_in_order, be_short),
         cmocka_unit_test_setup(slices_come_and_go, be_short),
         cmocka_unit_test_setup(what_nobody_runs_is_cancelled, be_short),

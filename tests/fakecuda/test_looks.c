@@ -85,10 +85,38 @@ static void copies_are_no_part_of_a_tiles_time(void **state)
         looks_are_many(way % 2 != 0, way < 2 ? "0" : "4");
 }
 
+/* With one mark for all, the host would see all end with the last one, when the device has nothing
+ * left to do. */
+static void long_tasks_have_a_mark_each(void **state)
+{
+    enum { TASKS = 24 };
+    uint64_t marks = 0;
+    (void)state;
+    (void)setenv("FILCH_REPLAY", "0", 1);
+    start("cuda:0", "1", "{\"kernel_ns\": 200000}");
+    atomic_store(&is_held, 0);
+    filch_codelet *codelet = on_gpu("hold");
+    filch_data *data = handle(x);
+    filch_graph *made = graph();
+    for (int k = 0; k < TASKS; k++)
+        add(made, codelet, FILCH_READ, data, NULL, NULL);
+    for (int r = 0; r < WARM_RUNS; r++) {
+        marks = fakecuda_count("cuEventRecord");
+        finish(submit(made), FILCH_OK);
+        marks = fakecuda_count("cuEventRecord") - marks;
+    }
+    print_message("%llu marks of %d tasks\n", (unsigned long long)marks, TASKS);
+    assert_true(marks >= TASKS);
+    assert_ok(filch_graph_destroy(made));
+    assert_ok(filch_data_destroy(data));
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_no_part_of_a_tiles_time),
+        cmocka_unit_test(long_tasks_have_a_mark_each),
     };
     (void)y, (void)z;
     return cmocka_run_group_tests(tests, NULL, NULL);
