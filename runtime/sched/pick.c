@@ -24,11 +24,15 @@
 #define LEAST_FIXED 2.0
 /* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
-/* … nor more than so many times the last one from the same span, of which the first lasts this
- * many dispatches, or what it lasts at least for that: measures were taken elsewhere, and items
- * need not cost alike. */
+/* … nor more than so many times the last one from the same span that is over, of which the first
+ * lasts this many dispatches, or what a tile takes whatever its work: measures were taken
+ * elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
 #define FIRST_DISPATCHES 2.0
+/* Until one is over, so many of the first one's size, or as many as are predicted to take this
+ * long, while the host learns of it. */
+#define UNSEEN_LEAST 2u
+#define UNSEEN_NS 50000.0
 /* How long all devices still need is asked for each so many chunks; of many devices more seldom, so
  * that a chunk looks at this many. */
 #define ASKED_EACH 8u
@@ -144,7 +148,12 @@ void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
     bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
     double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(tile->job->batch), w->index));
     double ns = counts ? fmax(took - fixed, 0) / tile->work : 0;
-    fl_store_relaxed(&w->share->recent, fl_double_bits(ns)); /* an estimate: no order */
+    fl_share *share = w->share;
+    if (share->stolen_hi != 0 && (tile->lo < share->stolen_lo || tile->hi > share->stolen_hi)) {
+        return; /* of a span that the device had before */
+    }
+    share->known = tile->hi - tile->lo;
+    fl_store_relaxed(&share->recent, fl_double_bits(ns)); /* an estimate: no order */
 }
 
 /* Grains that fill the device, of which fewer would take as long; but no more than its fair part of
@@ -217,6 +226,20 @@ static double near_end(const fl_worker *w)
     return NEAR_END_CHUNKS * (w->computing + 1);
 }
 
+/* The most grains of the next chunk by those before it of the same span; 0: none before one of them
+ * is over. ns: what a grain is predicted to take; least: what a tile takes whatever its work. */
+static double most_grains(const fl_worker *w, const fl_share *share, double ns, double least)
+{
+    if (share->chunk == 0) {
+        return fmax(FIRST_DISPATCHES * dispatch_ns(w), least) / ns;
+    }
+    if (share->known != 0) {
+        return MOST_STEP * share->known;
+    }
+    bool is_enough = share->unseen >= UNSEEN_LEAST && share->unseen * share->chunk * ns > UNSEEN_NS;
+    return is_enough && w->in_flight != 0 ? 0 : share->chunk;
+}
+
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
  * while another tile is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
@@ -242,13 +265,13 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
     wanted = fmax(wanted, until_end * PART_OF_REST);
     wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
-    double fixed = fl_speed_floor(speed), least = LEAST_FIXED * fixed;
-    fixed = fmin(FLOOR_FIXED * fixed, fmax(until_end / CHUNKS_OF_FIXED, least));
-    wanted = fmax(wanted, fixed);
+    double floor_ns = fl_speed_floor(speed), least = LEAST_FIXED * floor_ns;
+    double most = most_grains(w, share, ns_left / rest, floor_ns);
+    if (most == 0) {
+        return 0;
+    }
+    wanted = fmax(wanted, fmin(FLOOR_FIXED * floor_ns, fmax(until_end / CHUNKS_OF_FIXED, least)));
     double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
-    double most = share->chunk != 0
-                      ? MOST_STEP * share->chunk
-                      : (double)rest * fmax(FIRST_DISPATCHES * dispatch, fixed) / ns_left;
     double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
     if (share->fill > grains) {
@@ -317,6 +340,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
         return false;
     }
     fl_job_share(job, w->index)->chunk = hi - lo;
+    ++fl_job_share(job, w->index)->unseen;
     *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
     tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;

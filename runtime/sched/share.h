@@ -52,6 +52,10 @@ typedef struct fl_share {
     uint32_t fill;    /* grains whose threads fill the device; 0: not known, or one will do */
     uint32_t quantum; /* so many are launched with as many threads as one; 0: not known */
     uint32_t chunk;   /* grains that the device took last from this span; 0 none yet */
+    /* The owner's: grains of the chunk of this span that was over last, 0: none is; chunks taken
+     * until then; and, of a span that was stolen, what it was: chunks of others say nothing of it.
+     */
+    uint32_t known, unseen, stolen_lo, stolen_hi;
     /* The owner's: ns until all devices are through with the batch, and for how many chunks more
      * that is believed. */
     double until_end;

@@ -271,6 +271,47 @@ static void test_undeclared_ramp(void **state)
     sim_close(&world);
 }
 
+/* Chunks of spans that begin where nobody was before: the first two of each. */
+static uint64_t ends[2], firsts[2];
+static int spans, grown;
+
+static double cost_noted(const filch_call *call)
+{
+    uint32_t d = call->device;
+    uint64_t items = call->hi - call->lo;
+    if (call->lo == ends[d] && firsts[d] != 0) {
+        grown += items > firsts[d];
+        firsts[d] = 0;
+    } else if (call->lo != ends[d]) {
+        firsts[d] = items;
+        ++spans;
+    }
+    ends[d] = call->hi;
+    return (double)items;
+}
+
+/* What was measured elsewhere says little of what a thief finds: until its first chunk is over the
+ * next one is no larger, although several are in flight. */
+static void test_stolen_spans(void **state)
+{
+    (void)state;
+    sim_world world;
+    filch_config config = FILCH_CONFIG_INIT;
+    const char *text = "{\"link\": {\"bandwidth\": 48e9}, \"devices\": ["
+                       "{\"speed\": 4e6, \"score\": 1, \"overhead_us\": 3, \"lanes\": 2,"
+                       " \"host\": {\"launch_us\": 3, \"see_us\": 5}},"
+                       "{\"speed\": 4e6, \"score\": 10, \"overhead_us\": 3, \"lanes\": 2,"
+                       " \"host\": {\"launch_us\": 3, \"see_us\": 5}}]}";
+    sim_open_text(&world, text, &config);
+    world.speed = 8e6;
+    sim_batch(&world, sim_codelet(&world, NULL, NULL, cost_noted), 1000000, 0, &outcome);
+    check_counts(&world, 1000000);
+    print_message("%d spans, of which %d began to grow at once\n", spans, grown);
+    assert_true(spans >= 4);
+    assert_int_equal(grown, 0);
+    sim_close(&world);
+}
+
 /* --- Resuming --- */
 
 /* Cancelled at half its time, a batch leaves a piece of each device's share: the rest is no worse
@@ -417,9 +458,10 @@ int main(void)
         cmocka_unit_test(test_tenfold_scores),   cmocka_unit_test(test_reversed_scores),
         cmocka_unit_test(test_static_policy),    cmocka_unit_test(test_slowdown),
         cmocka_unit_test(test_unfilled_devices), cmocka_unit_test(test_cold_start),
-        cmocka_unit_test(test_undeclared_ramp),  cmocka_unit_test(test_hold_off),
-        cmocka_unit_test(test_device_counts),    cmocka_unit_test(test_many_items),
-        cmocka_unit_test(test_determinism),      cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_undeclared_ramp),  cmocka_unit_test(test_stolen_spans),
+        cmocka_unit_test(test_hold_off),         cmocka_unit_test(test_device_counts),
+        cmocka_unit_test(test_many_items),       cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
