@@ -11,8 +11,10 @@
 #include "backend/cuda/ring.h"
 #include "base/clock.h"
 
-/* Smaller copies are the driver's: it keeps such in its command buffer, or is as fast. */
-#define LEAST_BYTES ((size_t)64 << 10)
+/* Smaller copies in are the driver's: it keeps such in its command buffer, or is as fast. Copies
+ * out never are, however small: who puts one there would stand still until the kernels before it
+ * are over. */
+#define LEAST_BYTES_IN ((size_t)64 << 10)
 /* Units that a call lands where there are no helpers. */
 #define UNITS_OF_CALL 4
 /* Helpers where the setting leaves it open: a part of the cores, and what fills one link. */
@@ -116,8 +118,9 @@ static fl_ring *ring_of(fl_cuda_stage *stage, const fl_copy *copy)
 bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
 {
     fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
+    size_t least = copy->from_device == NULL ? LEAST_BYTES_IN : 1;
     return (copy->from_device == NULL || copy->to_device == NULL) &&
-           copy->width * copy->height >= LEAST_BYTES && is_pageable(stage, host_side(copy)) &&
+           copy->width * copy->height >= least && is_pageable(stage, host_side(copy)) &&
            is_ready(stage, (fl_device *)(uintptr_t)device, ring_of(stage, copy));
 }
 
