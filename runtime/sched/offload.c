@@ -321,7 +321,7 @@ static uint32_t choose_lane(const fl_worker *w)
         fl_marker marker = offload->waits.at[i];
         uint32_t lane = fl_marker_lane(marker);
         if (fl_marker_device(marker) == w->index && lane < w->device->lanes &&
-            offload->lane_load[lane] != 0) {
+            offload->lane_load[lane] != 0 && !w->device->backend->is_past(w->device, marker)) {
             return lane;
         }
     }
