@@ -359,6 +359,10 @@ uint32_t fl_window_of(const fl_worker *worker);
 /* Whether a launch keeps the worker, on a virtual clock, on which no time passes in a step. */
 bool fl_window_is_held(const fl_worker *worker);
 bool fl_window_has_room(const fl_worker *worker, uint32_t window);
+/* Of a device that computes, and has something in flight: when to look at it again (look.c). */
+uint64_t fl_look_next(const fl_worker *worker);
+/* Looks for copies that ready tasks wait for, or those in flight do. */
+#define FL_ARRIVAL_NS 50000u
 /* What a tile in flight counts for in long_ns. */
 uint64_t fl_window_part(const fl_flight *flight);
 
