@@ -94,17 +94,26 @@ typedef struct filch_graph_desc {
  * A device that begins such a task runs it piece by piece, if it is long enough, as measured; the
  * others that find nothing else to run, nor to steal, run pieces of what has not begun, where they
  * would not be done later than those who are at it. So one long task that everything waits for, or
- * that is the last of its graph, takes the time of all devices together. Those are cores of the
- * host, also beside GPUs, or simulated devices without links. On a GPU, a slice of one, or a
- * simulated device with a memory of its own the task is one call for all its items, as it is under
- * another policy than ::FILCH_POLICY_STEAL, where no other device could take part, and where an
- * access is ::FILCH_COMMUTE or ::FILCH_REDUCE. A CUDA kernel gets lo and hi as for a batch.
+ * that is the last of its graph, takes the time of all these devices together.
+ *
+ * All pieces of a task run in one memory: on cores of the host, also beside GPUs; on the slices of
+ * one GPU (`cuda:0/88+24+8`); on simulated devices without links, or that share a memory. A device
+ * with a memory of its own runs the task in one call for all items. So does any where no other
+ * could take part, under another policy than ::FILCH_POLICY_STEAL, and where an access is
+ * ::FILCH_COMMUTE or ::FILCH_REDUCE; and slices do where one is ::FILCH_SCRATCH. A CUDA kernel gets
+ * lo and hi as for a batch, and a geometry by filch_cuda_desc.shape_of is asked for each piece.
+ *
+ * What slices divide stays in the GPU's memory, with all that the task uses, until it is over. It
+ * begins when what was before it has been seen to end, and its results go home, and what comes
+ * after it begins, when all pieces have: a task in one call may be put behind others on the device,
+ * and others behind it, before that.
  *
  * A call that fails fails the task, with its code; pieces that have not begun then are left out, as
  * they are once the job is cancelled (the task counts as skipped if that left some out). What was
- * begun ends. A device that is withdrawn ends the piece that it is at. A task counts once in
- * filch_job_info, but each piece is one of filch_device_stats.tiles; filch_losses.divided and
- * .pieces count both.
+ * begun ends. A device that is withdrawn ends the piece that it is at; where no other of that
+ * memory is there the rest waits until one is taken back. One that is lost fails the task. A task
+ * counts once in filch_job_info, but each piece is one of filch_device_stats.tiles;
+ * filch_losses.divided and .pieces count both.
  *
  * Its work is what filch_codelet_desc.work says of lo = 0 and hi = items, and is taken to be spread
  * evenly over the items; without such a function it is the number of items.

@@ -96,7 +96,10 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
 {
     const filch_graph *graph = task->graph;
     uint64_t word = (uint64_t)run << 32;
+    /* Of a task that is divided nothing is in flight that others could follow, nor does it follow.
+     */
     if (fl_load_relaxed(&task->word) != word || fl_task_is_patient(task) ||
+        (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) ||
         !fl_worker_can_run(w, task) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {

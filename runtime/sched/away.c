@@ -112,7 +112,7 @@ static fl_worker *find_other(const fl_worker *w, const fl_task *task, bool is_di
     for (uint32_t i = 0; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(first + i) % sched->count];
         if (other != w && !fl_worker_is_off(other) && fl_worker_can_run(other, task) &&
-            (!is_divided || fl_divide_is_here(other))) {
+            (!is_divided || fl_divide_is_here(other, task))) {
             return other;
         }
     }

@@ -11,7 +11,15 @@
  * A piece is a part of the time that all who could take part need for the rest (factoring; Flynn
  * Hummel, Schonberg, Flynn, Comm. ACM 35, 1992), but lasts long enough for its dispatch to cost
  * little. Who would be done with its next piece later than the others with all of the rest leaves
- * that to them, as thieves do. */
+ * that to them, as thieves do.
+ *
+ * All pieces run in one memory. On devices that run tiles by themselves, slices of a GPU say, a
+ * division begins when its first piece has been launched: so whatever may go wrong before goes
+ * wrong for a task as any. It holds what the task uses until it is over, by the pins of that first
+ * launch, which no piece's end gives back; each later piece finds everything there, and waits, on
+ * its lane, for what brings it. What is written is no tile's contents for anybody before all pieces
+ * are seen to be over: then a flight of nothing but the way home makes it that, takes over what was
+ * held, and retires the task (fl_flight_conclude). */
 #include <math.h>
 
 #include "sched/sched.h"
@@ -21,10 +29,17 @@
 /* … but at least so many dispatches; fewer where others wait for the end, too, … */
 #define CHEAP_DISPATCHES 50.0
 #define FLOOR_DISPATCHES 20.0
+/* … on a lane, of what a piece takes whatever its work, so many times, but no more than that part
+ * of what is left; … */
+#define FLOOR_FIXED 8.0
+#define PIECES_OF_FIXED 4.0
 /* … and has at most so many times the work of any tile that was timed. */
 #define MOST_GROWTH 8.0
 /* Where no speed was measured a piece is this part of the rest. */
 #define PROBES_OF_REST 1024u
+/* Of a device that runs tiles by itself, from the end of a piece, as its worker sees it, to the
+ * beginning of the next. */
+#define LATENCY_NS 10000.0
 /* Finding a division and its cache lines. */
 #define JOIN_NS 1000.0
 #define LOOK_AGAIN_NS 20000.0
@@ -36,27 +51,34 @@
 #define ASKED_EACH 8u
 #define DEVICES_A_PIECE 4u
 
-/* Whether the device may have pieces: all of a task's are run in one memory. That is the host's
- * where others have their own, and else everybody's. */
-static bool is_here(const fl_worker *w)
+/* The memory in which the device runs pieces: the host's where others have their own, or
+ * everybody's; else its own, where it has any. */
+static uint32_t memory_of(const fl_worker *w)
 {
-    return w->offload == NULL || w->device->is_synchronous;
+    return w->offload == NULL || w->device->is_synchronous ? 0 : w->device->place;
 }
 
-bool fl_divide_is_here(const fl_worker *w)
+/* Estimates, here and below: no order. Of a division that one has a part in it is constant. */
+static uint32_t place_of(const fl_division *division)
 {
-    return is_here(w);
+    return fl_load_relaxed(&division->place);
+}
+
+bool fl_divide_is_here(const fl_worker *w, const fl_task *task)
+{
+    return memory_of(w) == place_of(fl_task_items(task)->division);
 }
 
 /* Whether tasks are divided here at all: by the default rules. */
 static bool is_on(const fl_worker *w)
 {
-    return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1 && is_here(w);
+    return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
 }
 
 static double dispatch_ns(const fl_worker *w)
 {
-    return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+    double ns = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+    return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + LATENCY_NS : ns;
 }
 
 static uint64_t now(const fl_worker *w)
@@ -64,7 +86,6 @@ static uint64_t now(const fl_worker *w)
     return fl_clock_now(&w->sched->core->clock);
 }
 
-/* Estimates, here and below: no order. */
 static const filch_codelet *codelet_of(const fl_division *division)
 {
     return (const filch_codelet *)fl_load_relaxed(&division->codelet);
@@ -82,10 +103,10 @@ static double rate_of(const fl_worker *w, const filch_codelet *codelet)
     return ns > 0 ? 1 / ns : 0;
 }
 
-/* Of a task of ours, or of which the runtime keeps the codelet. */
-static bool may_run(const fl_worker *w, const filch_codelet *codelet)
+/* Pieces in that memory, of a codelet that the runtime keeps. */
+static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t place)
 {
-    return is_here(w) && !fl_worker_is_off(w) && fl_codelet_runs_on(codelet, w->index);
+    return memory_of(w) == place && !fl_worker_is_off(w) && fl_codelet_runs_on(codelet, w->index);
 }
 
 /* --- A tile --- */
@@ -127,7 +148,7 @@ static double ask_rate(const fl_worker *w, fl_division *division)
     }
     rate = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        if (may_run(&sched->workers[d], codelet_of(division))) {
+        if (may_run(&sched->workers[d], codelet_of(division), place_of(division))) {
             rate += rate_of(&sched->workers[d], codelet_of(division));
         }
     }
@@ -170,6 +191,17 @@ static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
     return rest;
 }
 
+/* How long a piece is to last at least, where a tile takes `fixed` whatever its work, and all of
+ * the rest `alone`. */
+static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, double fixed)
+{
+    double dispatches = rest->ns_others > 0 ? FLOOR_DISPATCHES : CHEAP_DISPATCHES;
+    /* Kernels that do not fill the device take so long, too: no reason to leave others none. */
+    return memory_of(w) == 0 ? dispatches * (dispatch_ns(w) + fixed)
+                             : fmax(dispatches * dispatch_ns(w),
+                                    fmin(FLOOR_FIXED * fixed, alone / PIECES_OF_FIXED));
+}
+
 /* Grains for the next piece here; 0: the others would be done with all before. */
 static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_rest *rest)
 {
@@ -182,10 +214,9 @@ static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_r
         uint32_t probe = rest->grains / PROBES_OF_REST;
         return probe != 0 ? probe : 1;
     }
-    double dispatch = dispatch_ns(w) + fl_speed_fixed(speed);
-    double least = (rest->ns_others > 0 ? FLOOR_DISPATCHES : CHEAP_DISPATCHES) * dispatch;
-    double wanted = fmax(rest->work / ask_rate(w, division) / PIECES_OF_REST, least);
     double alone = rest->ns_grain * rest->grains;
+    double least = least_ns(w, rest, alone, fl_speed_fixed(speed));
+    double wanted = fmax(rest->work / ask_rate(w, division) / PIECES_OF_REST, least);
     /* Until those who have a part, and this one, are through. */
     double fair = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone;
     most = fmin(most, fmin(wanted, fair) / rest->ns_grain);
@@ -199,7 +230,7 @@ static bool has_others(const fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        if (d != w->index && may_run(&sched->workers[d], task->codelet)) {
+        if (d != w->index && may_run(&sched->workers[d], task->codelet, memory_of(w))) {
             return true;
         }
     }
@@ -234,30 +265,62 @@ static void wake_others(fl_worker *w, double ns)
     fl_sched_wake(w->sched, (uint32_t)some);
 }
 
-/* Lets others take part in a task that the worker is about to begin, whose job is current. False:
- * it is run in one call. */
-static bool open_division(fl_worker *w, fl_task *task)
+/* All of the task on the worker's device; 0: nothing is known. */
+static double ns_whole(const fl_worker *w, const fl_task *task)
+{
+    double rate = rate_of(w, task->codelet);
+    return rate > 0 ? (double)task->work / rate : 0;
+}
+
+bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
+{
+    double ns = ns_whole(w, task), work = (double)task->work;
+    /* On a lane scratch memory is had with a launch, or waited for: nothing waits in the middle of
+     * a task that holds what others may wait for. */
+    return is_on(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
+           work > 0 && isfinite(work) && (ns == 0 || ns >= 2 * CHEAP_DISPATCHES * dispatch_ns(w)) &&
+           (memory_of(w) == 0 || fl_task_scratch(task) == 0) && has_others(w, task);
+}
+
+/* A division that the worker could open, of a task of its own, which is run in one call where there
+ * is none. Nobody knows of it as yet. */
+static fl_division *prepare(fl_worker *w, fl_task *task)
 {
     fl_items *items = fl_task_items(task);
-    fl_division *division = NULL;
-    double rate = rate_of(w, task->codelet), work = (double)task->work;
-    double ns = rate > 0 ? work / rate : 0;
-    if (!is_on(w) || task->commutes || task->reduces || items->grains < 2 ||
-        !(work > 0 && isfinite(work)) || (rate > 0 && ns < 2 * CHEAP_DISPATCHES * dispatch_ns(w)) ||
-        !has_others(w, task) || (division = find_free(w)) == NULL) {
-        return false;
+    fl_division *division = fl_divide_is_due(w, task) ? find_free(w) : NULL;
+    if (division != NULL) {
+        fl_division_prepare(division,
+                            &(fl_division_about){.task = (uintptr_t)task,
+                                                 .codelet = (uintptr_t)task->codelet,
+                                                 .grain_work = (double)task->work / items->grains,
+                                                 .owner = w->index,
+                                                 .place = memory_of(w)});
     }
     items->division = division; /* before it is open: who joins finds it there */
-    fl_division_open(division, &(fl_division_about){.task = (uintptr_t)task,
-                                                    .codelet = (uintptr_t)task->codelet,
-                                                    .grain_work = work / items->grains,
-                                                    .grains = items->grains,
-                                                    .owner = w->index});
-    fl_count(&w->share->account.divided, 1);
+    return division;
+}
+
+/* Lets others take part from grain lo on. */
+static void publish(fl_worker *w, const fl_task *task, uint32_t lo)
+{
+    const fl_items *items = fl_task_items(task);
+    fl_division_open(items->division, lo, items->grains);
+    /* Its job need not be current any more, if it had to wait for memory. */
+    fl_count(&fl_job_share(task->graph->job, w->index)->account.divided, 1);
     /* Relaxed: the wake-up has a fence before it looks who is idle. */
     fl_add_relaxed(&w->open, 1);
     fl_add_relaxed(&w->sched->dividing, 1);
-    wake_others(w, ns);
+    wake_others(w, ns_whole(w, task));
+}
+
+/* The same of all of a task that the worker is about to begin, whose job is current. False: it is
+ * run in one call. */
+static bool open_division(fl_worker *w, fl_task *task)
+{
+    if (prepare(w, task) == NULL) {
+        return false;
+    }
+    publish(w, task, 0);
     return true;
 }
 
@@ -288,7 +351,8 @@ static bool begin_piece(fl_worker *w, fl_tile *tile)
 bool fl_divide_admit(fl_worker *w, fl_tile *tile)
 {
     const fl_items *items = fl_task_items(tile->task);
-    bool is_whole = items->division == NULL && (tile->skip || !open_division(w, tile->task));
+    bool is_whole = items->division == NULL &&
+                    (tile->skip || memory_of(w) != 0 || !open_division(w, tile->task));
     if (!is_whole && !begin_piece(w, tile)) {
         return false;
     }
@@ -296,6 +360,57 @@ bool fl_divide_admit(fl_worker *w, fl_tile *tile)
         fl_tile_set_timed(tile, tile->task->codelet); /* a piece costs more than two clock looks */
     }
     return true;
+}
+
+bool fl_divide_begin(fl_worker *w, fl_flight *flight)
+{
+    fl_tile *tile = &flight->tile;
+    fl_items *items = fl_task_items(tile->task);
+    /* Of one that is put behind others on a lane, other lanes would have to wait for these, too. */
+    if (items->division == NULL && !tile->is_ahead && prepare(w, tile->task) != NULL) {
+        double rate = rate_of(w, tile->task->codelet), work = (double)tile->task->work;
+        const fl_rest all = {.grains = items->grains,
+                             .work = work,
+                             .ns_grain = rate > 0 ? work / items->grains / rate : 0};
+        tile->lo = 0;
+        tile->hi = piece_size(w, items->division, &all);
+        if (tile->hi == items->grains) {
+            items->division = NULL;
+        }
+    }
+    if (items->division == NULL) {
+        return false;
+    }
+    fl_tile_set_timed(tile, tile->task->codelet);
+    flight->expected = fl_speed_time(fl_codelet_speed(tile->task->codelet, w->index), tile->work);
+    return true;
+}
+
+/* Whether the task's division is only prepared. Of one that we have a part in it is not free. */
+static bool is_first(const fl_tile *tile)
+{
+    return fl_division_is_free(fl_task_items(tile->task)->division);
+}
+
+void fl_divide_launched(fl_worker *w, fl_flight *flight)
+{
+    fl_tile *tile = &flight->tile;
+    if (!is_first(tile)) {
+        return;
+    }
+    fl_division *division = fl_task_items(tile->task)->division;
+    flight->is_admitted = false; /* the division holds what the flight did */
+    w->is_dividing = true;
+    publish(w, tile->task, tile->hi);
+    note_member(w, division, true);
+    fl_add_relaxed(&division->begun, 1);
+}
+
+void fl_divide_refused(const fl_tile *tile)
+{
+    if (is_first(tile)) {
+        fl_task_items(tile->task)->division = NULL; /* a task as any */
+    }
 }
 
 /* --- Joining --- */
@@ -311,7 +426,7 @@ typedef struct fl_find {
 static void weigh(fl_worker *w, fl_division *division, fl_find *best)
 {
     uint64_t word = fl_division_look(division);
-    if (fl_division_parts_of(word) == 0 || !may_run(w, codelet_of(division))) {
+    if (fl_division_parts_of(word) == 0 || !may_run(w, codelet_of(division), place_of(division))) {
         return;
     }
     fl_rest rest = look_at_rest(w, division);
@@ -434,18 +549,45 @@ static void go_on(fl_worker *w, fl_task *task)
 }
 
 /* The task is over, and the worker's; how is in the flags. What all pieces wrote is told of now, as
- * nobody may use it before. */
-static void conclude(fl_worker *w, fl_tile *tile, uint32_t flags)
+ * nobody may use it before. True: it can be retired; else it will, when that has come home. */
+static bool conclude(fl_worker *w, fl_tile *tile, uint32_t flags)
 {
+    fl_items *items = fl_task_items(tile->task);
     tile->code = (flags & FL_DIVISION_FAILED) != 0 ? -1 : 0;
     tile->skip = tile->code == 0 && (flags & FL_DIVISION_CUT) != 0;
     tile->timed = tile->is_refused = false;
+    if (memory_of(w) != 0) {
+        /* Though some failed: what is there now is what they left of it, as of any that fails. */
+        items->is_over = true;
+        fl_flight_conclude(w, tile);
+        return false;
+    }
+    items->division = NULL;
     if (w->offload != NULL && flags == 0 && fl_offload_concerns(tile)) {
         fl_offload_commit_host(w, tile);
         if (tile->code != 0) {
             fl_worker_note(w, tile);
         }
     }
+    return true;
+}
+
+/* The flight that concluded the task has landed. */
+static bool retire_concluded(fl_worker *w, fl_tile *tile)
+{
+    fl_items *items = fl_task_items(tile->task);
+    items->is_over = false;
+    items->division = NULL;
+    if (tile->is_refused) { /* what was written did not come home; else it has been noted */
+        fl_worker_note(w, tile);
+    }
+    return true;
+}
+
+/* Whether the last to leave, on the worker's device, could conclude the task. */
+static bool may_conclude(const fl_worker *w)
+{
+    return w->device->is_synchronous || w->in_flight < w->flight_count;
 }
 
 bool fl_divide_retire(fl_worker *w, fl_tile *tile)
@@ -456,6 +598,9 @@ bool fl_divide_retire(fl_worker *w, fl_tile *tile)
     bool has_run = tile->hi > tile->lo;
     uint32_t lo, hi, flags = 0;
     fl_leaving leaving = FL_LEAVING_STAYS;
+    if (items->is_over) {
+        return retire_concluded(w, tile);
+    }
     w->is_dividing = false;
     if (has_run || tile->code != 0) {
         note_piece(w, tile, has_run);
@@ -472,20 +617,37 @@ bool fl_divide_retire(fl_worker *w, fl_tile *tile)
     }
     /* Who did not like the rest leaves it to others, as does who is to end what it is at, or has
      * another part: one that joined, and was then given what a withdrawn device had. */
-    if (!has_run || fl_worker_is_away(w) || w->adopted == task ||
-        fl_span_peek(&division->span, &lo, &hi) == 0) {
+    if ((!has_run || fl_worker_is_away(w) || w->adopted == task ||
+         fl_span_peek(&division->span, &lo, &hi) == 0) &&
+        may_conclude(w)) {
         leaving = leave(w, division, &flags);
     }
     if (leaving == FL_LEAVING_STAYS) {
         go_on(w, task);
-    } else if (leaving == FL_LEAVING_LAST) {
-        items->division = NULL;
-        conclude(w, tile, flags);
+    } else if (leaving == FL_LEAVING_LAST && conclude(w, tile, flags)) {
         if (was_timed) {
             ++w->ledger.timed_at;
         }
+        return true;
     }
-    return leaving == FL_LEAVING_LAST;
+    return false;
+}
+
+fl_task *fl_divide_part(fl_worker *w)
+{
+    fl_task *task = w->adopted;
+    if (task != NULL && fl_task_is_divided(task)) {
+        w->adopted = NULL;
+        return task;
+    }
+    for (fl_link **at = &w->kept; *at != NULL; at = &(*at)->next) {
+        task = fl_task_of_link(*at);
+        if (fl_task_is_divided(task)) {
+            *at = task->link.next;
+            return task;
+        }
+    }
+    return NULL;
 }
 
 bool fl_divide_drop(fl_worker *w, fl_task *task)

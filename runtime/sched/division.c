@@ -12,23 +12,28 @@ bool fl_division_is_free(const fl_division *division)
     return fl_division_parts_of(fl_load_acquire(&division->word)) == 0;
 }
 
-void fl_division_open(fl_division *division, const fl_division_about *about)
+void fl_division_prepare(fl_division *division, const fl_division_about *about)
 {
-    uint64_t word = fl_load_relaxed(&division->word); /* free: only we change it */
     /* Relaxed: the word publishes them to who joins. Who looks without a part may see some of one
      * task and some of another, and goes by wrong estimates at worst. */
     fl_store_relaxed(&division->task, about->task);
     fl_store_relaxed(&division->codelet, about->codelet);
     fl_store_relaxed(&division->grain_work, fl_double_bits(about->grain_work));
     fl_store_relaxed(&division->owner, about->owner);
+    fl_store_relaxed(&division->place, about->place);
     fl_store_relaxed(&division->flags, 0);
     fl_store_relaxed(&division->begun, 0);
     fl_store_relaxed(&division->rate, 0);
     for (uint32_t i = 0; i < FL_MEMBER_WORDS; ++i) {
         fl_store_relaxed(&division->members[i], 0);
     }
-    fl_span_set(&division->span, 0, about->grains);
-    /* Release: all of the above, and what the task reads, to whoever joins. */
+}
+
+void fl_division_open(fl_division *division, uint32_t lo, uint32_t hi)
+{
+    uint64_t word = fl_load_relaxed(&division->word); /* free: only we change it */
+    fl_span_set(&division->span, lo, hi);
+    /* Release: the above, what it is about, and what the task reads, to whoever joins. */
     fl_store_release(&division->word, word + NEXT + 1);
 }
 

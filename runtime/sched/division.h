@@ -33,6 +33,7 @@ typedef struct fl_division {
     _Atomic uintptr_t codelet;   /* lives as long as the runtime */
     _Atomic uint64_t grain_work; /* bits of a double: units of work of a grain */
     _Atomic uint32_t owner;      /* device of who opened it */
+    _Atomic uint32_t place;      /* memory in which all pieces run */
     _Atomic uint32_t flags;      /* FL_DIVISION_* */
     _Atomic uint32_t begun;      /* pieces: a statistic, as are all below */
     _Atomic uint64_t rate;       /* bits of a double: units a ns of all who could take part */
@@ -42,8 +43,7 @@ typedef struct fl_division {
 typedef struct fl_division_about {
     uintptr_t task, codelet;
     double grain_work;
-    uint32_t grains;
-    uint32_t owner;
+    uint32_t owner, place;
 } fl_division_about;
 
 static inline uint32_t fl_division_parts_of(uint64_t word)
@@ -53,8 +53,11 @@ static inline uint32_t fl_division_parts_of(uint64_t word)
 
 /* Whether the owner may open it: nobody has a part any more. */
 bool fl_division_is_free(const fl_division *division);
-/* The owner, of one that is free: it has a part from now on. */
-void fl_division_open(fl_division *division, const fl_division_about *about);
+/* The owner, of one that is free, and stays so: says what it will be about. */
+void fl_division_prepare(fl_division *division, const fl_division_about *about);
+/* The owner, of one that it has prepared: it has a part from now on, and others may join it in
+ * grains [lo, hi). */
+void fl_division_open(fl_division *division, uint32_t lo, uint32_t hi);
 /* The word, before what else there is to read. */
 uint64_t fl_division_look(const fl_division *division);
 /* Takes a part, if the word is still that and has some. */

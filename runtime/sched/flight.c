@@ -315,6 +315,33 @@ static bool retire_finished(fl_worker *w)
 
 /* --- Launching --- */
 
+/* A flight of the tile; there is a free one. */
+static inline fl_flight *take_flight(fl_worker *w, const fl_tile *tile)
+{
+    fl_flight *flight = &w->flights[w->free_flight];
+    w->free_flight = flight->next;
+    ++w->in_flight;
+    flight->tile = *tile;
+    flight->tile.ns = 0; /* it has not run */
+    flight->home_count = 0;
+    flight->foreign_count = 0;
+    flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
+    return flight;
+}
+
+void fl_flight_conclude(fl_worker *w, const fl_tile *tile)
+{
+    uint32_t index = w->free_flight;
+    fl_flight *flight = take_flight(w, tile);
+    flight->launched = 0; /* nothing of it is on a lane */
+    flight->tile.start = now(w);
+    flight->is_admitted = true; /* what was held for all pieces */
+    if (!fl_offload_commit_pieces(w, flight) && tile->code == 0) {
+        fl_flight_fail(w, flight, &w->error);
+    }
+    finish(w, index);
+}
+
 /* A device that pretends: the host function, where it makes the results, runs here and now. */
 static bool launch_pretended(fl_worker *w, fl_flight *flight, uint32_t index)
 {
@@ -451,14 +478,16 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_tile *picked)
     if (computes(w)) {
         fl_offload_abandon(w);
     }
-    if (tile->is_refused && (may_retry(w) || may_divide(w, tile))) {
+    /* A piece of a divided task has its memory; nobody else may wait for it, nor have the task. */
+    bool may_wait = tile->is_refused && (tile->task == NULL || !fl_task_is_divided(tile->task));
+    if (may_wait && (may_retry(w) || may_divide(w, tile))) {
         stall(w, index, picked);
         return;
     }
     if (w->offload != NULL) {
         w->offload->is_tight = false;
     }
-    if (tile->is_refused && find_room(w, index, picked)) {
+    if (may_wait && find_room(w, index, picked)) {
         return;
     }
     land(w, index);
@@ -546,15 +575,8 @@ static void note_hunger(fl_worker *w, bool is_hungry)
 static void launch(fl_worker *w, const fl_tile *picked)
 {
     uint32_t index = w->free_flight;
-    fl_flight *flight = &w->flights[index];
     note_hunger(w, false);
-    w->free_flight = flight->next;
-    ++w->in_flight;
-    flight->tile = *picked;
-    flight->tile.ns = 0; /* it has not run */
-    flight->home_count = 0;
-    flight->foreign_count = 0;
-    flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
+    fl_flight *flight = take_flight(w, picked);
     fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->is_gate) {
         fl_tile_pass(tile);
@@ -629,6 +651,21 @@ static void launch_stalled(fl_worker *w, bool any)
         w->piece = 0;
     }
     launch(w, &tile);
+}
+
+/* While a tile waits for memory: pieces of divided tasks, of which a part was given to this worker,
+ * as it may be what those hold. They wait for none. */
+static void launch_parts(fl_worker *w, uint32_t window)
+{
+    fl_task *task;
+    fl_tile tile;
+    fl_room_gather(w);
+    while (w->has_stalled && fl_window_has_room(w, window) && (task = fl_divide_part(w)) != NULL) {
+        fl_worker_take(w, task, false, &tile);
+        if (fl_tile_admit(w, &tile)) {
+            launch(w, &tile);
+        }
+    }
 }
 
 /* --- The step --- */
@@ -774,6 +811,7 @@ fl_act fl_flights_step(fl_worker *w)
     uint32_t launches = 0, window = fl_window_of(w);
     if (FL_UNLIKELY(w->has_stalled)) {
         launch_stalled(w, any);
+        launch_parts(w, window);
     }
     if (w->offload != NULL && w->offload->near_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);

@@ -208,7 +208,7 @@ static void settle_own(fl_worker *w)
     for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
         fl_link *next = link->next; /* as below */
         fl_task *task = fl_task_of_link(link);
-        if (!fl_room_move(w, task)) {
+        if (fl_task_is_divided(task) || !fl_room_move(w, task)) {
             refuse_claimed(w, task, false);
         }
         link = next;

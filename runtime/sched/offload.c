@@ -581,7 +581,8 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         fl_operand *operand = &offload->operands[i];
         if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
-            !operand->is_shadowed && !w->device->backend->is_marked(w->device, marker)) {
+            !operand->is_shadowed && marker != 0 &&
+            !w->device->backend->is_marked(w->device, marker)) {
             fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
         }
         fl_marker home = 0;
@@ -593,6 +594,11 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
         }
     }
     return fits;
+}
+
+bool fl_offload_commit_pieces(fl_worker *w, fl_flight *flight)
+{
+    return fl_offload_list(w, &flight->tile) && commit(w, flight, 0);
 }
 
 /* What a kernel is launched with. */
@@ -679,13 +685,60 @@ static bool fetch(fl_worker *w, fl_tile *tile)
            (tile->task == NULL && fl_spoil_forgo(tile) && fl_offload_fetch(w, tile));
 }
 
-bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+/* The tile, whose operands were fetched, goes on a lane. launch: its tag and its call are set, what
+ * is called is not. */
+static bool put_on_lane(fl_worker *w, fl_flight *flight, fl_launch *launch, filch_call *call,
+                        bool is_piece)
 {
     fl_offload *offload = w->offload;
     fl_tile *tile = &flight->tile;
     const filch_codelet *codelet = fl_tile_codelet(tile);
     /* One that only pretends runs nothing, whatever the codelet has. */
     const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
+    uint32_t lane = choose_lane(w);
+    if (tile->task != NULL && !place_scratch(w, tile->task, lane)) {
+        return false;
+    }
+    describe(w, tile, call);
+    bool is_timed = is_piece || wants_time(w, tile, codelet);
+    /* One by one: compilers clear a structure of this size in a way that takes as long as all the
+     * rest. */
+    launch->cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
+    launch->lane = lane;
+    launch->name = codelet->name;
+    launch->function = NULL;
+    launch->params = offload->params;
+    launch->param_bytes = offload->param_bytes;
+    launch->param_count = 0;
+    launch->enqueue = kernel != NULL ? kernel->enqueue : NULL;
+    launch->replay = NULL;
+    launch->states = kernel != NULL ? kernel->states[w->index] : NULL;
+    launch->behind = offload->waits.at;
+    launch->behind_count = offload->waits.count;
+    launch->timed = is_timed;
+    launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight);
+    launch->code = 0;
+    launch->marker = 0;
+    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, tile, call, launch)) {
+        return false;
+    }
+    filch_status status = w->device->backend->launch(w->device, launch, tile->start, &w->error);
+    if (status != FILCH_OK) {
+        tile->code = launch->code;
+        return false;
+    }
+    flight->lane = offload->lane_last = lane;
+    flight->is_timed = is_timed;
+    flight->is_admitted = true;
+    offload->is_admitted = offload->is_tight = false;
+    offload->timed += is_timed;
+    ++offload->lane_load[lane];
+    return true;
+}
+
+bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+{
+    fl_tile *tile = &flight->tile;
     if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
         tile->task->successor_count != 0) {
         /* To be looked at next, when the driver has driven it out of the near caches. In an open
@@ -700,52 +753,24 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         !note_foreign(w, flight)) {
         return false;
     }
-    uint32_t lane = choose_lane(w);
-    if (tile->task != NULL && !place_scratch(w, tile->task, lane)) {
-        return false;
-    }
+    bool is_piece =
+        tile->task != NULL && FL_UNLIKELY(tile->task->has_items) && fl_divide_begin(w, flight);
     filch_call call;
-    describe(w, tile, &call);
-    bool is_timed = wants_time(w, tile, codelet);
-    /* One by one: compilers clear a structure of this size in a way that takes as long as all the
-     * rest. */
     fl_launch launch;
-    launch.cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
     launch.tag = tag;
-    launch.lane = lane;
-    launch.name = codelet->name;
-    launch.function = NULL;
-    launch.params = offload->params;
-    launch.param_bytes = offload->param_bytes;
-    launch.param_count = 0;
-    launch.enqueue = kernel != NULL ? kernel->enqueue : NULL;
-    launch.replay = NULL;
-    launch.states = kernel != NULL ? kernel->states[w->index] : NULL;
     launch.call = &call;
-    launch.behind = offload->waits.at;
-    launch.behind_count = offload->waits.count;
-    launch.timed = is_timed;
-    launch.brief = launch.enqueue == NULL && !is_timed && is_brief(w, flight);
-    launch.code = 0;
-    launch.marker = 0;
-    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, tile, &call, &launch)) {
+    if (!put_on_lane(w, flight, &launch, &call, is_piece)) {
+        if (is_piece) {
+            fl_divide_refused(tile);
+        }
         return false;
     }
-    filch_status status = w->device->backend->launch(w->device, &launch, tile->start, &w->error);
-    if (status != FILCH_OK) {
-        tile->code = launch.code;
-        return false;
-    }
-    flight->lane = offload->lane_last = lane;
-    flight->is_timed = is_timed;
     if (tile->task == NULL) {
-        flight->staged = fl_operands_staged(offload->operands, offload->operand_count);
+        flight->staged = fl_operands_staged(w->offload->operands, w->offload->operand_count);
     }
-    flight->is_admitted = true;
-    offload->is_admitted = offload->is_tight = false;
-    offload->timed += is_timed;
-    ++offload->lane_load[lane];
-    if (!commit(w, flight, launch.marker)) {
+    if (FL_UNLIKELY(is_piece)) {
+        fl_divide_launched(w, flight); /* what it writes is committed with all of the task */
+    } else if (!commit(w, flight, launch.marker)) {
         fl_flight_fail(w, flight, &w->error);
     } else {
         fl_ahead_launched(w, tag, launch.marker);

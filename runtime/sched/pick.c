@@ -54,6 +54,29 @@
  * in the caches. */
 #define ROOTS_AHEAD 4u
 
+/* Parts of divided tasks come first: what others need may be waiting for the memory that these
+ * hold. */
+bool fl_pick_claimed(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = fl_divide_part(w);
+    if (task != NULL) {
+        fl_worker_take(w, task, false, tile); /* it was taken when it began */
+    } else if (w->kept != NULL) {
+        fl_link *link = w->kept;
+        w->kept = link->next;
+        fl_lag_note_taken(w);
+        fl_worker_take(w, fl_task_of_link(link), false, tile);
+    } else {
+        task = w->adopted;
+        w->adopted = NULL;
+        if (task->predecessors != 0) {
+            fl_store_relaxed(&task->pending, task->predecessors); /* as for one that was ready */
+        }
+        fl_worker_take(w, task, w->adopted_poisoned, tile);
+    }
+    return true;
+}
+
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
     fl_sched *sched = w->sched;

@@ -85,7 +85,9 @@ bool fl_room_relieve(fl_worker *w)
         }
         for (fl_link *link = fl_inbox_drain(&other->moved); link != NULL;) {
             fl_link *next = link->next; /* before the task is in another list */
-            bool is_ours = fl_worker_can_run(w, fl_task_of_link(link));
+            const fl_task *task = fl_task_of_link(link);
+            bool is_ours = fl_worker_can_run(w, task) &&
+                           (!fl_task_is_divided(task) || fl_divide_is_here(w, task));
             fl_inbox_push(is_ours ? &w->moved : &other->moved, link);
             any = any || is_ours;
             link = next;

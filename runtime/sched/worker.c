@@ -617,22 +617,8 @@ static bool pick(fl_worker *w, fl_tile *tile)
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
         fl_room_gather(w);
     }
-    if (FL_UNLIKELY(w->kept != NULL)) {
-        fl_link *link = w->kept;
-        w->kept = link->next;
-        fl_lag_note_taken(w);
-        fl_worker_take(w, fl_task_of_link(link), false, tile);
-        return true;
-    }
-    if (FL_UNLIKELY(w->adopted != NULL)) {
-        fl_task *task = w->adopted;
-        w->adopted = NULL;
-        if (fl_task_is_divided(task)) {
-            fl_worker_take(w, task, false, tile); /* it was taken when it began */
-        } else {
-            take_task(w, task, w->adopted_poisoned, tile);
-        }
-        return true;
+    if (FL_UNLIKELY(w->kept != NULL || w->adopted != NULL)) {
+        return fl_pick_claimed(w, tile);
     }
     if (FL_UNLIKELY(w->frames != NULL)) {
         bool is_away = fl_worker_is_away(w);

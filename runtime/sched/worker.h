@@ -308,6 +308,8 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 
 /* --- Parts, in files of their own --- */
 
+/* A task that the worker has claimed already, in pick.c. */
+bool fl_pick_claimed(fl_worker *worker, fl_tile *tile);
 /* A tile from a span of any active job: the device's own share, in pick.c. */
 bool fl_pick_span(fl_worker *worker, fl_tile *tile);
 /* A tile from the spans of a job that the caller keeps alive: the device's own, else another's. */
@@ -349,6 +351,10 @@ fl_act fl_flights_rest(fl_worker *worker);
 void fl_flight_fail(fl_worker *worker, fl_flight *flight, const filch_error *error);
 /* The tile is over when that copy is past, too. */
 void fl_flight_add_home(fl_worker *worker, fl_flight *flight, fl_marker home);
+/* All pieces of a divided task are over: what they wrote is valid from now on, and the tile, which
+ * is all of it, retires when that has come home where it is wanted; then nothing is held for it any
+ * more. There is a free flight. */
+void fl_flight_conclude(fl_worker *worker, const fl_tile *tile);
 
 /* window.c. Tiles in flight of a device that computes, at most: what hides the launch latency of
  * short ones. */
@@ -385,6 +391,9 @@ static inline bool fl_worker_computes(const fl_worker *w)
 }
 /* Puts the tile on a lane; false as above. */
 bool fl_offload_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
+/* Of a task that was run in pieces, which are over: makes what it wrote valid, and sends it home
+ * with the flight. False: that failed. */
+bool fl_offload_commit_pieces(fl_worker *worker, fl_flight *flight);
 /* Of the tile whose operands were fetched last: a copy to the worker's device that it waits for; 0:
  * none that is known to be under way. */
 fl_marker fl_offload_arriving(const fl_worker *worker);
@@ -566,8 +575,18 @@ bool fl_divide_join(fl_worker *worker);
 /* The task's tile, a piece of it, is over, or what was to come next will not. True: so is the task,
  * and the tile says how; it has been noted. */
 bool fl_divide_retire(fl_worker *worker, fl_tile *tile);
-/* Whether the device may have a piece of a task that is being divided. */
-bool fl_divide_is_here(const fl_worker *worker);
+/* Of a task with items, ours or a closed graph's that runs: whether the worker would divide it. */
+bool fl_divide_is_due(const fl_worker *worker, const fl_task *task);
+/* On a device that runs tiles by itself, of one with items whose operands were fetched: true, what
+ * is to be launched is a piece, and when the driver has it fl_divide_launched is to be called; or
+ * fl_divide_refused. */
+bool fl_divide_begin(fl_worker *worker, fl_flight *flight);
+void fl_divide_launched(fl_worker *worker, fl_flight *flight);
+void fl_divide_refused(const fl_tile *tile);
+/* A part that the worker has, and that is not in flight: it is the caller's to take. Null: none. */
+fl_task *fl_divide_part(fl_worker *worker);
+/* Whether the device may have a piece of the task, which is being divided. */
+bool fl_divide_is_here(const fl_worker *worker, const fl_task *task);
 /* Gives the worker's part in the task, which is not `adopted` any more, up. False: it is the only
  * one, and something is left; so the task's link is in nobody's list. */
 bool fl_divide_drop(fl_worker *worker, fl_task *task);

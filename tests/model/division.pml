@@ -3,7 +3,9 @@
  * other in one division, and two workers that join as they like. Whoever has a part takes grains,
  * leaves them to the others, or, as where a piece fails or the job is cancelled, leaves out what is
  * left. Each grain is run once, or left out and known to be; each task ends once, when nobody runs
- * any of it; and who has left touches nothing of it.
+ * any of it; and who has left touches nothing of it. The second task is one of a device that runs
+ * tiles by itself: its owner has a grain in hand when it opens the division, and what the task uses
+ * is held from then on until it has ended.
  *
  * Each of these must be found out: */
 /* broken: BROKEN_JOIN */  /* a part is taken where there is none */
@@ -13,6 +15,8 @@
 /* broken: BROKEN_TASK */  /* which task it is was read before joining */
 /* broken: BROKEN_TURN */  /* who joins does not move the turn on */
 /* broken: BROKEN_TAKE */  /* a grain is taken without a swap */
+/* broken: BROKEN_HOLD */  /* who opened it lets go when its first grain is over */
+/* broken: BROKEN_FIRST */ /* others may have the grain that the owner has in hand, too */
 /* cc: -DSAFETY -DCOLLAPSE -DMEMLIM=2500 */
 /* pan: -m1000000 */
 
@@ -28,6 +32,7 @@ byte task;            /* 1 .. TASKS */
 byte inside[TASKS + 1]; /* who has a grain in hand */
 byte ran[(TASKS + 1) * GRAINS];
 bool is_over[TASKS + 1];
+bool held[TASKS + 1];
 
 /* What is told of the end of a task is what became of it. */
 inline retire(t, seen_cut)
@@ -35,6 +40,7 @@ inline retire(t, seen_cut)
     d_step {
         assert(!is_over[t] && inside[t] == 0);
         is_over[t] = true;
+        held[t] = false;
         assert(ran[t * GRAINS] <= 1 && ran[t * GRAINS + 1] <= 1);
         assert(seen_cut || (ran[t * GRAINS] == 1 && ran[t * GRAINS + 1] == 1))
     }
@@ -65,7 +71,7 @@ inline work(t)
 #endif
         if
         :: has ->
-            assert(!is_over[t]);
+            assert(!is_over[t] && held[t]);
             d_step { inside[t]++; ran[t * GRAINS + grain]++ }
             inside[t]--
         :: else
@@ -140,8 +146,29 @@ active proctype owner()
     :: t <= TASKS && parts == 0 ->
         task = t;
         cut = false;
-        d_step { lo = 0; hi = GRAINS }
+        d_step {
+            held[t] = true;
+            lo = 0;
+            hi = GRAINS;
+            if
+            :: t == TASKS ->
+                inside[t]++;
+                ran[t * GRAINS]++;
+#ifndef BROKEN_FIRST
+                lo = 1
+#endif
+            :: else
+            fi
+        }
         d_step { parts = 1; turn++ }
+        if
+        :: t == TASKS ->
+            inside[t]--;
+#ifdef BROKEN_HOLD
+            held[t] = false
+#endif
+        :: else
+        fi;
         work(t);
         t++
     :: t > TASKS -> break
