@@ -323,7 +323,7 @@ bool fakecuda_configure(const char *text_or_file)
     (void)pthread_mutex_lock(&fake.lock);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (uint32_t k = 0; k < fake_object_count(kinds[i]); k++)
-            is_free = is_free && !fake_object_any(kinds[i], k)->is_alive;
+            is_free = is_free && !fake_object_at(kinds[i], k)->is_alive;
     }
     is_free = is_free && fake_memory_live(NULL) == 0 && fake_pinned_live(NULL) == 0 &&
               fake_virtual_live("handle") == 0 && fake_virtual_live("multicast") == 0 &&

@@ -101,13 +101,13 @@ void fake_context_end(fake_context *context)
     fake_context_leaks(context, "by their context");
     fake_memory_end(context);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        for (uint32_t k = 0; k < fake_object_count(kinds[i]); k++) {
-            fake_object *object = fake_object_any(kinds[i], k);
+        for (uint32_t k = fake_object_count(kinds[i]); k-- > 0;) {
+            fake_object *object = fake_object_at(kinds[i], k);
             if (object->context == context)
-                object->is_alive = false;
+                fake_object_end(object);
         }
     }
-    context->object.is_alive = false;
+    fake_object_end(&context->object);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)

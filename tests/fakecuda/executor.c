@@ -64,7 +64,7 @@ static fake_stream *find_work(uint32_t *turn, uint64_t *next)
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (*turn + i) % count;
-        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, at);
+        fake_stream *stream = (fake_stream *)fake_object_at(FAKE_STREAM, at);
         if (may_run(stream, now, next)) {
             *turn = at + 1;
             return stream;
@@ -108,6 +108,8 @@ static void step(fake_stream *stream)
             stream->last = &stream->first;
         fake_op_end(op);
         stream->finished++;
+        if (!stream->object.is_alive)
+            fake_object_end(&stream->object);
         (void)pthread_cond_broadcast(&fake.changed);
     }
     stream->is_busy = false;
@@ -185,19 +187,23 @@ void fake_stream_wait(fake_stream *stream)
 
 void fake_context_wait(const fake_context *context)
 {
-    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM); i++) {
-        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
-        if (context == NULL || stream->object.context == context)
-            fake_stream_wait(stream);
+    fake_object *object = NULL;
+
+    for (uint32_t i = 0; (object = fake_object_from(FAKE_STREAM, i)) != NULL;) {
+        i = object->index + 1;
+        if (context == NULL || object->context == context)
+            fake_stream_wait((fake_stream *)object);
     }
 }
 
 void fake_poisoned_settle(void)
 {
-    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM) && !fake.is_held; i++) {
-        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
-        if (stream->object.context->poison != FL_CUDA_SUCCESS)
-            fake_stream_wait(stream);
+    fake_object *object = NULL;
+
+    for (uint32_t i = 0; !fake.is_held && (object = fake_object_from(FAKE_STREAM, i)) != NULL;) {
+        i = object->index + 1;
+        if (object->context->poison != FL_CUDA_SUCCESS)
+            fake_stream_wait((fake_stream *)object);
     }
 }
 

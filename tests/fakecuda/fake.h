@@ -44,7 +44,7 @@ typedef struct fake_work fake_work;
 typedef struct fake_object {
     fake_kind kind;
     bool is_alive;
-    uint32_t index;
+    uint32_t index, place; /* of all that were made; in fake_object_at */
     fake_context *context; /* that it belongs to; null for contexts and graphs */
 } fake_object;
 
@@ -328,12 +328,16 @@ bool fake_configure_once(void);
 
 /* handle.c: handles encode kind and index, so that anything else is told apart. */
 void *fake_object_make(fake_kind kind, size_t bytes, fake_context *context);
+void fake_object_end(fake_object *object);
 void *fake_handle(const void *object);
 /* Null, and a violation, for what is not a living object of the kind. */
 void *fake_find(fake_kind kind, const void *handle);
-/* The object whatever its state, or null. */
-fake_object *fake_object_any(fake_kind kind, uint32_t index);
+/* The living objects, and streams that are not alive but have work, as long as the lock is held. */
+fake_object *fake_object_at(fake_kind kind, uint32_t place);
 uint32_t fake_object_count(fake_kind kind);
+/* The first of them of the index'th that was made and those after it, or null: for loops that let
+ * go of the lock. */
+fake_object *fake_object_from(fake_kind kind, uint32_t index);
 const char *fake_kind_name(fake_kind kind);
 /* The object, if its context is the calling thread's current one; else null and a violation. */
 void *fake_find_current(fake_kind kind, const void *handle);

@@ -118,13 +118,13 @@ CUresult cuGraphDestroy(CUgraph handle)
         if (node->work != NULL)
             fake_work_drop(node->work);
         node->work = NULL;
-        node->object.is_alive = false;
+        fake_object_end(&node->object);
         free(node->behind.items);
         node->behind = (fake_nodes){0};
     }
     free(graph->nodes.items);
     graph->nodes = (fake_nodes){0};
-    graph->object.is_alive = false;
+    fake_object_end(&graph->object);
     return fake_end(FL_CUDA_SUCCESS);
 }
 
@@ -152,7 +152,7 @@ static void exec_free(fake_exec *exec)
     exec->behind = NULL;
     exec->behind_first = NULL;
     exec->count = 0;
-    exec->object.is_alive = false;
+    fake_object_end(&exec->object);
 }
 
 /* An order that the dependencies allow; there is one, since nodes depend on older ones. */

@@ -147,7 +147,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resour
 static void overlap_check(const fake_desc *desc)
 {
     for (uint32_t i = 0; i < fake_object_count(FAKE_GREEN); i++) {
-        const fake_green *green = (const fake_green *)fake_object_any(FAKE_GREEN, i);
+        const fake_green *green = (const fake_green *)fake_object_at(FAKE_GREEN, i);
         if (!green->object.is_alive || green->object.context->device != desc->device)
             continue;
         bool overlaps = green->split != desc->split;
@@ -194,13 +194,13 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle)
     if (green == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     fake_context_wait(green->object.context);
-    green->object.is_alive = false;
+    fake_object_end(&green->object);
     bool has_streams = false;
-    for (uint32_t i = 0; i < fake_object_count(FAKE_STREAM); i++) {
-        fake_stream *stream = (fake_stream *)fake_object_any(FAKE_STREAM, i);
+    for (uint32_t i = fake_object_count(FAKE_STREAM); i-- > 0;) {
+        fake_stream *stream = (fake_stream *)fake_object_at(FAKE_STREAM, i);
         if (stream->object.is_alive && stream->green == green) {
             has_streams = true;
-            stream->object.is_alive = false;
+            fake_object_end(&stream->object);
         }
     }
     if (has_streams)

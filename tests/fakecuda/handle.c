@@ -11,8 +11,9 @@
 #define INDEX_SHIFT 4
 
 typedef struct table {
-    fake_object **objects;
-    uint32_t count, capacity;
+    fake_object **objects; /* all, by index */
+    fake_object **listed;  /* those of fake_object_at */
+    uint32_t count, listed_count, capacity;
 } table;
 
 static table tables[FAKE_KINDS];
@@ -33,15 +34,32 @@ void *fake_object_make(fake_kind kind, size_t bytes, fake_context *context)
     if (t->count == t->capacity) {
         t->capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
         t->objects = realloc(t->objects, t->capacity * sizeof *t->objects);
+        t->listed = realloc(t->listed, t->capacity * sizeof *t->listed);
     }
-    if (object == NULL || t->objects == NULL)
+    if (object == NULL || t->objects == NULL || t->listed == NULL)
         abort();
     object->kind = kind;
     object->is_alive = true;
     object->index = t->count;
     object->context = context;
     t->objects[t->count++] = object;
+    object->place = t->listed_count;
+    t->listed[t->listed_count++] = object;
     return object;
+}
+
+void fake_object_end(fake_object *object)
+{
+    table *t = &tables[object->kind];
+
+    object->is_alive = false;
+    if (object->kind == FAKE_STREAM && !fake_stream_is_idle((const fake_stream *)object))
+        return;
+    if (object->place >= t->listed_count || t->listed[object->place] != object)
+        return;
+    fake_object *last = t->listed[--t->listed_count];
+    last->place = object->place;
+    t->listed[last->place] = last;
 }
 
 void *fake_handle(const void *object)
@@ -54,14 +72,27 @@ void *fake_handle(const void *object)
     return (void *)((uintptr_t)o->kind << KIND_SHIFT | ((uintptr_t)o->index + 1) << INDEX_SHIFT);
 }
 
-fake_object *fake_object_any(fake_kind kind, uint32_t index)
+fake_object *fake_object_at(fake_kind kind, uint32_t place)
 {
-    return index < tables[kind].count ? tables[kind].objects[index] : NULL;
+    return tables[kind].listed[place];
 }
 
 uint32_t fake_object_count(fake_kind kind)
 {
-    return tables[kind].count;
+    return tables[kind].listed_count;
+}
+
+fake_object *fake_object_from(fake_kind kind, uint32_t index)
+{
+    const table *t = &tables[kind];
+    fake_object *first = NULL;
+
+    for (uint32_t i = 0; i < t->listed_count; i++) {
+        fake_object *object = t->listed[i];
+        if (object->index >= index && (first == NULL || object->index < first->index))
+            first = object;
+    }
+    return first;
 }
 
 static fake_object *find(const void *handle)

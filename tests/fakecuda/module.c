@@ -164,12 +164,12 @@ CUresult cuModuleUnload(CUmodule handle)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     /* As the driver: kernels that run end first. */
     fake_context_wait(module->object.context);
-    for (uint32_t i = 0; i < fake_object_count(FAKE_FUNCTION); i++) {
-        fake_function *function = (fake_function *)fake_object_any(FAKE_FUNCTION, i);
+    for (uint32_t i = fake_object_count(FAKE_FUNCTION); i-- > 0;) {
+        fake_function *function = (fake_function *)fake_object_at(FAKE_FUNCTION, i);
         if (function->module == module)
-            function->object.is_alive = false;
+            fake_object_end(&function->object);
     }
-    module->object.is_alive = false;
+    fake_object_end(&module->object);
     return fake_end(module->object.context->poison);
 }
 
@@ -183,8 +183,8 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
     if (module == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     for (uint32_t i = 0; i < fake_object_count(FAKE_FUNCTION); i++) {
-        fake_function *function = (fake_function *)fake_object_any(FAKE_FUNCTION, i);
-        if (function->object.is_alive && function->module == module &&
+        fake_function *function = (fake_function *)fake_object_at(FAKE_FUNCTION, i);
+        if (function->module == module &&
             strcmp(function->info->name, name) == 0) {
             *out = fake_handle(function);
             return fake_end(FL_CUDA_SUCCESS);

@@ -52,7 +52,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle)
     if (pool->live > 0)
         (void)fake_violate(0, "%zu blocks of the pool are not freed", pool->live);
     trim(pool, 0);
-    pool->object.is_alive = false;
+    fake_object_end(&pool->object);
     return fake_end(FL_CUDA_SUCCESS);
 }
 

@@ -51,7 +51,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     if (stream == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     /* What is queued still runs, as with the driver: the executors look at dead streams too. */
-    stream->object.is_alive = false;
+    fake_object_end(&stream->object);
     return fake_end(stream->object.context->poison);
 }
 
@@ -139,7 +139,7 @@ CUresult cuEventDestroy_v2(CUevent handle)
     if (event == NULL)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     event_clear(event);
-    event->object.is_alive = false;
+    fake_object_end(&event->object);
     return fake_end(event->object.context->poison);
 }
 
