@@ -8,7 +8,9 @@
 
 #include "fake.h"
 
-fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                   .finished = PTHREAD_COND_INITIALIZER,
+                   .runnable = PTHREAD_COND_INITIALIZER};
 
 static void device_default(fake_device *device, uint32_t index)
 {

@@ -93,11 +93,11 @@ static void run_work(fake_stream *stream, fake_work *work)
         context->poison = result;
 }
 
+/* Of a stream that is marked as busy. */
 static void step(fake_stream *stream)
 {
     fake_op *op = stream->first;
 
-    stream->is_busy = true;
     if (op->work_next < op->work_count) {
         run_work(stream, op->works[op->work_next++]);
         op->end_ns = 0;
@@ -110,7 +110,7 @@ static void step(fake_stream *stream)
         stream->finished++;
         if (!stream->object.is_alive)
             fake_object_end(&stream->object);
-        (void)pthread_cond_broadcast(&fake.changed);
+        (void)pthread_cond_broadcast(&fake.finished);
     }
     stream->is_busy = false;
 }
@@ -118,7 +118,7 @@ static void step(fake_stream *stream)
 static void sleep_until(uint64_t when)
 {
     if (when == UINT64_MAX) {
-        (void)pthread_cond_wait(&fake.changed, &fake.lock);
+        (void)pthread_cond_wait(&fake.runnable, &fake.lock);
         return;
     }
     /* The condition variable's clock is the wall clock. */
@@ -129,7 +129,16 @@ static void sleep_until(uint64_t when)
     uint64_t end = (uint64_t)until.tv_nsec + left;
     until.tv_sec += (time_t)(end / 1000000000u);
     until.tv_nsec = (long)(end % 1000000000u);
-    (void)pthread_cond_timedwait(&fake.changed, &fake.lock, &until);
+    (void)pthread_cond_timedwait(&fake.runnable, &fake.lock, &until);
+}
+
+/* Of those that sleep, if there is more to run now or to wait for. */
+static void wake_another(uint32_t turn)
+{
+    uint64_t next;
+
+    if (find_work(&turn, &next) != NULL || next != UINT64_MAX)
+        (void)pthread_cond_signal(&fake.runnable);
 }
 
 static void *executor(void *argument)
@@ -141,10 +150,13 @@ static void *executor(void *argument)
     (void)pthread_mutex_lock(&fake.lock);
     while (!fake.is_ending) {
         fake_stream *stream = find_work(&turn, &next);
-        if (stream != NULL)
+        if (stream != NULL) {
+            stream->is_busy = true;
+            wake_another(turn);
             step(stream);
-        else
+        } else {
             sleep_until(next);
+        }
     }
     (void)pthread_mutex_unlock(&fake.lock);
     return NULL;
@@ -169,7 +181,7 @@ void fake_executors_end(void)
 {
     (void)pthread_mutex_lock(&fake.lock);
     fake.is_ending = true;
-    (void)pthread_cond_broadcast(&fake.changed);
+    (void)pthread_cond_broadcast(&fake.runnable);
     uint32_t count = fake.executor_count;
     fake.executor_count = 0;
     (void)pthread_mutex_unlock(&fake.lock);
@@ -182,7 +194,7 @@ void fake_stream_wait(fake_stream *stream)
     uint64_t goal = stream->queued;
 
     while (stream->finished < goal)
-        (void)pthread_cond_wait(&fake.changed, &fake.lock);
+        (void)pthread_cond_wait(&fake.finished, &fake.lock);
 }
 
 void fake_context_wait(const fake_context *context)
@@ -218,6 +230,6 @@ void fakecuda_release(void)
 {
     (void)pthread_mutex_lock(&fake.lock);
     fake.is_held = false;
-    (void)pthread_cond_broadcast(&fake.changed);
+    (void)pthread_cond_broadcast(&fake.runnable);
     (void)pthread_mutex_unlock(&fake.lock);
 }

@@ -274,7 +274,8 @@ typedef struct fake_config {
 
 typedef struct fake_state {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* work queued or finished */
+    pthread_cond_t finished; /* something that was queued */
+    pthread_cond_t runnable; /* is something, or will be: for executors */
     fake_config config;
     bool is_configured, is_bad, is_initialised;
     uint32_t visible[FAKE_DEVICES]; /* ordinal -> device */

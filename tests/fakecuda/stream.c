@@ -211,7 +211,7 @@ CUresult cuEventSynchronize(CUevent handle)
     if (record != NULL) {
         record->references++;
         while (!record->is_done)
-            (void)pthread_cond_wait(&fake.changed, &fake.lock);
+            (void)pthread_cond_wait(&fake.finished, &fake.lock);
         fake_record_drop(record);
     }
     return fake_end(event->object.context->poison);

@@ -68,7 +68,7 @@ static fake_op *op_make(fake_stream *stream)
     *stream->last = op;
     stream->last = &op->next;
     stream->queued++;
-    (void)pthread_cond_broadcast(&fake.changed);
+    (void)pthread_cond_signal(&fake.runnable);
     return op;
 }
 
