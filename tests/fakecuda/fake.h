@@ -370,6 +370,11 @@ size_t fake_memory_live(const fake_context *context);
 size_t fake_pinned_live(const fake_context *context);
 void fake_memory_end(fake_context *context);
 
+/* Address space that nobody reads or writes, or MAP_FAILED. The sanitizers are not told of it: the
+ * thread sanitizer goes over all that is mapped and unmapped. */
+void *fake_reserve(size_t bytes);
+void fake_unreserve(void *at, size_t bytes);
+
 void fake_block_insert(fake_allocation *block);
 void fake_block_remove(const fake_allocation *block);
 /* The first block that ends above the address, or null. */

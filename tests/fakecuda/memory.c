@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -97,6 +98,17 @@ fake_allocation *fake_block_after(uintptr_t address)
     return at < block_count ? blocks[at] : NULL;
 }
 
+void *fake_reserve(size_t bytes)
+{
+    return (void *)syscall(SYS_mmap, NULL, bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void fake_unreserve(void *at, size_t bytes)
+{
+    (void)syscall(SYS_munmap, at, bytes);
+}
+
 static void forget_freed(void)
 {
     for (size_t i = 0; i < block_count && freed_count > FREED_MOST / 2;) {
@@ -105,7 +117,7 @@ static void forget_freed(void)
             i++;
             continue;
         }
-        (void)munmap((void *)block->address, block->mapped);
+        fake_unreserve((void *)block->address, block->mapped);
         free(block);
         memmove(&blocks[i], &blocks[i + 1], (block_count - i - 1) * sizeof(fake_allocation *));
         block_count--;
@@ -122,8 +134,7 @@ static bool map_twice(fake_allocation *block)
 
     if (descriptor >= 0 && ftruncate(descriptor, (off_t)used) == 0) {
         bytes = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
-        given = mmap(NULL, block->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+        given = fake_reserve(block->mapped);
     }
     if (descriptor >= 0)
         (void)close(descriptor);

@@ -184,8 +184,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
         return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
     for (uint32_t i = 0; i < fake_object_count(FAKE_FUNCTION); i++) {
         fake_function *function = (fake_function *)fake_object_at(FAKE_FUNCTION, i);
-        if (function->module == module &&
-            strcmp(function->info->name, name) == 0) {
+        if (function->module == module && strcmp(function->info->name, name) == 0) {
             *out = fake_handle(function);
             return fake_end(FL_CUDA_SUCCESS);
         }

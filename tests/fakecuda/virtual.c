@@ -214,15 +214,15 @@ bool fake_is_reserved(uintptr_t address)
 static char *map_aligned(size_t bytes, size_t alignment)
 {
     size_t room = bytes + alignment;
-    char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *at = fake_reserve(room);
 
     if (at == MAP_FAILED)
         return NULL;
     size_t skip = (alignment - (uintptr_t)at % alignment) % alignment;
     if (skip > 0)
-        (void)munmap(at, skip);
+        fake_unreserve(at, skip);
     if (alignment - skip > 0)
-        (void)munmap(at + skip + bytes, alignment - skip);
+        fake_unreserve(at + skip + bytes, alignment - skip);
     return at + skip;
 }
 
@@ -244,9 +244,9 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     char *shadow = map_aligned(bytes, GRAIN);
     if (given == NULL || shadow == NULL) {
         if (given != NULL)
-            (void)munmap(given, bytes);
+            fake_unreserve(given, bytes);
         if (shadow != NULL)
-            (void)munmap(shadow, bytes);
+            fake_unreserve(shadow, bytes);
         return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
     }
     reservations =
@@ -279,7 +279,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
         return fake_end(
             fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "something is mapped in the reservation"));
     }
-    (void)munmap((void *)r->address, r->size);
+    fake_unreserve((void *)r->address, r->size);
     (void)munmap(r->shadow, r->size);
     *r = reservations[--reservation_count];
     return fake_end(FL_CUDA_SUCCESS);
