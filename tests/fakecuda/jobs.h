@@ -54,12 +54,25 @@ static inline int hold(const filch_call *call)
     return 0;
 }
 
-/* bump(to): adds one. */
+static __attribute__((no_sanitize("thread"))) inline void raise_each(uint64_t *cells,
+                                                                     uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        cells[i]++;
+}
+
+/* bump(to): adds one. The thread sanitizer looks at whole copies many times as fast as at each
+ * cell. */
 static inline int bump(const filch_call *call)
 {
     uint64_t *to = call->views[0].ptr;
-    for (uint64_t i = 0; i < call->views[0].rows; i++)
-        to[i]++;
+    uint64_t part[512], most = sizeof part / sizeof part[0];
+    for (uint64_t i = 0; i < call->views[0].rows; i += most) {
+        uint64_t count = call->views[0].rows - i < most ? call->views[0].rows - i : most;
+        memcpy(part, to + i, count * sizeof *to);
+        raise_each(part, count);
+        memcpy(to + i, part, count * sizeof *to);
+    }
     return 0;
 }
 
