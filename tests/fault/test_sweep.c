@@ -19,8 +19,8 @@
 #include "fakecuda.h"
 #include "sweep.h"
 
-/* Seconds without a case ended: a hang. Cases of one child: the fake driver keeps what ended, and
- * looks through it. Calls of one kind, of a long sweep: evenly taken. */
+/* Seconds without a case ended: a hang. Cases of one child: the fake driver keeps what ended. Calls
+ * of one kind, of a long sweep: evenly taken. */
 enum { WATCHDOG = 30, SHOWN = 40, CASES = 64, MOST = 64 };
 
 #define GPUS "{\"devices\":[{\"count\":2}],\"threads\":2,\"links\":[{\"from\":0,\"to\":1,"
