@@ -26,6 +26,8 @@
 
 /* A piece takes this part of the time that is left … */
 #define PIECES_OF_REST 16.0
+/* … on slices this one, as at the end of each piece the last of its blocks leave some idle; … */
+#define PIECES_OF_REST_BESIDE 4.0
 /* … but at least so many dispatches; fewer where others wait for the end, too, … */
 #define CHEAP_DISPATCHES 50.0
 #define FLOOR_DISPATCHES 20.0
@@ -216,7 +218,8 @@ static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_r
     }
     double alone = rest->ns_grain * rest->grains;
     double least = least_ns(w, rest, alone, fl_speed_fixed(speed));
-    double wanted = fmax(rest->work / ask_rate(w, division) / PIECES_OF_REST, least);
+    double pieces = memory_of(w) != 0 ? PIECES_OF_REST_BESIDE : PIECES_OF_REST;
+    double wanted = fmax(rest->work / ask_rate(w, division) / pieces, least);
     /* Until those who have a part, and this one, are through. */
     double fair = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone;
     most = fmin(most, fmin(wanted, fair) / rest->ns_grain);
