@@ -7,17 +7,42 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STATIC_NAME "static"
 #define SPIN_NAME "spin"
+
+/* filch's other policies that need to know nothing beforehand. */
+static const struct {
+    const char *name;
+    filch_policy policy;
+} policies[] = {
+    {"static", FILCH_POLICY_STATIC},
+    {"central", FILCH_POLICY_CENTRAL},
+    {"guided", FILCH_POLICY_GUIDED},
+    {"round-robin", FILCH_POLICY_ROUND_ROBIN},
+};
+
+#define POLICIES (sizeof policies / sizeof *policies)
+
+/* POLICIES: it is none of them. */
+static size_t find_policy(const char *name)
+{
+    size_t k = 0;
+    while (k < POLICIES && strcmp(name, policies[k].name) != 0)
+        k++;
+    return k;
+}
 
 static bool is_filch(const char *name)
 {
-    return strcmp(name, STATIC_NAME) == 0 || strcmp(name, SPIN_NAME) == 0;
+    return find_policy(name) < POLICIES || strcmp(name, SPIN_NAME) == 0;
 }
 
 void bench_versus_names(const bench_workload *workload, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, STATIC_NAME " " SPIN_NAME);
+    size_t used = 0;
+    for (size_t k = 0; k < POLICIES && used < size; k++)
+        used += (size_t)snprintf(text + used, size - used, "%s ", policies[k].name);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, SPIN_NAME);
     for (size_t k = 0; workload->peer && bench_peer_at(k) && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, " %s", bench_peer_at(k)->name);
 }
@@ -81,7 +106,7 @@ filch_status bench_versus_open(bench_versus *v, const char *name, const bench_se
         return open_peer(v, beside, error);
     v->config.spins = strcmp(name, SPIN_NAME) == 0;
     if (!v->config.spins)
-        v->config.policy = FILCH_POLICY_STATIC;
+        v->config.policy = policies[find_policy(name)].policy;
     return bench_session_open(&v->session, beside->workload, beside->state, &v->config, error);
 }
 

@@ -58,6 +58,7 @@ static void test_all_agree(void **state)
                 check_versus(works[k].workload, bench_peer_at(p)->name, works[k].n, false);
     }
     check_versus("mandelbrot", "static", 16, true);
+    check_versus("mandelbrot", "central", 16, true);
     check_versus("mandelbrot", "spin", 16, false);
 }
 
@@ -130,9 +131,9 @@ static void test_names(void **state)
     assert_int_equal(bench_versus_exists("nobody", &bench_gemm, &error), FILCH_NOT_FOUND);
     assert_non_null(strstr(error.text, "openblas"));
     bench_versus_names(&bench_mandelbrot, names, sizeof names);
-    assert_string_equal(names, "static spin");
-    bench_versus_names(&bench_gemm, names, 15);
-    assert_string_equal(names, "static spin op");
+    assert_string_equal(names, "static central guided round-robin spin");
+    bench_versus_names(&bench_gemm, names, 42);
+    assert_string_equal(names, "static central guided round-robin spin op");
 }
 
 int main(void)
