@@ -11,6 +11,7 @@
 #include "sched/board.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "sched/seat.h"
 
@@ -82,13 +83,14 @@ filch_status fl_board_open(fl_sched *sched)
     if (sched->rules.kind != FILCH_POLICY_STEAL || sched->count == 1 || !has_one_place(sched)) {
         return FILCH_OK;
     }
-    fl_board *board = fl_alloc_zeroed(&sched->core->memory, board_bytes(sched));
+    fl_board *board = fl_alloc_aligned(&sched->core->memory, board_bytes(sched), 64);
     if (board == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
+    memset(board, 0, board_bytes(sched));
     filch_status status = fl_mutex_init(&board->lock);
     if (status != FILCH_OK) {
-        fl_free(&sched->core->memory, board, board_bytes(sched));
+        fl_free_aligned(&sched->core->memory, board, board_bytes(sched), 64);
         return status;
     }
     fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched)); /* nobody else is there yet */
@@ -103,7 +105,7 @@ void fl_board_close(fl_sched *sched)
 {
     if (sched->board != NULL) {
         fl_mutex_fini(&sched->board->lock);
-        fl_free(&sched->core->memory, sched->board, board_bytes(sched));
+        fl_free_aligned(&sched->core->memory, sched->board, board_bytes(sched), 64);
         sched->board = NULL;
     }
 }
@@ -259,6 +261,20 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
     return most >= UNLIKE * least;
 }
 
+/* Whether tasks are so short that who has room takes the most urgent one: to weigh one would cost
+ * more than it takes where it is a bad choice. Asked when something was measured, and kept: the
+ * means lie where their devices write with each step. */
+static void judge_length(const fl_sched *sched)
+{
+    fl_board *board = sched->board;
+    uint32_t is_hasty =
+        runs_beside(sched) && !are_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
+    /* Relaxed, both: an estimate. */
+    if (fl_load_relaxed(&board->is_hasty) != is_hasty) {
+        fl_store_relaxed(&board->is_hasty, is_hasty);
+    }
+}
+
 /* What the task says, for graphs to come. */
 static void judge(fl_board *board, bool is_unlike)
 {
@@ -278,6 +294,7 @@ void fl_board_learn(fl_worker *w, const fl_tile *tile)
     fl_board *board = sched->board;
     filch_graph *graph = tile->task->graph;
     bool is_known;
+    judge_length(sched);
     if (graph->kind != FILCH_GRAPH_CLOSED) {
         return;
     }
@@ -325,6 +342,7 @@ bool fl_board_begin(fl_sched *sched, filch_job *job)
     if (!graph->has_roots_on_board) {
         return false;
     }
+    judge_length(sched);
     for (uint32_t i = 0; i < count; ++i) {
         own += fl_task_is_own(graph->roots[i]);
     }
@@ -399,12 +417,9 @@ static void set_waiting(fl_board *board, uint32_t index, bool waits)
         waits ? board->waiting[index / 64] | bit : board->waiting[index / 64] & ~bit;
 }
 
-/* Whether tasks are so short that who has room takes the most urgent one: to weigh one would cost
- * more than it takes where it is a bad choice. */
 static bool is_hasty(const fl_sched *sched)
 {
-    return runs_beside(sched) &&
-           !are_weighed(sched, fl_load_relaxed(&sched->board->is_unlike) != 0);
+    return fl_load_relaxed(&sched->board->is_hasty) != 0;
 }
 
 static bool may_run(const fl_worker *w, const fl_task *task, const void *user)

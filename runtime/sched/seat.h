@@ -33,9 +33,10 @@ typedef struct fl_seat {
 } fl_seat;
 
 struct fl_board {
-    fl_mutex lock;
     _Atomic uint32_t is_unlike; /* devices are, by what was measured last; relaxed: an estimate */
     _Atomic uint32_t alike;     /* so many tasks in a row said that they are not; relaxed */
+    _Atomic uint32_t is_hasty;  /* tasks are too short to be weighed; relaxed: an estimate */
+    _Alignas(64) fl_mutex lock; /* what is above is read for each task, and changes seldom */
     uint32_t count;
     uint64_t ranks; /* lists that are not empty */
     fl_link *first[FL_RANKS], *last[FL_RANKS];
