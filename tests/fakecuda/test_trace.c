@@ -261,7 +261,9 @@ static void a_lost_device_leaves_nothing_behind(void **state)
         assert_int_not_equal(filch_job_wait(job, SOON), FILCH_OK);
         assert_ok(filch_job_release(job));
         write_and_read();
-        assert_int_equal(count("copy", "out"), 0);
+        /* What the first kernel made may have gone home before the second one, or its copy, failed.
+         */
+        assert_in_range(count("copy", "out"), 0, nth > 2);
         assert_ok(filch_trace_stop(runtime));
         assert_ok(filch_trace_start(runtime));
         stop();
