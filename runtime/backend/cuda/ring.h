@@ -44,6 +44,7 @@ typedef struct fl_cuda_slot {
     /* Out: */
     uint64_t copy;             /* of which it is a piece */
     bool is_behind;            /* one of another copy was put before that leads to the same bytes */
+    bool is_late;              /* another device has waited for it, in vain */
     struct fl_cuda_slot *next; /* of those aboard, in the order in which they were put */
 } fl_cuda_slot;
 

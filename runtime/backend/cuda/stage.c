@@ -696,17 +696,64 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
     return load.status;
 }
 
-/* A slot for a piece out; null: the GPU is lost. */
-static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_copy *piece, char *to, size_t pitch)
+/* Under the lock: whether it is for another device's kernels, which may take any time, that there
+ * is no room: the ring is in order, and slices share it. begun: when the wait did. */
+static bool is_held_up(fl_cuda_stage *stage, const fl_device *device, uint64_t begun)
+{
+    fl_cuda_slot *oldest = &stage->out.slots[stage->out.oldest];
+    if (oldest->state != SLOT_ABOARD || oldest->device == device ||
+        fl_load_acquire(&oldest->lane->passed) >= oldest->sequence) {
+        return false;
+    }
+    oldest->is_late = oldest->is_late || fl_time_now() - begun >= SPIN_NS;
+    return oldest->is_late;
+}
+
+/* A slot for a piece out; null: the GPU is lost, or others hold all. */
+static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_device *device, const fl_copy *piece,
+                                char *to, size_t pitch)
 {
     fl_cuda_slot *slot = NULL;
-    uint64_t since = 0;
+    uint64_t since = 0, begun = 0;
     lock_stage(stage);
     while (!is_lost(stage) && (slot = fl_ring_take(&stage->out, piece, to, pitch)) == NULL) {
+        begun = begun != 0 ? begun : fl_time_now();
+        if (is_held_up(stage, device, begun)) {
+            break;
+        }
         press(stage, &since);
     }
     fl_mutex_unlock(&stage->lock);
     return slot;
+}
+
+/* A piece for which there is no slot is the driver's: it takes no longer than our own kernels do.
+ */
+static filch_status put_by_itself(fl_device *device, fl_copy *piece, char *to, size_t pitch,
+                                  filch_error *error)
+{
+    piece->to = to;
+    piece->to_pitch = pitch;
+    fl_cuda_stage_make_way(device, piece);
+    return fl_cuda_lane_put(device, FL_LANE_OUT, piece, NULL, error);
+}
+
+/* A piece, which goes by the slot. */
+static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, fl_copy *piece,
+                                fl_cuda_slot *slot, uint64_t number, filch_error *error)
+{
+    piece->to = slot->bytes;
+    slot->device = device;
+    slot->copy = number;
+    filch_status status = fl_cuda_lane_put(device, FL_LANE_OUT, piece, slot, error);
+    if (status != FILCH_OK) {
+        lock_stage(stage);
+        if (slot->state == SLOT_TAKEN) { /* it was not put there */
+            slot->state = SLOT_FREE;
+        }
+        fl_mutex_unlock(&stage->lock);
+    }
+    return status;
 }
 
 static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_copy *copy,
@@ -721,26 +768,18 @@ static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_c
     for (size_t k = 0; k < cut.pieces && status == FILCH_OK; ++k) {
         char *to;
         fl_copy piece = fl_cut_piece(copy, &cut, k, &to);
-        fl_cuda_slot *slot = await_slot(stage, &piece, to, copy->to_pitch);
-        if (slot == NULL) {
-            fl_cuda_lost(stage->gpu, device->info.name, error);
+        fl_cuda_slot *slot = await_slot(stage, device, &piece, to, copy->to_pitch);
+        if (slot != NULL) {
+            status = put_by_slot(stage, device, &piece, slot, number, error);
+        } else if (fl_cuda_lost(stage->gpu, device->info.name, error)) {
             status = FILCH_DEVICE_LOST;
-            break;
+        } else {
+            status = put_by_itself(device, &piece, to, copy->to_pitch, error);
         }
-        piece.to = slot->bytes;
-        slot->device = device;
-        slot->copy = number;
-        status = fl_cuda_lane_put(device, FL_LANE_OUT, &piece, slot, error);
         if (status == FILCH_OK) {
             *marker = piece.marker;
             last = fl_marker_sequence(piece.marker);
-            continue;
         }
-        lock_stage(stage);
-        if (slot->state == SLOT_TAKEN) { /* it was not put there */
-            slot->state = SLOT_FREE;
-        }
-        fl_mutex_unlock(&stage->lock);
     }
     if (status != FILCH_OK) {
         abandon(device, FL_LANE_OUT, last);
