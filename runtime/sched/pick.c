@@ -505,7 +505,7 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
         if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
             fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);
-            fl_span_set(&fl_job_share(job, w->index)->span, lo, hi);
+            fl_share_refill(fl_job_share(job, w->index), lo, hi);
         }
     }
     return job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile);

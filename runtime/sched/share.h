@@ -76,6 +76,16 @@ typedef struct fl_share {
     _Atomic uint32_t losing;
 } fl_share;
 
+/* The owner's span is filled with what was another's, of which its chunks so far say nothing. */
+static inline void fl_share_refill(fl_share *share, uint32_t lo, uint32_t hi)
+{
+    share->chunk = share->known = share->unseen = 0;
+    share->stolen_lo = lo;
+    share->stolen_hi = hi;
+    fl_store_relaxed(&share->recent, 0); /* an estimate: no order */
+    fl_span_set(&share->span, lo, hi);
+}
+
 static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
 {
     return (fl_share *)(void *)job->shares + device;

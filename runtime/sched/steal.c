@@ -349,12 +349,7 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     }
     /* Before the span is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
-    fl_share *share = fl_job_share(job, w->index);
-    share->chunk = share->known = share->unseen = 0;
-    share->stolen_lo = lo;
-    share->stolen_hi = hi;
-    fl_store_relaxed(&share->recent, 0); /* an estimate: no order */
-    fl_span_set(&share->span, lo, hi);
+    fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
 }
 
