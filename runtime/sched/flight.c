@@ -654,13 +654,19 @@ static void launch_stalled(fl_worker *w, bool any)
 }
 
 /* While a tile waits for memory: pieces of divided tasks, of which a part was given to this worker,
- * as it may be what those hold. They wait for none. */
+ * or which it joins if it has nothing else to do, as it may be what those hold. They wait for none.
+ */
 static void launch_parts(fl_worker *w, uint32_t window)
 {
     fl_task *task;
     fl_tile tile;
     fl_room_gather(w);
-    while (w->has_stalled && fl_window_has_room(w, window) && (task = fl_divide_part(w)) != NULL) {
+    while (w->has_stalled && fl_window_has_room(w, window) &&
+           ((task = fl_divide_part(w)) != NULL ||
+            (w->in_flight == 0 && w->adopted == NULL && fl_divide_join(w)))) {
+        if (task == NULL) {
+            continue; /* it has joined, or is to look again */
+        }
         fl_worker_take(w, task, false, &tile);
         if (fl_tile_admit(w, &tile)) {
             launch(w, &tile);
@@ -810,8 +816,10 @@ fl_act fl_flights_step(fl_worker *w)
     bool any = retire_finished(w);
     uint32_t launches = 0, window = fl_window_of(w);
     if (FL_UNLIKELY(w->has_stalled)) {
-        launch_stalled(w, any);
         launch_parts(w, window);
+        if (!w->is_dividing) { /* else the memory is others' */
+            launch_stalled(w, any);
+        }
     }
     if (w->offload != NULL && w->offload->near_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);

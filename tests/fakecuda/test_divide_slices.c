@@ -23,7 +23,8 @@ enum { GRAIN = 16, SLICES = 3, LEAST = 2, SMS = 120, RUNS = 6 };
 static _Atomic uint32_t ran[N];  /* times that each item did */
 static _Atomic uint32_t at_once; /* slices that run a piece */
 static _Atomic uint32_t most_at_once, calls, bad_calls;
-static uint32_t item_ns; /* what an item takes a GPU of SMS multiprocessors */
+static _Atomic uint32_t beside; /* items of pieces that began while others ran */
+static uint32_t item_ns;        /* what an item takes a GPU of SMS multiprocessors */
 
 static void nap(uint64_t ns)
 {
@@ -38,6 +39,7 @@ static void begin(const uint64_t *range, const fakecuda_geometry *geometry)
     while (count > most && !atomic_compare_exchange_weak(&most_at_once, &most, count)) {
     }
     atomic_fetch_add(&calls, 1);
+    atomic_fetch_add(&beside, count > 1 ? (uint32_t)(range[1] - range[0]) : 0);
     if (range[0] % GRAIN != 0 || range[1] > N || range[0] >= range[1] ||
         (range[1] % GRAIN != 0 && range[1] != N))
         atomic_fetch_add(&bad_calls, 1);
@@ -101,6 +103,7 @@ static void open_slices(const char *devices, const char *lanes, filch_drive driv
     atomic_store(&fails, 0);
     atomic_store(&bad_calls, 0);
     atomic_store(&most_at_once, 0);
+    atomic_store(&beside, 0);
 }
 
 static void add_task(filch_graph *to, filch_codelet *codelet, filch_data *from, filch_data *data,
@@ -504,6 +507,40 @@ static void memory_is_short(void **state)
     }
 }
 
+/* There is room for one task of four, each of which another slice has taken: those that wait for
+ * room help with the one that has it. Each would take four times as long alone. */
+static void who_waits_for_room_helps(void **state)
+{
+    enum { ALIKE = 4 };
+    static uint64_t room[ALIKE][N];
+    filch_data *data[ALIKE];
+    outcome out;
+    uint32_t all = 0;
+    (void)state;
+    assert_int_equal(setenv("FILCH_MEMORY_LIMIT", "48K", 1), 0);
+    open_slices("cuda:0/32+32+32+32", "1", FILCH_DRIVE_THREADS);
+    assert_int_equal(unsetenv("FILCH_MEMORY_LIMIT"), 0);
+    filch_graph *g = graph();
+    for (uint32_t i = 0; i < ALIKE; i++) {
+        data[i] = handle(room[i]);
+        set(room[i], i);
+        add_task(g, ranges, NULL, data[i], FILCH_READWRITE, 1 + i);
+    }
+    for (uint64_t round = 1; round <= RUNS; round++) {
+        run(g, FILCH_OK, &out);
+        check_ran(ALIKE);
+        for (uint32_t i = 0; i < ALIKE; i++)
+            expect(room[i], i + round);
+        all += ALIKE * N;
+    }
+    print_message("of %u items %u beside others\n", all, atomic_load(&beside));
+    assert_true(5 * atomic_load(&beside) > 4 * all); /* two thirds if each waits for its turn */
+    assert_ok(filch_graph_destroy(g));
+    for (uint32_t i = 0; i < ALIKE; i++)
+        assert_ok(filch_data_destroy(data[i]));
+    stop();
+}
+
 /* With memory of its own for each call a task is run in one; so it is on a GPU by itself, and where
  * the other slice's memory is another's. */
 static void what_is_not_divided(void **state)
@@ -550,7 +587,8 @@ int main(void)
         cmocka_unit_test(a_long_task_gets_help), cmocka_unit_test(successors_see_all),
         cmocka_unit_test(a_piece_is_refused),    cmocka_unit_test(a_kernel_faults),
         cmocka_unit_test(a_job_is_cancelled),    cmocka_unit_test(slices_are_withdrawn),
-        cmocka_unit_test(memory_is_short),       cmocka_unit_test(what_is_not_divided),
+        cmocka_unit_test(memory_is_short),       cmocka_unit_test(who_waits_for_room_helps),
+        cmocka_unit_test(what_is_not_divided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
