@@ -176,7 +176,9 @@ void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
         return; /* of a span that the device had before */
     }
     share->known = tile->hi - tile->lo;
-    fl_store_relaxed(&share->recent, fl_double_bits(ns)); /* an estimate: no order */
+    if (tile->timed) {
+        fl_store_relaxed(&share->recent, fl_double_bits(ns)); /* an estimate: no order */
+    }
 }
 
 /* Grains that fill the device, of which fewer would take as long; but no more than its fair part of
@@ -259,8 +261,9 @@ static double most_grains(const fl_worker *w, const fl_share *share, double ns, 
     if (share->known != 0) {
         return MOST_STEP * share->known;
     }
-    bool is_enough = share->unseen >= UNSEEN_LEAST && share->unseen * share->chunk * ns > UNSEEN_NS;
-    return is_enough && w->in_flight != 0 ? 0 : share->chunk;
+    double unseen = (double)share->unseen * share->chunk * ns;
+    bool is_enough = share->unseen >= UNSEEN_LEAST && unseen > UNSEEN_NS;
+    return is_enough && w->computing != 0 ? 0 : share->chunk;
 }
 
 /* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none

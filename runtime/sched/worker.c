@@ -381,10 +381,10 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
-            fl_batch_learn(w, tile);
             fl_loss_record(w, tile, fl_batch_codelet(job->batch));
             fl_loss_timed(w, tile);
         }
+        fl_batch_learn(w, tile);
         fl_count(&w->share->items, last - first);
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));

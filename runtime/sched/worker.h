@@ -336,7 +336,7 @@ void fl_worker_leave(fl_worker *worker);
 double fl_batch_work(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t hi);
 /* ns per unit of work of a batch on a device where it works now; 0 when nothing is known. */
 double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device);
-/* Notes what the current job's chunk, which was timed, says of the items after it. */
+/* Notes what the current job's chunk, which is over, says of the items after it. */
 void fl_batch_learn(const fl_worker *worker, const fl_tile *tile);
 /* ns per unit of work of a codelet on a device: measured, or guessed from another device's measure
  * and the scores; 0 when nothing is known. */
