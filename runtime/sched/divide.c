@@ -26,7 +26,7 @@
 
 /* A piece takes this part of the time that is left … */
 #define PIECES_OF_REST 16.0
-/* … on slices this one, as at the end of each piece the last of its blocks leave some idle; … */
+/* … on slices this one, as at the end of each piece its last blocks leave some idle; … */
 #define PIECES_OF_REST_BESIDE 4.0
 /* … but at least so many dispatches; fewer where others wait for the end, too, … */
 #define CHEAP_DISPATCHES 50.0
