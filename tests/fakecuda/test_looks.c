@@ -112,11 +112,46 @@ static void long_tasks_have_a_mark_each(void **state)
     stop();
 }
 
+/* A tile follows what it waits for on a lane, but not what is over: of three tasks that write what
+ * tiles of one lane wrote before, one goes on the other lane. */
+static void what_is_over_ties_no_tile_to_a_lane(void **state)
+{
+    filch_data *data[3];
+    (void)state;
+    (void)setenv("FILCH_REPLAY", "0", 1);
+    start("cuda:0", "2", NULL);
+    atomic_store(&is_held, 0);
+    filch_codelet *codelet = on_gpu("hold");
+    filch_graph *all = graph();
+    for (int k = 0; k < 3; k++) {
+        data[k] = handle_with(k == 0 ? x : k == 1 ? y : z, FILCH_DATA_MANAGED);
+        filch_graph *one = graph();
+        add(one, codelet, FILCH_READWRITE, data[k], NULL, NULL);
+        add(all, codelet, FILCH_READWRITE, data[k], NULL, NULL);
+        finish(submit(one), FILCH_OK); /* alone: on the first lane */
+        assert_ok(filch_graph_destroy(one));
+    }
+    atomic_store(&holds, 0);
+    atomic_store(&is_held, 1);
+    filch_job *job = submit(all);
+    for (int k = 0; k < 5000 && atomic_load(&holds) < 2; k++)
+        nap_ms(1);
+    int at_once = atomic_load(&holds);
+    atomic_store(&is_held, 0);
+    finish(job, FILCH_OK);
+    assert_int_equal(at_once, 2);
+    assert_ok(filch_graph_destroy(all));
+    for (int k = 0; k < 3; k++)
+        assert_ok(filch_data_destroy(data[k]));
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_no_part_of_a_tiles_time),
         cmocka_unit_test(long_tasks_have_a_mark_each),
+        cmocka_unit_test(what_is_over_ties_no_tile_to_a_lane),
     };
     (void)y, (void)z;
     return cmocka_run_group_tests(tests, NULL, NULL);
