@@ -34,8 +34,8 @@ bool fl_window_is_held(const fl_worker *w)
 }
 
 /* Tiles whose results are on the way home keep the device busy no more; but what they use stays in
- * its memory until they land. */
-/* Of a task that is being divided, one piece: others take the next, and nothing comes between. */
+ * its memory until they land. Of a task that is being divided, one piece is in flight: others take
+ * the next, and nothing comes between. */
 bool fl_window_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most =
