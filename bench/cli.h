@@ -23,6 +23,7 @@ int bench_devices_main(int argc, char **argv);
 int bench_micro_main(int argc, char **argv);
 int bench_peers_main(int argc, char **argv);
 int bench_table_main(int argc, char **argv);
+int bench_soak_main(int argc, char **argv);
 
 const char *bench_cli_version(void);
 

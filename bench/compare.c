@@ -41,7 +41,8 @@ static long long count_of(const json_t *result, const char *key)
 static char *make_key(const json_t *result)
 {
     char *key;
-    if (asprintf(&key, "%s n=%lld tile=%lld,%lld %s %s", text_of(result, "workload"),
+    if (asprintf(&key, "%s%s%s n=%lld tile=%lld,%lld %s %s", text_of(result, "workload"),
+                 text_of(result, "variant")[0] ? ", " : "", text_of(result, "variant"),
                  count_of(result, "n"), count_of(result, "tile"), count_of(result, "tile_cols"),
                  text_of(result, "precision"), text_of(result, "policy")) < 0)
         return NULL;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "fail.h"
+#include "json_out.h"
 #include "rates.h"
 #include "table.h"
 
@@ -426,15 +427,10 @@ static filch_status print_json(const listing *l, const char *path, filch_error *
     if (document && l->rates.count > 0 &&
         json_object_set_new(document, "speeds", bench_rates_json(&l->rates)) != 0)
         status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--json", 0, "no memory");
-    if (status == FILCH_OK) {
-        FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-        bool failed = !document || !file || json_dumpf(document, file, JSON_INDENT(2)) != 0 ||
-                      putc('\n', file) == EOF || fflush(file) != 0;
-        if (file && file != stdout)
-            failed |= fclose(file) != 0;
-        if (failed)
-            status = bench_fail(error, FILCH_IO, path, 0, "cannot be written");
-    }
+    if (status == FILCH_OK && !document)
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--json", 0, "no memory");
+    if (status == FILCH_OK)
+        status = bench_json_put(path, document, error);
     json_decref(document);
     return status;
 }

@@ -30,12 +30,14 @@ bench_solver()
 }
 
 # Dispatch, beside a loop of launches in the same process: graphs that are submitted again and
-# again, which go out in one launch from their third run on, and with a launch a task (fresh).
+# again, as filch chooses (with runs enough to choose), in one launch from the third run on
+# (replayed), and never so (fresh).
 bench_dispatch()
 {
     local workload
     for workload in empty chain wavefront; do
-        bench_item "$workload-bare" $workload --devices cuda:0 --versus bare --check
+        bench_item "$workload-bare" $workload --devices cuda:0 --versus bare --check --repeat 20
+        FILCH_REPLAY=3 bench_item "$workload-replayed" $workload --devices cuda:0 --versus bare
         FILCH_REPLAY=0 bench_item "$workload-fresh" $workload --devices cuda:0 --versus bare
     done
     bench_item create-bare create --devices cuda:0 --versus bare --check

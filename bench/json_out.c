@@ -2,18 +2,18 @@
 #include "json_out.h"
 
 #include "fail.h"
+#include "file_out.h"
 #include "loss_table.h"
 #include "stats.h"
 
 #include <jansson.h>
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool bench_result_init(bench_result *result, size_t devices, size_t repeat, bool versus)
+bool bench_result_init(bench_result *result, size_t devices, size_t repeat, size_t versus)
 {
     *result = (bench_result){.device_count = devices,
                              .repeat = repeat,
@@ -23,12 +23,17 @@ bool bench_result_init(bench_result *result, size_t devices, size_t repeat, bool
                              .efficiency = NAN,
                              .imbalance = NAN,
                              .residual = NAN,
-                             .versus = {.median_s = NAN, .ratio = NAN}};
+                             .versus_count = versus};
     result->devices = calloc(devices ? devices : 1, sizeof *result->devices);
     result->seconds = calloc(repeat ? repeat : 1, sizeof *result->seconds);
-    if (versus)
-        result->versus.seconds = calloc(repeat ? repeat : 1, sizeof *result->versus.seconds);
-    if (result->devices && result->seconds && (!versus || result->versus.seconds))
+    bool is_complete = result->devices && result->seconds;
+    for (size_t k = 0; k < versus; k++) {
+        bench_versus_result *v = &result->versus[k];
+        *v = (bench_versus_result){.median_s = NAN, .ratio = NAN};
+        v->seconds = calloc(repeat ? repeat : 1, sizeof *v->seconds);
+        is_complete = is_complete && v->seconds;
+    }
+    if (is_complete)
         return true;
     bench_result_free(result);
     return false;
@@ -38,7 +43,8 @@ void bench_result_free(bench_result *result)
 {
     free(result->devices);
     free(result->seconds);
-    free(result->versus.seconds);
+    for (size_t k = 0; k < result->versus_count; k++)
+        free(result->versus[k].seconds);
     *result = (bench_result){0};
 }
 
@@ -69,11 +75,12 @@ bool bench_result_derive(bench_result *result)
     result->median_s = stats.median;
     result->rate = stats.median > 0 ? result->work / stats.median : NAN;
     derive_devices(result);
-    if (result->versus.seconds) {
-        if (!bench_stats_of(result->versus.seconds, result->repeat, &stats))
+    for (size_t k = 0; k < result->versus_count; k++) {
+        bench_versus_result *v = &result->versus[k];
+        if (!bench_stats_of(v->seconds, result->repeat, &stats))
             return false;
-        result->versus.median_s = stats.median;
-        result->versus.ratio = result->median_s > 0 ? stats.median / result->median_s : NAN;
+        v->median_s = stats.median;
+        v->ratio = result->median_s > 0 ? stats.median / result->median_s : NAN;
     }
     return true;
 }
@@ -147,9 +154,9 @@ static json_t *devices_json(const bench_result *result)
     return array;
 }
 
-static json_t *versus_json(const bench_result *result)
+static json_t *versus_json(const bench_result *result, size_t index)
 {
-    const bench_versus_result *versus = &result->versus;
+    const bench_versus_result *versus = &result->versus[index];
     json_t *object = json_object();
     put(&object, "name", json_string(versus->name));
     if (versus->setting[0])
@@ -158,7 +165,20 @@ static json_t *versus_json(const bench_result *result)
     put(&object, "median_s", number(versus->median_s));
     put(&object, "ratio", number(versus->ratio));
     put(&object, "cpu_s", number(versus->cpu_s));
+    if (versus->visits > 0)
+        put(&object, "moves", number(versus->moves / versus->visits));
     return object;
+}
+
+static json_t *contenders_json(const bench_result *result)
+{
+    json_t *array = json_array();
+    for (size_t k = 0; array && k < result->versus_count; k++)
+        if (json_array_append_new(array, versus_json(result, k)) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
 }
 
 double bench_bound_s(const bench_bound_result *bound)
@@ -255,6 +275,8 @@ static json_t *result_json(const bench_result *result)
     put(&object, "tile", count_of(result->tile));
     if (result->tile_cols)
         put(&object, "tile_cols", count_of(result->tile_cols));
+    if (result->variant[0])
+        put(&object, "variant", json_string(result->variant));
     if (result->slow.factor)
         put(&object, "slow", slow_json(&result->slow));
     if (result->withdraw.is_asked)
@@ -271,6 +293,12 @@ static json_t *result_json(const bench_result *result)
     put(&object, "imbalance", number(result->imbalance));
     put(&object, "residual", number(result->residual));
     put(&object, "cpu_s", number(result->cpu_s));
+    if (result->steps != 0) {
+        put(&object, "steps", count_of(result->steps));
+        put(&object, "step_s", number(result->median_s / (double)result->steps));
+    }
+    if (result->visits > 0)
+        put(&object, "moves", number(result->moves / result->visits));
     put(&object, "checked", json_boolean(result->checked));
     if (result->losses.runs != 0)
         put(&object, "losses", bench_loss_result_json(result));
@@ -280,15 +308,26 @@ static json_t *result_json(const bench_result *result)
         put(&object, "startup", startup_json(&result->startup));
     if (result->overlap.is_known)
         put(&object, "overlap", overlap_json(&result->overlap));
-    if (result->versus.seconds)
-        put(&object, "versus", versus_json(result));
+    if (result->versus_count != 0)
+        put(&object, "versus", versus_json(result, 0));
+    if (result->versus_count > 1)
+        put(&object, "contenders", contenders_json(result));
     return object;
 }
 
-static int dump(const json_t *document, FILE *file)
+filch_status bench_json_put(const char *path, const json_t *document, filch_error *error)
 {
-    int failed = json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    return putc('\n', file) == EOF || fflush(file) != 0 || failed;
+    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    if (!text)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the text");
+    bench_file file;
+    filch_status status = bench_file_begin_or_stdout(&file, path, error);
+    if (status == FILCH_OK) {
+        (void)fprintf(file.stream, "%s\n", text);
+        status = bench_file_end(&file, error);
+    }
+    free(text);
+    return status;
 }
 
 filch_status bench_json_write(const char *path, const bench_result *result, filch_error *error)
@@ -296,17 +335,7 @@ filch_status bench_json_write(const char *path, const bench_result *result, filc
     json_t *document = result_json(result);
     if (!document)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the result");
-    bool to_stdout = strcmp(path, "-") == 0;
-    errno = 0;
-    FILE *file = to_stdout ? stdout : fopen(path, "w");
-    int failed = !file || dump(document, file);
-    int code = errno;
-    if (file && !to_stdout && fclose(file) != 0 && !failed) {
-        failed = 1;
-        code = errno;
-    }
+    filch_status status = bench_json_put(path, document, error);
     json_decref(document);
-    if (failed)
-        return bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", strerror(code));
-    return FILCH_OK;
+    return status;
 }

@@ -3,10 +3,13 @@
 #ifndef BENCH_JSON_OUT_H
 #define BENCH_JSON_OUT_H
 
+#include "options.h"
 #include "slow.h"
 #include "withdraw.h"
 
 #include "filch/report.h"
+
+#include <jansson.h>
 
 #include <stdbool.h>
 
@@ -38,14 +41,15 @@ typedef struct bench_loss_result {
     double path_s;         /* of the last one; 0: not known */
 } bench_loss_result;
 
-/* A peer that did the same work, interleaved. */
+/* A contender that did the same work, interleaved. */
 typedef struct bench_versus_result {
-    char name[32];    /* empty: none was run */
+    char name[BENCH_VERSUS_NAME];
     char setting[32]; /* the best of those that it was tried with; empty: it has none */
     double *seconds;  /* repeat of them */
     double median_s;
-    double ratio; /* peer's median / filch's: above 1 filch is faster */
-    double cpu_s; /* processor time of the process, summed over the repeats */
+    double ratio;         /* its median / filch's: above 1 filch is faster */
+    double cpu_s;         /* processor time of the process, summed over the repeats */
+    double visits, moves; /* as the result's */
 } bench_versus_result;
 
 /* What no run could be faster than; see bound.h. */
@@ -98,6 +102,9 @@ typedef struct bench_result {
     size_t n;
     size_t tile;
     size_t tile_cols; /* 0: as many as rows */
+    char variant[64]; /* what else tells the problem from others; may be empty */
+    size_t steps;     /* of a repeat; 0: it has none */
+    char step[16];    /* what one is called */
     bench_slow slow;
     bench_withdraw withdraw; /* where asked for, instead */
     bench_device_result *devices;
@@ -111,20 +118,28 @@ typedef struct bench_result {
     double imbalance;  /* longest busy_s of a device over their mean */
     double residual;
     double cpu_s; /* processor time of the process, summed over the repeats */
+    double
+        visits; /* summed over the repeats: tasks that wrote what another had written; 0: unknown */
+    double moves; /* of those, on another device */
     bool checked; /* a check was made and passed */
     bench_loss_result losses;
     bench_bound_result bound;
     bench_startup_result startup;
     bench_overlap_result overlap;
-    bench_versus_result versus;
+    bench_versus_result versus[BENCH_VERSUS_MOST];
+    size_t versus_count;
 } bench_result;
 
-/* Arrays for the counts, zeroed. False when memory is out; the result is then empty. */
-bool bench_result_init(bench_result *result, size_t devices, size_t repeat, bool versus);
+/* Arrays for the counts, zeroed; versus: contenders, at most BENCH_VERSUS_MOST. False when memory
+ * is out; the result is then empty. */
+bool bench_result_init(bench_result *result, size_t devices, size_t repeat, size_t versus);
 /* The medians and what follows from seconds, work, speed and busy_s. False where a time is missing
  * or not finite. */
 bool bench_result_derive(bench_result *result);
 void bench_result_free(bench_result *result);
+
+/* Writes any document, which stays the caller's; as bench_json_write. */
+filch_status bench_json_put(const char *path, const json_t *document, filch_error *error);
 
 /* Writes the document; path "-" is standard output. FILCH_IO, FILCH_OUT_OF_MEMORY. */
 filch_status bench_json_write(const char *path, const bench_result *result, filch_error *error);

@@ -9,10 +9,13 @@
 
 static const bench_loss_part parts[BENCH_LOSS_PARTS] = {
     {"busy_s", "busy", offsetof(filch_losses, busy_ns)},
+    {"slow_s", "slow", offsetof(filch_losses, slow_ns)},
     {"dispatch_s", "dispatch", offsetof(filch_losses, dispatch_ns)},
     {"data_s", "data", offsetof(filch_losses, data_ns)},
     {"spoiled_s", "spoiled", offsetof(filch_losses, spoiled_ns)},
+    {"preempted_s", "preempted", offsetof(filch_losses, preempted_ns)},
     {"starved_s", "starved", offsetof(filch_losses, starved_ns)},
+    {"unshared_s", "unshared", offsetof(filch_losses, unshared_ns)},
     {"held_s", "held off", offsetof(filch_losses, held_ns)},
     {"tail_s", "tail", offsetof(filch_losses, tail_ns)},
     {"other_s", "other jobs", offsetof(filch_losses, other_ns)},
@@ -103,7 +106,7 @@ bool bench_losses_show(FILE *out, const bench_result *r)
     bench_format_seconds(of->path_s, path, sizeof path);
     fprintf(out,
             "\nWhere the devices' time went, in per cent; then thefts refused, and why.\n"
-            "No run ends before all work is done at the measured speeds, %s, nor before its\n"
+            "No run ends before all work is done at the best speeds seen, %s, nor before its\n"
             "longest path, %s: of that the runs reached %.1f %%.\n",
             area, of->path_s > 0 ? path : "not known", 100 * bench_loss_efficiency(of));
     bench_table table = {0};
@@ -118,6 +121,12 @@ bool bench_losses_show(FILE *out, const bench_result *r)
     rows(&table, "all", &total, of->runs);
     bool printed = bench_table_print(&table, out);
     bench_table_free(&table);
+    if (total.unrated_ns != 0)
+        fprintf(
+            out,
+            "Of busy %.2f points are of tasks that declare no work, or too few to know how fast\n"
+            "they can be: these are taken to have run as fast as they could.\n",
+            100 * (double)total.unrated_ns / (double)total.wall_ns);
     return printed;
 }
 
@@ -145,6 +154,7 @@ json_t *bench_losses_json(const filch_losses *losses)
     for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
         put(&object, parts[k].key, number((double)value_at(losses, parts[k].offset) * 1e-9));
     put(&object, "estimated_s", number((double)losses->estimated_ns * 1e-9));
+    put(&object, "unrated_s", number((double)losses->unrated_ns * 1e-9));
     for (size_t k = 0; k < REFUSALS; k++)
         put(&object, refusals[k].key,
             json_integer((json_int_t)value_at(losses, refusals[k].offset)));

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* The parts of a device's time, in the order in which they are shown. */
-enum { BENCH_LOSS_PARTS = 8 };
+enum { BENCH_LOSS_PARTS = 11 };
 
 typedef struct bench_loss_part {
     const char *key;   /* in JSON: with _s */

@@ -22,6 +22,8 @@ static const command commands[] = {
      bench_compare_main},
     {"table", "ROW.COLUMN.json...", "one figure of many results, in rows and columns",
      bench_table_main},
+    {"soak", "[--minutes M]", "many runtimes, random jobs and faults, every result checked",
+     bench_soak_main},
     {"cache", "[list|size|check|clear]", "the compiled kernels that are kept on disk",
      bench_cache_main},
     {"config", "", "the settings that filch reads from the environment", bench_config_main},

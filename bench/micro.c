@@ -2,10 +2,10 @@
 #include "micro.h"
 
 #include "fail.h"
+#include "json_out.h"
 
 #include <jansson.h>
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -70,21 +70,7 @@ filch_status micro_json_write(const char *path, const micro_result *results, siz
     json_t *document = document_json(results, count);
     if (!document)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the result");
-    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    filch_status status = bench_json_put(path, document, error);
     json_decref(document);
-    if (!text)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the result");
-    bool to_stdout = strcmp(path, "-") == 0;
-    errno = 0;
-    FILE *file = to_stdout ? stdout : fopen(path, "w");
-    bool failed = !file || fprintf(file, "%s\n", text) < 0 || fflush(file) != 0;
-    int code = errno;
-    if (file && !to_stdout && fclose(file) != 0 && !failed) {
-        failed = true;
-        code = errno;
-    }
-    free(text);
-    if (failed)
-        return bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", strerror(code));
-    return FILCH_OK;
+    return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `filch-bench micro`: single mechanisms of the library, measured alone. */
 #include "cli.h"
+#include "file_out.h"
 #include "micro.h"
 
 #include <stdbool.h>
@@ -67,6 +68,9 @@ int bench_micro_main(int argc, char **argv)
     int code = parse(argc, argv, wanted, &all, &json);
     if (code >= 0)
         return code;
+    filch_error refused = FILCH_ERROR_INIT;
+    if (bench_file_check("--json", json, true, &refused) != FILCH_OK)
+        return bench_cli_fail("micro", &refused);
     FILE *out = json && strcmp(json, "-") == 0 ? stderr : stdout;
     for (size_t k = 0; k < MICROS; k++) {
         micro_result *result = &results[count];

@@ -44,7 +44,7 @@ void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
 filch_status bench_offload_choose(bench_offload *o, const bench_options *options,
                                   filch_error *error)
 {
-    bool is_beside = options->versus && strcmp(options->versus, bench_peer_cublasxt.name) == 0;
+    bool is_beside = bench_options_have_versus(options, bench_peer_cublasxt.name);
     o->memory = options->pageable              ? BENCH_MEMORY_PAGEABLE
                 : options->pinned || is_beside ? BENCH_MEMORY_PINNED
                                                : BENCH_MEMORY_LOCKED;

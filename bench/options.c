@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MICROSECONDS_LEAST 0.01
+#define MICROSECONDS_MOST 1e6
+
 enum option_id {
     OPTION_DEVICES = 256,
     OPTION_SCORES,
@@ -25,10 +28,18 @@ enum option_id {
     OPTION_SEED,
     OPTION_CHECK,
     OPTION_COLD,
+    OPTION_NO_SPEEDS,
     OPTION_RESIDENT,
     OPTION_OWN_KERNELS,
     OPTION_COST,
     OPTION_TILE_COLS,
+    OPTION_PATTERN,
+    OPTION_WIDTH,
+    OPTION_TASK_US,
+    OPTION_STEPS,
+    OPTION_OPEN,
+    OPTION_STRIPS,
+    OPTION_STEPS_A_GRAPH,
     OPTION_SLOW,
     OPTION_WITHDRAW,
     OPTION_PINNED,
@@ -55,11 +66,19 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"cold", no_argument, NULL, OPTION_COLD},
+    {"no-speeds", no_argument, NULL, OPTION_NO_SPEEDS},
     {"resident", no_argument, NULL, OPTION_RESIDENT},
     {"own-kernels", no_argument, NULL, OPTION_OWN_KERNELS},
     {"slow", required_argument, NULL, OPTION_SLOW},
     {"withdraw", required_argument, NULL, OPTION_WITHDRAW},
     {"cost", required_argument, NULL, OPTION_COST},
+    {"pattern", required_argument, NULL, OPTION_PATTERN},
+    {"width", required_argument, NULL, OPTION_WIDTH},
+    {"task-us", required_argument, NULL, OPTION_TASK_US},
+    {"steps", required_argument, NULL, OPTION_STEPS},
+    {"open", no_argument, NULL, OPTION_OPEN},
+    {"strips", required_argument, NULL, OPTION_STRIPS},
+    {"steps-a-graph", required_argument, NULL, OPTION_STEPS_A_GRAPH},
     {"pinned", no_argument, NULL, OPTION_PINNED},
     {"pageable", no_argument, NULL, OPTION_PAGEABLE},
     {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
@@ -73,8 +92,9 @@ static const struct option long_options[] = {
 
 const char *bench_options_usage(void)
 {
-    return "  --devices SPEC      cuda, cuda:1, cuda:0/88+24+8, host, host:4, host:2x8, sim:FILE,\n"
-           "                      separated by commas (default: every GPU, else the host's cores)\n"
+    return "  --devices SPEC      cuda, cuda:1, cuda:0/88+24+8, host, host:4, host:2x8, host@4-7,\n"
+           "                      host:2@4,6, host:4@any, sim:FILE, separated by commas\n"
+           "                      (default: every GPU, else the host's cores)\n"
            "  --scores WORD       what scores are reckoned from: peak (default, at the "
            "precision),\n"
            "                      bandwidth, memory, blend, capacity\n"
@@ -86,23 +106,35 @@ const char *bench_options_usage(void)
            "  --tile T            size of a tile\n"
            "  --tile-cols W       columns of a tile of the result (default: as rows): gemm\n"
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
-           "  --versus PEER       interleave a peer that does the same work: openblas, openmp,\n"
+           "  --versus NAME,...   interleave contenders that do the same work: openblas, openmp,\n"
            "                      tbb, starpu where installed; on GPUs bare, cublas, cublasxt,\n"
            "                      cusolver, and with --resident cusolvermg;\n"
            "                      static, central, guided, round-robin: filch with that\n"
-           "                      policy; spin: filch whose workers never sleep\n"
+           "                      policy; spin: filch whose workers never sleep; one: filch\n"
+           "                      with one worker, a core of the host\n"
            "  --precision WORD    double (default) or single: cholesky, gemm, nbody, jacobi\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
            "  --cold              a new runtime, which has measured nothing, for each repeat\n"
+           "  --no-speeds         no device is measured alone: less time, and no efficiency\n"
            "  --slow D:F@S        device D takes F times as long from S seconds of each run on:\n"
-           "                      mandelbrot, stream, layered\n"
+           "                      mandelbrot, stream, layered, narrow, heat, cg\n"
            "  --withdraw D@S[-S]  device D is withdrawn S seconds after the start of each run,\n"
            "                      and taken back at the second time\n"
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --cost C            stream: multiply-adds an element of 8 bytes (default 1000)\n"
+           "  --pattern WORD      narrow: stencil (default), fft, nearest (2 on each side)\n"
+           "  --width W           narrow: tasks of a step (default 8)\n"
+           "  --task-us X         narrow: microseconds of a task, from 0.01 on (default 1)\n"
+           "  --steps S           narrow: steps (default 8000 tasks); heat (default 100);\n"
+           "                      cg: iterations (default 50)\n"
+           "  --steps-a-graph K   heat, cg: steps of a graph that is submitted again (default\n"
+           "                      10, 1)\n"
+           "  --strips B          heat: strips of the grid (default 8); cg: blocks of the rows\n"
+           "                      (default 3 a device)\n"
+           "  --open              narrow: built while it runs, each time\n"
            "  --pinned            gemm, stream: the host's memory page-locked by the driver from\n"
            "                      the start (the default beside cublasxt)\n"
            "  --pageable          gemm, stream: the host's memory as malloc gives it (default:\n"
@@ -197,6 +229,62 @@ static filch_status parse_scores(const char *text, bench_options *options, filch
     return FILCH_OK;
 }
 
+static const char *const pattern_names[] = {
+    [BENCH_PATTERN_STENCIL] = "stencil",
+    [BENCH_PATTERN_FFT] = "fft",
+    [BENCH_PATTERN_NEAREST] = "nearest",
+};
+
+const char *bench_pattern_name(bench_pattern pattern)
+{
+    return pattern_names[pattern];
+}
+
+static filch_status parse_pattern(const char *text, bench_pattern *pattern, filch_error *error)
+{
+    for (int k = BENCH_PATTERN_STENCIL; k <= BENCH_PATTERN_NEAREST; k++)
+        if (strcmp(text, pattern_names[k]) == 0) {
+            *pattern = (bench_pattern)k;
+            return FILCH_OK;
+        }
+    return wrong(error, "--pattern", text, "stencil, fft or nearest");
+}
+
+static filch_status parse_microseconds(const char *option, const char *text, double *value,
+                                       filch_error *error)
+{
+    char *end;
+    double parsed = strtod(text, &end);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0')
+        return wrong(error, option, text, "a number");
+    if (!(parsed >= MICROSECONDS_LEAST && parsed <= MICROSECONDS_MOST))
+        return bench_fail(error, FILCH_PARSE, option, 0, "'%s' is outside %g..%g", text,
+                          MICROSECONDS_LEAST, MICROSECONDS_MOST);
+    *value = parsed;
+    return FILCH_OK;
+}
+
+const char *bench_options_beyond(const bench_options *o, unsigned takes)
+{
+    const struct {
+        const char *option;
+        unsigned bit;
+        bool is_given;
+    } given[] = {
+        {"--pattern", BENCH_TAKES_PATTERN, o->pattern != BENCH_PATTERN_NONE},
+        {"--width", BENCH_TAKES_WIDTH, o->width != 0},
+        {"--task-us", BENCH_TAKES_TASK_US, o->task_us > 0},
+        {"--steps", BENCH_TAKES_STEPS, o->steps != 0},
+        {"--open", BENCH_TAKES_OPEN, o->open},
+        {"--strips", BENCH_TAKES_STRIPS, o->strips != 0},
+        {"--steps-a-graph", BENCH_TAKES_STEPS_A_GRAPH, o->steps_a_graph != 0},
+    };
+    for (size_t k = 0; k < sizeof given / sizeof *given; k++)
+        if (given[k].is_given && (takes & given[k].bit) == 0)
+            return given[k].option;
+    return NULL;
+}
+
 /* As the setting of the same meaning. */
 static filch_status parse_policy(const char *text, bench_options *options, filch_error *error)
 {
@@ -230,6 +318,38 @@ static filch_status parse_text(const char *option, const char *text, const char 
     return FILCH_OK;
 }
 
+bool bench_options_have_versus(const bench_options *options, const char *name)
+{
+    for (size_t k = 0; k < options->versus_count; k++)
+        if (strcmp(options->versus[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* A later list replaces an earlier one. */
+static filch_status parse_versus(const char *text, bench_options *o, filch_error *error)
+{
+    o->versus_count = 0;
+    for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
+        end = strchrnul(at, ',');
+        size_t length = (size_t)(end - at);
+        if (length == 0)
+            return bench_fail(error, FILCH_PARSE, "--versus", 0, "a name in '%s' is empty", text);
+        if (length >= BENCH_VERSUS_NAME)
+            return bench_fail(error, FILCH_PARSE, "--versus", 0, "'%.*s' is too long for a name",
+                              (int)length, at);
+        if (o->versus_count == BENCH_VERSUS_MOST)
+            return bench_fail(error, FILCH_PARSE, "--versus", 0, "'%s' has more than %d names",
+                              text, BENCH_VERSUS_MOST);
+        char word[BENCH_VERSUS_NAME] = {0};
+        memcpy(word, at, length);
+        if (bench_options_have_versus(o, word))
+            return bench_fail(error, FILCH_PARSE, "--versus", 0, "'%s' is named twice", word);
+        memcpy(o->versus[o->versus_count++], word, sizeof word);
+    }
+    return FILCH_OK;
+}
+
 /* As the setting of the same meaning. */
 static filch_status parse_limit(const char *text, uint64_t *limit, filch_error *error)
 {
@@ -243,6 +363,31 @@ static filch_status parse_limit(const char *text, uint64_t *limit, filch_error *
                           strchr(inner.text, ';') + 2);
     *limit = (uint64_t)settings.memory_limit;
     return FILCH_OK;
+}
+
+/* What an option without a value sets. */
+static bool *find_flag(int id, bench_options *o)
+{
+    switch (id) {
+    case OPTION_CHECK:
+        return &o->check;
+    case OPTION_COLD:
+        return &o->cold;
+    case OPTION_NO_SPEEDS:
+        return &o->no_speeds;
+    case OPTION_RESIDENT:
+        return &o->resident;
+    case OPTION_OWN_KERNELS:
+        return &o->own_kernels;
+    case OPTION_OPEN:
+        return &o->open;
+    case OPTION_PINNED:
+        return &o->pinned;
+    case OPTION_PAGEABLE:
+        return &o->pageable;
+    default:
+        return &o->help;
+    }
 }
 
 static filch_status parse_option(int id, const char *value, bench_options *o, filch_error *error)
@@ -263,7 +408,7 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
     case OPTION_MATRIX:
         return parse_text("--matrix", value, &o->matrix, error);
     case OPTION_VERSUS:
-        return parse_text("--versus", value, &o->versus, error);
+        return parse_versus(value, o, error);
     case OPTION_PRECISION:
         return parse_precision(value, o, error);
     case OPTION_REPEAT:
@@ -278,34 +423,28 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return parse_text("--report", value, &o->report, error);
     case OPTION_IMAGE:
         return parse_text("--image", value, &o->image, error);
-    case OPTION_CHECK:
-        o->check = true;
-        return FILCH_OK;
-    case OPTION_COLD:
-        o->cold = true;
-        return FILCH_OK;
-    case OPTION_RESIDENT:
-        o->resident = true;
-        return FILCH_OK;
-    case OPTION_OWN_KERNELS:
-        o->own_kernels = true;
-        return FILCH_OK;
     case OPTION_SLOW:
         return bench_slow_parse(value, &o->slow, error);
     case OPTION_WITHDRAW:
         return bench_withdraw_parse(value, &o->withdraw, error);
     case OPTION_COST:
         return parse_size("--cost", value, SIZE_MAX >> 1, &o->cost, error);
-    case OPTION_PINNED:
-        o->pinned = true;
-        return FILCH_OK;
-    case OPTION_PAGEABLE:
-        o->pageable = true;
-        return FILCH_OK;
+    case OPTION_PATTERN:
+        return parse_pattern(value, &o->pattern, error);
+    case OPTION_WIDTH:
+        return parse_size("--width", value, SIZE_MAX >> 1, &o->width, error);
+    case OPTION_TASK_US:
+        return parse_microseconds("--task-us", value, &o->task_us, error);
+    case OPTION_STEPS:
+        return parse_size("--steps", value, SIZE_MAX >> 1, &o->steps, error);
+    case OPTION_STRIPS:
+        return parse_size("--strips", value, SIZE_MAX >> 1, &o->strips, error);
+    case OPTION_STEPS_A_GRAPH:
+        return parse_size("--steps-a-graph", value, SIZE_MAX >> 1, &o->steps_a_graph, error);
     case OPTION_MEMORY_LIMIT:
         return parse_limit(value, &o->memory_limit, error);
     default:
-        o->help = true;
+        *find_flag(id, o) = true;
         return FILCH_OK;
     }
 }

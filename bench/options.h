@@ -10,7 +10,30 @@
 
 #include <stdbool.h>
 
+/* Contenders of a run at most, and bytes of a contender's name. */
+#define BENCH_VERSUS_MOST 8
+#define BENCH_VERSUS_NAME 32
+
 typedef enum bench_precision { BENCH_DOUBLE, BENCH_SINGLE } bench_precision;
+
+/* Of a graph in steps; see narrow.h. */
+typedef enum bench_pattern {
+    BENCH_PATTERN_NONE,
+    BENCH_PATTERN_STENCIL,
+    BENCH_PATTERN_FFT,
+    BENCH_PATTERN_NEAREST
+} bench_pattern;
+
+/* Options that only some workloads heed: bits of bench_workload.takes. */
+enum {
+    BENCH_TAKES_PATTERN = 1,
+    BENCH_TAKES_WIDTH = 2,
+    BENCH_TAKES_TASK_US = 4,
+    BENCH_TAKES_STEPS = 8,
+    BENCH_TAKES_OPEN = 16,
+    BENCH_TAKES_STRIPS = 32,
+    BENCH_TAKES_STEPS_A_GRAPH = 64
+};
 
 /* Texts belong to argv. Null and 0 mean "not given". */
 typedef struct bench_options {
@@ -24,15 +47,24 @@ typedef struct bench_options {
     size_t tile;
     size_t tile_cols;
     const char *matrix;
-    const char *versus;
+    char versus[BENCH_VERSUS_MOST][BENCH_VERSUS_NAME]; /* in the order given */
+    size_t versus_count;
     bench_precision precision;
     size_t repeat;
     uint64_t seed;
     bool check;
     bool cold;
+    bool no_speeds;
     bool resident;
     bool own_kernels;
     size_t cost;
+    bench_pattern pattern;
+    size_t width;
+    double task_us;
+    size_t steps;
+    bool open;
+    size_t strips;
+    size_t steps_a_graph;
     bool pinned;
     bool pageable;
     bench_slow slow;
@@ -54,6 +86,14 @@ typedef struct bench_options {
  * FILCH_OUT_OF_MEMORY. Not thread-safe: getopt_long keeps its place in the process. */
 filch_status bench_options_parse(int argc, char **argv, bench_options *options, filch_error *error);
 void bench_options_free(bench_options *options);
+
+/* The first option that is given and not among these bits; null: there is none. */
+const char *bench_options_beyond(const bench_options *options, unsigned takes);
+/* "stencil", "fft", "nearest". */
+const char *bench_pattern_name(bench_pattern pattern);
+
+/* Whether --versus names that contender. */
+bool bench_options_have_versus(const bench_options *options, const char *name);
 
 /* The text that --help prints, one option a line. */
 const char *bench_options_usage(void);

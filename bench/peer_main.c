@@ -27,7 +27,7 @@
 #define AGREEMENT 1e-11
 
 typedef struct request {
-    bool kinds[BENCH_PEER_KINDS];
+    bool kinds[BENCH_PEER_ALONE];
     unsigned workers[WORKERS_MAX];
     size_t worker_counts;
     size_t repeat;
@@ -91,7 +91,7 @@ static filch_status parse_workers(char *text, request *r, filch_error *error)
 
 static filch_status parse_kind(const char *word, request *r, filch_error *error)
 {
-    for (int k = 0; k < BENCH_PEER_KINDS; k++)
+    for (int k = 0; k < BENCH_PEER_ALONE; k++)
         if (strcmp(word, bench_peer_kind_name((bench_peer_kind)k)) == 0) {
             r->kinds[k] = true;
             return FILCH_OK;
@@ -359,7 +359,7 @@ int bench_peers_main(int argc, char **argv)
     bench_table_column(&table, false, "least");
     bench_table_column(&table, false, "noise");
     bench_table_column(&table, false, "cost");
-    for (int kind = 0; kind < BENCH_PEER_KINDS; kind++)
+    for (int kind = 0; kind < BENCH_PEER_ALONE; kind++)
         for (size_t w = 0; w < r.worker_counts && status == FILCH_OK; w++)
             if (r.kinds[kind])
                 status = run_kind((bench_peer_kind)kind, r.workers[w], &r, &table, &error);

@@ -2,6 +2,7 @@
 #include "png_image.h"
 
 #include "fail.h"
+#include "file_out.h"
 
 #include <png.h>
 
@@ -22,10 +23,18 @@ filch_status bench_png_write(const char *path, size_t width, size_t height,
     image.width = (png_uint_32)width;
     image.height = (png_uint_32)height;
     image.format = PNG_FORMAT_RGB;
-    if (!png_image_write_to_file(&image, path, 0, rgb, 0, NULL)) {
+    bench_file file;
+    filch_status status = bench_file_begin(&file, path, error);
+    if (status != FILCH_OK)
+        return status;
+    if (png_image_write_to_stdio(&image, file.stream, 0, rgb, 0, NULL))
+        return bench_file_end(&file, error);
+    /* The file's own failure says more than libpng's text. */
+    if (file.output.code != 0)
+        (void)bench_file_end(&file, error);
+    else
         bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", image.message);
-        png_image_free(&image);
-        return FILCH_IO;
-    }
-    return FILCH_OK;
+    bench_file_drop(&file);
+    png_image_free(&image);
+    return FILCH_IO;
 }

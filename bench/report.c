@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
-#include "fail.h"
+#include "file_out.h"
 #include "loss_table.h"
 #include "table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -109,15 +108,16 @@ static void print_summary(FILE *out, const bench_result *r)
         print_figure(out, r->bound.bytes / r->bound.least_bytes);
         putc('\n', out);
     }
-    if (r->versus.seconds) {
+    for (size_t k = 0; k < r->versus_count; k++) {
+        const bench_versus_result *v = &r->versus[k];
         fputs("<tr><th>", out);
-        print_escaped(out, r->versus.name);
-        if (r->versus.setting[0])
-            fprintf(out, ", %s", r->versus.setting);
+        print_escaped(out, v->name);
+        if (v->setting[0])
+            fprintf(out, ", %s", v->setting);
         fputs(" (median)<td>", out);
-        print_seconds(out, r->versus.median_s);
+        print_seconds(out, v->median_s);
         fputs("\n<tr><th>ratio, above 1 filch is faster<td>", out);
-        print_figure(out, r->versus.ratio);
+        print_figure(out, v->ratio);
         putc('\n', out);
     }
     fputs("</table>\n", out);
@@ -138,11 +138,11 @@ static void print_repeats(FILE *out, const bench_result *r)
     double longest = 0;
     for (size_t k = 0; k < r->repeat; k++) {
         longest = fmax(longest, positive(r->seconds[k]));
-        if (r->versus.seconds)
-            longest = fmax(longest, positive(r->versus.seconds[k]));
+        for (size_t v = 0; v < r->versus_count; v++)
+            longest = fmax(longest, positive(r->versus[v].seconds[k]));
     }
     double slot = r->repeat ? (CHART_WIDTH - LABEL_WIDTH) / (double)r->repeat : 0;
-    double bar = slot * (r->versus.seconds ? 0.4 : 0.8);
+    double bar = slot * 0.8 / (double)(1 + r->versus_count);
     double base = 10 + REPEAT_HEIGHT;
     fprintf(out,
             "<svg viewBox=\"0 0 %.0f %.0f\" width=%.0f role=img aria-label=\"time of each "
@@ -151,8 +151,9 @@ static void print_repeats(FILE *out, const bench_result *r)
     for (size_t k = 0; k < r->repeat; k++) {
         double x = LABEL_WIDTH + slot * (double)k;
         print_repeat_bar(out, "busy", x, bar, r->seconds[k], longest);
-        if (r->versus.seconds)
-            print_repeat_bar(out, "peer", x + bar, bar, r->versus.seconds[k], longest);
+        for (size_t v = 0; v < r->versus_count; v++)
+            print_repeat_bar(out, "peer", x + bar * (double)(1 + v), bar, r->versus[v].seconds[k],
+                             longest);
     }
     double median = longest > 0 ? base - REPEAT_HEIGHT * positive(r->median_s) / longest : base;
     fprintf(out,
@@ -256,7 +257,7 @@ static void print_losses(FILE *out, const bench_result *r)
     fputs("<h2>Where the time went</h2>\n<p>In per cent of each device's time. The runs reached ",
           out);
     print_figure(out, 100 * bench_loss_efficiency(&r->losses));
-    fputs(" % of what the measured speeds and the longest path allow (", out);
+    fputs(" % of what the best speeds seen and the longest path allow (", out);
     print_seconds(out, bench_loss_bound_s(&r->losses));
     fputs(").</p>\n<div class=scroll><table>\n<tr><th>device", out);
     for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
@@ -287,9 +288,12 @@ void bench_report_print(FILE *out, const bench_result *result)
     fprintf(out, ", %zu repeats, %zu devices</p>\n", result->repeat, result->device_count);
     print_summary(out, result);
     fputs("<h2>Time of each repeat</h2>\n", out);
-    if (result->versus.seconds) {
+    if (result->versus_count != 0) {
         fputs("<p>Left filch, right ", out);
-        print_escaped(out, result->versus.name);
+        for (size_t k = 0; k < result->versus_count; k++) {
+            fputs(k == 0 ? "" : ", ", out);
+            print_escaped(out, result->versus[k].name);
+        }
         fputs("; interleaved.</p>\n", out);
     }
     print_repeats(out, result);
@@ -302,13 +306,10 @@ void bench_report_print(FILE *out, const bench_result *result)
 
 filch_status bench_report_write(const char *path, const bench_result *result, filch_error *error)
 {
-    errno = 0;
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", strerror(errno));
-    bench_report_print(out, result);
-    int failed = ferror(out);
-    if (fclose(out) != 0 || failed)
-        return bench_fail(error, FILCH_IO, path, 0, "cannot be written: %s", strerror(errno));
-    return FILCH_OK;
+    bench_file file;
+    filch_status status = bench_file_begin(&file, path, error);
+    if (status != FILCH_OK)
+        return status;
+    bench_report_print(file.stream, result);
+    return bench_file_end(&file, error);
 }

@@ -5,6 +5,7 @@
 #include "bound.h"
 #include "cli.h"
 #include "fail.h"
+#include "file_out.h"
 #include "json_out.h"
 #include "loss_table.h"
 #include "overlap.h"
@@ -25,6 +26,8 @@
 #define SETTLE_LIMIT_S 2.0
 /* A run of this length needs no uncounted one directly before it. */
 #define LONG_RUN_S 0.5
+/* Shorter runs tell too little of a device. */
+#define PART_LEAST_S 0.25
 #define TILES_MAX 16
 #define TILES_FINAL 3
 
@@ -36,13 +39,14 @@ typedef struct run {
     bench_session_config config;
     bench_session session;
     bool is_cold;
-    bench_versus versus;
-    bool has_versus;
+    bench_versus versus[BENCH_VERSUS_MOST];
+    size_t versus_count; /* that stand open */
     bench_startup startup;
     double ready_s;  /* when the problem stood in filch for the first time … */
     double vendor_s; /* … and what the vendor's libraries had taken until then */
     bench_result result;
     uint64_t schedule; /* of the first simulated run */
+    double part_s;     /* for which each device is measured alone; 0: until the problem is solved */
     double *scores;    /* that were measured, or null */
 } run;
 
@@ -115,6 +119,8 @@ static void add_device_stats(run *r)
     r->result.losses.wall_s += r->session.wall_s;
     r->result.losses.area_s += r->session.area_s;
     r->result.losses.path_s = r->session.path_s;
+    r->result.visits += r->session.moves.visits;
+    r->result.moves += r->session.moves.moves;
     for (uint32_t d = 0; d < r->session.devices; d++) {
         const filch_device_stats *stats = &r->session.stats[d];
         bench_device_result *device = &r->result.devices[d];
@@ -167,7 +173,7 @@ static filch_status measure_filch(run *r, size_t round, filch_error *error)
     filch_status status = FILCH_OK;
     if (r->is_cold)
         status = bench_session_reopen(&r->session, &r->config, error);
-    else if (round == 0 || (r->has_versus && r->result.seconds[round - 1] < LONG_RUN_S))
+    else if (round == 0 || (r->versus_count && r->result.seconds[round - 1] < LONG_RUN_S))
         status = bench_session_run(&r->session, seconds, error);
     r->session.wants_path = round + 1 == r->result.repeat; /* no run follows that is measured */
     if (status == FILCH_OK)
@@ -181,22 +187,26 @@ static filch_status measure_filch(run *r, size_t round, filch_error *error)
     return status;
 }
 
-static filch_status measure_versus(run *r, size_t round, filch_error *error)
+static filch_status measure_versus(run *r, size_t index, size_t round, filch_error *error)
 {
-    double *seconds = r->result.versus.seconds;
+    bench_versus *versus = &r->versus[index];
+    bench_versus_result *result = &r->result.versus[index];
+    double *seconds = result->seconds;
     filch_status status = FILCH_OK;
     if (!r->is_cold && (round == 0 || seconds[round - 1] < LONG_RUN_S))
-        status = bench_versus_run(&r->versus, &seconds[round], error);
+        status = bench_versus_run(versus, &seconds[round], error);
     if (status == FILCH_OK)
-        status = bench_versus_run(&r->versus, &seconds[round], error);
-    r->result.versus.cpu_s += r->versus.cpu_s;
+        status = bench_versus_run(versus, &seconds[round], error);
+    result->cpu_s += versus->cpu_s;
+    result->visits += versus->session.moves.visits; /* a peer has none */
+    result->moves += versus->session.moves.moves;
     return status;
 }
 
 static filch_status measure(run *r, filch_error *error)
 {
     size_t repeat = r->result.repeat;
-    bool settles = r->has_versus && !r->session.is_virtual;
+    bool settles = r->versus_count && !r->session.is_virtual;
     filch_status status = FILCH_OK;
     bench_progress progress;
     bench_progress_start(&progress, stderr, r->workload->name, repeat);
@@ -204,10 +214,11 @@ static filch_status measure(run *r, filch_error *error)
         if (settles)
             (void)bench_settle(SETTLE_LIMIT_S);
         status = measure_filch(r, k, error);
-        if (status == FILCH_OK && settles)
-            (void)bench_settle(SETTLE_LIMIT_S);
-        if (status == FILCH_OK && r->has_versus)
-            status = measure_versus(r, k, error);
+        for (size_t v = 0; v < r->versus_count && status == FILCH_OK; v++) {
+            if (settles)
+                (void)bench_settle(SETTLE_LIMIT_S);
+            status = measure_versus(r, v, k, error);
+        }
         bench_progress_step(&progress);
     }
     bench_progress_end(&progress);
@@ -216,11 +227,28 @@ static filch_status measure(run *r, filch_error *error)
     return status;
 }
 
+/* A device alone need not do all of a problem that many devices share: it is measured for as long
+ * as a run of all of them takes, which is how long it is at its share. */
+static filch_status measure_share(run *r, filch_error *error)
+{
+    double seconds = 0;
+    if (r->session.is_virtual || r->session.devices == 1 || !r->workload->is_even)
+        return FILCH_OK;
+    filch_status status = bench_session_run(&r->session, &seconds, error);
+    r->part_s = fmax(seconds, PART_LEAST_S);
+    return status;
+}
+
 /* Called before and after the measured runs, adding half each time: machines drift. */
 static filch_status measure_speeds(run *r, filch_error *error)
 {
     filch_status status = FILCH_OK;
     bench_progress progress;
+    if (r->options->no_speeds) {
+        for (uint32_t d = 0; d < r->session.devices; d++)
+            r->result.devices[d].speed = NAN;
+        return FILCH_OK;
+    }
     bench_progress_start(&progress, stderr, "each device alone", r->session.devices);
     for (uint32_t d = 0; d < r->session.devices && status == FILCH_OK; d++) {
         double speed = 0;
@@ -232,7 +260,8 @@ static filch_status measure_speeds(run *r, filch_error *error)
         if (like != d) {
             r->result.devices[d].speed = r->result.devices[like].speed;
         } else {
-            status = bench_session_speed_alone(&r->session, &r->config, d, &speed, error);
+            status =
+                bench_session_speed_alone(&r->session, &r->config, d, r->part_s, &speed, error);
             r->result.devices[d].speed += speed / 2;
         }
         bench_progress_step(&progress);
@@ -252,6 +281,9 @@ static void describe_result(run *r)
     result->n = problem.n;
     result->tile = problem.tile;
     result->tile_cols = problem.tile_cols;
+    result->steps = problem.steps;
+    snprintf(result->step, sizeof result->step, "%s", problem.step ? problem.step : "");
+    snprintf(result->variant, sizeof result->variant, "%s", problem.variant);
     result->slow = r->options->slow;
     result->withdraw = r->options->withdraw;
     result->work = problem.work;
@@ -262,10 +294,12 @@ static void describe_result(run *r)
     snprintf(result->precision, sizeof result->precision, "%s",
              r->options->precision == BENCH_SINGLE ? "single" : "double");
     snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
-    if (r->has_versus)
-        snprintf(result->versus.name, sizeof result->versus.name, "%s", r->versus.name);
-    snprintf(result->versus.setting, sizeof result->versus.setting, "%s",
-             r->has_versus ? bench_versus_setting(&r->versus) : "");
+    for (size_t k = 0; k < r->versus_count; k++) {
+        bench_versus_result *versus = &result->versus[k];
+        snprintf(versus->name, sizeof versus->name, "%s", r->versus[k].name);
+        snprintf(versus->setting, sizeof versus->setting, "%s",
+                 bench_versus_setting(&r->versus[k]));
+    }
     result->startup = (bench_startup_result){
         .is_known = r->startup.count > 0,
         .driver_s = r->startup.driver_s,
@@ -328,8 +362,9 @@ static filch_status finish(run *r, filch_error *error)
     if (o->check || o->trace || o->image)
         status = run_last(r, error);
     filch_status agrees = FILCH_OK;
-    if (status == FILCH_OK && r->has_versus && (o->check || r->versus.peer))
-        agrees = bench_versus_agrees(&r->versus, error);
+    for (size_t k = 0; k < r->versus_count && status == FILCH_OK && agrees == FILCH_OK; k++)
+        if (o->check || r->versus[k].peer)
+            agrees = bench_versus_agrees(&r->versus[k], error);
     describe_result(r);
     if (status == FILCH_OK)
         status = bench_bound_measure(&r->session, &r->config, &r->result, error);
@@ -360,7 +395,7 @@ static filch_status measure_scores(run *r, filch_error *error)
     if (!r->scores)
         status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--policy", 0, "no memory for the scores");
     for (uint32_t d = 0; !probe.is_virtual && d < probe.devices && status == FILCH_OK; d++)
-        status = bench_session_speed_alone(&probe, &config, d, &r->scores[d], error);
+        status = bench_session_speed_alone(&probe, &config, d, 0, &r->scores[d], error);
     if (!probe.is_virtual) {
         r->config.scores = r->scores;
         r->config.score_count = probe.devices;
@@ -369,10 +404,21 @@ static filch_status measure_scores(run *r, filch_error *error)
     return status;
 }
 
-static filch_status open_run(run *r, filch_error *error)
+/* What cannot be written is told before the run, not after it. */
+static filch_status check_files(const bench_options *o, filch_error *error)
+{
+    filch_status status = bench_file_check("--json", o->json, true, error);
+    if (status == FILCH_OK)
+        status = bench_file_check("--trace", o->trace, false, error);
+    if (status == FILCH_OK)
+        status = bench_file_check("--report", o->report, false, error);
+    return status == FILCH_OK ? bench_file_check("--image", o->image, false, error) : status;
+}
+
+/* Options that the workload, or another option, leaves without a meaning. */
+static filch_status check_options(const run *r, filch_error *error)
 {
     const bench_options *o = r->options;
-    bench_problem problem = {0};
     if (o->image && !r->workload->image)
         return bench_fail(error, FILCH_UNSUPPORTED, "--image", 0, "%s has no picture",
                           r->workload->name);
@@ -385,6 +431,10 @@ static filch_status open_run(run *r, filch_error *error)
     if (o->tile_cols && !r->workload->takes_cols)
         return bench_fail(error, FILCH_UNSUPPORTED, "--tile-cols", 0, "%s has square tiles",
                           r->workload->name);
+    const char *beyond = bench_options_beyond(o, r->workload->takes);
+    if (beyond)
+        return bench_fail(error, FILCH_UNSUPPORTED, beyond, 0, "means nothing to %s",
+                          r->workload->name);
     if (o->slow.factor && (!r->workload->takes_slow || bench_is_simulated(o)))
         return bench_fail(error, FILCH_UNSUPPORTED, "--slow", 0, "%s",
                           bench_is_simulated(o) ? "simulated devices are as their file says"
@@ -393,7 +443,19 @@ static filch_status open_run(run *r, filch_error *error)
         return bench_fail(error, FILCH_UNSUPPORTED, "--withdraw", 0, "%s",
                           o->slow.factor ? "not together with --slow"
                                          : "simulated devices are as their file says");
-    filch_status status = o->versus ? bench_versus_exists(o->versus, r->workload, error) : FILCH_OK;
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < o->versus_count && status == FILCH_OK; k++)
+        status = bench_versus_exists(o->versus[k], r->workload, error);
+    return status;
+}
+
+static filch_status open_run(run *r, filch_error *error)
+{
+    const bench_options *o = r->options;
+    bench_problem problem = {0};
+    filch_status status = check_options(r, error);
+    if (status == FILCH_OK)
+        status = check_files(o, error);
     if (status == FILCH_OK)
         status = r->workload->setup(o, error, &r->state);
     if (status != FILCH_OK)
@@ -428,12 +490,13 @@ static filch_status open_run(run *r, filch_error *error)
         return status;
     r->workload->describe(r->state, &problem);
     fprintf(r->out, "%s\n\n", problem.text);
-    if (!bench_result_init(&r->result, r->session.devices, o->repeat, o->versus != NULL))
+    if (!bench_result_init(&r->result, r->session.devices, o->repeat, o->versus_count))
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--repeat", 0, "no memory for the results");
-    if (o->versus)
-        status =
-            bench_versus_open(&r->versus, o->versus, &r->session, &r->config, r->is_cold, error);
-    r->has_versus = o->versus && status == FILCH_OK;
+    for (size_t k = 0; k < o->versus_count && status == FILCH_OK; k++) {
+        status = bench_versus_open(&r->versus[k], o->versus[k], &r->session, &r->config, r->is_cold,
+                                   error);
+        r->versus_count += status == FILCH_OK;
+    }
     return status;
 }
 
@@ -446,6 +509,8 @@ static int execute(const bench_options *options, const char *command)
     int before = bench_blas_threads_set(1);
     filch_status status = open_run(&r, &error);
     if (status == FILCH_OK)
+        status = measure_share(&r, &error);
+    if (status == FILCH_OK)
         status = measure_speeds(&r, &error);
     if (status == FILCH_OK)
         status = measure(&r, &error);
@@ -454,7 +519,8 @@ static int execute(const bench_options *options, const char *command)
     bool measured = status == FILCH_OK;
     if (measured)
         status = finish(&r, &error);
-    bench_versus_close(&r.versus);
+    for (size_t k = 0; k < BENCH_VERSUS_MOST; k++)
+        bench_versus_close(&r.versus[k]);
     if (r.session.built.runtime)
         bench_session_close(&r.session);
     bench_result_free(&r.result);

@@ -6,6 +6,7 @@
 #include "loss_table.h"
 #include "timing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ static void forget(bench_session *s)
     bench_built *built = &s->built;
     if (built->graph)
         (void)filch_graph_destroy(built->graph);
+    if (built->other)
+        (void)filch_graph_destroy(built->other);
     if (built->restore)
         (void)filch_graph_destroy(built->restore);
     for (size_t k = 0; k < BENCH_BUILT_DATA; k++)
@@ -47,6 +50,8 @@ static filch_status build(bench_session *s, filch_error *error)
     filch_status status = s->workload->build(s->state, &s->built);
     if (status == FILCH_OK && s->built.graph)
         status = filch_graph_seal(s->built.graph);
+    if (status == FILCH_OK && s->built.other)
+        status = filch_graph_seal(s->built.other);
     if (status == FILCH_OK && s->built.restore)
         status = filch_graph_seal(s->built.restore);
     if (status != FILCH_OK)
@@ -99,6 +104,9 @@ unsigned bench_session_gpus(const bench_session *s, unsigned *ordinals)
 static void print_message(filch_log_level level, const char *text, void *user)
 {
     (void)level;
+    /* Runtimes that are compared work in turns: that they share cores is meant. */
+    if (strstr(text, "workers of another runtime of this process") != NULL)
+        return;
     fprintf(user, "filch: %s\n", text);
 }
 
@@ -211,6 +219,8 @@ static filch_status start(bench_session *s, filch_job **jobs, size_t *started)
         status = w->start ? w->start(s->state, &s->built, job)
                           : filch_graph_submit(s->built.graph, NULL, job);
         *started += status == FILCH_OK;
+        if (status == FILCH_OK && w->waits && filch_job_wait(*job, -1) != FILCH_OK)
+            break; /* whoever waits again learns of it */
     }
     return status;
 }
@@ -279,7 +289,37 @@ static filch_status conclude(bench_session *s, filch_job **jobs, size_t count, f
     return status;
 }
 
-filch_status bench_session_run(bench_session *s, double *seconds, filch_error *error)
+static uint64_t tiles_done(bench_session *s, filch_job *job)
+{
+    filch_job_info info = {.size = sizeof info};
+    uint64_t tiles = 0;
+    if (filch_job_stats(job, &info, s->part, s->devices) != FILCH_OK)
+        return 0;
+    for (uint32_t d = 0; d < s->devices; d++)
+        tiles += s->part[d].tiles;
+    return tiles;
+}
+
+/* Waits for a job to end; most_s > 0: ends it after about that time. */
+static filch_status wait_for(bench_session *s, filch_job *job, double most_s)
+{
+    filch_status status = FILCH_TIMEOUT;
+    if (most_s <= 0)
+        return filch_job_wait(job, -1);
+    for (int k = 0; k < BENCH_PART_LIMITS && status == FILCH_TIMEOUT; k++) {
+        if (k > 0 && tiles_done(s, job) >= BENCH_PART_TILES)
+            break;
+        status = filch_job_wait(job, most_s);
+    }
+    if (status != FILCH_TIMEOUT)
+        return status;
+    (void)filch_job_cancel(job);
+    status = filch_job_wait(job, -1);
+    return status == FILCH_CANCELLED ? FILCH_OK : status;
+}
+
+filch_status bench_session_run_part(bench_session *s, double most_s, double *seconds,
+                                    filch_error *error)
 {
     const bench_workload *w = s->workload;
     filch_job *jobs[BENCH_JOBS];
@@ -298,7 +338,7 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     if (status != FILCH_OK)
         (void)bench_runtime_failed(s->built.runtime, status, w->name, error);
     for (size_t k = 0; k < count; k++) {
-        filch_status waited = filch_job_wait(jobs[k], -1);
+        filch_status waited = wait_for(s, jobs[k], most_s);
         if (status == FILCH_OK && waited != FILCH_OK)
             status = job_failed(s, jobs[k], waited, error);
     }
@@ -311,9 +351,26 @@ filch_status bench_session_run(bench_session *s, double *seconds, filch_error *e
     filch_status concluded = conclude(s, jobs, count, status);
     if (status == FILCH_OK && concluded != FILCH_OK)
         status = bench_runtime_failed(s->built.runtime, concluded, w->name, error);
+    s->moves = (bench_moves){0};
+    if (status == FILCH_OK && w->moves && !w->moves(s->state, &s->moves))
+        s->moves = (bench_moves){0};
     if (s->is_virtual)
         *seconds = s->info.seconds;
-    return status == FILCH_OK ? bring_home(s, error) : status;
+    return status == FILCH_OK && most_s <= 0 ? bring_home(s, error) : status;
+}
+
+filch_status bench_session_run(bench_session *s, double *seconds, filch_error *error)
+{
+    return bench_session_run_part(s, 0, seconds, error);
+}
+
+/* Declared work of the last run. */
+static double work_of(const bench_session *s)
+{
+    double work = 0;
+    for (uint32_t d = 0; d < s->devices; d++)
+        work += s->stats[d].work;
+    return work;
 }
 
 filch_status bench_session_open_alone(const bench_session *s, const bench_session_config *config,
@@ -335,22 +392,23 @@ filch_status bench_session_open_alone(const bench_session *s, const bench_sessio
 }
 
 filch_status bench_session_speed_alone(const bench_session *s, const bench_session_config *config,
-                                       uint32_t index, double *speed, filch_error *error)
+                                       uint32_t index, double most_s, double *speed,
+                                       filch_error *error)
 {
     bench_session alone;
     filch_status status = bench_session_open_alone(s, config, index, &alone, error);
     if (status != FILCH_OK)
         return status;
-    double best = 0;
-    status = bench_session_run(&alone, &best, error);
-    if (status == FILCH_OK && best < LONG_RUN_S) {
-        double again;
-        status = bench_session_run(&alone, &again, error);
-        best = status == FILCH_OK && again < best ? again : best;
+    double whole = s->workload->is_even && most_s > 0 ? work_of(s) : 0, best = 0, seconds = 0;
+    for (int k = 0; k < 2 && seconds < LONG_RUN_S && status == FILCH_OK; k++) {
+        status = bench_session_run_part(&alone, whole > 0 ? most_s : 0, &seconds, error);
+        double part = whole > 0 ? work_of(&alone) / whole : 1;
+        if (status == FILCH_OK && seconds > 0)
+            best = fmax(best, part / seconds);
     }
     bench_session_close(&alone);
     bench_problem problem;
     s->workload->describe(s->state, &problem);
-    *speed = status == FILCH_OK && best > 0 ? problem.work / best : 0;
+    *speed = status == FILCH_OK ? best * problem.work : 0;
     return status;
 }

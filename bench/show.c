@@ -92,9 +92,31 @@ static void overlap_row(bench_table *table, const bench_overlap_result *o)
     row(table, "overlap", text);
 }
 
-static void versus_rows(bench_table *table, const bench_result *r)
+/* prefix: "" or "its ". */
+static void moves_row(bench_table *table, const char *prefix, double moves, double visits)
 {
-    const bench_versus_result *v = &r->versus;
+    char name[32], text[64];
+    if (!(visits > 0))
+        return;
+    snprintf(name, sizeof name, "%smoves", prefix);
+    snprintf(text, sizeof text, "%.1f %%  (of what is written again, on another device)",
+             100 * moves / visits);
+    row(table, name, text);
+}
+
+static void step_row(bench_table *table, const char *prefix, const bench_result *r, double seconds)
+{
+    char name[64], text[32];
+    if (r->steps == 0)
+        return;
+    snprintf(name, sizeof name, "%stime per %s", prefix, r->step);
+    bench_format_seconds(seconds / (double)r->steps, text, sizeof text);
+    row(table, name, text);
+}
+
+static void versus_rows(bench_table *table, const bench_result *r, size_t index)
+{
+    const bench_versus_result *v = &r->versus[index];
     char text[128];
     seconds_row(table, v->name, v->seconds, r->repeat);
     if (v->setting[0])
@@ -103,6 +125,8 @@ static void versus_rows(bench_table *table, const bench_result *r)
         snprintf(text, sizeof text, "%.1f ns", v->median_s / r->work * 1e9);
         row(table, "its cost per task", text);
     }
+    step_row(table, "its ", r, v->median_s);
+    moves_row(table, "its ", v->moves, v->visits);
     cores_row(table, "its host cores in use", v->cpu_s, v->seconds, r->repeat);
     snprintf(text, sizeof text, "%.3f  (%s's time over filch's: above 1 filch is faster)", v->ratio,
              v->name);
@@ -120,6 +144,7 @@ static bool show_totals(FILE *out, const bench_result *r)
         snprintf(text, sizeof text, "%.1f ns", r->median_s / r->work * 1e9);
         row(&table, "cost per task", text);
     }
+    step_row(&table, "", r, r->median_s);
     bench_format_si(r->rate, text, sizeof text);
     size_t used = strlen(text);
     snprintf(text + used, sizeof text - used, "%s/s", r->work_unit);
@@ -137,13 +162,14 @@ static bool show_totals(FILE *out, const bench_result *r)
         snprintf(text, sizeof text, "%.2e", r->residual);
         row(&table, "backward error", text);
     }
+    moves_row(&table, "", r->moves, r->visits);
     row(&table, "checked", r->checked ? "yes" : "no");
     cores_row(&table, "host cores in use", r->cpu_s, r->seconds, r->repeat);
     bound_rows(&table, r);
     overlap_row(&table, &r->overlap);
     startup_row(&table, &r->startup);
-    if (r->versus.name[0])
-        versus_rows(&table, r);
+    for (size_t k = 0; k < r->versus_count; k++)
+        versus_rows(&table, r, k);
     bool printed = bench_table_print(&table, out);
     bench_table_free(&table);
     return printed;
@@ -171,7 +197,10 @@ static bool show_devices(FILE *out, const bench_result *r)
         bench_table_cell(&table, "%s", device->name);
         bench_table_cell(&table, "%.4g", device->score);
         bench_format_si(device->speed, text, sizeof text);
-        bench_table_cell(&table, "%s%s/s", text, r->work_unit);
+        if (isfinite(device->speed))
+            bench_table_cell(&table, "%s%s/s", text, r->work_unit);
+        else
+            bench_table_cell(&table, "-");
         seconds_cell(&table, device->busy_s, r->repeat);
         seconds_cell(&table, device->idle_s, r->repeat);
         seconds_cell(&table, device->transfer_s, r->repeat);

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Later than any run ends; sums of so many microseconds still are far from the end of the clock. */
+#define LATEST_US 1e15
+
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -112,10 +115,13 @@ static filch_status times_read(const json_t *event, const char *path, double *st
     const json_t *start = json_object_get(event, "ts"), *length = json_object_get(event, "dur");
     *start_us = json_number_value(start);
     *end_us = *start_us + json_number_value(length);
-    return json_is_number(start) && json_is_number(length) && *start_us >= 0 && *end_us >= *start_us
-               ? FILCH_OK
-               : bench_fail(error, FILCH_DATA, path, 0, "an event '%s' has no times",
-                            text_of(event, "name"));
+    if (!json_is_number(start) || !json_is_number(length) || *start_us < 0 || *end_us < *start_us)
+        return bench_fail(error, FILCH_DATA, path, 0, "an event '%s' has no times",
+                          text_of(event, "name"));
+    return *end_us <= LATEST_US ? FILCH_OK
+                                : bench_fail(error, FILCH_DATA, path, 0,
+                                             "an event '%s' ends at %g us, later than %g, 31 years",
+                                             text_of(event, "name"), *end_us, LATEST_US);
 }
 
 /* A whole number among the arguments of an event; absent: 0, unless it must be there. */

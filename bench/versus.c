@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SPIN_NAME "spin"
+#define ONE_NAME "one"
 
 /* filch's other policies that need to know nothing beforehand. */
 static const struct {
@@ -33,7 +34,8 @@ static size_t find_policy(const char *name)
 
 static bool is_filch(const char *name)
 {
-    return find_policy(name) < POLICIES || strcmp(name, SPIN_NAME) == 0;
+    return find_policy(name) < POLICIES || strcmp(name, SPIN_NAME) == 0 ||
+           strcmp(name, ONE_NAME) == 0;
 }
 
 void bench_versus_names(const bench_workload *workload, char *text, size_t size)
@@ -42,7 +44,7 @@ void bench_versus_names(const bench_workload *workload, char *text, size_t size)
     for (size_t k = 0; k < POLICIES && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, "%s ", policies[k].name);
     if (used < size)
-        used += (size_t)snprintf(text + used, size - used, SPIN_NAME);
+        used += (size_t)snprintf(text + used, size - used, SPIN_NAME " " ONE_NAME);
     for (size_t k = 0; workload->peer && bench_peer_at(k) && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, " %s", bench_peer_at(k)->name);
 }
@@ -73,6 +75,9 @@ static filch_status open_peer(bench_versus *v, const bench_session *beside, filc
 {
     const bench_workload *w = beside->workload;
     v->peer = bench_peer_find(v->name);
+    if (v->config.slow.factor != 0)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
+                          "--slow makes devices of filch's slower, and no thread of %s", v->name);
     unsigned ordinals[BENCH_PEER_GPUS];
     unsigned gpu_count = bench_session_gpus(beside, ordinals);
     if (v->peer->needs_gpu ? gpu_count == 0 : cores(beside) == 0)
@@ -94,6 +99,23 @@ static filch_status open_peer(bench_versus *v, const bench_session *beside, filc
     return v->peer->setup(v->work, error, &v->peer_state);
 }
 
+/* The policy is that of the session beside. */
+static filch_status choose_one(bench_versus *v, const bench_session *beside, filch_error *error)
+{
+    for (uint32_t d = 0; d < beside->devices; d++)
+        if (beside->device_info[d].backend != FILCH_BACKEND_HOST)
+            return bench_fail(
+                error, FILCH_UNSUPPORTED, "--versus", 0,
+                "%s is a core of the host; %s is none, and cannot be compared with it", v->name,
+                beside->device_info[d].name);
+    v->config.devices = "host:1";
+    v->config.scores = NULL;
+    v->config.score_count = 0;
+    v->config.slow = (bench_slow){0};
+    v->config.withdraw = (bench_withdraw){0};
+    return FILCH_OK;
+}
+
 filch_status bench_versus_open(bench_versus *v, const char *name, const bench_session *beside,
                                const bench_session_config *config, bool is_cold, filch_error *error)
 {
@@ -105,7 +127,12 @@ filch_status bench_versus_open(bench_versus *v, const char *name, const bench_se
     if (!is_filch(name))
         return open_peer(v, beside, error);
     v->config.spins = strcmp(name, SPIN_NAME) == 0;
-    if (!v->config.spins)
+    if (strcmp(name, ONE_NAME) == 0) {
+        filch_status status = choose_one(v, beside, error);
+        if (status != FILCH_OK)
+            return status;
+    }
+    if (find_policy(name) < POLICIES)
         v->config.policy = policies[find_policy(name)].policy;
     return bench_session_open(&v->session, beside->workload, beside->state, &v->config, error);
 }

@@ -20,8 +20,8 @@ typedef struct bench_versus {
     double cpu_s; /* processor time of the last run */
 } bench_versus;
 
-/* The peers of this build that can do the workload, and as words "static", filch's static policy,
- * and "spin", filch whose workers never sleep. */
+/* The peers of this build that can do the workload, and as words filch's other policies; "spin",
+ * filch whose workers never sleep; and "one", filch on one core of the host, by the same policy. */
 void bench_versus_names(const bench_workload *workload, char *text, size_t size);
 
 /* FILCH_NOT_FOUND where name stands for nobody here who can run the workload. */
@@ -29,7 +29,8 @@ filch_status bench_versus_exists(const char *name, const bench_workload *workloa
                                  filch_error *error);
 
 /* For a name that exists; beside: the session of filch's own. FILCH_UNSUPPORTED where the peer
- * cannot do this kind of work, or not in the precision. */
+ * cannot do this kind of work, or not in the precision, or a device is to become slower; for "one"
+ * where a device is none of the host. */
 filch_status bench_versus_open(bench_versus *versus, const char *name, const bench_session *beside,
                                const bench_session_config *config, bool is_cold,
                                filch_error *error);

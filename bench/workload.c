@@ -10,7 +10,8 @@
 static const bench_workload *const workloads[] = {
     &bench_cholesky,  &bench_gemm,   &bench_mandelbrot, &bench_nbody,  &bench_jacobi,
     &bench_wavefront, &bench_chain,  &bench_empty,      &bench_create, &bench_open,
-    &bench_busy,      &bench_stream, &bench_layered,    NULL,
+    &bench_busy,      &bench_stream, &bench_layered,    &bench_narrow, &bench_heat,
+    &bench_cg,        NULL,
 };
 
 const bench_workload *bench_workload_at(size_t index)
@@ -44,6 +45,18 @@ filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, c
     if (filch_runtime_error(runtime, &inner) != FILCH_OK || inner.status != status)
         return bench_fail(error, status, what, 0, "%s", filch_status_message(status));
     return bench_fail(error, status, what, 0, "%s", inner.text);
+}
+
+filch_status bench_steps_check(size_t steps, size_t steps_a_graph, filch_error *error)
+{
+    if (steps % steps_a_graph != 0)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--steps-a-graph", 0,
+                          "%zu steps are no whole number of graphs of %zu", steps, steps_a_graph);
+    if (steps / steps_a_graph > BENCH_JOBS)
+        return bench_fail(error, FILCH_TOO_LARGE, "--steps-a-graph", 0,
+                          "%zu steps make more than %d graphs of %zu", steps, BENCH_JOBS,
+                          steps_a_graph);
+    return FILCH_OK;
 }
 
 filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,

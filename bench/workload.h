@@ -12,14 +12,15 @@
 #include "peers/peer.h"
 
 #define BENCH_BUILT_CODELETS 6
-#define BENCH_BUILT_DATA 5
+#define BENCH_BUILT_DATA 8
 /* Jobs of a run at most. */
-#define BENCH_JOBS 32
+#define BENCH_JOBS 1024
 
 /* What a problem consists of in one runtime. Unused members are null. */
 typedef struct bench_built {
     filch_runtime *runtime;
     filch_graph *graph;
+    filch_graph *other;   /* a second one that a run submits */
     filch_graph *restore; /* run before each run, not timed */
     filch_data *result;   /* managed: brought to the host after each run, not timed */
     filch_codelet *codelets[BENCH_BUILT_CODELETS];
@@ -32,9 +33,18 @@ typedef struct bench_problem {
     size_t tile;      /* 0: none */
     size_t tile_cols; /* 0: as many as rows */
     double work;      /* of one run, in the workload's unit; known once it has run */
+    size_t steps;     /* that follow each other in a run; 0: it has none */
+    const char *step; /* what one is called */
+    char variant[64]; /* what else tells such problems apart; empty: nothing */
     double vendor_s;  /* that cuBLAS and cuSOLVER took to be ready */
     char text[160];
 } bench_problem;
+
+/* Of one run: tasks that wrote again what an earlier one had written, and those of them whose
+ * device was not the earlier one's. */
+typedef struct bench_moves {
+    double visits, moves;
+} bench_moves;
 
 /* A memory that tasks ran in, and how much of the work they did there. */
 typedef struct bench_memory_share {
@@ -60,6 +70,11 @@ typedef struct bench_workload {
     bool takes_cost;   /* heeds --cost */
     bool takes_cols;   /* heeds --tile-cols */
     bool takes_slow;   /* heeds --slow */
+    bool waits;        /* see jobs */
+    unsigned takes;    /* further options that it heeds: BENCH_TAKES_* */
+    /* Any part of a run goes at the rate of the whole: one job without an end of its own, whose
+     * tiles are alike and hardly wait for each other. */
+    bool is_even;
     /* Under a virtual clock bodies that a checked result does not need are left out. */
     filch_status (*setup)(const bench_options *options, filch_error *error, void **state);
     void (*teardown)(void *state);
@@ -72,12 +87,14 @@ typedef struct bench_workload {
     /* Back to the input, before each run; null: nothing to do. Not timed. */
     void (*reset)(void *state);
     /* Jobs that a run consists of, at most BENCH_JOBS, of which each is started in turn and then
-     * each waited for; null: one. */
+     * each waited for (where waits is set, before the next one is started); null: one. */
     size_t (*jobs)(const void *state);
     /* Starts a run's next job; null: the graph is submitted. Timed. */
     filch_status (*start)(void *state, bench_built *built, filch_job **job);
     /* After the job has been waited for, on success only; may be null. Timed. */
     filch_status (*finish)(void *state, bench_built *built, filch_error *error);
+    /* How often data changed devices in the last run; false: not known. May be null. */
+    bool (*moves)(const void *state, bench_moves *moves);
     /* Puts a failed task's error into the user's words; may be null. */
     void (*explain)(const void *state, filch_error *error);
     /* Whether the last run's result is right, after one more run if check_run says so.
@@ -122,6 +139,9 @@ extern const bench_workload bench_open;
 extern const bench_workload bench_busy;
 extern const bench_workload bench_stream;
 extern const bench_workload bench_layered;
+extern const bench_workload bench_narrow;
+extern const bench_workload bench_heat;
+extern const bench_workload bench_cg;
 
 /* In a fixed order; null past the last. */
 const bench_workload *bench_workload_at(size_t index);
@@ -135,6 +155,10 @@ int bench_run_nothing(const filch_call *call);
 /* The failure that the last call on the runtime recorded, labelled with what was done. */
 filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, const char *what,
                                   filch_error *error);
+
+/* Whether a run of so many steps, some of which make a graph, is a run of whole graphs, and not
+ * more than BENCH_JOBS. FILCH_INVALID_ARGUMENT, FILCH_TOO_LARGE. */
+filch_status bench_steps_check(size_t steps, size_t steps_a_graph, filch_error *error);
 
 /* Bytes of count n x n matrices of such elements. FILCH_TOO_LARGE where they exceed the machine's
  * memory, FILCH_OVERFLOW. */

@@ -80,6 +80,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : (unsigned)config->log_level > FILCH_LOG_DEBUG  ? "unknown log level"
         : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
         : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
+        : (unsigned)config->bind > FILCH_BIND_NONE                       ? "unknown bind"
         : config->allow_multicast > 1 ? "allow_multicast is neither 0 nor 1"
         : config->speeds != NULL && strlen(config->speeds) >= FL_SETTING_TEXT
             ? "speeds is longer than 255 bytes"
@@ -374,6 +375,17 @@ store:
     return status;
 }
 
+/* Says which CPUs the workers' threads are bound to; the devices are final, and the host listens.
+ */
+static void claim_cpus(filch_runtime *rt)
+{
+    rt->claim.file = -1;
+    if (rt->sched.drive == FILCH_DRIVE_THREADS) {
+        fl_cpu_claim_open(&rt->claim, FL_CPU_CLAIM_FILE);
+        fl_cpu_claim_pool(&rt->claim, &rt->pool, &rt->core.log);
+    }
+}
+
 /* The caller's, which may be an older one, in full. */
 static filch_config complete_config(const filch_config *given)
 {
@@ -397,6 +409,9 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     }
     if (status == FILCH_OK && config->cuda_schedule != FILCH_CUDA_SCHEDULE_DEFAULT) {
         settings->cuda_schedule = config->cuda_schedule;
+    }
+    if (status == FILCH_OK && config->bind != FILCH_BIND_DEFAULT) {
+        settings->bind = config->bind;
     }
     if (status == FILCH_OK && config->allow_multicast != 0) {
         settings->multicast = 1;
@@ -443,6 +458,7 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
     if (status == FILCH_OK) {
         status = build(rt, config, error);
         if (status == FILCH_OK) {
+            claim_cpus(rt);
             *runtime = rt;
             return FILCH_OK;
         }
@@ -471,6 +487,7 @@ static void tear_down(filch_runtime *rt)
     fl_clock_advance(&core->clock,
                      FL_TIME_NEVER - 1); /* a virtual one: what was under way is over */
     fl_sched_fini(&rt->sched);
+    fl_cpu_claim_close(&rt->claim);
     for (fl_object *object = core->objects; object != NULL;) {
         fl_object *next = object->next;
         switch (fl_load_relaxed(&object->magic)) {

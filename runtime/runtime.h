@@ -2,6 +2,7 @@
 #ifndef FL_RUNTIME_H
 #define FL_RUNTIME_H
 
+#include "device/cpu_claim.h"
 #include "device/pool.h"
 #include "filch/filch.h"
 #include "graph/graph.h"
@@ -16,6 +17,7 @@ struct filch_runtime {
     fl_store store;
     fl_jobs jobs;
     fl_pool pool;
+    fl_cpu_claim claim; /* CPUs that the workers' threads are bound to */
     fl_places places;
     fl_modules modules;
     fl_sched sched;

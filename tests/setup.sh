@@ -3,8 +3,9 @@
 # Sourced by tests/run and bench/run: finds what a step needs, and installs what is missing on
 # Debian and Ubuntu. Where nothing is missing it changes nothing and needs no network.
 
-# group  package  probe. A probe is a command's name, a pkg-config module (module:NAME) or a file
-# that the compiler finds (file:NAME). "peers" and "lint" are wanted but not needed.
+# group  package  probe. A probe is a command's name, a pkg-config module (module:NAME), a file
+# that the compiler finds (file:NAME), or a Clang that links fuzzers (fuzzer:COMMAND). "peers" and
+# "lint" are wanted but not needed.
 setup_table="
 build  build-essential    c++
 build  cmake              cmake
@@ -22,6 +23,7 @@ tests  libcmocka-dev      module:cmocka
 tests  doxygen            doxygen
 tests  spin               spin
 lint   clang-14           clang-14
+lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14
 lint   clang-tidy-14      clang-tidy-14
 lint   valgrind           valgrind
@@ -33,6 +35,8 @@ setup_has()
     module:*) pkg-config --exists "${1#module:}" 2>/dev/null ;;
     file:*) [ "$(cc -print-file-name="${1#file:}" 2>/dev/null)" != "${1#file:}" ] &&
         command -v cc >/dev/null ;;
+    fuzzer:*) echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        "${1#fuzzer:}" -fsanitize=fuzzer -x c -o /dev/null - 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP tasks with depend clauses. OpenMP has no graph to keep, so each run creates its tasks.
- * GCC's runtime runs a task at once, on its creator, while more than 64 a thread wait: independent
- * tasks on several threads are then partly plain calls. */
+/* OpenMP tasks with depend clauses; loops (openmp_loops.c) where the work is steps over a grid.
+ * OpenMP has no graph to keep, so each run creates its tasks. GCC's runtime runs a task at once, on
+ * its creator, while more than 64 a thread wait: independent tasks on several threads are then
+ * partly plain calls. */
 #include "fail.h"
+#include "narrow.h"
+#include "peers/openmp_loops.h"
 #include "peers/peer.h"
 #include "tiles.h"
 #include "timing.h"
@@ -14,17 +17,28 @@ typedef struct state {
     const bench_peer_work *work;
     char *cells; /* one address a task, for depend */
     int info;    /* of the first factorization that failed */
+    void *loops; /* of openmp_loops.c; null: tasks do the work */
 } state;
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind != BENCH_PEER_RERUN;
+    return kind != BENCH_PEER_RERUN && kind != BENCH_PEER_NARROW;
+}
+
+static void teardown(void *opaque)
+{
+    state *s = opaque;
+    openmp_loops_destroy(s->loops);
+    free(s->cells);
+    free(s);
 }
 
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
 {
     state *s = calloc(1, sizeof *s);
-    size_t cells = work->kind == BENCH_PEER_WAVEFRONT ? work->n * work->n : 1;
+    size_t cells = work->kind == BENCH_PEER_WAVEFRONT     ? work->n * work->n
+                   : work->kind == BENCH_PEER_NARROW_OPEN ? work->n
+                                                          : 1;
     if (s)
         s->cells = calloc(cells, 1);
     if (!s || !s->cells) {
@@ -32,6 +46,10 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "openmp", 0, "no memory");
     }
     s->work = work;
+    if (openmp_loops_do(work->kind) && !(s->loops = openmp_loops_create(work))) {
+        teardown(s);
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "openmp", 0, "no memory");
+    }
     *out = s;
     return FILCH_OK;
 }
@@ -125,6 +143,30 @@ static void create_gemm(bench_grid g)
         }
 }
 
+/* Addresses that stand for a point's results of a step; step 0 has no step before. */
+static char *results(const state *s, const bench_narrow_graph *g, size_t step)
+{
+    return &s->cells[step * g->width];
+}
+
+static void create_narrow(const state *s)
+{
+    const bench_narrow_graph *g = s->work->problem;
+    for (size_t step = 0; step < g->steps; step++)
+        for (size_t point = 0; point < g->width; point++) {
+            size_t points[BENCH_NARROW_READS];
+            size_t count = bench_narrow_before(g, step, point, points);
+            (void)count; /* GCC takes what only a clause uses for unused */
+#pragma omp task firstprivate(g, step, point) depend(iterator(size_t k = 0                 \
+                                                              : count),                    \
+                                                     in                                    \
+                                                     : results(s, g, step - 1)[points[k]]) \
+    depend(out                                                                             \
+           : results(s, g, step)[point])
+            bench_narrow_task(g, step, point);
+        }
+}
+
 static void create(state *s)
 {
     const bench_peer_work *w = s->work;
@@ -141,6 +183,9 @@ static void create(state *s)
     case BENCH_PEER_CHOLESKY:
         create_cholesky(s, bench_grid_make(w->n, w->tile, NULL, NULL, w->c));
         break;
+    case BENCH_PEER_NARROW_OPEN:
+        create_narrow(s);
+        break;
     default:
         create_gemm(bench_grid_make(w->n, w->tile, w->a, w->b, w->c));
         break;
@@ -151,8 +196,14 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
     state *s = opaque;
     const bench_peer_work *w = s->work;
+    if (s->loops) {
+        *seconds = openmp_loops_run(s->loops);
+        return FILCH_OK;
+    }
     if (w->kind == BENCH_PEER_CHOLESKY)
         memcpy(w->c, w->a, w->n * w->n * sizeof(double));
+    if (w->kind == BENCH_PEER_NARROW_OPEN)
+        bench_narrow_reset(w->problem);
     s->info = 0;
     int before = bench_blas_threads_set(1);
     double start = bench_now_s();
@@ -169,16 +220,9 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
     return FILCH_OK;
 }
 
-static void teardown(void *opaque)
-{
-    state *s = opaque;
-    free(s->cells);
-    free(s);
-}
-
 const bench_peer bench_peer_openmp = {
     .name = "openmp",
-    .description = "OpenMP tasks with depend, created in each run",
+    .description = "OpenMP tasks with depend, created in each run; loops over grids",
     .supports = supports,
     .setup = setup,
     .run = run,

@@ -13,23 +13,33 @@ extern "C" {
 #endif
 
 typedef enum bench_peer_kind {
-    BENCH_PEER_EMPTY,     /* n independent empty tasks, created and run */
-    BENCH_PEER_RERUN,     /* the same, created beforehand and run again */
-    BENCH_PEER_WAVEFRONT, /* n x n empty tasks, each after its upper and left neighbour; created
-                             beforehand and run again where the peer can */
-    BENCH_PEER_CHAIN,     /* n empty tasks, each after the last; likewise */
-    BENCH_PEER_CHOLESKY,  /* lower factor of a into c, by tiles where the peer has tasks */
-    BENCH_PEER_GEMM,      /* c = a b, likewise */
+    BENCH_PEER_EMPTY,       /* n independent empty tasks, created and run */
+    BENCH_PEER_RERUN,       /* the same, created beforehand and run again */
+    BENCH_PEER_WAVEFRONT,   /* n x n empty tasks, each after its upper and left neighbour; created
+                               beforehand and run again where the peer can */
+    BENCH_PEER_CHAIN,       /* n empty tasks, each after the last; likewise */
+    BENCH_PEER_CHOLESKY,    /* lower factor of a into c, by tiles where the peer has tasks */
+    BENCH_PEER_GEMM,        /* c = a b, likewise */
+    BENCH_PEER_NARROW,      /* a graph of narrow.h, created beforehand and run again where the peer
+                               can */
+    BENCH_PEER_NARROW_OPEN, /* the same, created in each run */
+    BENCH_PEER_HEAT,        /* steps of heat.h; c receives the grid */
+    BENCH_PEER_CG,          /* iterations of cg.h; c receives the solution */
     BENCH_PEER_KINDS
 } bench_peer_kind;
 
 #define BENCH_PEER_GPUS 64
+/* Kinds below need no problem of a workload's. */
+#define BENCH_PEER_ALONE BENCH_PEER_NARROW
 
 typedef struct bench_peer_work {
     bench_peer_kind kind;
     unsigned workers; /* threads that run tasks */
     size_t n;         /* tasks, the side of the wavefront, or the order of the matrices */
     size_t tile;
+    const void *problem;          /* of kinds from BENCH_PEER_ALONE on: narrow: bench_narrow_graph,
+                                     whose cells receive the result; heat: bench_heat_grid; cg:
+                                     bench_cg_system */
     const bench_kernels *kernels; /* of the matrices' elements; null: there are no matrices */
     const void *a;                /* n x n, column-major, not changed */
     const void *b;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneTBB: a task group for tasks that are created and run, a flow graph of continue nodes, built
- * once and rerun, for the rest. A continue node fires when all its predecessors have sent, and then
- * counts anew, so a finished graph is ready to run again. The lightweight policy is not used: it
- * calls every body inside its predecessor, on one thread. */
+ * once and rerun, for the rest; in each run where the work says so. A continue node fires when all
+ * its predecessors have sent, and then counts anew, so a finished graph is ready to run again. The
+ * lightweight policy is not used: it calls every body inside its predecessor, on one thread. */
 #include "fail.h"
+#include "narrow.h"
 #include "peers/peer.h"
 #include "tiles.h"
 #include "timing.h"
@@ -132,6 +133,21 @@ void build_gemm(State &s)
             s.roots.push_back(&s.add([g, i, j] { bench_grid_multiply(g, i, j); }));
 }
 
+void build_narrow(State &s)
+{
+    const auto *g = static_cast<const bench_narrow_graph *>(s.work->problem);
+    for (size_t step = 0; step < g->steps; step++)
+        for (size_t point = 0; point < g->width; point++) {
+            Node &node = s.add([g, step, point] { bench_narrow_task(g, step, point); });
+            size_t points[BENCH_NARROW_READS];
+            size_t count = bench_narrow_before(g, step, point, points);
+            for (size_t k = 0; k < count; k++)
+                flow::make_edge(s.nodes[(step - 1) * g->width + points[k]], node);
+            if (step == 0)
+                s.roots.push_back(&node);
+        }
+}
+
 void build(State &s)
 {
     s.graph = std::make_unique<flow::graph>();
@@ -146,8 +162,10 @@ void build(State &s)
         return build_cholesky(s);
     case BENCH_PEER_GEMM:
         return build_gemm(s);
+    case BENCH_PEER_NARROW:
+        return build_narrow(s);
     default:
-        return; /* a task group needs no graph */
+        return; /* nothing is created beforehand */
     }
 }
 
@@ -161,14 +179,20 @@ void execute(State &s)
         group.wait();
         return;
     }
+    if (s.work->kind == BENCH_PEER_NARROW_OPEN)
+        build_narrow(s);
     for (Node *root : s.roots)
         root->try_put(flow::continue_msg());
     s.graph->wait_for_all();
+    if (s.work->kind == BENCH_PEER_NARROW_OPEN) {
+        s.roots.clear();
+        s.nodes.clear();
+    }
 }
 
-bool supports(bench_peer_kind)
+bool supports(bench_peer_kind kind)
 {
-    return true;
+    return kind <= BENCH_PEER_NARROW_OPEN;
 }
 
 filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
@@ -190,6 +214,8 @@ filch_status run(void *opaque, filch_error *error, double *seconds)
     const bench_peer_work *w = s.work;
     if (w->kind == BENCH_PEER_CHOLESKY)
         std::memcpy(w->c, w->a, w->n * w->n * sizeof(double));
+    if (w->kind == BENCH_PEER_NARROW || w->kind == BENCH_PEER_NARROW_OPEN)
+        bench_narrow_reset(static_cast<const bench_narrow_graph *>(w->problem));
     s.info = 0;
     int before = bench_blas_threads_set(1);
     filch_status status = FILCH_OK;

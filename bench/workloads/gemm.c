@@ -11,6 +11,7 @@
 #include "dense.h"
 #include "fail.h"
 #include "offload.h"
+#include "product_check.h"
 #include "tiles.h"
 #include "traffic.h"
 #include "workload.h"
@@ -25,7 +26,6 @@
 #define DEFAULT_TILE 256
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
-#define CHECKED_ROWS 16
 #define PROBE_TILES 3
 /* From this order on there are enough tiles of the size at which a GPU is at its best. */
 #define LARGE_N 16384
@@ -52,6 +52,7 @@ enum matrix { A, B, C };
 
 typedef struct gemm {
     size_t n;
+    uint64_t seed;
     size_t tile;                  /* rows of a tile of C, and on GPUs the sides of one of A */
     size_t cols;                  /* of a tile of B or C; 0: as many */
     const bench_kernels *kernels; /* of the inputs, c and theirs */
@@ -155,6 +156,7 @@ static filch_status make_matrices(gemm *g, uint64_t seed, filch_error *error)
     if (status != FILCH_OK)
         return status;
     g->b = g->a + elements;
+    g->seed = seed;
     bench_dense_fill(g->n, g->n, g->n, g->a, seed);
     bench_dense_fill(g->n, g->n, g->n, g->b, seed + 1);
     g->inputs[A] = g->a;
@@ -456,26 +458,28 @@ static double most(const gemm *g)
     return AGREEMENT_ROUNDOFFS * sqrt((double)g->n) * g->kernels->unit;
 }
 
-/* Sampled rows against sums in long double of the problem as it was before any rounding. The
- * residual is the largest difference over the largest element. */
+/* The residual is the larger of the errors that product_check.h tells. */
 static filch_status check(void *state, double *residual, filch_error *error)
 {
     const gemm *g = state;
-    comparison c = {0};
-    size_t step = g->n > CHECKED_ROWS ? g->n / CHECKED_ROWS : 1;
-    for (size_t i = 0; i < g->n; i += step)
-        for (size_t j = 0; j < g->n; j++) {
-            long double sum = 0;
-            for (size_t k = 0; k < g->n; k++)
-                sum += (long double)g->a[i + k * g->n] * (long double)g->b[k + j * g->n];
-            compare(&c, g->kernels->get(g->c, i + j * g->n), (double)sum);
-        }
-    *residual = c.worst / c.largest;
-    if (!(*residual <= most(g)))
+    bench_product_errors errors;
+    bench_product_claim claim = {
+        .n = g->n, .a = g->a, .b = g->b, .c = g->c, .get = g->kernels->get, .seed = g->seed};
+    if (!bench_product_check(&claim, &errors))
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for the check");
+    /* Not fmax, which would lose a not-a-number. */
+    *residual = errors.rows <= errors.sampled ? errors.sampled : errors.rows;
+    if (!(errors.sampled <= most(g)))
         return bench_fail(error, FILCH_DATA, "check", 0,
                           "the largest difference from exact sums is %.3g of the largest element, "
                           "above %.3g",
-                          *residual, most(g));
+                          errors.sampled, most(g));
+    if (!(errors.rows <= most(g)))
+        return bench_fail(
+            error, FILCH_DATA, "check", 0,
+            "a row differs, in sums with random signs, by %.3g of the largest element "
+            "times the root of its length, above %.3g",
+            errors.rows, most(g));
     return FILCH_OK;
 }
 
@@ -519,6 +523,7 @@ const bench_workload bench_gemm = {
     .unit = "flop",
     .takes_memory = true,
     .takes_cols = true,
+    .is_even = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -223,6 +223,7 @@ const bench_workload bench_nbody = {
     .name = "nbody",
     .help = "moves bodies that all attract each other by a time step",
     .unit = "interaction",
+    .is_even = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -266,6 +266,7 @@ const bench_workload bench_stream = {
     .takes_cost = true,
     .takes_slow = true,
     .is_duplex = true,
+    .is_even = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

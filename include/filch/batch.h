@@ -93,10 +93,11 @@ typedef struct filch_batch_desc {
  *         end at one where the handle is managed or its buffer not the host's); FILCH_ALIAS
  *         (chunks would write the same elements: FILCH_MAP_WHOLE or a halo with a write, a handle
  *         named twice with a write, a callback that overlaps); FILCH_OVERFLOW (n, grain, or what
- *         they map to); FILCH_NO_DEVICE (no device can run the codelet); FILCH_BUSY (the host has
- *         acquired a handle that items use); FILCH_WRONG_STATE (items read what nobody has written
- *         of a handle without a buffer); FILCH_UNSUPPORTED (a handle is a partition; in a
- *         runtime with a GPU, a managed handle is written whose tiles are not along its items);
+ *         they map to); FILCH_NO_DEVICE (no device can run the codelet); FILCH_NO_DEVICE_MEMORY
+ *         (a grain fits on no device that can); FILCH_BUSY (the host has acquired a handle that
+ *         items use); FILCH_WRONG_STATE (items read what nobody has written of a handle without a
+ *         buffer); FILCH_UNSUPPORTED (a handle is a partition; in a runtime with a GPU, a managed
+ *         handle is written whose tiles are not along its items);
  *         FILCH_WRONG_RUNTIME; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (runtime, codelet or
  *         data); FILCH_FORKED. On failure nothing runs and no callback is called.
  *

@@ -94,9 +94,10 @@ typedef enum filch_policy {
 /** Who runs the workers. */
 typedef enum filch_drive {
     FILCH_DRIVE_DEFAULT = 0, /**< FILCH_DRIVE, else threads (a virtual clock for sim: devices). */
-    FILCH_DRIVE_THREADS = 1, /**< One pinned thread a device. Not for simulated devices. */
-    FILCH_DRIVE_POLL = 2     /**< No thread: the host's own threads, inside filch_poll and inside
-                                  waits. Simulated devices keep their virtual clock. */
+    FILCH_DRIVE_THREADS =
+        1, /**< One thread a device, bound as ::filch_bind says. Not for simulated devices. */
+    FILCH_DRIVE_POLL = 2 /**< No thread: the host's own threads, inside filch_poll and inside
+                              waits. Simulated devices keep their virtual clock. */
 } filch_drive;
 
 /**
@@ -141,6 +142,14 @@ typedef enum filch_cuda_schedule {
     FILCH_CUDA_SCHEDULE_YIELD = 3,   /**< Yields the processor in turn. */
     FILCH_CUDA_SCHEDULE_BLOCKING = 4 /**< Sleeps. */
 } filch_cuda_schedule;
+
+/** What the threads of the workers are bound to, with FILCH_DRIVE_THREADS. */
+typedef enum filch_bind {
+    FILCH_BIND_DEFAULT = 0, /**< FILCH_BIND, else cores. */
+    FILCH_BIND_CORES = 1,   /**< A host device's to its cores, a GPU's to the CPUs near it. */
+    FILCH_BIND_NONE = 2     /**< To no core: to all CPUs that the device specification names for
+                                 the device, else to all that the process may use. */
+} filch_bind;
 
 /** For filch_config.memory_limit: the lesser of nine tenths of a GPU's memory and what is free less
  * 512 MiB. */
@@ -197,14 +206,16 @@ typedef struct filch_config {
     const char *speeds; /**< File that keeps measured speeds for later runs (speed.h), a
                              relative path from the working directory; at most 255 bytes;
                              "off": none. Null: FILCH_SPEEDS, else none. Copied. */
+    filch_bind bind;    /**< What the threads of the workers are bound to. */
 } filch_config;
 
 /** Initializer of a ::filch_config: all defaults. */
-#define FILCH_CONFIG_INIT                                                                         \
-    {                                                                                             \
-        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,     \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT,    \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL, NULL \
+#define FILCH_CONFIG_INIT                                                                          \
+    {                                                                                              \
+        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,      \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT,     \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL, NULL, \
+            FILCH_BIND_DEFAULT                                                                     \
     }
 
 /** One row of the settings table; all texts are constant. */

@@ -207,9 +207,10 @@ FILCH_API filch_status filch_data_release(filch_data *data);
  * Both codelets have no arguments. @p init makes the neutral element: it overwrites all of view 0.
  * It runs on each device that reduces, so it needs an implementation for every device on which
  * tasks that reduce may run. @p combine adds view 1, which it only reads, to view 0; it may run on
- * any device. The views are of one tile's shape, but may have different leading dimensions. filch
- * runs them as tasks of the graph: they fail, and are timed and traced, as such, but no count of
- * the job's includes them.
+ * any device that has room for the tile and a partial result; filch_graph_add() refuses a task that
+ * reduces if there is none. The views are of one tile's shape, but may have different leading
+ * dimensions. filch runs them as tasks of the graph: they fail, and are timed and traced, as such,
+ * but no count of the job's includes them.
  *
  * Each device that reduces to a tile keeps a partial result, in its own memory and room for one in
  * the host's, until the graph is destroyed.

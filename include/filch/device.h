@@ -12,12 +12,32 @@
  *     host              one single-core device per core this process may use
  *     host:4            four single-core devices
  *     host:2x8          two devices of eight cores each
+ *     host@4-7          one single-core device on each of CPUs 4 to 7
+ *     host:2@4,6        two single-core devices, on CPUs 4 and 6
+ *     host:2x8@0-15     two devices of eight cores each, on CPUs 0 to 7 and 8 to 15
+ *     host:4@any        four devices whose threads are bound to no core
  *     sim:FILE          the simulated devices described in a JSON file
  *
  * Simulated devices run on a virtual clock and do not mix with others. A device must not be named
  * twice: that is FILCH_DUPLICATE_DEVICE, and so are two items of host devices of one team size
  * (write host:4, not host:2,host:2). Where more host devices are asked for than there are cores,
  * they share cores. At most 1,024 devices a runtime, and 1,024 cores a host device.
+ *
+ * After '@' stand the system's numbers of CPUs, as taskset takes them, up to 65535: numbers and
+ * ranges, separated by commas, each CPU once, at most 1,024 an item. A comma before a digit goes on
+ * with the list; one before a letter starts the next item. Each CPU counts as a core, also the
+ * second hardware thread of one. Devices take the CPUs in the order of the list, and share them in
+ * turn where they need more; without a count there is one device a CPU. A CPU that the machine
+ * lacks is FILCH_UNKNOWN_ORDINAL, one that the process's control group keeps from it
+ * FILCH_NO_DEVICE. A name beats the mask (taskset, OMP_PROC_BIND) that the process has beside that.
+ * Two items of one team size may stand together where both name CPUs and none twice.
+ *
+ * Without '@' the devices take the first cores that the process may use: those that its control
+ * group allows, and of these the ones that any of its threads is bound to. What other runtimes do,
+ * in this process or others, does not change that. The word "any" leaves the devices' threads free
+ * to run on all that the process may use. Where workers' threads of two runtimes, of one process or
+ * two, are bound to one CPU, filch_config.log of the later one receives a warning. In
+ * FILCH_DRIVE_POLL no thread is bound to anything.
  *
  * GPUs are numbered as the driver does, after CUDA_VISIBLE_DEVICES. A GPU that cannot be used is an
  * error where the specification names it by its number; else it is left out

@@ -11,12 +11,19 @@
  * running tasks, until it is closed; finished tasks' memory is reused.
  *
  * An open graph takes its place in the order of jobs (job.h) handle by handle, when the first task
- * that names the handle is added, as if it wrote it, and keeps it until its job is complete. It
- * goes before jobs that were submitted after it and have not started, behind those that have. Two
- * open graphs, one of which is before the other at one handle and behind it at another, therefore
- * wait for each other until the job of one is cancelled. The handles that one task names are joined
- * at once: name those that are in common in a first task. A closed graph that waits at some of them
- * can still come between: then the open one and it wait for each other.
+ * that names the handle is added, and keeps it until its job is complete. It reads the handle,
+ * beside others that read it, until a task that does more is added: from there on it writes it,
+ * once the others that read it are complete. It goes before jobs that were submitted after it and
+ * have not begun to use the handle, behind those that have. A job of an open graph begins to use a
+ * handle when a task is added that names it, and the job need not wait at any handle that the task
+ * names; any other job when it starts.
+ *
+ * Jobs never wait for each other: what would make them is refused with FILCH_DEADLOCK when it is
+ * added, and the error names the two jobs, by label and number of submission, and the handle. This
+ * happens where each of two has begun to use what the other asks for, or both read a handle that
+ * both want to write, and in longer circles. Two graphs whose first tasks name all handles that
+ * they share, with the modes that they will need, are never refused. A host that is refused adds
+ * something else, or ends the graph and does the rest in another one.
  */
 #ifndef FILCH_GRAPH_H
 #define FILCH_GRAPH_H
@@ -177,15 +184,18 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         twice unless both read, a bad mode or affinity, a grain without items);
  *         FILCH_WRONG_RUNTIME (codelet or handle);
  *         FILCH_NO_DEVICE (no device can run the codelet; or it reduces, and one can that has no
- *         implementation of the handle's neutral element); FILCH_WRONG_STATE (the task reduces to a
+ *         implementation of the handle's neutral element); FILCH_NO_DEVICE_MEMORY (no device that
+ *         can run the codelet, or combine what the task reduces to, has room for what is used at
+ *         once); FILCH_WRONG_STATE (the task reduces to a
  *         handle without filch_data_reduction(), or names a partition
  *         or its parent where the graph uses the other; a closed graph that was sealed or
  * submitted; an open one that was not yet submitted, or is closed or cancelled); FILCH_BUSY (an
- * open graph, and the host has acquired a handle that the graph did not use before); FILCH_OVERFLOW
- * (more than 2^32 - 2 tasks, in an open graph over its whole life; items or grain of 2^63 or more);
- *         FILCH_OUT_OF_MEMORY;
- * FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED. On failure no task is added; a
- * handle may count as used by the graph from then on.
+ * open graph, and the host has acquired a handle that the graph did not use before); FILCH_DEADLOCK
+ * (an open graph, whose job would wait for another one that waits for it, see above);
+ * FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole life; items or grain of
+ * 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED.
+ * On failure no task is added; a handle may count as used by the graph from then on if the failure
+ * is FILCH_OUT_OF_MEMORY.
  *
  * Thread safety: any thread. Blocking: one caller a graph at a time gets in (a short lock);
  * dependencies follow the order in which callers do. Since 0.1.
@@ -238,9 +248,10 @@ FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, f
  *         FILCH_WRONG_RUNTIME; FILCH_WRONG_STATE (the parent is partitioned at this point, in this
  * or another way; a closed graph that was sealed or submitted; an open one that was not yet
  *         submitted, or is closed or cancelled); FILCH_BUSY (an open graph, and the host has
- * acquired the parent, which the graph did not use before); FILCH_OUT_OF_MEMORY;
+ * acquired the parent, which the graph did not use before); FILCH_DEADLOCK (as of
+ *         filch_graph_add(), to which this writes the parent); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure the handles may count as used by the graph
- *         from then on; else nothing changes.
+ *         from then on if it is FILCH_OUT_OF_MEMORY; else nothing changes.
  *
  * Thread safety: any thread; it counts for the tasks that are added when it has returned. Blocking:
  * short locks. Since 0.1.

@@ -111,6 +111,10 @@ typedef struct filch_device_stats {
                               memory to make room. */
     uint64_t bytes_evicted; /**< Copied home for that, where no other memory had what was in them;
                                  counted above, too. */
+    /** Where all devices are cores with threads of their own, under ::FILCH_POLICY_STEAL: tasks
+     * that ran on it although another core had last written the largest tile that they write. Else
+     * 0. */
+    uint64_t moved;
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
@@ -127,6 +131,7 @@ typedef struct filch_job_info {
                                 now; virtual seconds on a virtual clock; 0 before the start. */
     uint64_t bytes;        /**< Copied between memories, as its devices count them together. */
     uint64_t evicted;      /**< Evictions that its devices count together. */
+    uint64_t moved;        /**< Tasks away from their data: filch_device_stats.moved together. */
 } filch_job_info;
 
 /**

@@ -19,22 +19,26 @@ extern "C" {
  * to its completion; or all devices' times together. Nanoseconds; of virtual time on a virtual
  * clock.
  *
- * The eight parts add up to wall_ns exactly. A device is at one thing at a time, as its worker saw
+ * The eleven parts add up to wall_ns exactly. A device is at one thing at a time, as its worker saw
  * it when it turned from one to the other:
  *
- * - at work on this job: busy_ns, dispatch_ns, data_ns and spoiled_ns. Their sum is measured. How
+ * - at work on this job: busy_ns, slow_ns, dispatch_ns, data_ns, spoiled_ns and preempted_ns. Their
+ *   sum is measured. How
  *   it is divided is measured, too, where all tiles were timed (chunks of batches; all tiles of
  *   simulated devices, and while a trace records). Else it is an estimate: on the host's devices
  *   dispatch_ns is the typical cost of a dispatch, measured between tiles now and then, for each
- *   tile, and busy_ns what is left; on others busy_ns adds what tiles were predicted to take that
- *   were not timed. estimated_ns bounds the error: busy_ns is too large by no more than that, and
- *   too small by no more than dispatch_ns and data_ns together.
+ *   tile, and busy_ns and slow_ns what is left; on others these add what tiles were predicted to
+ * take that were not timed. estimated_ns bounds the error: busy_ns and slow_ns together are too
+ * large by no more than that, and too small by no more than dispatch_ns and data_ns together.
+ * Between busy_ns and slow_ns stands the best speed of the codelet on the device, as filch_report
+ * has it.
  * - at work on other jobs: other_ns. Each instant of a device is charged as work to one job, that
  *   whose tile it began or ended last; where tiles of several jobs are in flight on it at a time,
  *   no more is known. What a task does that waits for nested jobs is its own job's, what the device
  *   does for these meanwhile is theirs, and it may be idle, too.
- * - idle: starved_ns, held_ns and tail_ns. What a device is idle counts for every job that is there
- *   at the time. Looking for work is part of it, as is what a job's callback does on its thread.
+ * - idle: starved_ns, unshared_ns, held_ns and tail_ns. What a device is idle counts for every job
+ * that is there at the time. Looking for work is part of it, as is what a job's callback does on
+ * its thread.
  *
  * At its beginning and at its end a job is looked at while the workers go on: what they turn to in
  * the microseconds that this takes may be told from what they were at before by no better than
@@ -42,8 +46,9 @@ extern "C" {
  * no thread does counts for what the worker was last at.
  */
 typedef struct filch_losses {
-    uint64_t wall_ns;       /**< The job's time; of all devices: that for each. */
-    uint64_t busy_ns;       /**< Tiles ran, and did not fail. */
+    uint64_t wall_ns; /**< The job's time; of all devices: that for each. */
+    uint64_t busy_ns; /**< Tiles ran, and did not fail: as long as they would have at the best speed
+                           that the device was ever seen at. */
     uint64_t dispatch_ns;   /**< Between tiles: finding them, launching them, releasing others. */
     uint64_t data_ns;       /**< Waiting until what tiles need, or made, had been copied, or until
                                  there was memory for it. On a device that runs tiles by itself also
@@ -53,14 +58,14 @@ typedef struct filch_losses {
                                  these were predicted to take where they were not timed. And runs of
                                  a chunk that another device ran, too, and had done first
                                  (::FILCH_CODELET_RESTARTABLE), up to the job's end. */
-    uint64_t starved_ns;    /**< Idle: nothing was ready that it could run or take. */
+    uint64_t starved_ns;    /**< Idle: nothing was ready anywhere that it could run. */
     uint64_t held_ns;       /**< Idle by hold-off: there was work elsewhere, but who had it would be
                                  done with it first, as predicted. */
     uint64_t tail_ns;       /**< Idle after the job's last tile had been taken, whatever the reason,
                                  to its end; 0 while it runs. A task of the host's that was not
                                  timed is taken to have lasted as long as the last ones there. */
     uint64_t other_ns;      /**< At work on other jobs. */
-    uint64_t estimated_ns;  /**< Of busy_ns, that of tiles that were not timed. */
+    uint64_t estimated_ns;  /**< Of busy_ns and slow_ns, that of tiles that were not timed. */
     uint64_t refused_held;  /**< Thefts refused while the job was there, of any job's tiles: the
                                  victim would be done first. Once a victim and look. */
     uint64_t refused_empty; /**< Looks at all others that found nothing at all. */
@@ -85,23 +90,61 @@ typedef struct filch_losses {
     uint64_t
         divided;     /**< Divisible tasks (filch_task_desc.items) that were begun here in pieces. */
     uint64_t pieces; /**< Pieces of such that were run here, of whoever's. */
+    uint64_t slow_ns;    /**< Tiles ran, and did not fail, beyond the time in which the device would
+                              have run them at the best speed that it was ever seen at: slower
+                              memory or caches than usual, other threads on the core, a lower
+                              clock. "Work time inflation" in the literature. A part like the
+                              others; 0 where that speed is not known. */
+    uint64_t unrated_ns; /**< Of busy_ns, that of tiles whose best speed is not known, so that some
+                              of it may have been lost, too. No part. */
+    uint64_t preempted_ns; /**< In work on this job, but without the core, which the system had
+                                given to other threads: time that the worker's thread was awake
+                                and its processor clock stood still, but for what it waited for
+                                itself in tiles (by how often it did either). Of the host's devices
+                                on threads of filch's own alone; counted when the worker has
+                                nothing more of the job for the moment, of stretches of 0.1 ms and
+                                more. A worker that is woken late is idle until then. */
+    uint64_t unshared_ns;  /**< Idle: nothing came to it, though other devices that can run the same
+                                had tasks ready and queued. An estimate: these look at the tiles
+                                that are timed, on the host one in 64 once 16 were. Nothing of
+                                batches, whose items any idle device finds. */
 } filch_losses;
 
-/** A job against its bounds; see filch_job_report(). */
+/**
+ * A job against its bounds; see filch_job_report().
+ *
+ * The best speed of a codelet on a device is the fastest that the device was ever seen at, in this
+ * runtime's life or, by the file of speeds (filch_config.speeds), in the last run of at least 16
+ * timed tiles: the least median of 16 timed tiles, a little more where these differ, so that
+ * neither a few wrong samples nor luck sets it. Until 16 were timed it is that of the first ones,
+ * five at least. A tile of w units of work is taken to need a fixed time and w times a rate. It is
+ * known of codelets that declare their work (filch_codelet_desc.work), eight a job, and only for
+ * tiles of about as much work as those that showed it. Tasks that declare no work may be of any
+ * length, so nobody knows how fast they could have been: they are taken to have run as fast as they
+ * could, and unrated_ns says so. A codelet whose tasks are all alike should have a work function
+ * that returns
+ * 1. Where codelets with and without one are mixed in a job, the time of either on a device is
+ * estimated by the tiles that were timed.
+ *
+ * Devices that did nothing for the job count in area_ns where their speed is known: their best one,
+ * or that of a device of the same kind (model, cores, score) that took part. Devices that were
+ * withdrawn or lost when the job ended do not count, nor those that its batch was not to use; and
+ * while the job runs only devices that took part and their like do. A device that was faster in
+ * this job than ever before counts as it was.
+ */
 typedef struct filch_report {
     size_t size;             /**< sizeof(filch_report). */
     filch_status status;     /**< FILCH_NOT_READY while the job runs; then its result. */
     uint32_t device_count;   /**< Devices of the runtime. */
     uint32_t measured_count; /**< Of these, those that did work for the job. */
-    uint32_t reserved;       /**< 0. */
+    uint32_t known_count;    /**< Devices that count in area_ns. */
     uint64_t wall_ns;        /**< From the job's start to its completion, or to now. */
-    uint64_t area_ns;        /**< The work done over the sum of the devices' speeds, each its work
-                                  over its busy_ns: never more than wall_ns. Devices that did
-                                  nothing for the job do not count, as their speed is not known.
-                                  Where a codelet declares no work each tile is 1, and each item of
-                                  a divisible task, so of unlike tiles declare it. */
+    uint64_t area_ns;        /**< The shortest time in which the devices could have done the job's
+                                  work at their best speeds, if it could be divided at will: never
+                                  more than wall_ns. See below. */
     uint64_t path_ns;        /**< Of a graph, the longest path, each task as long as work like it
-                                  was last measured to take on the device that is best at it; 0
+                                  was last measured to take on the device that is best at it, or
+                                  as its best speed has it, whichever is less; 0
                                   where that was not asked for. A divisible task counts as if that
                                   device ran all of it. Of a batch, a grain of mean work on the
                                   fastest device that took part. An estimate. */
@@ -113,12 +156,12 @@ typedef struct filch_report {
 } filch_report;
 
 /** Initializer of a ::filch_report. */
-#define FILCH_REPORT_INIT                                                 \
-    {                                                                     \
-        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0,           \
-        {                                                                 \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
-        }                                                                 \
+#define FILCH_REPORT_INIT                                                             \
+    {                                                                                 \
+        sizeof(filch_report), FILCH_OK, 0, 0, 0, 0, 0, 0, 0, 0,                       \
+        {                                                                             \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        }                                                                             \
     }
 
 /**

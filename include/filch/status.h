@@ -91,7 +91,8 @@ extern "C" {
     X(COMPILE, 35, "the kernel source does not compile")                          \
     X(IMAGE, 36, "the kernel image cannot be loaded")                             \
     X(NO_DEVICE_MEMORY, 37, "device memory could not be allocated")               \
-    X(COMPILER_BROKEN, 38, "the CUDA C compiler library (NVRTC) does not work")
+    X(COMPILER_BROKEN, 38, "the CUDA C compiler library (NVRTC) does not work")   \
+    X(DEADLOCK, 39, "jobs would wait for each other")
 
 /** Result of a filch call; the names and their meanings are those of ::FILCH_STATUS_TABLE. */
 typedef enum filch_status {

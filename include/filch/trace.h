@@ -55,11 +55,19 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * access. What graphs of more tasks than the rings hold use is left out, and so is what is of a
  * handle with partitions.
  *
+ * The file is written under another name beside @p path and renamed when it is whole, so @p path is
+ * as it was until then, and after a failure. An existing regular file that the caller may write is
+ * replaced; its rights are kept, other hard links to it keep the old contents. A new one has the
+ * rights that the umask leaves. A symbolic link, a directory, a device, a FIFO or a socket is
+ * refused and left alone; symbolic links among the folders of @p path are followed. Nothing is
+ * synced to the disk. No file is removed but the one that this call made.
+ *
  * @param runtime the runtime.
- * @param path    the file; an existing one is overwritten.
- * @return FILCH_OK; FILCH_BUSY (a job runs); FILCH_IO (a file that could not be written to its end
- *         is removed); FILCH_WRONG_STATE (nothing was ever recorded); FILCH_INVALID_ARGUMENT (null
- *         @p path); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @param path    the file, in a folder in which the caller may make files.
+ * @return FILCH_OK; FILCH_BUSY (a job runs); FILCH_IO (@p path is refused, as said above, or could
+ *         not be written: the error names it, and has errno in native_code); FILCH_WRONG_STATE
+ *         (nothing was ever recorded); FILCH_INVALID_ARGUMENT (null @p path); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no submission in progress, and no graph being created, added
  * to or destroyed. Blocking: writes a file. Since 0.1.

@@ -35,6 +35,15 @@ typedef struct fl_device fl_device;
 #define FL_MARK_TILES 64u
 #define FL_MARK_NS 200000u
 
+/* CPUs that one item of a device specification names at most; numbers are below FL_CPU_NUMBERS. */
+#define FL_SPEC_CPUS 1024
+#define FL_CPU_NUMBERS 65536
+
+typedef struct fl_named_cpu {
+    uint16_t cpu;    /* the operating system's number, as taskset has it */
+    uint16_t column; /* where the number or range that names it starts in the text, from 1 */
+} fl_named_cpu;
+
 /* One item of a device specification, parsed (device/spec.h). */
 typedef struct fl_device_spec {
     filch_backend backend;
@@ -43,18 +52,32 @@ typedef struct fl_device_spec {
     uint32_t team;        /* host:NxT; 0 = not given */
     uint32_t slice_count; /* cuda:N/a+b+c */
     uint32_t slices[64];
-    char file[256];  /* sim:FILE */
-    uint32_t column; /* where the item starts in the text, from 1 */
+    char file[256];                  /* sim:FILE */
+    bool is_unbound;                 /* host…@any */
+    uint32_t cpu_count;              /* host…@LIST; 0 = not given */
+    fl_named_cpu cpus[FL_SPEC_CPUS]; /* in the order of the text, none twice */
+    uint32_t column;                 /* where the item starts in the text, from 1 */
 } fl_device_spec;
+
+/* A cache that a core uses. */
+typedef struct fl_cache {
+    uint32_t number; /* cores with one number share it; 0: not known */
+    uint64_t bytes;
+} fl_cache;
+
+#define FL_CACHE_LEVELS 2
 
 /* An execution resource, as its backend describes it. The registry owns the array. */
 struct fl_device {
     filch_device_info info;
     const fl_backend *backend;
-    void *state;              /* the backend's own, made by open, gone after close */
-    uint32_t place;           /* index of its memory place; 0 is always the host's memory */
-    uint32_t implementations; /* FL_IMPL_* bits: what it can run */
+    void *state;                      /* the backend's own, made by open, gone after close */
+    uint32_t place;                   /* index of its memory place; 0 is always the host's memory */
+    uint32_t node;                    /* of a host device: its nearest memory node */
+    fl_cache caches[FL_CACHE_LEVELS]; /* of a host device's first core: its L2 and L3 */
+    uint32_t implementations;         /* FL_IMPL_* bits: what it can run */
     bool is_named;       /* by itself in the specification: that it cannot be used is an error */
+    bool is_pinned;      /* its thread stays on the CPUs of info.affinity, one for each core */
     bool is_synchronous; /* tiles run on the worker's own thread; launch is NULL */
     bool calls_host_fn;  /* an asynchronous device whose tiles' results the host function makes */
     uint32_t window;     /* tiles in flight that keep it busy; 1 when synchronous, 0: measured */

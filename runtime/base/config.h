@@ -39,8 +39,9 @@
       "Microseconds that an idle worker spins before it sleeps.")                              \
     X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
       "Streams on which a GPU or slice computes; 0: two.")                                     \
-    X(replay, "FILCH_REPLAY", INTEGER, "3", 0, UINT32_MAX, "",                                 \
-      "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never.")       \
+    X(replay, "FILCH_REPLAY", INTEGER, "-1", -1, UINT32_MAX, "",                               \
+      "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never; -1: "   \
+      "the tenth, and only where that is faster.")                                             \
     X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \
       "Path of the NVRTC library; empty: looked for in the usual places.")                     \
     X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \
@@ -61,7 +62,9 @@
     X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                         \
       "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")      \
     X(speeds, "FILCH_SPEEDS", TEXT, "", 0, 0, "",                                              \
-      "File that keeps measured speeds for later runs; empty or off: none.")
+      "File that keeps measured speeds for later runs; empty or off: none.")                   \
+    X(bind, "FILCH_BIND", CHOICE, "cores", FILCH_BIND_CORES, 0, "cores none",                  \
+      "What workers' threads are bound to: their device's cores, or none in particular.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

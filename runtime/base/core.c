@@ -62,19 +62,13 @@ filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *er
     if (status != FILCH_OK) {
         goto errors;
     }
-    status = fl_mutex_init(&core->naming);
-    if (status != FILCH_OK) {
-        goto lock;
-    }
     what = "per-thread value";
     status = fl_tss_init(&core->worker);
     if (status != FILCH_OK) {
-        goto naming;
+        goto lock;
     }
     fl_store_relaxed(&core->object.magic, (uint32_t)FL_MAGIC_RUNTIME);
     return FILCH_OK;
-naming:
-    fl_mutex_fini(&core->naming);
 lock:
     fl_mutex_fini(&core->lock);
 errors:
@@ -99,7 +93,6 @@ void fl_core_fini(fl_core *core)
         }
     }
     fl_tss_fini(core->worker);
-    fl_mutex_fini(&core->naming);
     fl_mutex_fini(&core->lock);
     fl_error_log_fini(&core->errors);
     munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));

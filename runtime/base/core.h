@@ -51,8 +51,6 @@ struct fl_core {
     fl_clock clock;
     fl_mutex lock; /* objects, and the order of jobs; in a step where a job ends, or is kept beyond
                       that */
-    fl_mutex naming; /* before `lock`: held while an open graph joins the queues of the handles that
-                        one task names */
     fl_object *objects;             /* living objects, newest first */
     fl_object *graveyard;           /* debug builds keep the dead to recognise their handles */
     struct fl_scheduler *scheduler; /* of the layers above, which set them */
@@ -60,7 +58,8 @@ struct fl_core {
     struct fl_jobs *jobs;
     struct fl_places *places;
     struct fl_modules *modules;
-    fl_tss worker; /* the calling thread's worker, or null */
+    bool keeps_holders; /* handles note which core used each tile last; constant */
+    fl_tss worker;      /* the calling thread's worker, or null */
 };
 
 /* memory must be usable until fl_core_fini returns. On failure nothing is left. */

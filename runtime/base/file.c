@@ -31,6 +31,8 @@ bool fl_file_write(int file, const void *data, size_t size)
 
         if (put < 0 && errno == EINTR)
             continue;
+        if (put == 0)
+            errno = EIO;
         if (put <= 0)
             return false;
         at += put;

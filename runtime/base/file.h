@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* All of size bytes, through signals; false: some are missing, or could not be had or put. */
+/* All of size bytes, through signals; false: some are missing, or could not be had or put. errno
+ * has the reason where writing failed. */
 bool fl_file_read(int file, void *data, size_t size);
 bool fl_file_write(int file, const void *data, size_t size);
 /* Nobody but this user and root can have written the file. */

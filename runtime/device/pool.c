@@ -11,6 +11,29 @@
 
 /* Size of the record in the first version of the interface; later ones only append. */
 
+/* Whether two lists of CPUs have one in common. */
+static bool cpus_overlap(const fl_device_spec *a, const fl_device_spec *b)
+{
+    uint64_t named[FL_CPU_NUMBERS / 64] = {0};
+    bool found = false;
+
+    for (uint32_t i = 0; i < a->cpu_count; i++)
+        named[a->cpus[i].cpu / 64] |= UINT64_C(1) << (a->cpus[i].cpu % 64);
+    for (uint32_t i = 0; i < b->cpu_count && !found; i++)
+        found = (named[b->cpus[i].cpu / 64] >> (b->cpus[i].cpu % 64) & 1) != 0;
+    return found;
+}
+
+/* Host devices of one team size are told apart by the CPUs that both items name. */
+static bool hosts_overlap(const fl_device_spec *a, const fl_device_spec *b)
+{
+    if ((!a->has_number && a->cpu_count == 0) || (!b->has_number && b->cpu_count == 0))
+        return true;
+    if ((a->team > 0 ? a->team : 1) != (b->team > 0 ? b->team : 1))
+        return false;
+    return a->cpu_count == 0 || b->cpu_count == 0 || cpus_overlap(a, b);
+}
+
 /* Do two items of a specification name the same device? Each names one kind of device of its
  * backend, or all of them. */
 static bool items_overlap(const fl_device_spec *a, const fl_device_spec *b)
@@ -19,11 +42,9 @@ static bool items_overlap(const fl_device_spec *a, const fl_device_spec *b)
         return false;
     if (a->backend == FILCH_BACKEND_SIM)
         return strcmp(a->file, b->file) == 0;
-    if (!a->has_number || !b->has_number)
-        return true;
     if (a->backend == FILCH_BACKEND_HOST)
-        return (a->team > 0 ? a->team : 1) == (b->team > 0 ? b->team : 1);
-    return a->number == b->number;
+        return hosts_overlap(a, b);
+    return !a->has_number || !b->has_number || a->number == b->number;
 }
 
 /* What the items say together, before any device is looked for. */

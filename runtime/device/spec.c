@@ -119,27 +119,114 @@ static filch_status read_cuda(spec_reader *reader, fl_device_spec *item, const c
     return read_slices(reader, item);
 }
 
-static filch_status read_host(spec_reader *reader, fl_device_spec *item, const char **expected)
+/* After "host", its count and team. *expected as of read_cuda. */
+static filch_status read_counts(spec_reader *reader, fl_device_spec *item, const char **expected)
 {
     filch_status status;
     size_t start;
 
-    *expected = "':', ',' or the end";
+    *expected = "':', '@', ',' or the end";
     if (!take(reader, ':'))
         return FILCH_OK;
     status = read_number(reader, "a device count", false, &item->number);
     if (status != FILCH_OK)
         return status;
     item->has_number = true;
-    *expected = "'x', ',' or the end";
+    *expected = "'x', '@', ',' or the end";
     if (!take(reader, 'x'))
         return FILCH_OK;
-    *expected = "',' or the end";
+    *expected = "'@', ',' or the end";
     start = reader->at;
     status = read_number(reader, "a core count", false, &item->team);
     if (status == FILCH_OK && item->team > FL_TEAM_LIMIT)
         return refuse(reader, start, "a device of more than 1024 cores");
     return status;
+}
+
+static filch_status read_cpu(spec_reader *reader, const char *what, uint32_t *cpu)
+{
+    size_t start = reader->at;
+    filch_status status = read_number(reader, what, true, cpu);
+    char problem[96];
+
+    if (status != FILCH_OK || *cpu < FL_CPU_NUMBERS)
+        return status;
+    (void)snprintf(problem, sizeof problem, "%s is larger than %d", what, FL_CPU_NUMBERS - 1);
+    return refuse(reader, start, problem);
+}
+
+/* A CPU or a range of CPUs. named: a bit for each CPU that the list names before. */
+static filch_status read_range(spec_reader *reader, fl_device_spec *item, uint64_t *named,
+                               const char **expected)
+{
+    size_t start = reader->at;
+    uint32_t first, last;
+    char problem[96];
+    filch_status status = read_cpu(reader, "a CPU number or 'any'", &first);
+
+    last = first;
+    *expected = "'-', ',' or the end";
+    if (status == FILCH_OK && take(reader, '-')) {
+        *expected = "',' or the end";
+        status = read_cpu(reader, "the last CPU of a range", &last);
+    }
+    if (status != FILCH_OK)
+        return status;
+    if (last < first)
+        return refuse(reader, start, "a range of CPUs that ends before it starts");
+    for (uint32_t cpu = first; cpu <= last; cpu++) {
+        if ((named[cpu / 64] >> (cpu % 64) & 1) != 0) {
+            (void)snprintf(problem, sizeof problem, "CPU %u is named twice", cpu);
+            return refuse(reader, start, problem);
+        }
+        if (item->cpu_count == FL_SPEC_CPUS)
+            return refuse(reader, start, "more than 1024 CPUs in one list");
+        named[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+        item->cpus[item->cpu_count++] =
+            (fl_named_cpu){.cpu = (uint16_t)cpu, .column = (uint16_t)(start + 1)};
+    }
+    return FILCH_OK;
+}
+
+/* After '@'. Items start with letters: a comma before a digit goes on with the list. */
+static filch_status read_cpus(spec_reader *reader, fl_device_spec *item, const char **expected)
+{
+    uint64_t named[FL_CPU_NUMBERS / 64] = {0};
+    const char *word = reader->text + reader->at;
+    size_t length = 0;
+    char problem[96];
+
+    while (is_letter(word[length]))
+        length++;
+    if (length == 3 && memcmp(word, "any", 3) == 0) {
+        reader->at += length;
+        item->is_unbound = true;
+        *expected = "',' or the end";
+        return FILCH_OK;
+    }
+    if (length > 0) {
+        (void)snprintf(problem, sizeof problem,
+                       "unknown word '%.*s'; expected a CPU number or 'any'",
+                       length > 32 ? 32 : (int)length, word);
+        return refuse(reader, reader->at, problem);
+    }
+    for (;;) {
+        filch_status status = read_range(reader, item, named, expected);
+
+        if (status != FILCH_OK || reader->text[reader->at] != ',' ||
+            !is_digit(reader->text[reader->at + 1]))
+            return status;
+        reader->at++;
+    }
+}
+
+static filch_status read_host(spec_reader *reader, fl_device_spec *item, const char **expected)
+{
+    filch_status status = read_counts(reader, item, expected);
+
+    if (status != FILCH_OK || !take(reader, '@'))
+        return status;
+    return read_cpus(reader, item, expected);
 }
 
 static filch_status read_sim(spec_reader *reader, fl_device_spec *item, const char **expected)

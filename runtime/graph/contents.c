@@ -29,18 +29,12 @@ static void note_slot(fl_slot *slot)
 
 /* --- Batches --- */
 
-/* Tiles that an access of a batch uses: all where the handle is cut along both axes. */
+/* Tiles that an access of a batch uses. */
 static void tiles_of(const fl_batch *batch, uint32_t i, uint32_t *tile, uint32_t *end)
 {
-    const filch_data *data = fl_batch_access(batch, i)->data;
     uint64_t first, last;
     fl_batch_reach_of(batch, i, &first, &last);
-    if (fl_data_axis_tiles(data) == fl_data_tile_count(data)) {
-        fl_data_tiles_between(data, first, last, tile, end);
-    } else {
-        *tile = 0;
-        *end = first < last ? fl_data_tile_count(data) : 0;
-    }
+    fl_data_tiles_of(fl_batch_access(batch, i)->data, first, last, tile, end);
 }
 
 static filch_status check_access(const fl_batch *batch, uint32_t i, filch_error *error)
@@ -135,31 +129,43 @@ static bool is_watched(const filch_access *access)
     return access->mode != FILCH_SCRATCH && access->data->written != NULL;
 }
 
-filch_status fl_open_check_contents(filch_graph *graph, const filch_task_desc *desc)
+/* The task reads what nobody has written. */
+static filch_status refuse_unwritten(const filch_graph *graph, const filch_task_desc *desc,
+                                     uint32_t i)
 {
-    fl_core *core = graph->object.core;
-    filch_status status = FILCH_OK;
+    const filch_access *access = &desc->accesses[i];
     filch_error error = FILCH_ERROR_INIT;
-    for (uint32_t i = 0; i < desc->access_count && status == FILCH_OK; ++i) {
-        const filch_access *access = &desc->accesses[i];
-        if (!is_watched(access) || access->mode == FILCH_WRITE) {
-            continue;
-        }
-        fl_mutex_lock(&core->lock);
-        if (!fl_data_is_written(access->data, tile_of(access))) {
-            status =
-                fl_data_fail_unwritten(access->data, tile_of(access), "filch_graph_add", &error);
-        }
-        fl_mutex_unlock(&core->lock);
-    }
-    if (status == FILCH_OK) {
-        return FILCH_OK;
-    }
+    filch_status status =
+        fl_data_fail_unwritten(access->data, tile_of(access), "filch_graph_add", &error);
     /* The handle is what is wrong, where it has a name. */
     return error.label[0] == '\0'
                ? fl_graph_refuse(graph, desc, status, "%s", error.text)
-               : fl_core_fail(core, status, "filch_graph_add", error.label, "task #%u: %s",
-                              fl_load_relaxed(&graph->task_count), error.text);
+               : fl_core_fail(graph->object.core, status, "filch_graph_add", error.label,
+                              "task #%u: %s", fl_load_relaxed(&graph->task_count), error.text);
+}
+
+filch_status fl_open_check_contents(const filch_graph *graph, const filch_task_desc *desc,
+                                    bool *watches)
+{
+    fl_core *core = graph->object.core;
+    *watches = false;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *access = &desc->accesses[i];
+        if (!is_watched(access)) {
+            continue;
+        }
+        *watches = true;
+        if (access->mode == FILCH_WRITE) {
+            continue;
+        }
+        fl_mutex_lock(&core->lock);
+        bool is_written = fl_data_is_written(access->data, tile_of(access));
+        fl_mutex_unlock(&core->lock);
+        if (!is_written) {
+            return refuse_unwritten(graph, desc, i);
+        }
+    }
+    return FILCH_OK;
 }
 
 void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc)

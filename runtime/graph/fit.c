@@ -63,6 +63,19 @@ static bool is_named_before(const filch_task_desc *desc, uint32_t i)
     return false;
 }
 
+static uint64_t tile_bytes(const filch_data *data, uint32_t tile)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    return view.rows * view.cols * view.element;
+}
+
+/* Bytes that a tile takes in a place. A partial result stands in for one that is reduced to: its
+ * home is the host's memory. */
+static uint64_t need_of(const filch_data *data, uint32_t tile, bool is_partial, uint32_t place)
+{
+    return (is_partial ? 0 : data->home) != place ? tile_bytes(data, tile) : 0;
+}
+
 static uint64_t task_need(const void *what, uint32_t place)
 {
     const filch_task_desc *desc = what;
@@ -71,10 +84,9 @@ static uint64_t task_need(const void *what, uint32_t place)
         const filch_access *access = &desc->accesses[i];
         if (access->mode == FILCH_SCRATCH) {
             bytes += (access->bytes + 63) / 64 * 64;
-        } else if (access->data->home != place && !is_named_before(desc, i)) {
-            filch_view view = fl_data_tile_view(
-                access->data, fl_data_tile(access->data, access->row, access->col));
-            bytes += view.rows * view.cols * view.element;
+        } else if (!is_named_before(desc, i)) {
+            uint32_t tile = fl_data_tile(access->data, access->row, access->col);
+            bytes += need_of(access->data, tile, access->mode == FILCH_REDUCE, place);
         }
     }
     return bytes;
@@ -83,9 +95,12 @@ static uint64_t task_need(const void *what, uint32_t place)
 filch_status fl_fit_task(const filch_graph *graph, const filch_task_desc *desc)
 {
     const fl_core *core = graph->object.core;
+    if (core->places->count == 1) {
+        return FILCH_OK;
+    }
     const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
     uint64_t needs, most;
-    if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
+    if (fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
     return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
@@ -94,10 +109,36 @@ filch_status fl_fit_task(const filch_graph *graph, const filch_task_desc *desc)
                            fl_graph_name_of(graph, desc), needs, most);
 }
 
+/* The tile, and one partial result after the other. */
+static uint64_t combination_need(const void *what, uint32_t place)
+{
+    const filch_access *access = what;
+    uint32_t tile = fl_data_tile(access->data, access->row, access->col);
+    return need_of(access->data, tile, false, place) + need_of(access->data, tile, true, place);
+}
+
+filch_status fl_fit_combination(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+{
+    const fl_core *core = graph->object.core;
+    const filch_data *data = desc->accesses[i].data;
+    const filch_codelet *combine = data->reduction_combine;
+    const fl_fitting fitting = {combine->runs_on, combination_need, &desc->accesses[i]};
+    uint64_t needs, most;
+    if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
+        return FILCH_OK;
+    }
+    return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
+                           "access %u: '%s', which combines '%s', needs %" PRIu64
+                           " bytes for the tile and a partial result, the largest device that can "
+                           "run it has %" PRIu64,
+                           i, combine->name, data->label, needs, most);
+}
+
 static bool is_used_before(const fl_task *task, uint32_t i)
 {
     for (uint32_t k = 0; k < i; ++k) {
         if (task->accesses[k].mode != FILCH_SCRATCH &&
+            (task->accesses[k].mode == FILCH_REDUCE) == (task->accesses[i].mode == FILCH_REDUCE) &&
             task->accesses[k].slot == task->accesses[i].slot &&
             task->accesses[k].tile == task->accesses[i].tile) {
             return true;
@@ -115,10 +156,9 @@ uint64_t fl_fit_need(const fl_task *task, uint32_t place)
             bytes += (uint64_t)access.tile * 64;
             continue;
         }
-        const filch_data *data = fl_graph_data(task->graph, access.slot);
-        if (data->home != place && !is_used_before(task, i)) {
-            filch_view view = fl_data_tile_view(data, access.tile);
-            bytes += view.rows * view.cols * view.element;
+        if (!is_used_before(task, i)) {
+            bytes += need_of(fl_graph_data(task->graph, access.slot), access.tile,
+                             access.mode == FILCH_REDUCE, place);
         }
     }
     return bytes;
@@ -132,8 +172,11 @@ bool fl_fit_has_room(const fl_core *core, const fl_task *task, uint32_t device)
 
 bool fl_fit_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
 {
+    if (core->places->count == 1) {
+        return false;
+    }
     uint32_t count = core->scheduler->device_count;
-    uint64_t most = core->places->count > 1 ? fl_fit_need(task, UINT32_MAX) : 0;
+    uint64_t most = fl_fit_need(task, UINT32_MAX);
     bool is_large = false;
     for (uint32_t d = 0; d < count && most != 0 && !is_large; ++d) {
         is_large = most > room_of(&core->places->devices[d]);

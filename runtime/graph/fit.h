@@ -10,6 +10,8 @@
 /* FILCH_NO_DEVICE_MEMORY, recorded with both sizes, where a task that is otherwise right fits on no
  * device. */
 filch_status fl_fit_task(const filch_graph *graph, const filch_task_desc *desc);
+/* The same for combining what tasks reduce to the tile of an access; its place is checked. */
+filch_status fl_fit_combination(const filch_graph *graph, const filch_task_desc *desc, uint32_t i);
 /* Bytes that a task takes in a place, where nothing of what it uses has its home; of one that is no
  * place, all that it uses. */
 uint64_t fl_fit_need(const fl_task *task, uint32_t place);

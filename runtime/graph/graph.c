@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/job.h"
+#include "memory/tiles.h"
 
 #define MOST_ACCESSES 255
 #define MOST_ITEMS ((uint64_t)1 << 63)
@@ -149,6 +150,10 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->level = FL_LEVELS / 2;
     task->access_count = 0;
     task->is_gate = task->commutes = task->reduces = task->combines = task->begins = 0;
+    task->is_placed = 0;
+    task->main_access = 0;
+    task->mates = 0;
+    task->bytes = 0;
     task->is_large = task->has_items = 0;
     fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
     task->more = NULL;
@@ -163,8 +168,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     return task;
 }
 
-/* Gives back a task that was never shared. */
-static void task_unmake(filch_graph *graph, fl_task *task)
+void fl_graph_task_unmake(filch_graph *graph, fl_task *task)
 {
     if (graph->kind == FILCH_GRAPH_OPEN) {
         task->link.next = graph->spare != NULL ? &graph->spare->link : NULL;
@@ -320,6 +324,9 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
     }
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         filch_status status = check_access(graph, desc, i);
+        if (status == FILCH_OK && desc->accesses[i].mode == FILCH_REDUCE) {
+            status = fl_fit_combination(graph, desc, i);
+        }
         if (status != FILCH_OK) {
             return status;
         }
@@ -335,6 +342,8 @@ typedef struct fl_parts {
     bool commutes, reduces; /* some access does */
     fl_reader *readers;
     fl_more *blocks;
+    char *text; /* of an error: why jobs would wait for each other */
+    size_t text_bytes;
 } fl_parts;
 
 static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
@@ -355,7 +364,7 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
         fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0));
     fl_arena_free(arena, parts->args, desc->codelet->arg_size);
     if (parts->task != NULL) {
-        task_unmake(graph, parts->task);
+        fl_graph_task_unmake(graph, parts->task);
     }
 }
 
@@ -372,19 +381,9 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
     return true;
 }
 
-static bool names_another(const filch_graph *graph, const filch_task_desc *desc)
-{
-    uint32_t slot;
-    bool found = true;
-    for (uint32_t i = 0; i < desc->access_count && found; ++i) {
-        const filch_access *access = &desc->accesses[i];
-        found = access->mode == FILCH_SCRATCH || fl_graph_find_slot(graph, access->data, &slot);
-    }
-    return !found;
-}
-
+/* *asks: whether an open graph must ask for a place at some handle. */
 static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
-                                     fl_task_access *accesses)
+                                     fl_task_access *accesses, bool *asks)
 {
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_access *from = &desc->accesses[i];
@@ -396,6 +395,8 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
                 return status;
             }
             tile = from->col * from->data->tiles_down + from->row;
+            uint8_t admits = graph->slots[slot]->admits;
+            *asks = *asks || (admits & fl_mode_asks((uint32_t)from->mode)) == 0;
         }
         accesses[i] = (fl_task_access){.slot = slot & 0x7ffffffu,
                                        .mode = (unsigned)from->mode & 0xfu,
@@ -405,20 +406,19 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
     return FILCH_OK;
 }
 
-/* An open graph joins the queues of the handles that a task names while no other one does so: of
- * two that name the same ones in a task each, one is behind the other at all of them. Were they
- * joined one by one, each could be behind the other somewhere, and both would wait for ever. */
-static filch_status join_accesses(filch_graph *graph, const filch_task_desc *desc,
-                                  fl_task_access *accesses)
+/* The slots that the accesses name. An open graph takes its places at their handles in one step: of
+ * two that name the same ones in a task each, one is behind the other at all of them. */
+static filch_status join_accesses(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
-    fl_core *core = graph->object.core;
-    bool joins = graph->kind == FILCH_GRAPH_OPEN && names_another(graph, desc);
-    if (joins) {
-        fl_mutex_lock(&core->naming);
+    size_t known = graph->slot_count;
+    bool asks = false;
+    filch_status status = resolve_accesses(graph, desc, parts->accesses, &asks);
+    if (status == FILCH_OK && FL_UNLIKELY(asks)) {
+        status = fl_open_enter(graph, parts->accesses, desc->access_count, parts->text,
+                               parts->text_bytes);
     }
-    filch_status status = resolve_accesses(graph, desc, accesses);
-    if (joins) {
-        fl_mutex_unlock(&core->naming);
+    if (FL_UNLIKELY(status != FILCH_OK) && graph->kind == FILCH_GRAPH_OPEN) {
+        fl_graph_drop_slots(graph, known);
     }
     return status;
 }
@@ -441,7 +441,7 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
         }
     }
     if (desc->access_count != 0) {
-        filch_status status = join_accesses(graph, desc, parts->accesses);
+        filch_status status = join_accesses(graph, desc, parts);
         if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
             status = fl_splits_enter(graph, parts->accesses, desc->access_count);
         }
@@ -505,6 +505,62 @@ static void fill_items(const filch_task_desc *desc, fl_task *task)
     task->work = (float)desc->items;
 }
 
+static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    return fl_run_bytes(graph->slots[access.slot]->use.data, access.tile, access.tile + 1);
+}
+
+/* Whether an access says where its task belongs: it writes, or reads what lies in parts, as what it
+ * is read for does. A vector that is added up, not a table that all read. */
+static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    return access.mode != FILCH_SCRATCH &&
+           (access.mode != FILCH_READ ||
+            graph->slots[access.slot]->tile_count >= graph->object.core->scheduler->device_count);
+}
+
+/* The largest such tile that is written, unless others are far larger; else the largest. Of several
+ * as large the first. */
+static uint32_t main_of(const filch_graph *graph, const fl_task *task, size_t *largest)
+{
+    uint32_t best = 0, written = 0;
+    size_t most = 0, most_written = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
+        if (bytes > most) {
+            most = bytes;
+            best = i;
+        }
+        if (task->accesses[i].mode != FILCH_READ && bytes > most_written) {
+            most_written = bytes;
+            written = i;
+        }
+    }
+    *largest = most;
+    return most_written != 0 && most / FL_FAR_LARGER <= most_written ? written : best;
+}
+
+static void find_mates(const filch_graph *graph, fl_task *task)
+{
+    size_t largest, all = 0;
+    task->main_access = (uint8_t)main_of(graph, task, &largest);
+    if (largest == 0) {
+        return; /* it belongs nowhere */
+    }
+    uint32_t place = task->accesses[task->main_access].tile;
+    for (uint32_t i = 0; i < task->access_count && i < FL_TASK_MATES; ++i) {
+        size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
+        if (task->accesses[i].tile == place && bytes != 0 && bytes >= largest / FL_FAR_LARGER) {
+            task->mates |= (uint8_t)(1u << i);
+            all += bytes;
+        }
+    }
+    all = all != 0 ? all : tile_bytes(graph, task, task->main_access);
+    task->bytes = all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+}
+
 static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_parts *parts)
 {
     fl_task *task = parts->task;
@@ -527,6 +583,10 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     }
     bool is_able = desc->affinity != 0 && fl_devices_have(devices, desc->affinity - 1);
     task->home = is_able ? (uint16_t)desc->affinity : 0;
+    task->is_placed = is_able;
+    if (core->keeps_holders && task->access_count != 0) {
+        find_mates(graph, task);
+    }
     task->order = graph->task_count;
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;
@@ -560,7 +620,8 @@ static filch_status check_state(const filch_graph *graph, const filch_task_desc 
 
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
 {
-    fl_parts parts = {0};
+    char text[sizeof((filch_error *)NULL)->text];
+    fl_parts parts = {.text = text, .text_bytes = sizeof text};
     filch_status status = fl_splits_check(graph, desc);
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
@@ -568,7 +629,8 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
     status = take_parts(graph, desc, &parts);
     if (status != FILCH_OK) {
         parts_release(graph, desc, &parts);
-        return status == FILCH_BUSY
+        return status == FILCH_DEADLOCK ? fl_graph_refuse(graph, desc, status, "%s", text)
+               : status == FILCH_BUSY
                    ? fl_graph_refuse(graph, desc, status,
                                      "the host has acquired a handle of the task's")
                    : fl_graph_refuse(graph, desc, FILCH_OUT_OF_MEMORY, "no memory for the task");

@@ -54,8 +54,13 @@ typedef struct fl_tile_state {
 typedef struct fl_slot {
     fl_use use;
     fl_tile_state *tiles; /* null once a closed graph is sealed */
-    fl_task *gate;        /* open graphs: what every first access of a tile waits for, or null */
-    uint32_t gate_epoch;
+    /* Open graphs: what every first access of a tile waits for, or null; and what every access does
+     * that writes, where the graph began by reading. */
+    fl_task *gate, *write_gate;
+    uint32_t gate_epoch, write_epoch;
+    uint8_t admits; /* open graphs: accesses that need not ask for a place: FL_ADMITS_… */
+    uint8_t asks;   /* those that the task being added asks for */
+    bool is_joined; /* the use stands in the data's queue, or stood there */
     uint32_t tile_count;
     /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
     uint8_t *needs;
@@ -68,6 +73,17 @@ enum {
     FL_NEEDED = 1, /* the first of the graph's tasks that use the tile reads it */
     FL_WRITTEN = 2 /* some task writes it */
 };
+
+enum {
+    FL_ADMITS_READ = 1,
+    FL_ADMITS_WRITE = 2 /* and all that is more than reading */
+};
+
+/* What an access with a mode asks a slot for. */
+static inline uint8_t fl_mode_asks(uint32_t mode)
+{
+    return mode == FILCH_READ ? FL_ADMITS_READ : FL_ADMITS_WRITE;
+}
 
 /* A set of failed tasks of an open graph, by hint. */
 typedef struct fl_hint_set {
@@ -86,6 +102,9 @@ static inline uint64_t fl_mark_run(uint32_t epoch)
 {
     return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
 }
+
+/* Runs of which the times are kept, to choose whether to replay. */
+#define FL_PLAIN_RUNS 3u
 
 struct filch_graph {
     fl_object object;
@@ -108,6 +127,7 @@ struct filch_graph {
     _Atomic(fl_slot **) seen_slots; /* the same, for workers */
     /* Slots by handle, open addressing: slot + 1, 0: free; the capacity is a power of two. */
     uint32_t *slot_table;
+    uint32_t last_slot; /* that was found there: likely the next one, too */
     size_t table_capacity;
     fl_pred *preds; /* of the task being added, without repetition */
     size_t pred_count, pred_capacity;
@@ -123,8 +143,10 @@ struct filch_graph {
     /* By device; then those first that few devices can run (seal.c); then by level, from above. */
     fl_task **roots;
     uint32_t *root_begin; /* FL_ROOT_POSITIONS positions in roots: where each device's begin … */
-    uint32_t *root_kind;  /* … those that all devices of its implementations can run, … */
-    uint32_t *root_free;  /* … and those that all devices can run */
+    bool has_dear_roots;  /* the data of some are worth going where they are */
+    struct fl_root_room *root_room; /* to sort roots by core anew (sched/place.c), or null */
+    uint32_t *root_kind; /* … those that all devices of its implementations can run, … */
+    uint32_t *root_free; /* … and those that all devices can run */
     uint32_t root_count;
     /* By upward ranks: the greatest, and the sum of the tasks' own parts; 0 by priorities. */
     float rank_most;
@@ -145,7 +167,11 @@ struct filch_graph {
      * follow it. */
     _Atomic uint64_t *markers;
     /* Of the one worker that replays it (sched/replay.c): */
-    uint32_t runs;        /* begun so far */
+    uint32_t runs;                    /* begun so far */
+    bool is_replayed;                 /* the last of them was one launch */
+    uint32_t replayed;                /* such runs that succeeded, of this replay */
+    uint64_t plain_ns[FL_PLAIN_RUNS]; /* of the last runs that succeeded otherwise; 0: none */
+    uint64_t replayed_ns; /* the fastest such run, but for the first of this replay; 0: none */
     uint32_t replay_rest; /* more runs than usual before the next try, as the last found no room */
     bool cannot_replay;
     struct fl_replay *replay;
@@ -196,9 +222,11 @@ void fl_open_recycle(fl_task *task);
 
 /* --- Parts of building, in files of their own. All under graph->lock. --- */
 
-/* Slot of a handle, made on first use. FILCH_OUT_OF_MEMORY; FILCH_BUSY where the graph is an open
- * one and the host has acquired the handle. */
+/* Slot of a handle, made on first use; an open graph's has no place in the order of jobs then.
+ * FILCH_OUT_OF_MEMORY. */
 filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
+/* Takes slots back, from one on, that have no place and were not used. */
+void fl_graph_drop_slots(struct filch_graph *graph, size_t from);
 /* The slot of a handle, if it has one; of a sealed graph any thread. */
 bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
 void fl_graph_free_slots(struct filch_graph *graph);

@@ -10,6 +10,7 @@
  * asking for their turns: if nothing else is before it, it waits for the graph's `start`. */
 #include <string.h>
 
+#include "graph/fit.h"
 #include "graph/graph.h"
 #include "graph/job.h"
 
@@ -73,12 +74,16 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
     }
     fl_extra *extras = (fl_extra *)(void *)(accesses + COMBINE_ACCESSES);
     extras[0].reduction = extras[1].reduction = reduction;
+    fl_core *core = graph->object.core;
+    uint64_t set[FL_DEVICE_LIMIT / 64];
     task->combines = 1;
     task->codelet = reduction->combine;
-    /* Release: the set of devices before its number, for a thief with an old hint. */
-    fl_store_release(&task->able, reduction->combine->able);
     task->access_count = COMBINE_ACCESSES;
     task->accesses = accesses;
+    task->is_large = fl_fit_is_large(core, task, set) ? 1 : 0;
+    /* Release: the set of devices before its number, for a thief with an old hint. */
+    fl_store_release(&task->able, task->is_large ? core->scheduler->able(core->scheduler, set)
+                                                 : reduction->combine->able);
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)reduction->priority;
         task->level = fl_graph_level(graph, reduction->priority);

@@ -121,7 +121,9 @@ static filch_status slot_make(filch_graph *graph, filch_data *data)
     if (slot != NULL && states != NULL && slot_furnish(graph, data, &needs)) {
         *slot =
             (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles, .needs = needs};
-        status = fl_open_slot_enter(graph, slot);
+        bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+        slot->admits = is_open ? 0 : FL_ADMITS_READ | FL_ADMITS_WRITE;
+        status = FILCH_OK;
     }
     if (status != FILCH_OK) {
         fl_free(memory, states, tiles * sizeof *states);
@@ -149,9 +151,32 @@ bool fl_graph_find_slot(const filch_graph *graph, const filch_data *data, uint32
     return false;
 }
 
+void fl_graph_drop_slots(filch_graph *graph, size_t from)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    while (graph->slot_count > from) {
+        fl_slot *slot = graph->slots[--graph->slot_count];
+        size_t mask = graph->table_capacity - 1;
+        size_t at = hash_pointer(slot->use.data) & mask;
+        while (graph->slot_table[at] != graph->slot_count + 1) {
+            at = (at + 1) & mask;
+        }
+        graph->slot_table[at] = 0; /* the newest one's: no other stands behind it */
+        fl_sub_relaxed(&slot->use.data->graphs, 1);
+        fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
+        fl_free(memory, slot->needs, slot->tile_count);
+        fl_arena_free(&graph->arena, slot, sizeof *slot);
+    }
+}
+
 filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
 {
+    if (graph->last_slot < graph->slot_count && graph->slots[graph->last_slot]->use.data == data) {
+        *index = graph->last_slot;
+        return FILCH_OK;
+    }
     if (fl_graph_find_slot(graph, data, index)) {
+        graph->last_slot = *index;
         return FILCH_OK;
     }
     filch_status status = slot_make(graph, data);
@@ -243,6 +268,9 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses,
         } else if (FL_UNLIKELY(accesses[i].mode == FILCH_COMMUTE) && graph->start != NULL) {
             fits = fl_infer_note(graph, graph->start, 0);
         }
+        if (FL_UNLIKELY(slot->write_gate != NULL) && accesses[i].mode != FILCH_READ) {
+            fits = fits && fl_infer_note(graph, slot->write_gate, slot->write_epoch);
+        }
         if (!fits) {
             return FILCH_OUT_OF_MEMORY;
         }
@@ -287,7 +315,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {
-            slot->use.writes = true; /* an open graph's is queued with it set */
+            slot->use.writes = true; /* an open graph's has it set already */
         }
         if (waits_for_group(access.mode)) {
             fl_infer_forget(graph, state);

@@ -14,6 +14,8 @@
 #define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
 #define INFO_SIZE_BYTES offsetof(filch_job_info, evicted)
 #define DEVICE_SIZE_BYTES offsetof(filch_device_stats, evicted)
+#define INFO_SIZE_EVICTED offsetof(filch_job_info, moved)
+#define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
 #define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
 
 /* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
@@ -148,6 +150,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->signal = NULL;
     snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
+    job->late = NULL;
     fl_store_relaxed(&job->run_once, 0);
     job->kept = 0;
     job->is_past = false;
@@ -195,7 +198,7 @@ void fl_jobs_fini(fl_core *core)
 
 /* --- Order --- */
 
-static fl_use *use_of(filch_job *job, size_t i)
+fl_use *fl_job_use(filch_job *job, size_t i)
 {
     if (job->batch != NULL) {
         size_t count;
@@ -207,7 +210,7 @@ static fl_use *use_of(filch_job *job, size_t i)
     return &job->graph->slots[i]->use;
 }
 
-static size_t use_count(const filch_job *job)
+size_t fl_job_use_count(const filch_job *job)
 {
     size_t count = 0;
     if (job->batch != NULL) {
@@ -238,9 +241,9 @@ static void start(filch_job *job)
 filch_status fl_job_enqueue(filch_job *job, filch_error *error)
 {
     fl_core *core = job->object.core;
-    size_t count = use_count(job);
+    size_t count = fl_job_use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        const filch_data *data = use_of(job, i)->data;
+        const filch_data *data = fl_job_use(job, i)->data;
         if (data->is_held) {
             return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = job->label},
                                  "the host has acquired the handle '%s' and not released it",
@@ -255,7 +258,7 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     job->blocked = 1 + (job->event_count != 0);
     job->sequence = ++core->jobs->submissions;
     for (size_t i = 0; i < count; ++i) {
-        fl_use *use = use_of(job, i);
+        fl_use *use = fl_job_use(job, i);
         fl_data_note_host(use->data);
         use->job = job;
         job->blocked += !fl_use_enqueue(use);
@@ -299,90 +302,6 @@ bool fl_job_awaited(filch_job *job)
     return is_empty;
 }
 
-bool fl_job_use_late(filch_job *job, fl_use *use)
-{
-    fl_use *next = NULL;
-    /* Relaxed: who cancels takes the lock after. */
-    if (fl_load_relaxed(&job->cancelled) != 0) {
-        use->granted = true; /* as forgo has it */
-        return true;
-    }
-    for (fl_use *at = use->data->last; at != NULL; at = at->prev) {
-        filch_job *other = at->job;
-        if (at->is_hold) {
-            if (at->granted) {
-                break;
-            }
-            next = at; /* it could wait for a job that waits for us */
-            continue;
-        }
-        if (other->is_open || other->blocked == 0 || other->sequence < job->sequence) {
-            break;
-        }
-        if (at->granted) {
-            at->granted = false; /* granted again when ours leaves; the job has not started */
-            ++other->blocked;
-        }
-        next = at;
-    }
-    fl_data_note_host(use->data);
-    use->job = job;
-    (void)fl_use_enqueue_before(use, next);
-    /* Who uses a partition writes its parent to others, where all are in order, and waits there.
-     * Graphs may name the partition in another order than that, and must not wait twice. */
-    use->granted = use->granted || use->data->parent != NULL;
-    return use->granted;
-}
-
-/* Under core->lock: puts the jobs that one use waits for on the stack; true when it found one. */
-static bool walk_use(const fl_use *use, filch_job **stack, uint64_t walk,
-                     bool (*is_one)(const filch_job *job, const void *user), const void *user)
-{
-    for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
-        filch_job *other = before->job;
-        if (before->is_hold) {
-            continue; /* a thread of the host's will release it */
-        }
-        if ((use->writes || before->writes) && other->walk != walk) {
-            if (is_one(other, user)) {
-                return true;
-            }
-            other->walk = walk;
-            other->walk_next = *stack;
-            *stack = other;
-        }
-        if (before->writes && !other->is_open) {
-            break; /* it waits for all before it, or they are over */
-        }
-    }
-    return false;
-}
-
-bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
-                      const void *user)
-{
-    fl_core *core = job->object.core;
-    bool found = false;
-    fl_mutex_lock(&core->lock);
-    uint64_t walk = ++core->jobs->walks;
-    filch_job *stack = job;
-    job->walk = walk;
-    job->walk_next = NULL;
-    while (stack != NULL && !found) {
-        filch_job *at = stack;
-        stack = at->walk_next;
-        /* The uses of an open graph are under its own lock too; of a started job all are granted,
-         * and a complete one has none. */
-        size_t count = at->is_open || at->blocked == 0 ? 0 : use_count(at);
-        for (size_t i = 0; i < count && !found; ++i) {
-            const fl_use *use = use_of(at, i);
-            found = !use->granted && walk_use(use, &stack, walk, is_one, user);
-        }
-    }
-    fl_mutex_unlock(&core->lock);
-    return found;
-}
-
 static void start_all(filch_job *ready)
 {
     while (ready != NULL) {
@@ -401,12 +320,7 @@ static void on_granted(fl_use *use, void *user)
     if (use->is_hold) {
         fl_hold_granted(use);
     } else if (job->is_open) {
-        fl_slot *slot = (fl_slot *)(void *)((char *)use - offsetof(fl_slot, use));
-        /* As of any task that was waited for: what came before each is seen by who finds none. */
-        if (fl_sub_acq_rel(&slot->gate->pending, 1) == 1) {
-            fl_scheduler *scheduler = job->object.core->scheduler;
-            scheduler->task_ready(scheduler, slot->gate);
-        }
+        fl_order_begin(job, NULL);
     } else if (--job->blocked == 0) {
         job->next = *ready;
         *ready = job;
@@ -473,22 +387,39 @@ static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
 
 /* --- Completion --- */
 
+/* Whether the job may have written the handle. One that was cancelled before it had it did not. */
+static bool has_written(const fl_use *use)
+{
+    return (use->writes && use->queued) || (use->upgrade != NULL && use->upgrade->queued);
+}
+
+/* Under core->lock: the job is over. */
+static void leave(fl_use *use, bool is_kept, filch_job **ready)
+{
+    use->data->kept -= use->is_forgone;
+    use->is_forgone = false;
+    /* What a run that outlasts the job writes is its own memory. */
+    if (use->queued && (use->writes || !is_kept)) {
+        fl_use_leave(use, on_granted, ready);
+    }
+}
+
 /* What a job that did not end well left elsewhere may be evicted as somebody looks for room: from
  * here on it is not worth keeping, and what is on its way has arrived. */
 static void quiesce(filch_job *job)
 {
     fl_core *core = job->object.core;
-    size_t count = use_count(job);
+    size_t count = fl_job_use_count(job);
     fl_mutex_lock(&core->lock);
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->writes && use_of(job, i)->queued) {
-            fl_data_begin_version(use_of(job, i)->data);
+        if (has_written(fl_job_use(job, i))) {
+            fl_data_begin_version(fl_job_use(job, i)->data);
         }
     }
     fl_mutex_unlock(&core->lock);
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->writes && use_of(job, i)->queued) {
-            fl_data_quiesce(core->places, use_of(job, i)->data);
+        if (has_written(fl_job_use(job, i))) {
+            fl_data_quiesce(core->places, fl_job_use(job, i)->data);
         }
     }
 }
@@ -515,27 +446,23 @@ static void complete(filch_job *job)
     if (FL_UNLIKELY(logbook != NULL)) {
         fl_logbook_ended(logbook, job);
     }
-    size_t count = use_count(job);
+    size_t count = fl_job_use_count(job);
     bool is_kept = job->kept != 0; /* before the run that ended the job could */
     job->is_past = true;
     /* Of all, before any is left: who waits for a handle may use its partitions from there on. */
     for (size_t i = 0; i < count; ++i) {
-        if (use_of(job, i)->writes && use_of(job, i)->queued) {
+        if (has_written(fl_job_use(job, i))) {
             /* Results are at home, and what is elsewhere may be of chunks, which came and went by
              * themselves, or of a job that failed before its last writers. */
-            fl_data_begin_version(use_of(job, i)->data);
+            fl_data_begin_version(fl_job_use(job, i)->data);
         }
     }
     for (size_t i = 0; i < count; ++i) {
-        fl_use *use = use_of(job, i);
-        use->data->kept -= use->is_forgone;
-        use->is_forgone = false;
-        if (!use->queued) {
-            continue; /* the job was cancelled before it had the handle */
+        fl_use *use = fl_job_use(job, i);
+        if (use->upgrade != NULL) {
+            leave(use->upgrade, false, &ready);
         }
-        if (use->writes || !is_kept) { /* what such a run writes is its own memory */
-            fl_use_leave(use, on_granted, &ready);
-        }
+        leave(use, is_kept, &ready);
     }
     if (job->graph != NULL) {
         if (job->is_open) {
@@ -568,8 +495,8 @@ bool fl_job_keep(filch_job *job)
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
     bool is_there = !job->is_past; /* its handles are, too */
-    for (size_t i = 0; is_there && i < use_count(job); ++i) {
-        ++use_of(job, i)->data->kept;
+    for (size_t i = 0; is_there && i < fl_job_use_count(job); ++i) {
+        ++fl_job_use(job, i)->data->kept;
     }
     if (is_there) {
         /* Counts alone: who decides which run counts has seen them by what follows. */
@@ -589,8 +516,8 @@ void fl_job_unkeep(filch_job *job)
     filch_job *ready = NULL;
     fl_mutex_lock(&core->lock);
     bool is_over = --job->kept == 0 && job->is_past;
-    for (size_t i = 0; i < use_count(job); ++i) {
-        fl_use *use = use_of(job, i);
+    for (size_t i = 0; i < fl_job_use_count(job); ++i) {
+        fl_use *use = fl_job_use(job, i);
         --use->data->kept;
         if (is_over && use->queued) {
             fl_use_leave(use, on_granted, &ready);
@@ -868,9 +795,10 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
     now.status = (filch_status)fl_load_acquire(&job->result);
     now.device_count = core->scheduler->device_count;
     now.total = fl_load_relaxed(&job->total);
-    size_t device_size = size < INFO_SIZE_BYTES ? DEVICE_SIZE_FIRST
-                         : size < sizeof *info  ? DEVICE_SIZE_BYTES
-                                                : sizeof *devices;
+    size_t device_size = size < INFO_SIZE_BYTES     ? DEVICE_SIZE_FIRST
+                         : size < INFO_SIZE_EVICTED ? DEVICE_SIZE_BYTES
+                         : size < sizeof *info      ? DEVICE_SIZE_EVICTED
+                                                    : sizeof *devices;
     core->scheduler->job_stats(core->scheduler, job, &now, devices, device_size, count);
     memcpy(info, &now, size);
     return FILCH_OK;

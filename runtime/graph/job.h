@@ -59,6 +59,7 @@ struct filch_job {
     uint64_t sequence;    /* number of its submission; under core->lock, constant once it starts */
     uint64_t walk;        /* the last that came by here; under core->lock */
     filch_job *walk_next; /* jobs that it has yet to look at */
+    fl_use *late;         /* of an open graph's, those that have not begun; under core->lock */
     uint32_t blocked;     /* uses not granted yet, + 1 while submitting; under core->lock */
     filch_job *next;      /* in the pool, or in a list of jobs to start or to complete */
     uint32_t kept;        /* by runs that may outlast the job (fl_job_keep), and whether … */
@@ -149,8 +150,9 @@ filch_status fl_job_check_contents(const filch_job *job, filch_error *error);
 /* Under core->lock: what the job is to write counts as written from now on. */
 void fl_job_note_contents(const filch_job *job);
 /* The same for a task of an open graph, which has just been checked otherwise, or was added; both
- * take core->lock. Under graph->lock. */
-filch_status fl_open_check_contents(filch_graph *graph, const filch_task_desc *desc);
+ * take core->lock. Under graph->lock. *watches: whether the second need be called. */
+filch_status fl_open_check_contents(const filch_graph *graph, const filch_task_desc *desc,
+                                    bool *watches);
 void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc);
 /* Elements [*first, *last) of a handle that all items together use: no more than it has. */
 void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, uint64_t *last);
@@ -159,15 +161,9 @@ const struct filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t
 void fl_job_discard(filch_job *job);
 /* Starts a job as soon as all its uses, which are queued, are granted. No failure from here on. */
 void fl_job_submit(filch_job *job);
-/* Under core->lock: queues one more use of an open graph's job, in front of the jobs that were
- * submitted after it and have not started. Behind them it could wait for a job that waits for it.
- * True when it need not wait. */
-bool fl_job_use_late(filch_job *job, fl_use *use);
-/* Whether the job cannot start before one of those that is_one says has ended, because of handles
- * that they share. What an open graph waits for is not known. Takes core->lock, under which is_one
- * is called. */
-bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
-                      const void *user);
+/* The job's uses: of a graph one a slot, whose upgrades are not counted. */
+fl_use *fl_job_use(filch_job *job, size_t i);
+size_t fl_job_use_count(const filch_job *job);
 /* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */
 void fl_jobs_fini(fl_core *core);
 /* Asks every running job to start nothing more, and closes the open ones. */
@@ -180,6 +176,31 @@ uint64_t fl_jobs_tasks(fl_core *core);
  * the one given, which may be null; else *submit is the same in full. */
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
                              const char *label, filch_submit *submit);
+
+/* --- The order of jobs (order.c); all but the first under core->lock --- */
+
+/* Whether the job cannot start, or an open graph's tasks cannot, before one of those that is_one
+ * says has ended, because of handles that they share. Takes core->lock, under which is_one is
+ * called. */
+bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
+                      const void *user);
+/* Looks for a place in its handle's queue for the first of the uses that an open graph's job asks
+ * for, linked by late_next, which name job, data and whether it writes: behind *place, null for the
+ * front; is_last: behind all. Else returns a use of another job that the job would wait for, and
+ * that waits for the job; or one of its own, where the host's hold waits behind that and would be
+ * waited for. */
+const fl_use *fl_order_find(const fl_use *asking, bool is_last, fl_use **place);
+/* Puts it there; it has not begun. */
+void fl_order_enter(fl_use *use, fl_use *place);
+/* Takes the one out that was put in last, before anybody was told. */
+void fl_order_undo(filch_job *job);
+/* Those that were granted, but have not begun, wait for the use in front of them. */
+void fl_order_pass(const fl_use *use);
+/* Uses of an open graph's job begin that are granted: all, or only one; and so do the tasks that
+ * wait for that. */
+void fl_order_begin(filch_job *job, const fl_use *only);
+/* What fl_order_find found, for an error's text. */
+void fl_order_describe(const filch_job *job, const fl_use *circle, char *text, size_t bytes);
 
 /* --- The host's place in the order of jobs (hold.c) --- */
 
@@ -206,15 +227,20 @@ void fl_job_signal(filch_job *job);
 bool fl_job_awaited(filch_job *job);
 /* An event that the job waits for failed: it runs nothing. */
 void fl_job_fail_start(filch_job *job, const filch_error *error);
-/* Open graphs: a handle seen for the first time joins the order of jobs. FILCH_OUT_OF_MEMORY, or
- * FILCH_BUSY where the host has acquired it. Under graph->lock. Closed graphs: nothing to do. */
-filch_status fl_open_slot_enter(filch_graph *graph, fl_slot *slot);
+/* A running open graph takes its places at the handles of one task, for which each slot of the
+ * accesses must be there. Under graph->lock. FILCH_OUT_OF_MEMORY; FILCH_BUSY where the host has
+ * acquired one of them; FILCH_DEADLOCK, text saying why, where jobs would wait for each other. On
+ * failure nothing changes. */
+filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
+                           char *text, size_t bytes);
 /* Adds a task to a running open graph. Under graph->lock. */
 filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* The common part of adding: no failure changes the graph. Under graph->lock. */
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
 /* A zeroed task of the graph; null: no memory. Under graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
+/* Gives the newest one back, which was never shared. Likewise. */
+void fl_graph_task_unmake(filch_graph *graph, fl_task *task);
 
 /* --- Broadcasts (broadcast.c). --- */
 

@@ -316,6 +316,8 @@ static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins
         fl_task *task = task_at(order, i);
         if (task->predecessors == 0) {
             graph->roots[bins[bin_of(task, devices)]++] = task;
+            graph->has_dear_roots =
+                graph->has_dear_roots || (!task->is_placed && task->bytes > FL_TASK_CHEAP_BYTES);
         }
     }
 }

@@ -57,6 +57,13 @@ static bool note_gate(filch_graph *graph, const fl_part *part)
     return slot->gate == NULL || fl_infer_note(graph, slot->gate, slot->gate_epoch);
 }
 
+/* What is before all that the graph does with a handle that it only read before. */
+static bool note_write_gate(filch_graph *graph, const fl_part *parent)
+{
+    const fl_slot *slot = graph->slots[parent->slot];
+    return slot->write_gate == NULL || fl_infer_note(graph, slot->write_gate, slot->write_epoch);
+}
+
 static bool note_writer(filch_graph *graph, const fl_part *part, uint32_t tile)
 {
     const fl_tile_state *state = state_of(graph, part, tile);
@@ -171,6 +178,7 @@ static bool bring(filch_graph *graph, const fl_part *part, uint32_t tile)
         if (fits && state->writer == NULL) {
             fits = note_gate(graph, part);
         }
+        fits = fits && note_write_gate(graph, part->split->parent);
         if (!fits || !stand_in(graph, part, tile, FILCH_WRITE, look.is_written)) {
             return false;
         }
@@ -332,29 +340,52 @@ static void use_all(const filch_graph *graph, const fl_part *part)
     }
 }
 
+/* The slots of a handle and its partition; an open graph takes its places there. */
+static filch_status join(filch_graph *graph, filch_data *const data[2], uint32_t slots[2],
+                         char *text, size_t bytes)
+{
+    size_t known = graph->slot_count;
+    fl_task_access accesses[2];
+    filch_status status = FILCH_OK;
+    for (int i = 0; i < 2 && status == FILCH_OK; ++i) {
+        status = fl_graph_slot(graph, data[i], &slots[i]);
+        accesses[i] = (fl_task_access){.slot = slots[i] & 0x7ffffffu, .mode = FILCH_READWRITE};
+    }
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        status = status == FILCH_OK ? fl_open_enter(graph, accesses, 2, text, bytes) : status;
+        if (status != FILCH_OK) {
+            fl_graph_drop_slots(graph, known);
+        }
+    }
+    return status;
+}
+
 static filch_status partition(filch_graph *graph, filch_data *parent, filch_data *child)
 {
     fl_core *core = graph->object.core;
-    uint32_t slot = 0, child_slot = 0;
+    uint32_t slots[2];
     fl_part *part = find_part(graph, parent);
     if (part != NULL && part->split->current != part) {
         return fl_core_fail(core, FILCH_WRONG_STATE, PARTITION, parent->label,
                             "the graph uses '%s' as partitioned into '%s'", parent->label,
                             data_of(graph, part->split->current)->label);
     }
-    filch_status status = fl_graph_slot(graph, parent, &slot);
-    status = status == FILCH_OK ? fl_graph_slot(graph, child, &child_slot) : status;
+    char text[sizeof((filch_error *)NULL)->text];
+    filch_status status = join(graph, (filch_data *[]){parent, child}, slots, text, sizeof text);
+    if (status == FILCH_DEADLOCK) {
+        return fl_core_fail(core, status, PARTITION, parent->label, "%s", text);
+    }
     if (status == FILCH_BUSY) {
         return fl_core_fail(core, status, PARTITION, parent->label,
                             "the host has acquired '%s' and not released it", parent->label);
     }
     fl_split *split = NULL;
     if (status == FILCH_OK) {
-        split = part != NULL ? part->split : add_split(graph, slot);
+        split = part != NULL ? part->split : add_split(graph, slots[0]);
     }
     if (split != NULL) {
-        part = graph->slots[child_slot]->part;
-        part = part != NULL ? part : add_part(graph, split, child_slot);
+        part = graph->slots[slots[1]]->part;
+        part = part != NULL ? part : add_part(graph, split, slots[1]);
     }
     if (split == NULL || part == NULL) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, PARTITION, parent->label,

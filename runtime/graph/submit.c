@@ -225,12 +225,15 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
         return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
                                "the open graph's job was cancelled");
     }
-    filch_status status = fl_open_check_contents(graph, desc);
+    bool watches;
+    filch_status status = fl_open_check_contents(graph, desc, &watches);
     status = status == FILCH_OK ? fl_graph_add_locked(graph, desc, added) : status;
     if (status != FILCH_OK) {
         return status;
     }
-    fl_open_note_contents(graph, desc);
+    if (watches) {
+        fl_open_note_contents(graph, desc);
+    }
     fl_task *task = *added;
     bool commutes = task->commutes; /* before others may run it */
     fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
@@ -243,40 +246,12 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
     return FILCH_OK;
 }
 
-filch_status fl_open_slot_enter(filch_graph *graph, fl_slot *slot)
-{
-    if (graph->kind != FILCH_GRAPH_OPEN) {
-        return FILCH_OK;
-    }
-    fl_core *core = graph->object.core;
-    fl_task *gate = fl_graph_task_new(graph);
-    if (gate == NULL) {
-        return FILCH_OUT_OF_MEMORY;
-    }
-    gate->is_gate = 1;
-    slot->gate_epoch = fl_word_epoch(fl_load_relaxed(&gate->word));
-    slot->use.writes = true; /* what the graph will do with the handle is not known */
-    fl_mutex_lock(&core->lock);
-    bool is_held = slot->use.data->is_held;
-    bool has_gate = !is_held && !fl_job_use_late(graph->job, &slot->use);
-    if (has_gate) {
-        slot->gate = gate;
-        ++graph->gate_count;
-    }
-    fl_mutex_unlock(&core->lock);
-    if (!has_gate) {
-        fl_store_relaxed(&gate->pending, 0);
-        fl_open_recycle(gate);
-    }
-    return is_held ? FILCH_BUSY : FILCH_OK;
-}
-
 void fl_graph_free(filch_graph *graph)
 {
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
     fl_infer_drop(graph);
-    if (graph->replay != NULL) {
+    if (graph->replay != NULL || graph->root_room != NULL) {
         core->scheduler->graph_drop(core->scheduler, graph);
     }
     void *forecast = fl_load_relaxed(&graph->forecast); /* nobody else has the graph */

@@ -20,6 +20,11 @@
 
 #define FL_TASK_SUCCESSORS 3
 #define FL_MORE_SUCCESSORS 14
+/* Accesses that fl_task.mates has bits for; and how much larger a tile is that alone counts. */
+#define FL_TASK_MATES 8u
+#define FL_FAR_LARGER 16u
+/* What comes from another core's caches in less than a hand-off (at about 0.06 ns a byte). */
+#define FL_TASK_CHEAP_BYTES 5120u
 #define FL_LEVELS 8
 
 enum {
@@ -67,6 +72,7 @@ struct fl_task {
     uint8_t begins : 1;    /* filch's own: makes one neutral */
     uint8_t is_large : 1;  /* some devices of its codelet's have no room for it (fit.h) */
     uint8_t has_items : 1; /* its calls are for ranges of items (fl_items) */
+    uint8_t is_placed : 1; /* its home is what the caller named */
     _Atomic uint8_t able;  /* number of the set of its devices, for thieves, who look by hints that
                               may be stale */
     /* The rest. */
@@ -80,6 +86,13 @@ struct fl_task {
     uint16_t home;  /* preferred device + 1, or 0 */
     uint16_t moves; /* of who has claimed it: times that it went on to another device (room.c) */
     uint32_t order; /* position in the graph, from 0 */
+    /* Where cores share one memory: the access that names its main tile, the largest that is
+     * written unless others are far larger, else the largest; of the first eight accesses a bit for
+     * each of the main tile's mates: itself, and tiles at its place in other handles, most likely
+     * of the same part of the problem, that are not far smaller; and the bytes of all mates. */
+    uint32_t bytes;
+    uint8_t main_access;
+    uint8_t mates;
 };
 
 /* What commuting and reducing accesses need besides. A task with such accesses has one an access,

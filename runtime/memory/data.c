@@ -19,6 +19,11 @@ static size_t written_bytes(const filch_data *data)
     return ((size_t)fl_data_tile_count(data) + 63) / 64 * sizeof *data->written;
 }
 
+static size_t holders_bytes(const filch_data *data)
+{
+    return (size_t)fl_data_tile_count(data) * sizeof *data->holders;
+}
+
 /* The descriptor with its defaults filled in. */
 static filch_data_desc complete(const filch_data_desc *desc)
 {
@@ -129,7 +134,8 @@ static filch_status check_shape(fl_core *core, const char *call, const filch_dat
     }
     uint64_t down = count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
     uint64_t across = count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
-    return down < UINT32_MAX && across < UINT32_MAX && down * across < UINT32_MAX
+    /* The product does not overflow: each tile has an element, whose bytes were counted above. */
+    return down * across < UINT32_MAX
                ? FILCH_OK
                : fl_core_fail(core, FILCH_OVERFLOW, call, label,
                               "%" PRIu64 " x %" PRIu64 " tiles are 2^32 - 1 or more", down, across);
@@ -275,6 +281,10 @@ static bool fill_tables(filch_data *made, const filch_data_desc *d)
     if ((d->flags & FILCH_DATA_NO_BUFFER) != 0 && fits) {
         made->written = fl_alloc_zeroed(memory, written_bytes(made));
         fits = made->written != NULL;
+    }
+    if (made->object.core->keeps_holders && fits) {
+        made->holders = fl_alloc_zeroed(memory, holders_bytes(made));
+        fits = made->holders != NULL;
     }
     return fits;
 }
@@ -558,6 +568,15 @@ void fl_data_tiles_between(const filch_data *data, uint64_t first, uint64_t last
     *end = last > first ? tile_of(data, last - 1) + 1 : *tile;
 }
 
+void fl_data_tiles_of(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                      uint32_t *end)
+{
+    uint32_t down = data->cols == 1 ? 1 : data->tiles_down;
+    fl_data_tiles_between(data, first, last, tile, end);
+    *tile *= down;
+    *end *= down;
+}
+
 /* --- The buffer on the host --- */
 
 filch_status fl_data_need_host(filch_data *data, filch_error *error)
@@ -594,6 +613,8 @@ void fl_data_free_parts(filch_data *data)
     fl_store_relaxed(&data->host, NULL);
     fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
     fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
+    fl_free(memory, data->holders, data->holders != NULL ? holders_bytes(data) : 0);
+    data->holders = NULL;
     if (data->written != NULL) {
         fl_free(memory, data->written, written_bytes(data));
     }

@@ -28,6 +28,13 @@ struct fl_use {
     bool queued;
     bool is_hold;    /* the host's: job is a filch_hold */
     bool is_forgone; /* left before its turn: the job has the handle kept until it is over */
+    /* Of open graphs (graph/order.c): */
+    bool is_upgrade;   /* a second one of its job, which began by reading and is to write */
+    bool begun;        /* tasks of its job may have used the handle */
+    fl_use *upgrade;   /* of one that reads: the second one, or null */
+    fl_use *late_next; /* in its job's list of those that have not begun */
+    void *gate;        /* the task that waits for it to begin, or null */
+    uint64_t walk;     /* of one that the host waits for: the last walk that came by */
 };
 
 /* A handle's home is the buffer that its caller gave: in the host's memory (place 0) or a device's.
@@ -47,6 +54,7 @@ struct filch_data {
     uint32_t tiles_down, tiles_across;
     fl_use *first, *last; /* under core->lock */
     uint32_t holds;       /* of them, the host's; likewise */
+    uint32_t upgrades;    /* of them, second ones of an open graph's; likewise */
     uint32_t kept;        /* by runs that may outlast their jobs (graph/job.h); likewise */
     /* Where its tiles are valid, made when a device first uses it (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
@@ -54,6 +62,9 @@ struct filch_data {
     /* Of a handle without a home, one bit a tile: the host or a submitted job has written it, or
      * will; else null. Under core->lock. */
     uint64_t *written;
+    /* Where devices are cores of one memory: the core that used each tile last, its index + 1; 0:
+     * nobody wrote it. Else null. Relaxed: dependencies order who writes it. */
+    _Atomic uint16_t *holders;
     bool is_managed;         /* between jobs too the tiles are where they were last used */
     bool is_held;            /* the host has acquired it; under core->lock */
     bool is_written;         /* and writes to it; likewise */
@@ -167,6 +178,10 @@ uint64_t fl_data_tile_extent(const struct filch_data *data);
  * is cut along it alone. */
 void fl_data_tiles_between(const struct filch_data *data, uint64_t first, uint64_t last,
                            uint32_t *tile, uint32_t *end);
+/* The tiles that hold such a range, [tile, end) of all tiles, which are counted down each column.
+ */
+void fl_data_tiles_of(const struct filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                      uint32_t *end);
 /* Frees what belongs to the handle besides its replicas; nobody uses it any more. */
 void fl_data_free_parts(struct filch_data *data);
 
@@ -200,6 +215,10 @@ bool fl_data_find_unwritten(const struct filch_data *data, fl_tiles tiles, uint3
 bool fl_use_enqueue(fl_use *use);
 /* The same, in front of another use of the data (null: at the end). */
 bool fl_use_enqueue_before(fl_use *use, fl_use *next);
+/* Whether one of two uses of a handle must wait for the other. Those of one job need not. */
+bool fl_use_conflict(const fl_use *a, const fl_use *b);
+/* Takes a use out that nobody was told of; under core->lock. */
+void fl_use_unlink(fl_use *use);
 /* Takes a use out and calls granted for each that thereby need wait no more; under core->lock. */
 void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user);
 

@@ -90,8 +90,8 @@ static bool is_all(const fl_operand *operand)
 void fl_operand_resolve(fl_operand *operand)
 {
     operand->is_streamed = fl_data_is_streamed(operand->data) && !operand->is_whole;
-    fl_data_tiles_between(operand->data, operand->first, operand->last, &operand->tile,
-                          &operand->tile_end);
+    fl_data_tiles_of(operand->data, operand->first, operand->last, &operand->tile,
+                     &operand->tile_end);
 }
 
 /* --- Memory for operands --- */
@@ -198,7 +198,7 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
     block->data = data;
     block->first = first;
     block->end = end;
-    /* A run of columns, or tiles of one column of tiles. */
+    /* Whole columns of tiles, or tiles of one column. */
     block->pitch = (size_t)((to.row + to.rows - view.row) * view.element);
     fl_mutex_lock(&replicas->lock);
     fl_block *found = find_block(replicas, operand, fetch->place);
@@ -406,16 +406,27 @@ static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
                : status;
 }
 
+/* What a tile has of elements [first, last) of the divided axis. */
+static filch_view part_view(const filch_data *data, uint32_t tile, uint64_t first, uint64_t last)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    bool is_flat = data->cols == 1;
+    uint64_t begin = is_flat ? view.row : view.col;
+    uint64_t end = begin + (is_flat ? view.rows : view.cols);
+    begin = begin > first ? begin : first;
+    end = end < last ? end : last;
+    *(is_flat ? &view.row : &view.col) = begin;
+    *(is_flat ? &view.rows : &view.cols) = end - begin;
+    return view;
+}
+
 /* Under the lock: the same by the best way that there is. */
 static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
                                 fl_replicas *replicas, uint32_t tile)
 {
     const filch_data *data = operand->data;
-    uint64_t first = fl_data_axis_start(data, tile), last = fl_data_axis_start(data, tile + 1);
-    first = first > operand->first ? first : operand->first;
-    last = last < operand->last ? last : operand->last;
     filch_view all = fl_data_range_view(data, operand->first, operand->last);
-    filch_view view = fl_data_range_view(data, first, last);
+    filch_view view = part_view(data, tile, operand->first, operand->last);
     size_t pitch = (size_t)(all.rows * all.element);
     fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
                       (size_t)((view.row - all.row) * view.element),
@@ -486,20 +497,12 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 
 /* --- Fetching and committing --- */
 
-/* What the operand names can be brought there at all; and it has replicas. */
+/* Makes sure that the handle has replicas. */
 static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
 {
-    const filch_data *data = operand->data;
-    fl_replicas *replicas = fl_replicas_get(fetch->places, operand->data);
-    if (replicas == NULL) {
-        return fl_replicas_tell_none(data, fetch->error);
-    }
-    if (operand->is_chunk && !replicas->is_cut_once && fetch->place != 0) {
-        return fl_error_fill(fetch->error,
-                             (fl_fault){.status = FILCH_UNSUPPORTED, .label = data->label},
-                             "a batch on a device needs a handle that is cut along one axis only");
-    }
-    return FILCH_OK;
+    return fl_replicas_get(fetch->places, operand->data) != NULL
+               ? FILCH_OK
+               : fl_replicas_tell_none(operand->data, fetch->error);
 }
 
 filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand *operands,

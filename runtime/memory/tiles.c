@@ -11,17 +11,16 @@
 
 /* --- The table --- */
 
+/* The host's place, and at most one for each device. */
+_Static_assert(SIZE_MAX / 2 / sizeof(fl_replica) / (FL_DEVICE_LIMIT + 1) > UINT32_MAX,
+               "the size of a table overflows for no number of tiles");
+
 static fl_replicas *make_replicas(fl_places *places, filch_data *data)
 {
     const fl_memory *memory = &places->core->memory;
     size_t tiles = fl_data_tile_count(data);
     size_t head = (sizeof(fl_replicas) + 15) & ~(size_t)15;
-    size_t count, bytes;
-    if (!fl_size_mul(tiles, places->count, &count) ||
-        !fl_size_mul(count, sizeof(fl_replica), &bytes) || bytes > SIZE_MAX - head) {
-        return NULL;
-    }
-    bytes += head;
+    size_t bytes = head + tiles * places->count * sizeof(fl_replica);
     fl_replicas *made = fl_alloc_zeroed(memory, bytes);
     if (made != NULL && fl_mutex_init(&made->lock) != FILCH_OK) {
         fl_free(memory, made, bytes);
@@ -31,7 +30,6 @@ static fl_replicas *make_replicas(fl_places *places, filch_data *data)
         made->bytes = bytes;
         made->places = places->count;
         made->tiles = (uint32_t)tiles;
-        made->is_cut_once = data->tiles_down == 1 || data->cols == 1;
         made->at = (fl_replica *)(void *)((char *)made + head);
         made->home = (fl_block){.data = data,
                                 .ptr = data->home_base,

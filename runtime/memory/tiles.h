@@ -33,7 +33,6 @@ typedef struct fl_replicas {
     fl_mutex lock; /* all below but at's address */
     size_t bytes;  /* of this allocation */
     uint32_t places, tiles;
-    bool is_cut_once;         /* along one axis only: several tiles may be one view */
     _Atomic uint32_t leaving; /* blocks that somebody is evicting */
     /* Of fl_replica_pin; changed under the lock, and without it a guess. */
     _Atomic uint32_t pins;

@@ -9,8 +9,11 @@ static bool overlap(fl_tiles a, fl_tiles b)
            (a.row0 < b.row1 && b.row0 < a.row1 && a.col0 < b.col1 && b.col0 < a.col1);
 }
 
-static bool conflict(const fl_use *a, const fl_use *b)
+bool fl_use_conflict(const fl_use *a, const fl_use *b)
 {
+    if (a->job != NULL && a->job == b->job) {
+        return false;
+    }
     if (!a->is_hold && !b->is_hold) {
         return a->writes || b->writes;
     }
@@ -20,7 +23,7 @@ static bool conflict(const fl_use *a, const fl_use *b)
 static bool is_grantable(const fl_use *use)
 {
     for (const fl_use *before = use->prev; before != NULL; before = before->prev) {
-        if (conflict(use, before)) {
+        if (fl_use_conflict(use, before)) {
             return false;
         }
     }
@@ -42,11 +45,12 @@ bool fl_use_enqueue_before(fl_use *use, fl_use *next)
     *(next != NULL ? &next->prev : &data->last) = use;
     use->queued = true;
     data->holds += use->is_hold;
+    data->upgrades += use->is_upgrade;
     use->granted = is_grantable(use);
     return use->granted;
 }
 
-void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user)
+void fl_use_unlink(fl_use *use)
 {
     filch_data *data = use->data;
     if (use->prev != NULL) {
@@ -61,12 +65,19 @@ void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *u
     }
     use->queued = false;
     data->holds -= use->is_hold;
+    data->upgrades -= use->is_upgrade;
+}
+
+void fl_use_leave(fl_use *use, void (*granted)(fl_use *use, void *user), void *user)
+{
+    const filch_data *data = use->data;
+    fl_use_unlink(use);
     for (fl_use *waiting = data->first; waiting != NULL; waiting = waiting->next) {
         if (!waiting->granted) {
             if (is_grantable(waiting)) {
                 waiting->granted = true;
                 granted(waiting, user);
-            } else if (data->holds == 0) {
+            } else if (data->holds == 0 && data->upgrades == 0) {
                 return; /* what waits behind a job that waits conflicts with it, or with a writer */
             }
         }

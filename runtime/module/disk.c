@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 
 #define MAGIC "filchimg"
 #define FORMAT 1u
@@ -78,7 +79,7 @@ static bool is_image(const char *name, fl_digest *key)
     return parse_key(name, key) && strcmp(name + FL_DIGEST_TEXT - 1, SUFFIX) == 0;
 }
 
-/* KEY.PROCESS.TIME.tmp */
+/* KEY.RANDOM.tmp */
 static bool is_aside(const char *name)
 {
     size_t length = strlen(name);
@@ -89,14 +90,14 @@ static bool is_aside(const char *name)
            strcmp(name + length + 1 - sizeof ASIDE, ASIDE) == 0;
 }
 
-static void complain(fl_disk *disk, int code)
+static void complain(fl_disk *disk, const fl_output *output)
 {
-    char reason[128];
+    char why[FL_OUTPUT_WHY];
 
     if (fl_or_relaxed(&disk->has_complained, 1) != 0)
         return;
-    fl_log_write(disk->log, FILCH_LOG_WARNING, "a compiled kernel cannot be kept on disk: %s",
-                 strerror_r(code, reason, sizeof reason));
+    fl_log_write(disk->log, FILCH_LOG_WARNING, "a compiled kernel cannot be kept on disk: %s: %s",
+                 output->name, fl_output_why(output, why));
 }
 
 static filch_status fail(const char *path, const char *call, int code, filch_error *error)
@@ -337,7 +338,8 @@ static filch_status each_file(const fl_disk *disk, visit_fn visit, void *user)
         fl_digest key;
 
         if ((aside || is_image(entry->d_name, &key)) &&
-            fstatat(disk->folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0)
+            fstatat(disk->folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(found.st_mode))
             status = visit(disk, entry->d_name, aside ? NULL : &key, &found, user);
     }
     (void)closedir(folder);
@@ -469,26 +471,6 @@ filch_status fl_disk_clear(fl_disk *disk, uint64_t *files, uint64_t *bytes, filc
 
 /* --- Writing --- */
 
-static bool write_file(const fl_disk *disk, const char *aside, const header *head, const void *data)
-{
-    int file = openat(disk->folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool whole;
-    int code;
-
-    if (file < 0)
-        return false;
-    whole =
-        fl_file_write(file, head, sizeof *head) && fl_file_write(file, data, (size_t)head->bytes);
-    code = errno;
-    /* Some file systems report a full disk only here. */
-    if (close(file) != 0 && whole) {
-        whole = false;
-        code = errno;
-    }
-    errno = code;
-    return whole;
-}
-
 void fl_disk_write(fl_disk *disk, const fl_digest *key, const fl_disk_info *info, const void *data)
 {
     header head = {.magic = MAGIC,
@@ -498,7 +480,9 @@ void fl_disk_write(fl_disk *disk, const fl_digest *key, const fl_disk_info *info
                    .bytes = info->bytes,
                    .key = *key};
     char name[NAME_SIZE];
-    char aside[NAME_SIZE + 64];
+    char prefix[FL_DIGEST_TEXT + 1];
+    fl_output output;
+    bool is_whole;
 
     if (!disk->is_writable || info->bytes > IMAGE_MOST || sizeof head + info->bytes > disk->limit)
         return;
@@ -506,16 +490,14 @@ void fl_disk_write(fl_disk *disk, const fl_digest *key, const fl_disk_info *info
     head.label[sizeof head.label - 1] = '\0';
     head.digest = digest_of(&head, data);
     image_name(name, key);
-    (void)snprintf(aside, sizeof aside, "%.*s.%ld.%llx" ASIDE, FL_DIGEST_TEXT - 1, name,
-                   (long)getpid(), (unsigned long long)fl_time_now());
-    if (!write_file(disk, aside, &head, data) ||
-        renameat(disk->folder, aside, disk->folder, name) != 0) {
-        int code = errno;
-
-        if (code != EEXIST) /* else it is another thread's */
-            (void)unlinkat(disk->folder, aside, 0);
-        complain(disk, code);
-        return;
-    }
-    sweep(disk);
+    memcpy(prefix, name, FL_DIGEST_TEXT - 1);
+    memcpy(prefix + FL_DIGEST_TEXT - 1, ".", 2);
+    is_whole = fl_output_open(&output, disk->folder, name, prefix, FL_OUTPUT_PRIVATE) &&
+               fl_output_write(&output, &head, sizeof head) &&
+               fl_output_write(&output, data, (size_t)head.bytes) && fl_output_commit(&output);
+    fl_output_abandon(&output);
+    if (is_whole)
+        sweep(disk);
+    else
+        complain(disk, &output);
 }

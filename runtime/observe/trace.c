@@ -3,9 +3,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "observe/trace.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/output.h"
 
 fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
 {
@@ -27,16 +29,42 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
     }
 }
 
+/* Bytes of the UTF-8 character that begins here; 0: none does. The Unicode Standard, table 3-7. */
+static size_t character_bytes(const unsigned char *at)
+{
+    size_t bytes = at[0] < 0x80                     ? 1
+                   : at[0] >= 0xc2 && at[0] <= 0xdf ? 2
+                   : (at[0] & 0xf0) == 0xe0         ? 3
+                   : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
+                                                    : 0;
+    /* Overlong forms, surrogates, and code points above U+10FFFF. */
+    unsigned char least = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
+    for (size_t i = 1; i < bytes; ++i) {
+        if (at[i] < least || at[i] > most) {
+            return 0;
+        }
+        least = 0x80;
+        most = 0xbf;
+    }
+    return bytes;
+}
+
 void fl_trace_put_text(FILE *file, const char *text)
 {
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; ++at) {
-        if (*at == '"' || *at == '\\') {
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at != '\0') {
+        size_t bytes = character_bytes(at);
+        if (bytes == 0) {
+            fputs("\\ufffd", file); /* U+FFFD, the replacement character */
+        } else if (*at == '"' || *at == '\\') {
             fprintf(file, "\\%c", *at);
         } else if (*at < 0x20) {
             fprintf(file, "\\u%04x", *at);
         } else {
-            fputc(*at, file);
+            fwrite(at, 1, bytes, file);
         }
+        at += bytes != 0 ? bytes : 1;
     }
 }
 
@@ -214,18 +242,25 @@ static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count,
             (unsigned long long)overwritten, (unsigned long long)missed);
 }
 
+static filch_status cannot_write(fl_core *core, const char *path, const fl_output *output)
+{
+    char why[FL_OUTPUT_WHY];
+    fl_fault fault = {.status = FILCH_IO, .native_code = output->code, .call = "filch_trace_write"};
+    return fl_error_record(&core->errors, fault, "%s: %s", path, fl_output_why(output, why));
+}
+
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
                             const fl_trace_ring *jobs, fl_core *core,
                             void (*put_more)(FILE *file, fl_core *core))
 {
-    FILE *file = fopen(path, "w");
+    fl_output output;
+    FILE *file = NULL;
+    if (fl_output_open(&output, AT_FDCWD, path, ".filch-trace-", FL_OUTPUT_SHARED)) {
+        file = fl_output_stream(&output);
+    }
     if (file == NULL) {
-        char why[64] = "";
-        int code = errno;
-        if (strerror_r(code, why, sizeof why) != 0) {
-            snprintf(why, sizeof why, "error %d", code);
-        }
-        return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: %s", path, why);
+        fl_output_abandon(&output);
+        return cannot_write(core, path, &output);
     }
     uint64_t origin = origin_of(lanes, count, jobs);
     fprintf(file, "{\"displayTimeUnit\":\"ms\",");
@@ -241,12 +276,5 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
         put_lane(file, lanes, i, count, origin);
     }
     fprintf(file, "\n]}\n");
-    bool failed = ferror(file) != 0;
-    failed = fclose(file) != 0 || failed;
-    if (failed) {
-        remove(path);
-        return fl_core_fail(core, FILCH_IO, "filch_trace_write", NULL, "%s: could not be written",
-                            path);
-    }
-    return FILCH_OK;
+    return fl_output_commit(&output) ? FILCH_OK : cannot_write(core, path, &output);
 }

@@ -63,7 +63,8 @@ typedef struct fl_trace_lane {
     const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* the same */
 } fl_trace_lane;
 
-/* Writes text as the inside of a JSON string. */
+/* Writes text as the inside of a JSON string; a byte that is no UTF-8, as where a name was cut
+ * within a character, as U+FFFD. */
 void fl_trace_put_text(FILE *file, const char *text);
 
 /* Writes the lanes and the jobs (null: recorded nothing) as Chrome/Perfetto JSON; put_more, if not

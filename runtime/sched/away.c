@@ -69,6 +69,8 @@ void fl_away_cancelled(fl_sched *sched)
     if (fl_load_relaxed(&sched->away_count) != 0) {
         fl_add_release(&sched->roster, 1);
         tell(sched);
+    } else if (fl_load_relaxed(&sched->boarding) != 0) {
+        fl_sched_wake(sched, sched->count); /* what is cancelled is no better left to others */
     }
 }
 

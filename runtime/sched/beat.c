@@ -3,6 +3,9 @@
 
 #include "sched/sched.h"
 
+/* Victims of one look of a core that searches, which looks again soon. */
+#define SEARCHED 4u
+
 static uint32_t others(const fl_worker *w)
 {
     return w->sched->count - 1;
@@ -26,6 +29,10 @@ void fl_beat_begin(fl_worker *w, fl_beat *beat)
     beat->left = others(w);
     beat->count = 0;
     beat->is_first = true;
+    if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && beat->left > SEARCHED) {
+        beat->left = SEARCHED; /* our own state; the next ones in the next look */
+        return;
+    }
     if (beat->left <= FL_BEAT) {
         return;
     }

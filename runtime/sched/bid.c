@@ -129,6 +129,30 @@ void fl_bid_arrive(fl_worker *w)
     }
     seat->others = left - seat->count;
     seat->is_held = false;
+    if (seat->called_for != w->sched->board->changes) {
+        seat->called_at = 0; /* else it asks anew for what it was called for */
+    }
+}
+
+/* Whether another device left it a task, and nothing was put there or taken since. */
+static bool is_called(const fl_worker *w)
+{
+    const fl_seat *seat = seat_of(w);
+    return seat->called_at != 0 && seat->called_for == w->sched->board->changes;
+}
+
+/* A task is left to a device. One that is free may sleep, and may not know of the board yet: it is
+ * woken, once for each change of the board. */
+static void call(const fl_sched *sched, uint32_t device, uint64_t t)
+{
+    const fl_worker *w = &sched->workers[device];
+    fl_seat *seat = seat_of(w);
+    if (seat->rest > 0 || is_called(w)) {
+        return;
+    }
+    seat->called_at = t != 0 ? t : 1; /* a virtual clock begins at 0 */
+    seat->called_for = sched->board->changes;
+    sched->board->called[device / 64] |= (uint64_t)1 << device % 64;
 }
 
 /* Ns until one more task could begin on a device. One that is at a task for longer than was
@@ -148,7 +172,8 @@ static double time_to_free(const fl_worker *w, uint64_t t, bool asks)
     } else if (seat->count + seat->others < lanes &&
                (asks || seat->count != 0 ||
                 fl_load_relaxed(&w->ledger.kind) != FL_SPELL_ON)) { /* estimates: no order */
-        return 0;
+        bool is_late = !asks && is_called(w);
+        return is_late && t > seat->called_at ? (double)(t - seat->called_at) : 0;
     } else {
         since = fl_load_relaxed(&w->ledger.since);
     }
@@ -225,8 +250,14 @@ static void prefer_own(const fl_worker *w, fl_spot *spot)
     }
 }
 
-/* The first of the urgent tasks that the worker ends before anybody else. */
-static bool find_urgent(fl_worker *w, fl_spot *spot)
+/* Relaxed: of an old value the task is weighed as any. */
+static bool is_cancelled(const fl_task *task)
+{
+    return fl_load_relaxed(&task->graph->job->cancelled) != 0;
+}
+
+/* The first of the urgent tasks that the worker ends before anybody else, or that is cancelled. */
+static bool find_urgent(fl_worker *w, uint64_t t, fl_spot *spot)
 {
     fl_sched *sched = w->sched;
     uint32_t most = MOST_WEIGHED / sched->count;
@@ -234,11 +265,13 @@ static bool find_urgent(fl_worker *w, fl_spot *spot)
     *spot = (fl_spot){0};
     while (most-- > 0 && fl_spot_step(sched->board, spot, false)) {
         double ns = 0;
-        uint32_t best = first_to_end(sched, fl_task_of_link(spot->link), &ns);
-        if (best == w->index) {
+        const fl_task *task = fl_task_of_link(spot->link);
+        uint32_t best = first_to_end(sched, task, &ns);
+        if (best == w->index || (is_cancelled(task) && fl_worker_can_run(w, task))) {
             return true;
         }
         if (best != UINT32_MAX) {
+            call(sched, best, t);
             sched->board->seats[best].rest += ns;
         }
     }
@@ -354,7 +387,7 @@ static bool choose(fl_worker *w, uint64_t t, fl_spot *spot)
     if (fl_bid_mean(w) == 0 && board->count > 1) {
         return is_free && find_any(w, true, spot);
     }
-    if (find_urgent(w, spot)) {
+    if (find_urgent(w, t, spot)) {
         return true;
     }
     if (is_free && board->count > LEFT_FOR_OTHERS &&
@@ -413,6 +446,7 @@ void fl_bid_take(fl_worker *w, uint64_t t, const fl_task *task)
             seat->due[i] = seat->due[i + 1];
         }
     }
+    seat->called_at = 0;
     uint32_t at = seat->count++;
     for (; at != 0 && seat->due[at - 1].end > end; --at) {
         seat->due[at] = seat->due[at - 1];

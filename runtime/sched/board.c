@@ -7,7 +7,11 @@
  * found nothing and announced that, and wakes one of them; who announces it later looks later.
  * A worker that did not know yet that there is anything on the board is told with all others when
  * the count leaves 0, behind a full fence. One that was told of a task and leaves it has a time at
- * which it looks again; and where the one that was to be first is lost or withdrawn, all look. */
+ * which it looks again; and where the one that was to be first is lost or withdrawn, all look.
+ *
+ * No task is left for ever. A worker that leaves a task to a device that is free wakes that device;
+ * while the device does not come, it is taken to be as long from free as it has not come, so that
+ * another one ends the task first before long (bid.c). A cancelled task is anybody's. */
 #include "sched/board.h"
 
 #include <math.h>
@@ -134,6 +138,7 @@ static void add(fl_board *board, fl_task *task)
     board->last[rank] = &task->link;
     board->ranks |= (uint64_t)1 << rank;
     ++board->count;
+    ++board->changes;
 }
 
 static fl_task *take(fl_board *board, uint32_t seats, fl_spot spot)
@@ -147,6 +152,7 @@ static fl_task *take(fl_board *board, uint32_t seats, fl_spot spot)
         board->ranks &= ~((uint64_t)1 << spot.rank);
     }
     --board->count;
+    ++board->changes;
     for (uint32_t d = 0; d < seats; ++d) { /* they saw more than that, but not what comes next */
         fl_seat *seat = &board->seats[d];
         seat->seen = seat->seen < board->count ? seat->seen : board->count;
@@ -356,11 +362,9 @@ bool fl_board_begin(fl_sched *sched, filch_job *job)
             fl_sched_route(sched, graph->roots[i]);
         }
     }
-    if (own == count) {
-        return true;
-    }
+    /* The job may be over, and the graph gone, where all were. */
     fl_mutex_lock_soon(&board->lock);
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count && own != count; ++i) {
         if (!fl_task_is_own(graph->roots[i])) {
             add(board, graph->roots[i]);
         }
@@ -428,6 +432,16 @@ static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
     return fl_worker_can_run(w, task);
 }
 
+/* Wakes the devices that tasks were left to. */
+static void wake_called(fl_sched *sched, const uint64_t *called)
+{
+    for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
+        for (uint64_t bits = called[word]; bits != 0; bits &= bits - 1) {
+            (void)fl_sched_wake_worker(sched, word * 64 + (uint32_t)__builtin_ctzll(bits));
+        }
+    }
+}
+
 bool fl_board_pick(fl_worker *w, fl_tile *tile)
 {
     fl_board *board = w->sched->board;
@@ -442,6 +456,7 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
     }
     fl_task *task = NULL;
     fl_spot spot;
+    uint64_t called[FL_IDLE_WORDS];
     uint64_t t = hurries ? 0 : now(w->sched);
     fl_mutex_lock_soon(&board->lock);
     fl_bid_arrive(w);
@@ -450,7 +465,10 @@ bool fl_board_pick(fl_worker *w, fl_tile *tile)
         task = take_for(w, t, !hurries, spot);
     }
     set_waiting(board, w->index, task == NULL);
+    memcpy(called, board->called, sizeof called);
+    memset(board->called, 0, sizeof board->called);
     fl_mutex_unlock(&board->lock);
+    wake_called(w->sched, called);
     return fill(tile, task);
 }
 

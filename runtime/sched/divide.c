@@ -22,6 +22,7 @@
  * held, and retires the task (fl_flight_conclude). */
 #include <math.h>
 
+#include "sched/rated.h"
 #include "sched/sched.h"
 
 /* A piece takes this part of the time that is left … */
@@ -498,6 +499,9 @@ static void note_piece(fl_worker *w, const fl_tile *tile, bool has_run)
         fl_count(&share->tiles, 1);
         fl_count(&share->account.pieces, 1);
         fl_store_relaxed(&share->work, fl_double_bits(work));
+        if (tile->task->codelet->work != NULL && tile->code == 0) {
+            fl_rated_count(w, tile->task->codelet, fl_divide_work(tile));
+        }
     }
 }
 

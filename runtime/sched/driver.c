@@ -21,12 +21,20 @@ static void set_idle(fl_worker *w)
     fl_event_announce(&w->event);
     /* Release: the announcement before the bit. The fence: both before the second look for work. */
     fl_or_release(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
+    if (w->sched->keeps_holders) {
+        /* Seq_cst: before the last look at the inbox, against those who put a task there and then
+         * look whether we sleep (place.c). Our bit is set before, so that they find it. */
+        fl_store_seq_cst(&w->state, FL_WORKER_ASLEEP);
+    }
     fl_fence_seq_cst();
 }
 
 /* True when a waker had chosen this worker. */
 static bool clear_idle(fl_worker *w)
 {
+    if (w->sched->keeps_holders) {
+        fl_store_relaxed(&w->state, FL_WORKER_RUNNING); /* it looks before it sleeps again */
+    }
     uint64_t bit = (uint64_t)1 << (w->index % 64);
     /* Acquire: what the waker that cleared it had published. Nothing needs the release. */
     return (fl_and_acq_rel(&w->sched->idle[w->index / 64], ~bit) & bit) == 0;
@@ -54,6 +62,7 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
+    spin = w->sched->keeps_holders ? start : spin; /* it has searched */
     if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
         spin = start; /* the device has enough to do until then */
     }
@@ -67,13 +76,83 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
         fl_event_cancel(&w->event);
     } else {
         fl_event_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
+        fl_preempt_slept(&w->ledger.preempt, t, fl_time_now());
     }
+}
+
+/* A worker that searches looks around after the time of a task, within these bounds, and after
+ * twice the time each time that it finds nothing, up to some tasks' time: each look takes lines
+ * from those that work, and most often the next task is put into its inbox meanwhile. */
+#define LEAST_LOOK_NS 500.0
+#define MOST_LOOK_NS 4000.0
+#define LOOK_GROWTH 4u
+
+static uint64_t first_look_ns(const fl_worker *w)
+{
+    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* our own */
+    return (uint64_t)(mean < LEAST_LOOK_NS  ? LEAST_LOOK_NS
+                      : mean < MOST_LOOK_NS ? mean
+                                            : MOST_LOOK_NS);
+}
+
+/* Relaxed: a hint. */
+static bool has_jobs(const fl_sched *sched)
+{
+    const fl_jobs *jobs = sched->core->jobs;
+    return fl_load_relaxed(&jobs->running) != fl_load_relaxed(&jobs->kept);
+}
+
+/* Of a core's worker that has found nothing: waits for what others put into its inbox, and looks
+ * around now and then, before it sleeps. While no job runs it leaves the core to whoever wants it:
+ * most likely the thread that has waited for the last job, and is about to submit the next one.
+ * True: it has done something. */
+static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
+{
+    fl_sched *sched = w->sched;
+    uint64_t t = fl_time_now(), least = first_look_ns(w), gap = least, nap = w->nap_ns;
+    uint64_t look_at = t + gap;
+    uint64_t end = t + (uint64_t)(sched->core->settings.spin_us * 1000);
+    fl_act act = FL_ACT_WAIT;
+    end = deadline < end ? deadline : end;
+    /* Relaxed, both: a hint for those who would wake somebody. */
+    fl_store_relaxed(&w->state, FL_WORKER_SEARCHING);
+    fl_add_relaxed(&sched->searching, 1);
+    while (act == FL_ACT_WAIT && t < end && !must_stay_awake(w, goal)) {
+        if (has_jobs(sched)) {
+            for (int i = 0; i < 8; ++i) {
+                fl_relax();
+            }
+        } else {
+            fl_thread_yield();
+            if (has_jobs(sched)) {
+                look_at = t; /* at once */
+                gap = least;
+            }
+        }
+        t = fl_time_now();
+        if (t >= look_at || !fl_inbox_is_empty(&w->inbox) || !fl_inbox_is_empty(&w->moved)) {
+            act = fl_worker_step(w);
+            w->nap_ns = nap; /* that is for sleeps */
+            gap = gap < LOOK_GROWTH * least ? 2 * gap : gap;
+            look_at = t + gap;
+        }
+    }
+    fl_sub_relaxed(&sched->searching, 1);
+    fl_store_relaxed(&w->state, FL_WORKER_RUNNING);
+    if (act == FL_ACT_RUN) {
+        w->nap_ns = 0;
+        fl_worker_run(w);
+    }
+    return act != FL_ACT_WAIT || must_stay_awake(w, goal);
 }
 
 /* Looks for work once more after announcing that this worker is idle; sleeps if there is none.
  * `goal`: what a nested wait is for, or null. */
 static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
+    if (w->sched->keeps_holders && search(w, goal, deadline)) {
+        return;
+    }
     set_idle(w);
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT) {
@@ -113,6 +192,7 @@ int fl_drive_thread(void *arg)
         fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
                      "device %s: tasks cannot wait for other work here", w->device->info.name);
     }
+    fl_preempt_begin(&w->ledger.preempt, NULL, NULL);
     while (!is_stopping(sched)) {
         if (!advance(w)) {
             rest(w, NULL, FL_TIME_NEVER);

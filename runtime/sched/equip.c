@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sched/sched.h"
+#include "sched/transfer.h"
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -10,9 +11,11 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->sched = sched;
     w->device = device;
     w->index = index;
+    w->theft_ns = FL_THEFT_NS / 2; /* until it is measured */
     w->wake_at = w->ready_at = FL_TIME_NEVER;
     w->error = (filch_error)FILCH_ERROR_INIT;
-    fl_ledger_init(&w->ledger, fl_clock_now(&sched->core->clock));
+    fl_ledger_init(&w->ledger, &sched->backlogs[device->implementations % FL_KINDS],
+                   fl_clock_now(&sched->core->clock));
     fl_store_relaxed(&w->duties, index == sched->vigil.worker ? FL_DUTY_VIGIL : 0); /* still ours */
     fl_inbox_init(&w->inbox);
     fl_inbox_init(&w->moved);

@@ -745,6 +745,14 @@ static void look_at_copies(const fl_worker *w)
     (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 
+/* When the tile that waits for memory is looked at again. A worker that helps with a divided task
+ * does not try the tile meanwhile: the nap after its last try may be over, and a worker whose time
+ * to look is past never sleeps. */
+static uint64_t stall_look_at(const fl_worker *w)
+{
+    return (w->is_dividing ? now(w) : w->stalled_at) + STALL_NAP_NS;
+}
+
 /* Nothing more can be put on the device now; any: something was, or landed; is_away: as the step
  * began, as only such a one has given away what was here. */
 static fl_act end_step(fl_worker *w, bool any, bool is_away)
@@ -765,7 +773,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         fl_offload_drop_scratch(w); /* others of the place may want it */
     }
     if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
-        w->wake_at = w->stalled_at + STALL_NAP_NS;
+        w->wake_at = stall_look_at(w);
         return FL_ACT_WAIT;
     }
     if (w->in_flight == 0) {
@@ -787,8 +795,9 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         uint64_t at = fl_board_look_at(w);
         w->wake_at = at < w->wake_at ? at : w->wake_at;
     }
-    if (FL_UNLIKELY(w->has_stalled) && w->wake_at > w->stalled_at + STALL_NAP_NS) {
-        w->wake_at = w->stalled_at + STALL_NAP_NS;
+    if (FL_UNLIKELY(w->has_stalled)) {
+        uint64_t at = stall_look_at(w);
+        w->wake_at = at < w->wake_at ? at : w->wake_at;
     }
     return act;
 }

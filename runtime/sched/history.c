@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 
 #define MAGIC "filchspd"
 #define FORMAT 1u
-#define ASIDE ".tmp"
 /* Whoever saves holds the lock for some milliseconds; a stopped process is not waited for. */
 #define LOCK_MOST_NS FL_NS_PER_S
 #define LOCK_NAP_NS 500000
@@ -159,7 +159,7 @@ static bool find_path(fl_history *history, const char *path)
         used = strlen(history->path);
         history->path[used++] = '/'; /* in place of the terminator; one follows */
     }
-    if (used + length + sizeof ASIDE > sizeof history->path)
+    if (used + length + 1 > sizeof history->path)
         return false;
     memcpy(history->path + used, path, length + 1);
     return true;
@@ -298,32 +298,21 @@ static void merge(table *all, const fl_record *records, size_t count)
     all->count = kept;
 }
 
-/* Under the lock, so that one file aside is enough, and a crash leaves no more than that. */
+/* The digest tells a file that a crash of the machine left half on the disk. */
 static filch_status replace(const fl_history *history, const table *all, filch_error *error)
 {
     header head = {.magic = MAGIC, .format = FORMAT, .count = (uint32_t)all->count};
-    char aside[FL_HISTORY_PATH + sizeof ASIDE];
-    int file, code = 0;
+    fl_output output;
     bool is_whole;
 
     head.digest = digest_of(&head, all->records);
-    (void)snprintf(aside, sizeof aside, "%s" ASIDE, history->path);
-    file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (file < 0)
-        return fail(history, FILCH_IO, "open", errno, error);
-    is_whole = fl_file_write(file, &head, sizeof head) &&
-               fl_file_write(file, all->records, all->count * sizeof *all->records);
-    code = errno;
-    /* Some file systems report a full disk only here. */
-    if (close(file) != 0 && is_whole) {
-        is_whole = false;
-        code = errno;
-    }
-    if (is_whole && rename(aside, history->path) == 0)
-        return FILCH_OK;
-    code = is_whole ? errno : code;
-    (void)unlink(aside);
-    return fail(history, FILCH_IO, is_whole ? "rename" : "write", code, error);
+    is_whole =
+        fl_output_open(&output, AT_FDCWD, history->path, ".filch-speeds-", FL_OUTPUT_PRIVATE) &&
+        fl_output_write(&output, &head, sizeof head) &&
+        fl_output_write(&output, all->records, all->count * sizeof *all->records) &&
+        fl_output_commit(&output);
+    fl_output_abandon(&output);
+    return is_whole ? FILCH_OK : fail(history, FILCH_IO, output.call, output.code, error);
 }
 
 static filch_status save_locked(const fl_history *history, int file, const fl_record *records,

@@ -37,8 +37,9 @@ bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last)
         first->next = head;
         /* Release: the links and what they belong to before the head that leads to them. Pushes on
          * top of this one are read-modify-writes and continue its release sequence, so a drain sees
-         * every push below the head that it took. */
-    } while (!fl_cas_weak_release(&inbox->head, &head, last));
+         * every push below the head that it took. Seq_cst: against a worker that says that it
+         * sleeps and looks here once more, for who then looks whether it sleeps (place.c). */
+    } while (!fl_cas_seq_cst(&inbox->head, &head, last));
     return head == NULL;
 }
 

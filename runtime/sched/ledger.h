@@ -10,13 +10,28 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "sched/preempt.h"
 
 typedef enum fl_spell {
-    FL_SPELL_STARVED, /* idle: nothing to take */
-    FL_SPELL_HELD,    /* idle: what there is others will have done first */
-    FL_SPELL_ON,      /* on some job */
+    FL_SPELL_STARVED,  /* idle: nothing to take */
+    FL_SPELL_HELD,     /* idle: what there is others will have done first */
+    FL_SPELL_ON,       /* on some job */
+    FL_SPELL_OFF,      /* idle: its device is withdrawn, or lost */
+    FL_SPELL_UNSHARED, /* no spell by itself: the part of a starved one in which others had ready
+                          work queued that the device could have run */
     FL_SPELLS
 } fl_spell;
+
+/* How long workers whose devices can run the same had ready work queued, each instant once. They
+ * look at the tiles that they time, and take what is queued then to have been since the look
+ * before. */
+typedef struct fl_backlog {
+    _Alignas(64) _Atomic uint64_t until; /* times before this one are counted, or never will be */
+    _Atomic uint64_t ns;
+} fl_backlog;
+
+/* A worker that had work queued in that time. Any thread; lock-free. */
+void fl_backlog_add(fl_backlog *backlog, uint64_t from, uint64_t to);
 
 /* Why a theft came to nothing. */
 typedef enum fl_refusal {
@@ -39,6 +54,8 @@ typedef struct fl_ledger {
     _Atomic uint64_t kind;          /* an fl_spell */
     _Atomic uintptr_t job;          /* of a spell on a job: a name, never followed */
     _Atomic uint64_t ns[FL_SPELLS]; /* of the spells that are over */
+    _Atomic uint64_t backlog_ns;    /* of the backlog, when the spell began */
+    fl_backlog *backlog;            /* of devices alike; constant */
     _Alignas(64) _Atomic uint64_t refused[FL_REFUSALS];
     _Atomic uint64_t gap_ns; /* what a dispatch costs; 0: not known */
     /* The owner's: for the accounts of the job that it is on (loss.c). */
@@ -52,6 +69,8 @@ typedef struct fl_ledger {
     int64_t timed_at;    /* tiles to count off, with the one that was timed last */
     uint64_t own_ns;     /* what that took, without waits for nested work */
     uint64_t nested_ns;  /* spent in such waits, ever; those inside others count once */
+    uint64_t looked_at;  /* when it was last noted whether work is queued */
+    fl_preempt preempt;  /* of its thread; nothing is told where the host's threads drive */
 } fl_ledger;
 
 /* What a ledger says of an instant. The sum of ns grows as time does. */
@@ -59,11 +78,11 @@ typedef struct fl_reading {
     uint64_t ns[FL_SPELLS];
     uint64_t refused[FL_REFUSALS];
     fl_spell kind;
-    uint64_t since, idle_since;
+    uint64_t since, idle_since, backlog_ns;
     uintptr_t job;
 } fl_reading;
 
-void fl_ledger_init(fl_ledger *ledger, uint64_t now);
+void fl_ledger_init(fl_ledger *ledger, fl_backlog *backlog, uint64_t now);
 /* The owner: from now on it is at this. */
 void fl_ledger_turn(fl_ledger *ledger, fl_spell kind, const void *job, uint64_t now);
 /* Any thread, at about `now`. Lock-free; gives up consistency, not the sum, where the owner was

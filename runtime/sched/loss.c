@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "sched/rated.h"
+
 /* One dispatch is measured for so many timed tasks, as it takes three looks at the clock. */
 #define GAP_PERIOD 8u
 
@@ -49,6 +51,29 @@ void fl_loss_record(const fl_worker *w, const fl_tile *tile, const filch_codelet
     fl_trace_add(ring, event);
 }
 
+/* Whether tasks are ready here that a thief could take. Batches' spans do not count: who has
+ * nothing to do looks at these itself, and they may be for some devices alone. */
+static bool has_queued(const fl_worker *w)
+{
+    for (uint32_t mask = w->mask; mask != 0; mask &= mask - 1) {
+        const fl_deque *deque = &w->levels[__builtin_ctz(mask)];
+        /* Relaxed: only we push; a thief may have been quicker. */
+        if (fl_load_relaxed(&deque->bottom) > fl_load_relaxed(&deque->top)) {
+            return true;
+        }
+    }
+    return !fl_inbox_is_empty(&w->inbox);
+}
+
+static void look_at_backlog(fl_worker *w, uint64_t t)
+{
+    uint64_t from = w->ledger.looked_at > w->busy_since ? w->ledger.looked_at : w->busy_since;
+    if (has_queued(w)) {
+        fl_backlog_add(w->ledger.backlog, from, t);
+    }
+    w->ledger.looked_at = t;
+}
+
 void fl_loss_timed(fl_worker *w, const fl_tile *tile)
 {
     fl_account *account = &w->share->account;
@@ -57,10 +82,18 @@ void fl_loss_timed(fl_worker *w, const fl_tile *tile)
     bool is_counted = tile->task == NULL || !fl_task_is_own(tile->task); /* among its tiles */
     fl_count(&account->timed, is_counted);
     if (tile->code == 0) {
+        const filch_codelet *codelet = fl_tile_codelet(tile);
         fl_count(&account->timed_ns, ns);
+        if (codelet->work != NULL && is_counted) {
+            fl_count(&account->timed_rated_ns, ns);
+            fl_rated_note(w, codelet, tile->work);
+        }
     } else {
         fl_count(&account->spoiled_ns, ns);
         fl_count(&account->spoiled, is_counted);
+    }
+    if (tile->task != NULL) {
+        look_at_backlog(w, is_synchronous ? tile->start + tile->ns : now(w));
     }
     if (!is_synchronous) {
         return;
@@ -194,6 +227,10 @@ void fl_loss_flush(fl_worker *w, uint64_t t)
         fl_count(&account->data_ns, t - w->ledger.wait_since);
         w->ledger.waits = false;
     }
+    /* A device that runs tiles by itself goes on while its worker's thread does not. */
+    if (w->device->is_synchronous && t - w->busy_since >= FL_PREEMPT_LEAST_NS) {
+        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->busy_since, t));
+    }
     /* The last one was not timed: as long as those before. */
     if (w->device->is_synchronous && w->retired != 0 && w->ledger.timed_at != w->retired) {
         uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->tile_ns));
@@ -206,7 +243,9 @@ void fl_loss_flush(fl_worker *w, uint64_t t)
 
 void fl_loss_idle(fl_worker *w)
 {
-    fl_spell kind = w->ready_at != FL_TIME_NEVER ? FL_SPELL_HELD : FL_SPELL_STARVED;
+    fl_spell kind = fl_worker_is_off(w)            ? FL_SPELL_OFF
+                    : w->ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
+                                                   : FL_SPELL_STARVED;
     /* Relaxed: our own. */
     if (w->job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
         fl_ledger_turn(&w->ledger, kind, NULL, now(w));
@@ -252,11 +291,13 @@ static void take_tail(fl_parts *parts, const fl_reading *reading, uint64_t last,
     bool is_held = reading->kind == FL_SPELL_HELD;
     uint64_t *late = is_held ? &parts->held : &parts->starved;
     uint64_t *early = is_held ? &parts->starved : &parts->held;
-    uint64_t tail = least_of(end - from, parts->starved + parts->held);
+    uint64_t tail = least_of(end - from, parts->starved + parts->held + parts->unshared);
     uint64_t before = least_of(least_of(turn - from, *early), tail);
     uint64_t after = least_of(tail - before, *late);
-    *early -= tail - after; /* what the one has not, the other has */
     *late -= after;
+    uint64_t rest = least_of(tail - after, *early); /* what the one has not, the others have */
+    *early -= rest;
+    parts->unshared -= tail - after - rest;
     parts->tail = tail;
 }
 
@@ -273,12 +314,15 @@ void fl_loss_measure(const fl_sched *sched, const filch_job *job, uint32_t d, ui
         added(fl_load_relaxed(&account->begin[FL_SPELL_ON]), reading.ns[FL_SPELL_ON], wall);
     uint64_t held = added(fl_load_relaxed(&account->begin[FL_SPELL_HELD]),
                           reading.ns[FL_SPELL_HELD], wall - on);
+    uint64_t unshared = added(fl_load_relaxed(&account->begin[FL_SPELL_UNSHARED]),
+                              reading.ns[FL_SPELL_UNSHARED], wall - on - held);
     uint64_t own = fl_load_relaxed(&share->busy_ns);
     if (reading.kind == FL_SPELL_ON && reading.job == (uintptr_t)job && end > reading.since) {
         own += end - reading.since; /* it is not dropped yet */
     }
     own = least_of(own, on);
-    *parts = (fl_parts){.starved = wall - on - held,
+    *parts = (fl_parts){.starved = wall - on - held - unshared,
+                        .unshared = unshared,
                         .held = held,
                         .own = own,
                         .other = on - own,
@@ -309,6 +353,7 @@ void fl_loss_end(fl_sched *sched, filch_job *job)
         return; /* it never began */
     }
     uint64_t last = last_taken(sched, job);
+    fl_rated_end(sched, job);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_account *account = &fl_job_share(job, d)->account;
         fl_spoil_end(fl_job_share(job, d), job->finished);
@@ -316,10 +361,12 @@ void fl_loss_end(fl_sched *sched, filch_job *job)
         fl_loss_measure(sched, job, d, job->finished, last, &parts);
         fl_store_relaxed(&account->starved_ns, parts.starved);
         fl_store_relaxed(&account->held_ns, parts.held);
+        fl_store_relaxed(&account->unshared_ns, parts.unshared);
         fl_store_relaxed(&account->tail_ns, parts.tail);
         fl_store_relaxed(&account->own_ns, parts.own);
         fl_store_relaxed(&account->other_ns, parts.other);
         fl_store_relaxed(&account->gap_ns, parts.gap);
+        fl_store_relaxed(&account->is_off, fl_worker_is_off(&sched->workers[d]));
         for (int why = 0; why < FL_REFUSALS; ++why) {
             fl_store_relaxed(&account->refusals[why], parts.refused[why]);
         }

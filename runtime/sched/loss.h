@@ -10,7 +10,7 @@ enum { FL_LOSS_NONE, FL_LOSS_BEGUN, FL_LOSS_ENDED };
 
 /* Nanoseconds that add up to the job's. */
 typedef struct fl_parts {
-    uint64_t starved, held, tail;
+    uint64_t starved, held, unshared, tail;
     uint64_t own;   /* on this job */
     uint64_t other; /* on others */
     uint64_t gap;   /* no part: what a dispatch costs */

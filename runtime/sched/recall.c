@@ -38,7 +38,7 @@ void fl_recall_priors(fl_sched *sched, filch_codelet *codelet)
         fl_digest key = key_of(&sched->pool->devices[device], codelet);
         const fl_record *record = fl_history_find(&sched->history, &key);
         if (record != NULL) {
-            const fl_prior prior = {record->rate, record->fixed, record->most_work};
+            const fl_prior prior = {record->rate, record->fixed, record->most_work, record->taken};
             fl_speed_set_prior(fl_codelet_speed(codelet, device), &prior);
             fl_add_relaxed(&sched->recalled, 1); /* a statistic */
         }

@@ -14,6 +14,13 @@
 /* Runs before it is tried again to make one, doubled each time: others may have let go of the
  * memory by then, or it is too small for all of the graph at once. */
 #define LEAST_REST 4u
+/* Where the setting leaves it to us. Making a replay was measured to cost 7 to 10 runs of packs (6
+ * us a node; docs/performance.md), so it waits until as much time was spent without one: at worst
+ * half of the time so far goes into it. It stays if one of its first runs is faster than all
+ * before. */
+#define OWN_CHOICE (-1)
+#define OWN_FIRST 10u
+#define TRIAL_RUNS 4u
 #define MOST_REST 4096u
 /* Among more predecessors than this, one named twice is not looked for: the driver refuses it. */
 #define FEW_BEHIND 16u
@@ -219,6 +226,8 @@ static bool make(fl_worker *w, filch_graph *graph)
         replay = NULL;
     }
     graph->replay = replay;
+    graph->replayed = 0;
+    graph->replayed_ns = 0;
     return fits;
 }
 
@@ -299,6 +308,39 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     return fits;
 }
 
+static uint64_t fastest_plain(const filch_graph *graph)
+{
+    uint64_t best = UINT64_MAX;
+    for (uint32_t i = 0; i < FL_PLAIN_RUNS; ++i) {
+        uint64_t ns = graph->plain_ns[i];
+        best = ns != 0 && ns < best ? ns : best;
+    }
+    return best;
+}
+
+/* Whether the trial of a replay is over, and lost: against as many of the last other runs. */
+static bool has_lost(const fl_worker *w, const filch_graph *graph)
+{
+    return w->sched->core->settings.replay == OWN_CHOICE && graph->replay != NULL &&
+           graph->replayed > FL_PLAIN_RUNS && graph->replayed_ns >= fastest_plain(graph);
+}
+
+void fl_replay_note(const filch_job *job)
+{
+    filch_graph *graph = job->graph;
+    uint64_t begin = fl_load_relaxed(&job->started); /* written before the job's last task */
+    uint64_t ns = job->finished > begin ? job->finished - begin : 1;
+    if (fl_load_relaxed(&job->failed) != 0 || fl_load_relaxed(&job->left_out) != 0) {
+        return;
+    }
+    if (!graph->is_replayed) {
+        graph->plain_ns[graph->runs % FL_PLAIN_RUNS] = ns;
+    } else if (graph->replayed++ != 0 && /* with the first the driver's copy goes along */
+               (graph->replayed_ns == 0 || ns < graph->replayed_ns)) {
+        graph->replayed_ns = ns;
+    }
+}
+
 /* None could be made: for now, where all that is missing is memory that others use. */
 static void give_up(const fl_worker *w, filch_graph *graph)
 {
@@ -318,10 +360,16 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         return false; /* or some of it has begun */
     }
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
-    /* A replay costs about as much to make as launching the tasks once does. */
     int64_t first = w->sched->core->settings.replay;
+    first = first == OWN_CHOICE ? OWN_FIRST : first;
+    graph->is_replayed = false;
     if (++graph->runs < first + graph->replay_rest || first == 0 || ns > LONGEST_NS ||
         fl_trace_of(w) != NULL) {
+        return false;
+    }
+    if (has_lost(w, graph)) {
+        fl_replay_drop(graph);
+        graph->cannot_replay = true;
         return false;
     }
     if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
@@ -335,6 +383,7 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
     }
     /* Only we take from it: there is one device. */
     fl_span_drain(&fl_job_share(job, w->index)->span, &lo, &hi);
+    graph->is_replayed = true;
     *tile = (fl_tile){.job = job, .is_replay = true};
     return true;
 }

@@ -59,6 +59,11 @@ struct fl_sched {
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
     bool mails;
+    /* Devices are cores of one memory, each with a thread: ready tasks go to the core that has
+     * their data (place.c). */
+    bool keeps_holders;
+    _Atomic uint64_t owed;       /* bits of a double: ns; of tasks that no worker made ready */
+    _Atomic uint32_t searching;  /* of them, those that look around for work; a hint: relaxed */
     _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
     _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
     _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
@@ -73,6 +78,7 @@ struct fl_sched {
     filch_job *queue, *queue_last; /* jobs without a slot, under slots_lock */
 
     uint64_t kinds[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
+    fl_backlog backlogs[FL_KINDS];           /* likewise */
     /* Sets of devices that some codelet runs on, by number. Under slots_lock; who has a number may
      * read its set, which was written before. */
     uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];

@@ -7,6 +7,7 @@
 
 #include "sched/lag.h"
 #include "sched/partition.h"
+#include "sched/place.h"
 
 static fl_sched *sched_of(fl_scheduler *self)
 {
@@ -116,6 +117,9 @@ static double least_ns(fl_scheduler *self, const filch_codelet *codelet)
     double least = 0;
     for (uint32_t device = 0; device < self->device_count; ++device) {
         double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+        fl_proven proven = fl_speed_proven(fl_codelet_speed(codelet, device));
+        /* Of tasks that declare no work nobody knows how fast they could be. */
+        ns = codelet->work != NULL && proven.rate > 0 && proven.rate < ns ? proven.rate : ns;
         least = ns > 0 && (least == 0 || ns < least) ? ns : least;
     }
     return least;
@@ -159,12 +163,17 @@ static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *sc
 static void fill_spans(fl_sched *sched, filch_job *job)
 {
     if (job->batch == NULL) {
+        const uint32_t *begin =
+            sched->keeps_holders ? fl_place_roots(sched, job->graph) : job->graph->root_begin;
         for (uint32_t d = 0; d < sched->count; ++d) {
             fl_share *share = fl_job_share(job, d);
-            share->root_begin = job->graph->root_begin[d];
+            share->root_begin = begin[d];
             share->root_kind = job->graph->root_kind[d];
             share->root_free = job->graph->root_free[d];
-            fl_span_set(&share->span, share->root_begin, job->graph->root_begin[d + 1]);
+            share->root_ns = sched->keeps_holders && begin[d] < begin[d + 1]
+                                 ? (float)fl_place_root_ns(sched, job->graph->roots[begin[d]], d)
+                                 : 0;
+            fl_span_set(&share->span, share->root_begin, begin[d + 1]);
         }
         return;
     }
@@ -311,6 +320,12 @@ static void job_retire(fl_scheduler *self, filch_job *job)
     fl_sched *sched = sched_of(self);
     fl_loss_end(sched, job);
     fl_board_end(sched, job);
+    if (FL_UNLIKELY(sched->looks_ahead) && job->graph != NULL && !job->is_open) {
+        fl_replay_note(job);
+    }
+    if (sched->keeps_holders && job->graph != NULL) {
+        fl_place_restore(job->graph);
+    }
     if (!needs_slot(sched, job)) {
         return;
     }
@@ -456,7 +471,8 @@ fl_worker *fl_sched_self(const fl_sched *sched)
 /* Predicted ns of one task; 0 when nothing is known. */
 static double predicted_ns(const fl_sched *sched, const fl_task *task)
 {
-    return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * (double)task->work : 0;
+    double work = task->work > 0 ? (double)task->work : 1;
+    return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * work : 0;
 }
 
 /* From `first` on, a device that can run the task: one that is there if there is any, else one that
@@ -464,8 +480,8 @@ static double predicted_ns(const fl_sched *sched, const fl_task *task)
 static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
 {
     uint32_t away = sched->count, lost = sched->count;
-    for (uint32_t i = 0; i < sched->count; ++i) {
-        uint32_t target = (first + i) % sched->count;
+    for (uint32_t i = 0, target = first; i < sched->count; ++i, ++target) {
+        target = target == sched->count ? 0 : target;
         const fl_worker *w = &sched->workers[target];
         if (!fl_worker_can_run(w, task)) {
             continue;
@@ -491,11 +507,20 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     double ns = predicted_ns(sched, task);
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
     uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
-    uint32_t target = task->home != 0 ? task->home - 1u : (uint32_t)(ticket / run % sched->count);
+    uint64_t turn = ticket / run;
+    uint32_t target = task->home != 0 ? task->home - 1u : (uint32_t)(turn % sched->count);
+    if (sched->keeps_holders) {
+        target = fl_place_target(sched, task, target);
+    }
     target = choose_target(sched, task, target);
-    fl_inbox_push(&sched->workers[target].inbox, &task->link);
+    fl_worker *worker = &sched->workers[target];
+    fl_inbox_push(&worker->inbox, &task->link);
+    if (sched->keeps_holders) {
+        fl_place_tell(sched, worker);
+        return;
+    }
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&
-        ticket % run == 0) {
+        ticket == turn * run) {
         fl_sched_wake(sched, 1); /* the target is busy: an idle worker empties its inbox */
     }
 }
@@ -648,6 +673,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
     bool has_begun = begin != 0 || sched->pool->is_virtual;
     info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
     info->done = info->failed = info->skipped = info->bytes = info->evicted = 0;
+    info->moved = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
         info->done += fl_load_relaxed(&share->done);
@@ -658,6 +684,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
         uint64_t peer = fl_load_relaxed(&traffic->peer);
         info->bytes += in + out + peer;
         info->evicted += fl_load_relaxed(&traffic->evicted);
+        info->moved += fl_load_relaxed(&share->moved);
         if (d >= count) {
             continue;
         }
@@ -679,6 +706,7 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
             .bytes_peer = peer,
             .evicted = fl_load_relaxed(&traffic->evicted),
             .bytes_evicted = fl_load_relaxed(&traffic->written_back),
+            .moved = fl_load_relaxed(&share->moved),
         };
         memcpy((char *)devices + d * device_bytes, &stats, device_bytes);
     }
@@ -705,7 +733,12 @@ static void set_scores(fl_sched *sched, const double *scores)
 static void graph_drop(fl_scheduler *self, filch_graph *graph)
 {
     (void)self;
-    fl_replay_drop(graph);
+    if (graph->replay != NULL) {
+        fl_replay_drop(graph);
+    }
+    if (graph->root_room != NULL) {
+        fl_place_drop(graph);
+    }
 }
 
 static void fill_interface(fl_sched *sched)
@@ -796,6 +829,13 @@ void fl_sched_sort_devices(fl_sched *sched)
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }
+    bool are_cores =
+        sched->count > 1 && sched->drive == FILCH_DRIVE_THREADS && !sched->pool->is_virtual;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        are_cores = are_cores && devices[d].is_synchronous;
+    }
+    sched->keeps_holders = are_cores && !sched->mails && sched->rules.kind == FILCH_POLICY_STEAL;
+    sched->core->keeps_holders = sched->keeps_holders;
     fl_store_relaxed(&sched->has_offers, sched->mails); /* nobody else is there yet */
     fl_store_relaxed(&sched->is_careful, sched->mails || sched->policy == FILCH_POLICY_STATIC ||
                                              fl_rules_place(&sched->rules));

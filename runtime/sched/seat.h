@@ -26,6 +26,10 @@ typedef struct fl_seat {
     bool is_held;  /* as what was there was not for it … */
     uint32_t seen; /* … so many tasks */
     bool is_gone;  /* lost, and noted as such */
+    /* Another device left it a task although it was free: at this time (0: no), when the board had
+     * changed so often. It is woken then. While it does not ask, it is taken to be as long from
+     * free as it has not come. */
+    uint64_t called_at, called_for;
     /* While one chooses: ns until it is free, with what it is thought to take. */
     double rest;
     double speed;     /* the same: of the most urgent task, a ns and lane; 0: it is out of it */
@@ -38,9 +42,11 @@ struct fl_board {
     _Atomic uint32_t is_hasty;  /* tasks are too short to be weighed; relaxed: an estimate */
     _Alignas(64) fl_mutex lock; /* what is above is read for each task, and changes seldom */
     uint32_t count;
-    uint64_t ranks; /* lists that are not empty */
+    uint64_t changes; /* tasks ever put there or taken */
+    uint64_t ranks;   /* lists that are not empty */
     fl_link *first[FL_RANKS], *last[FL_RANKS];
     uint64_t waiting[FL_IDLE_WORDS]; /* who found nothing since they were woken last */
+    uint64_t called[FL_IDLE_WORDS];  /* devices to be woken by the worker that has the lock */
     fl_seat seats[];
 };
 

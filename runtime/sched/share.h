@@ -13,9 +13,11 @@
  * as the count that completes it comes after them. */
 typedef struct fl_account {
     _Alignas(64) _Atomic uint64_t timed; /* tiles that were timed, … */
-    _Atomic uint64_t timed_ns;           /* … and how long those took that did not fail */
+    _Atomic uint64_t timed_ns;           /* … and how long those took that did not fail; … */
+    _Atomic uint64_t timed_rated_ns;     /* … of these, those of codelets that declare work */
     _Atomic uint64_t guessed_ns;         /* devices that compute by themselves: the other ones */
     _Atomic uint64_t data_ns;            /* waiting for copies, or for memory */
+    _Atomic uint64_t preempted_ns;       /* without the core */
     _Atomic uint64_t spoiled_ns;         /* of tiles that failed, … */
     _Atomic uint64_t spoiled;            /* … and how many of those were timed */
     _Atomic uint64_t taken;              /* when the last tile was taken; 0: none was */
@@ -23,8 +25,9 @@ typedef struct fl_account {
     _Atomic uint64_t begin[FL_SPELLS];
     _Atomic uint64_t refused[FL_REFUSALS];
     /* What became of its time, when it ended; written by who completes it. */
-    _Atomic uint64_t starved_ns, held_ns, tail_ns, own_ns, other_ns;
+    _Atomic uint64_t starved_ns, held_ns, unshared_ns, tail_ns, own_ns, other_ns;
     _Atomic uint64_t gap_ns; /* what a dispatch cost */
+    _Atomic uint64_t is_off; /* the device was withdrawn, or lost */
     /* Chunks run twice (spoil.c): second runs here, those of them that counted, and chunks that
      * nobody could run a second time though their codelet allows it. */
     _Atomic uint64_t restarts, restarts_won, restarts_refused;
@@ -32,6 +35,19 @@ typedef struct fl_account {
     _Atomic uint64_t divided, pieces;
     _Atomic uint64_t refusals[FL_REFUSALS];
 } fl_account;
+
+/* Codelets of a job that declare work, whose best speeds are looked at; of more, the others are as
+ * if they declared none. */
+#define FL_RATED 8
+
+/* What the device did of one of them. */
+typedef struct fl_rated {
+    _Atomic uint64_t tiles; /* that succeeded, … */
+    _Atomic uint64_t work;  /* … and their work: bits of a double, as is what follows */
+    /* The best speed of the device (fl_proven); 0: not known for tiles like these. Written by the
+     * worker, and at the job's end by who completes it. */
+    _Atomic uint64_t rate, fixed;
+} fl_rated;
 
 /* Counts are written by the device's worker alone (relaxed load and store) and read by anybody;
  * they are exact once the job is complete. */
@@ -46,6 +62,7 @@ typedef struct fl_share {
     _Atomic uint64_t failed;
     _Atomic uint64_t skipped;
     _Atomic uint64_t stolen_in;
+    _Atomic uint64_t moved; /* tasks whose main tile another core had used last (place.c) */
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t work;   /* bits of a double */
     _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
@@ -66,8 +83,15 @@ typedef struct fl_share {
     /* The graph's positions for the device, since a thief that looks at the job does not keep its
      * graph alive; constant while the job runs. */
     uint32_t root_begin, root_kind, root_free;
+    float root_ns; /* predicted for the first of its roots on a core; 0: not known; likewise */
     fl_link *roots_first, *roots_last; /* while they are placed (policy.c) */
+    /* The owner's: which codelet was counted last, and where in rated; FL_RATED: nowhere. */
+    const filch_codelet *rated_last;
+    uint32_t rated_at;
+    fl_rated rated[FL_RATED];
     fl_account account;
+    /* Of the first device: names of the codelets that `rated` of all devices is of. */
+    _Alignas(64) _Atomic uintptr_t rated_of[FL_RATED];
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
     /* Likewise, by who decides a race between two runs of a chunk: second runs here that did not
      * count; time in runs that did not, up to `wasted_until` (+ 1; 0: none yet); and how many of

@@ -41,6 +41,15 @@
 #define WORK_LEAST (1.0 / 16.0)
 /* Sums of works stay finite. */
 #define WORK_MOST 1e300
+/* The proven speed is the least median of windows of samples, each as they came, since those that
+ * the estimate is made of were chosen by it. The least of a thousand is the luckiest one: so it
+ * counts by four standard errors more. That of a median has pi / 2 times the variance of a mean's
+ * (P. J. Huber, "Robust Statistics", 1981), and a normal distribution's deviation is 1.4826 times
+ * the median absolute one. The spread is that of all windows lately, or of this one. */
+#define PROVEN_ERRORS (4.0 * 1.2533 * 1.4826)
+#define SPREAD_GAIN (1.0 / 8.0)
+/* A line that holds for a wider range of works is taken though it is slower by this part. */
+#define PROVEN_SLACK (1.0 / 16.0)
 /* A prior that measurements disagree with by this factor, so many in a row, is forgotten. */
 #define DISAGREE 2.0
 #define DISAGREE_TIMES 2
@@ -173,6 +182,110 @@ static double reduce(const fl_speed *speed, const double *weights, weighted *sor
     return sorted[(speed->filled - 1) / 2].value;
 }
 
+/* --- The proven speed --- */
+
+static void set_proven(fl_speed *speed, const fl_proven *proven)
+{
+    /* Relaxed: see fl_speed_get. */
+    fl_store_relaxed(&speed->proven_rate, fl_double_bits(proven->rate));
+    fl_store_relaxed(&speed->proven_fixed, fl_double_bits(proven->fixed));
+    fl_store_relaxed(&speed->proven_from, fl_double_bits(proven->from));
+    fl_store_relaxed(&speed->proven_to, fl_double_bits(proven->to));
+}
+
+fl_proven fl_speed_proven(const fl_speed *speed)
+{
+    return (fl_proven){.rate = fl_bits_double(fl_load_relaxed(&speed->proven_rate)),
+                       .fixed = fl_bits_double(fl_load_relaxed(&speed->proven_fixed)),
+                       .from = fl_bits_double(fl_load_relaxed(&speed->proven_from)),
+                       .to = fl_bits_double(fl_load_relaxed(&speed->proven_to))};
+}
+
+static double proven_time(const fl_proven *proven, double work)
+{
+    return proven->rate * work + proven->fixed;
+}
+
+/* Whether tiles took no longer by the one line than by the other, within a factor, where the other
+ * one was seen. */
+static bool reaches(const fl_proven *line, const fl_proven *other, double factor)
+{
+    return proven_time(line, other->from) <= factor * proven_time(other, other->from) &&
+           proven_time(line, other->to) <= factor * proven_time(other, other->to);
+}
+
+/* The line also holds for the works that the other one was seen at, where tiles took about as long
+ * as it says. Else part of their time may be fixed. */
+static void join_ranges(fl_proven *line, const fl_proven *other)
+{
+    if (reaches(other, &(fl_proven){line->rate, line->fixed, other->from, other->to}, FIT_GAIN)) {
+        line->from = fmin(line->from, other->from);
+        line->to = fmax(line->to, other->to);
+    }
+}
+
+static bool is_wider(const fl_proven *line, const fl_proven *other)
+{
+    return line->to / line->from > APART * other->to / other->from &&
+           reaches(line, other, 1.0 + PROVEN_SLACK);
+}
+
+/* What the window says. The quartiles of its works are the range: one tile of another work shows
+ * nothing. */
+static fl_proven measure_window(fl_speed *speed, uint32_t count)
+{
+    weighted rates[FL_SPEED_SAMPLES], works[FL_SPEED_SAMPLES];
+
+    for (uint32_t i = 0; i < count; i++) {
+        const fl_sample *sample = &speed->window[i];
+
+        insert(rates, i, (weighted){sample->ns / (sample->work + speed->shape), 1.0});
+        insert(works, i, (weighted){sample->work, 1.0});
+    }
+
+    double middle = rates[(count - 1) / 2].value;
+    double spread = median_distance(rates, count) / middle;
+
+    if (count == FL_SPEED_SAMPLES) {
+        double gain = speed->is_firm ? SPREAD_GAIN : 1.0;
+
+        speed->usual_spread += gain * (spread - speed->usual_spread);
+    }
+
+    double doubt = PROVEN_ERRORS * fmax(spread, speed->usual_spread) / sqrt(count);
+    double rate = middle * (1.0 + doubt);
+
+    return (fl_proven){rate, rate * speed->shape, works[count / 4].value,
+                       works[count - 1 - count / 4].value};
+}
+
+/* Takes the speed of the samples as they came for the proven one where it is better. That of a full
+ * window stays for ever. That of fewer stands until there are more, since three bad ones of five
+ * make the median. Windows are compared by a large tile of the newer one, as two lines may cross.
+ */
+static void prove(fl_speed *speed, const fl_sample *sample)
+{
+    uint32_t count = speed->window_count + 1;
+
+    speed->window[speed->window_count] = *sample;
+    speed->window_count = count % FL_SPEED_SAMPLES;
+    if (count < MAD_FILLED || (speed->is_firm && count < FL_SPEED_SAMPLES))
+        return;
+
+    fl_proven seen = measure_window(speed, count);
+    fl_proven before = fl_speed_proven(speed);
+
+    if (speed->is_firm &&
+        (proven_time(&seen, seen.to) < proven_time(&before, seen.to) || is_wider(&seen, &before))) {
+        join_ranges(&seen, &before);
+    } else if (speed->is_firm) {
+        join_ranges(&before, &seen);
+        seen = before;
+    }
+    speed->is_firm |= count == FL_SPEED_SAMPLES;
+    set_proven(speed, &seen);
+}
+
 static void publish(fl_speed *speed, uint64_t now)
 {
     weighted sorted[FL_SPEED_SAMPLES + 1];
@@ -231,6 +344,12 @@ void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior)
     speed->shape = prior->fixed / prior->rate;
     speed->best = prior->rate;
     fl_store_relaxed(&speed->most_work, fl_double_bits(prior->most_work));
+    if (prior->taken >= FL_SPEED_SAMPLES && prior->most_work > 0.0) {
+        const fl_proven proven = {prior->rate, prior->fixed, prior->most_work, prior->most_work};
+
+        set_proven(speed, &proven);
+        speed->is_firm = true;
+    }
     publish(speed, 0);
 }
 
@@ -467,6 +586,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
         speed->cold = per_work;
         return ns;
     }
+    prove(speed, &sample);
     doubt(speed, work, ns, at);
     if (is_outlier(speed, work, ns)) {
         double usual = expected(speed, work);

@@ -28,7 +28,16 @@ typedef struct fl_prior {
     double rate;  /* ns a unit of work, above 0; 0: nothing */
     double fixed; /* ns a tile */
     double most_work;
+    uint64_t taken; /* samples behind it */
 } fl_prior;
+
+/* The best speed that a device was ever seen at (speed.c says how it is told from luck): a tile of
+ * w units takes fixed + rate * w ns or more, as tiles of from to to units showed. */
+typedef struct fl_proven {
+    double rate; /* 0: not known */
+    double fixed;
+    double from, to;
+} fl_proven;
 
 typedef enum fl_prior_state {
     FL_PRIOR_NONE,
@@ -44,6 +53,8 @@ typedef struct fl_speed {
     _Atomic uint64_t most_work;
     _Atomic uint64_t taken; /* samples ever */
     _Atomic uint64_t state; /* filled, an fl_prior_state, and regimes: see fl_speed_view */
+    /* Bits of the doubles of an fl_proven; written rarely, and read when a job ends. */
+    _Alignas(64) _Atomic uint64_t proven_rate, proven_fixed, proven_from, proven_to;
 
     /* The owner's, away from what others read: it writes there for every tile. */
     _Alignas(64) fl_sample samples[FL_SPEED_SAMPLES]; /* of the present regime, oldest first */
@@ -67,6 +78,10 @@ typedef struct fl_speed {
     uint32_t countdown;   /* tiles until the next one is timed */
     uint32_t regimes;     /* changes seen */
     int32_t against;      /* samples in a row that disagree with the prior; below 0: faster */
+    double usual_spread;  /* deviation over median of the windows lately */
+    fl_sample window[FL_SPEED_SAMPLES]; /* samples as they came, since the last full window … */
+    uint32_t window_count;              /* … and how many */
+    bool is_firm; /* the proven speed is of a full window, or of an earlier run */
 } fl_speed;
 
 void fl_speed_init(fl_speed *speed);
@@ -99,6 +114,10 @@ bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now);
 void fl_speed_probe(fl_speed *speed, double ns, uint64_t now);
 /* Owner: the lowest rate that this device ever had, or was said to have; 0: never measured. */
 double fl_speed_best(const fl_speed *speed);
+
+/* Any thread: the best speed that the device was ever seen at. Each member is valid; they may be of
+ * two updates. */
+fl_proven fl_speed_proven(const fl_speed *speed);
 
 /* Any thread: estimated ns per unit of work, beside the fixed part; 0 when unknown. Any published
  * estimate is a valid one: no order is needed, here or below. */

@@ -7,16 +7,23 @@
 #include "sched/beat.h"
 #include "sched/freight.h"
 #include "sched/lag.h"
+#include "sched/place.h"
 #include "sched/sched.h"
+#include "sched/transfer.h"
 
-/* What a theft costs a host thread, in ns: finding the victim and moving its cache lines. */
-#define THEFT_NS 1000.0
+/* Of cores, what a theft takes is measured, within these bounds; the victim loses about as much. */
+#define LEAST_THEFT_NS 150.0
+#define MOST_THEFT_NS 3000.0
+#define THEFT_WEIGHT 0.125
 /* Stolen tasks together last about this long; one task may last longer. */
 #define HAUL_NS 50000.0
 #define MOST_STOLEN 64
 #define LOOK_AGAIN_NS 20000.0
 /* What is left of a victim's present tile, in the mean. */
 #define HALF_DONE 0.5
+/* A task in the inbox of a core has waited long when that core was seen for this part of the time
+ * of its tasks at one and the same task. */
+#define WAITED_OF_TASK 0.25
 /* How far from the top of a deque a thief looks for a task that it can run. */
 #define LOOK_DEPTH 32
 /* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
@@ -44,6 +51,7 @@ typedef struct fl_loot {
     double ns_trial; /* not 0: one grain, or task, expected to take so long, to see whether it still
                         does */
     double ns_bring; /* of each, what it lacks here; 0 where nothing, or not known */
+    double ns_way;   /* cores: what the data of each cost here; 0 where nothing, or not known */
 } fl_loot;
 
 /* Whom this attempt has found to have nothing that pays: sets of workers. */
@@ -88,13 +96,9 @@ static bool is_watched(const fl_worker *w, uint32_t victim)
 /* When to look again at a victim that would be done before us. By the predictions never, but they
  * may be wrong, so after a part of the time they give it; and the victim is watched. Of several one
  * at a time is, until it moves or is robbed. */
-static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
+static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 {
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
-    double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
-    fl_ledger_refuse(&w->ledger, why);
     fl_beat_note(w, victim);
-    uint64_t at = t + (uint64_t)ns;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
     if (is_watched(w, victim)) {
         w->next_watch = w->watch;
@@ -102,6 +106,14 @@ static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why
         uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
         w->next_watch = (fl_watch){victim, steps, t};
     }
+}
+
+static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
+{
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
+    fl_ledger_refuse(&w->ledger, why);
+    watch(w, victim, t + (uint64_t)ns, t);
 }
 
 /* How long the victim has been seen at one and the same tile; 0 where nobody watched. */
@@ -129,14 +141,14 @@ static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
     if (loot->speed == NULL) {
         /* Tasks: of a graph's roots it cannot be told here which they are. */
         double once = w->trial.best;
-        return loot->slot == FL_ACTIVE_SLOTS && once > 0 && once + THEFT_NS < loot->ns_left &&
+        return loot->slot == FL_ACTIVE_SLOTS && once > 0 && once + FL_THEFT_NS < loot->ns_left &&
                fl_trial_is_due(w, mean_tile(w));
     }
     double score = w->sched->scores[w->index], best = fl_speed_best(loot->speed);
     double by_score = loot->ns_left * w->sched->scores[loot->victim] / score; /* maybe infinite */
     double as_once = ns_piece * best / fl_speed_get(loot->speed);
     double hope = best > 0 ? fmin(as_once, by_score / loot->entries) : by_score / loot->entries;
-    return hope + THEFT_NS < loot->ns_left &&
+    return hope + FL_THEFT_NS < loot->ns_left &&
            fl_speed_probe_is_due(loot->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
 }
 
@@ -147,6 +159,59 @@ static double ns_before(const fl_worker *w)
     return w->in_flight != w->homing_count ? mean_tile(w) : 0;
 }
 
+/* Cores: whether the worker has been idle beside work to be had for as long as the data of one task
+ * cost here. A theft moves a tile for good, and the core that is robbed lacks it in the next run of
+ * the graph: where all have as much to do, but one ends a little earlier, waiting is cheaper. What
+ * was waited in vain adds up, so that a lasting imbalance is seen at once the next time (ski
+ * rental: at most twice the time of who knows beforehand). */
+static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
+{
+    if (ns_way <= FL_HANDOFF_NS) {
+        return true;
+    }
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    if (w->waited_at != 0) { /* it ran nothing since */
+        w->waited_ns += (double)(t - w->waited_at);
+    }
+    w->waited_at = t;
+    if (w->waited_ns >= ns_way) {
+        return true;
+    }
+    watch(w, victim, t + (uint64_t)(ns_way - w->waited_ns) + 1, t);
+    fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
+    return false;
+}
+
+/* A theft that cost the way of its data has begun. */
+static void end_wait(fl_worker *w, double ns_way)
+{
+    if (ns_way > FL_HANDOFF_NS) {
+        w->waited_ns = 0;
+        w->waited_at = 0;
+    }
+}
+
+/* What a theft costs beside the task and its data. */
+static double theft_ns(const fl_worker *w, const fl_worker *victim)
+{
+    if (!w->sched->keeps_holders) {
+        return FL_THEFT_NS;
+    }
+    /* A task whose data have a place comes back to it in the next step. Relaxed: an estimate. */
+    return fl_load_relaxed(&victim->cargo) != 0 ? 2 * w->theft_ns : FL_HANDOFF_NS;
+}
+
+/* since: when the look began. */
+static void note_success(fl_worker *w, const fl_loot *loot, uint64_t since)
+{
+    if (w->sched->keeps_holders) {
+        double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
+        ns = fmin(fmax(ns, LEAST_THEFT_NS), MOST_THEFT_NS);
+        w->theft_ns += THEFT_WEIGHT * (ns - w->theft_ns);
+        end_wait(w, loot->ns_way);
+    }
+}
+
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
 {
     if (loot.ns_left <= best->ns_left) {
@@ -154,7 +219,7 @@ static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
     }
     /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
     double ns_piece = loot.ns_thief / loot.entries + loot.ns_fixed;
-    if (ns_piece + ns_before(w) + THEFT_NS < loot.ns_left) {
+    if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[loot.victim]) < loot.ns_left) {
         *best = loot;
     } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
         loot.ns_left = 0; /* any theft that pays is better */
@@ -179,6 +244,7 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     }
     double theirs = victim_tile(w, victim);
     double own = own_tile(w, victim);
+    double way = fl_place_theft_ns(w, victim);
     /* Before the entries it has its present tile to finish. Where tiles are brought, what that
      * costs the thief is as much. */
     double at_work = w->offload == NULL ? HALF_DONE : 0;
@@ -187,7 +253,8 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
                     .ns_left = fl_worker_is_off(victim) ? LOST_NS
                                : theirs > 0             ? theirs * ((double)entries + at_work)
                                                         : UNKNOWN_NS,
-                    .ns_thief = own * (double)entries,
+                    .ns_thief = (own + way) * (double)entries,
+                    .ns_way = way,
                     .entries = (uint32_t)entries};
     consider(w, best, loot);
 }
@@ -196,6 +263,24 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
 static bool is_left(const filch_job *job, uint32_t device)
 {
     return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
+}
+
+/* Roots in another's span, `entries` of them. Tasks of other kinds that the cores ran since the
+ * last such may have been far shorter: of a core it is known how long these take. */
+static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
+                          fl_loot *loot)
+{
+    double theirs = victim_tile(w, victim), own = own_tile(w, victim);
+    double way = fl_place_theft_ns(w, victim);
+    double known = (double)fl_job_share(job, victim->index)->root_ns;
+    double mine = (double)fl_job_share(job, w->index)->root_ns;
+    own = mine > 0 ? mine : known > 0 ? known : own;
+    theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
+    /* A core has its present tile to finish first, as above. */
+    double at_work = w->sched->keeps_holders ? HALF_DONE : 0;
+    loot->ns_left = theirs * (loot->entries + at_work);
+    loot->ns_thief = (own + way) * loot->entries;
+    loot->ns_way = way;
 }
 
 static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
@@ -222,8 +307,7 @@ static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint
         loot.speed = fl_codelet_speed(codelet, w->index);
         loot.ns_fixed = fl_speed_fixed(loot.speed);
     } else {
-        loot.ns_left = victim_tile(w, &w->sched->workers[victim]) * rest;
-        loot.ns_thief = own_tile(w, &w->sched->workers[victim]) * rest;
+        look_at_roots(w, job, &w->sched->workers[victim], &loot);
     }
     loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
     if (fl_worker_is_off(&w->sched->workers[victim]) || is_left(job, victim)) {
@@ -256,11 +340,11 @@ static uint32_t fair_share(const fl_loot *loot)
 /* Whether it pays to take a piece that takes so long here, and to bring what it needs. */
 static bool pays(fl_worker *w, const fl_loot *loot, double ns_piece)
 {
-    double ns_then = ns_piece + fmax(loot->ns_bring, ns_before(w)) + THEFT_NS;
+    double ns_then = ns_piece + fmax(loot->ns_bring, ns_before(w)) + FL_THEFT_NS;
     if (loot->ns_bring <= 0 || ns_then < loot->ns_left) {
         return true;
     }
-    bool is_dear = ns_piece + ns_before(w) + THEFT_NS < loot->ns_left;
+    bool is_dear = ns_piece + ns_before(w) + FL_THEFT_NS < loot->ns_left;
     refuse(w, loot->victim, loot->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
     return false;
 }
@@ -541,6 +625,28 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
     return got != 0;
 }
 
+/* Cores: whether the victim ends what stands in its inbox before the thief would. Its present task
+ * counts when the thief has seen it at that for some time: where all cores have as much to do, one
+ * that is done a little earlier would take the next one's task, and that one then another's. */
+static bool is_for_victim(fl_worker *w, const fl_worker *victim)
+{
+    if (!w->sched->keeps_holders || fl_worker_is_off(victim) ||
+        fl_load_relaxed(&victim->nested) != 0) { /* an estimate */
+        return false;
+    }
+    double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
+    /* Relaxed: an estimate. */
+    fl_worker_state state = (fl_worker_state)fl_load_relaxed(&victim->state);
+    double before = state == FL_WORKER_ASLEEP                             ? FL_WAKE_UP_NS
+                    : seen_ns(w, victim->index) > WAITED_OF_TASK * theirs ? HALF_DONE * theirs
+                                                                          : 0;
+    if (theirs == 0 || own_tile(w, victim) + way + theft_ns(w, victim) < before + theirs) {
+        return theirs != 0 && !has_waited(w, victim->index, way);
+    }
+    refuse(w, victim->index, before + theirs, FL_REFUSED_HELD);
+    return true;
+}
+
 /* Whole inboxes are taken: what is there waits for a busy worker. But one that is done with it much
  * sooner all the same keeps it; where a policy says how many (0: it does not), that does. */
 static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
@@ -548,7 +654,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     fl_sched *sched = w->sched;
     uint32_t got = 0;
     bool some_left = false;
-    if (fl_inbox_is_empty(&victim->inbox)) {
+    if (fl_inbox_is_empty(&victim->inbox) || is_for_victim(w, victim)) {
         return false;
     }
     for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
@@ -571,6 +677,9 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     }
     if (some_left) {
         fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
+    }
+    if (got != 0) {
+        end_wait(w, fl_place_theft_ns(w, victim));
     }
     return got != 0;
 }
@@ -643,23 +752,33 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
                      uint64_t start)
 {
     for (;;) {
+        uint64_t since = w->sched->keeps_holders ? fl_clock_now(&w->sched->core->clock) : 0;
         fl_loot best = find_loot(w, beat, barren, is_of_off);
         if (best.entries == 0) {
             return false;
         }
         fl_beat_note(w, best.victim);
+        if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
+            /* Another victim's may cost nothing. */
+            add(best.slot < FL_ACTIVE_SLOTS ? barren->spans : barren->deques, best.victim);
+            continue;
+        }
         if (is_of_off) {
             best.want = part_of_off(w->sched, best.entries);
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
             /* Another look would find the same: on the virtual clock for ever. */
             if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_span(w, &best)) {
-                (void)rob_span(w, &best, start);
+                if (rob_span(w, &best, start)) {
+                    note_success(w, &best, since);
+                }
                 return true;
             }
             add(barren->spans, best.victim);
         } else if (!w->sched->mails) {
-            (void)rob_deques(w, &best, start);
+            if (rob_deques(w, &best, start)) {
+                note_success(w, &best, since);
+            }
             return true;
         } else if (rob_hints(w, &best, start)) {
             return true;

@@ -3,11 +3,15 @@
 
 #include "sched/lag.h"
 #include "sched/nested.h"
+#include "sched/place.h"
+#include "sched/rated.h"
 #include "sched/sched.h"
 
 /* How long an idle worker sleeps between looks while jobs run. */
 #define LEAST_NAP_NS 50000u
 #define MOST_NAP_NS 10000000u
+/* On a virtual clock, by this part longer each time from there on. */
+#define LATE_PART 256u
 /* How long a host's worker sleeps between looks whether its operands have come. */
 #define FETCH_NAP_NS 5000u
 
@@ -126,6 +130,9 @@ static void make_ready(fl_worker *w, fl_task *task)
         fl_sched_route(w->sched, task);
         return;
     }
+    if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
+        return;
+    }
     if (w->bypass == NULL) {
         w->bypass = task;
     } else if (task->level > w->bypass->level) {
@@ -232,6 +239,9 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
     double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->fair,
                              tile->start + tile->ns);
     if (tile->task != NULL) {
+        if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->kind)) {
+            fl_place_turn(w, codelet); /* it waited for tasks of another kind, which ran here */
+        }
         /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
         ns = ns != 0 ? ns : 1;
@@ -340,6 +350,9 @@ static void retire_task(fl_worker *w, fl_tile *tile)
         }
     }
     note(w, tile);
+    if (w->sched->keeps_holders && task->access_count != 0 && !tile->skip) {
+        fl_place_note(w, task);
+    }
     /* Those behind a gate see a cancellation themselves. */
     bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
     if (is_plain || !fl_task_is_own(task)) {
@@ -347,6 +360,9 @@ static void retire_task(fl_worker *w, fl_tile *tile)
         if ((task->codelet->work != NULL || task->has_items) && !tile->skip) {
             double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
             fl_store_relaxed(&w->share->work, fl_double_bits(work));
+            if (task->codelet->work != NULL && tile->code == 0) {
+                fl_rated_count(w, task->codelet, (double)task->work);
+            }
         }
     }
     end_task(w, task, is_plain, failed);
@@ -388,6 +404,9 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         fl_count(&w->share->items, last - first);
         double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        if (fl_batch_codelet(job->batch)->work != NULL && tile->code == 0) {
+            fl_rated_count(w, fl_batch_codelet(job->batch), tile->work);
+        }
     }
     count_outcome(w, tile, last - first, 1);
     w->retired += (int64_t)(tile->hi - tile->lo);
@@ -441,6 +460,9 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
     tile->is_refused = tile->is_ahead = tile->is_replay = false;
     tile->skip = poisoned;
     tile->timed = false;
+    if (w->sched->keeps_holders) {
+        fl_place_begin(w, task);
+    }
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
         tile->skip = true;
         if (FL_LIKELY(!fl_task_is_divided(tile->task))) {
@@ -665,22 +687,6 @@ bool fl_worker_pick(fl_worker *w, fl_tile *tile)
 
 /* --- The step --- */
 
-static void wake_others(fl_worker *w)
-{
-    if (FL_UNLIKELY(fl_worker_is_away(w)) && w->frames == NULL) {
-        return; /* the next step sees to it */
-    }
-    w->pushed = false;
-    if (w->sched->count == 1 || w->queued == 0) {
-        return;
-    }
-    /* Tasks of unknown length are taken for long ones. */
-    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
-    if (mean == 0 || mean * w->queued >= FL_WAKE_NS) {
-        fl_sched_wake(w->sched, 1);
-    }
-}
-
 static void run_completions(fl_worker *w)
 {
     while (w->completed != NULL) {
@@ -722,10 +728,23 @@ static fl_act end_step(fl_worker *w, fl_act act)
         run_completions(w); /* first: what it makes ready is offered to others too */
     }
     if (w->pushed) {
-        wake_others(w);
+        fl_worker_wake_others(w);
     }
     w->in_step = false;
     return act;
+}
+
+/* How long the worker sleeps until its next look, where nobody wakes it. */
+static uint64_t next_nap(const fl_worker *w)
+{
+    uint64_t nap = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
+    if (FL_LIKELY(nap < MOST_NAP_NS)) {
+        return nap;
+    }
+    /* On a virtual clock a tile may take years: the number of looks grows with the logarithm of the
+     * time, and none comes later than by a part of the time that the worker has been idle. */
+    return w->sched->agenda == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
+                                                               : w->nap_ns + w->nap_ns / LATE_PART;
 }
 
 /* Decides when to look again unasked. Wake-ups are left out where the queued work seems too short
@@ -747,8 +766,7 @@ void fl_worker_begin_idle(fl_worker *w)
     if ((sched->drive == FILCH_DRIVE_THREADS || sched->agenda != NULL) && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC &&
         fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
-        w->nap_ns = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
-        w->nap_ns = w->nap_ns < MOST_NAP_NS ? w->nap_ns : MOST_NAP_NS;
+        w->nap_ns = next_nap(w);
         uint64_t at = now(w) + w->nap_ns;
         w->wake_at = at < w->wake_at ? at : w->wake_at;
     }
@@ -869,6 +887,7 @@ static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
     prepare(w, &w->tile);
     w->has_tile = true;
+    w->waited_at = 0;
     fl_worker_end_idle(w);
     if (fl_load_relaxed(&w->hazard) != w->tile.job) {
         fl_worker_leave(w);

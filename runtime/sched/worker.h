@@ -207,12 +207,35 @@ typedef enum fl_act {
     FL_ACT_WAIT  /* nothing until worker->wake_at, or until notified */
 } fl_act;
 
+/* What the worker of a core does beside its work. */
+typedef enum fl_worker_state {
+    FL_WORKER_RUNNING,   /* it looks into its inbox after the present task */
+    FL_WORKER_SEARCHING, /* it has nothing to do, and looks around */
+    FL_WORKER_ASLEEP     /* it is to be woken */
+} fl_worker_state;
+
+/* Kinds of tasks whose means a core's worker remembers. */
+#define FL_KIND_SLOTS 8u
+#define FL_KIND_SHIFT 29 /* leaves a number below that of 32 bits */
+
+typedef struct fl_kind {
+    const filch_codelet *codelet; /* a name, never followed */
+    uint64_t mean;                /* bits of a double, ns */
+} fl_kind;
+
 typedef struct fl_worker {
     /* Read by thieves and releasers. */
     fl_deque levels[FL_LEVELS];
     _Alignas(64) _Atomic uint32_t level_mask; /* levels that may hold entries; the owner's */
-    _Atomic uint64_t tile_ns; /* bits of a double: recent mean of a task; 0 unknown */
-    _Atomic uint64_t steps;   /* ever made; relaxed: tells a busy worker from a stuck one */
+    /* Bits of a double: recent mean of a task, of a core one of the present kind; 0: unknown. */
+    _Atomic uint64_t tile_ns;
+    /* Relaxed, an estimate: bytes of the main tile of a recent task (graph/task.h). */
+    _Atomic uint32_t cargo;
+    /* An fl_worker_state, where the scheduler keeps writers; else FL_WORKER_RUNNING. On a line of
+     * its own, which seldom changes: releasers read it. */
+    _Alignas(64) _Atomic uint32_t state;
+    /* Ever made; relaxed: tells a busy worker from a stuck one. Apart, as it changes most often. */
+    _Alignas(64) _Atomic uint64_t steps;
     fl_inbox inbox;
     fl_inbox moved; /* claimed tasks that found no room on another device */
     fl_mailbox mailbox;
@@ -237,6 +260,9 @@ typedef struct fl_worker {
     uint32_t mask;   /* copy of level_mask */
     uint64_t roster; /* sched's when the worker, away, last looked at what it has */
     bool pushed;     /* entries were made available since idle workers were last looked for */
+    double owed_ns;  /* time that sleeping cores could have worked for this one (wake.c) */
+    uint64_t robbed; /* of the present job, when one was woken for that last */
+    double dear_ns;  /* owed before the next one is woken */
     bool in_step;
     fl_task *bypass;  /* ready, known to nobody else, to be run next */
     fl_task *adopted; /* claimed by a theft, to be run next */
@@ -290,6 +316,15 @@ typedef struct fl_worker {
     char *scratch;
     size_t scratch_bytes;
     _Atomic(fl_trace_ring *) trace; /* null: not recording */
+    /* How long the worker has seen work that it could steal, since it last stole some, and when it
+     * was last seen to be idle beside such work; 0: since then it ran something (steal.c). */
+    double waited_ns;
+    uint64_t waited_at;
+    double theft_ns; /* cores: recent mean of what a theft took, from the look on */
+    /* Cores: the kind of task that tile_ns is of, and the means of kinds that the worker ran
+     * before, by their codelets: thieves predict by what the worker is at (place.c). */
+    const filch_codelet *kind;
+    fl_kind kinds[FL_KIND_SLOTS];
 } fl_worker;
 
 filch_status fl_worker_init(fl_worker *worker, fl_sched *sched, fl_device *device, uint32_t index);
@@ -462,6 +497,8 @@ bool fl_replay_launch(fl_worker *worker, fl_flight *flight, uint32_t tag);
 void fl_replay_release(fl_worker *worker, const filch_graph *graph);
 /* The graph is destroyed. */
 void fl_replay_drop(filch_graph *graph);
+/* The run of a closed graph is over: how long it took, for the choice whether to replay it. */
+void fl_replay_note(const filch_job *job);
 
 /* The step where the device was lost (lost.c): worker->loss says how, and nothing is in flight. */
 fl_act fl_lost_step(fl_worker *worker);
@@ -643,6 +680,8 @@ void fl_loss_end_gap(fl_worker *worker, bool counts);
 /* Shared by the steps (worker.c). */
 /* The tile that has waited for nested work since then goes on. */
 void fl_worker_resume(fl_worker *worker, uint64_t since);
+/* Entries were pushed in this step: wakes an idle worker for them where that pays (wake.c). */
+void fl_worker_wake_others(fl_worker *worker);
 /* The worker is at a chunk of that job from here on. */
 void fl_worker_turn(fl_worker *worker, filch_job *job);
 /* A task's tile is over: notes a failure, and how long it took. */

@@ -30,6 +30,12 @@ expect 2 "no option -x" bench/run -x
 expect 2 "what is --nonsense" bench/run --gpu --nonsense
 expect 2 "what is --sanitizer" bench/run --gpu --sanitizer
 if [ -n "${1-}" ]; then
+    expect 0 "usage: filch-bench soak" "$1" soak --help
+    for wrong in "--minutes 0" "--minutes x" "--rounds -1" "--worlds 17" "--rounds 1 --minutes 1" \
+        "--round" "many"; do
+        # shellcheck disable=SC2086 # words of an option
+        expect 2 "filch-bench soak: " "$1" soak $wrong
+    done
     for command in table compare; do
         expect 0 "usage: filch-bench $command" "$1" "$command" --help
         expect 2 "usage: filch-bench $command" "$1" "$command"

@@ -24,11 +24,21 @@ target_link_libraries(embed_malloc PRIVATE filch filch_flags ${CMAKE_DL_LIBS})
 filch_test(malloc embed 60 embed_malloc)
 
 # How the library behaves in its host, as the shared library that hosts use.
-foreach(name IN ITEMS fork host idle)
+foreach(name IN ITEMS affinity cores shared_cores fork host idle)
     add_executable(embed_${name} ${embed}/${name}.c)
     target_link_libraries(embed_${name} PRIVATE filch filch_flags)
     filch_test(${name} embed 60 embed_${name})
 endforeach()
+# With the threads that serve two fake GPUs, too.
+add_executable(embed_affinity_fake ${embed}/affinity.c)
+target_link_libraries(embed_affinity_fake PRIVATE filch filch_flags fakecuda)
+filch_test(affinity-fake embed 60 embed_affinity_fake)
+set_property(TEST embed.affinity-fake.${build} APPEND PROPERTY ENVIRONMENT
+             "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1")
+# A copy of it runs as another user, who may not get at shared libraries in the build's folder.
+add_executable(embed_setuid ${embed}/setuid.c)
+target_link_libraries(embed_setuid PRIVATE filch_static filch_flags)
+filch_test(setuid embed 60 embed_setuid)
 if(CMAKE_CXX_COMPILER)
     add_executable(embed_cplusplus ${embed}/cplusplus.cpp)
     target_link_libraries(embed_cplusplus PRIVATE filch filch_flags)

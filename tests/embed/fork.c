@@ -110,7 +110,7 @@ int main(void)
     task.codelet = o.codelet;
     CHECK(filch_graph_add(o.open, &task, NULL) == FILCH_OK);
     CHECK(filch_graph_close(o.open) == FILCH_OK);
-    CHECK(filch_job_wait(o.job, 30) == FILCH_OK);
+    CHECK(filch_job_wait(o.job, 300) == FILCH_OK);
     behave_run(o.runtime, o.codelet, 1000);
     CHECK(filch_runtime_destroy(o.runtime) == FILCH_OK);
     printf("forked: refused in the child, well in the parent\n");

@@ -58,7 +58,7 @@ int main(void)
     }
     check_idle("an open graph", 0.05 * SECONDS);
     CHECK(filch_graph_close(graph) == FILCH_OK);
-    CHECK(filch_job_wait(job, 30) == FILCH_OK);
+    CHECK(filch_job_wait(job, 300) == FILCH_OK);
     CHECK(filch_runtime_destroy(runtime) == FILCH_OK);
     return 0;
 }

@@ -5,8 +5,9 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "patience.h"
 
-#define SOON 30.0
+#define SOON PATIENCE
 
 #define assert_ok(call) assert_int_equal((call), FILCH_OK)
 

@@ -10,13 +10,14 @@
 #include <time.h>
 
 #include "make.h"
+#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=copy,sum,hold,bump"
 #ifndef N
 #define N 64
 #endif
 /* Nothing here takes as long. */
-#define SOON 20.0
+#define SOON PATIENCE
 
 static filch_runtime *runtime;
 static __attribute__((unused)) uint64_t x[N], y[N], z[N];

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 #include <dlfcn.h>
@@ -36,10 +37,11 @@ static filch_status begin(trial *t, const char *workload, const char *peer, cons
                  .options = {.n = n,
                              .devices = devices,
                              .precision = precision,
-                             .versus = peer,
+                             .versus_count = 1,
                              .resident = is_resident},
                  .config = {.devices = devices},
                  .error = FILCH_ERROR_INIT};
+    snprintf(t->options.versus[0], sizeof t->options.versus[0], "%s", peer);
     fakecuda_reset();
     assert_true(fakecuda_configure(THREE));
     assert_int_equal(t->workload->setup(&t->options, &t->error, &t->problem), FILCH_OK);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices of one GPU, of unlike sizes, at graphs that are short of parallelism: every task runs once
- * and in order, whoever is withdrawn or cancels meanwhile, and what is urgent runs on the large
- * slice. On the fake driver, where a slice's kernels take the longer the smaller it is. */
+ * and in order, whoever is withdrawn or cancels meanwhile. On the fake driver, where a slice's
+ * kernels take the longer the smaller it is; that urgent tasks run on the large slice is shown on
+ * the virtual clock (tests/sim/test_slices.c). */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,34 +118,6 @@ static void each_task_runs_once_and_in_order(void **state)
         stop();
     }
     scores = NULL;
-}
-
-/* A chain is as long as its slowest links: once known to be slow, the smaller slices have none, but
- * what they are tried with. */
-static void a_chain_runs_on_the_large_slice(void **state)
-{
-    filch_device_stats stats[SLICES];
-    uint64_t elsewhere = UINT64_MAX;
-    (void)state;
-    start(UNLIKE, "1", DRIVER);
-    filch_codelet *bumps = on_gpu("bump"), *sums = on_gpu("sum");
-    filch_graph *made = triangle(sums, 0), *chain = graph();
-    for (int r = 0; r < 2; r++)
-        (void)run(made, CELLS, stats);
-    for (int k = 0; k < LINKS; k++)
-        add(chain, bumps, FILCH_READWRITE, cell_data[0], NULL, NULL);
-    /* Where processors are others' for a while, what was measured is wrong: one round must do. */
-    for (int round = 0; round < 4 && elsewhere > 8; round++) {
-        elsewhere = 0;
-        for (int r = 0; r < 6; r++) {
-            (void)run(chain, LINKS, stats);
-            elsewhere += r >= 2 ? stats[1].tiles + stats[2].tiles : 0;
-        }
-    }
-    assert_in_range(elsewhere, 0, 8);
-    assert_ok(filch_graph_destroy(chain));
-    drop(made);
-    stop();
 }
 
 static void nap(long ns)
@@ -268,7 +241,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_task_runs_once_and_in_order),
-        cmocka_unit_test(a_chain_runs_on_the_large_slice),
         cmocka_unit_test(slices_come_and_go),
         cmocka_unit_test(what_nobody_runs_is_cancelled),
         cmocka_unit_test(graphs_share_slices),

@@ -14,13 +14,14 @@
 #include <time.h>
 
 #include "make.h"
+#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=take,make,hold"
 #define GPUS 4
 #define ROWS 96
 #define COLS 64
 #define BYTES ((uint64_t)ROWS * COLS * sizeof(uint64_t))
-#define SOON 20.0
+#define SOON PATIENCE
 #define JOINED "{\"devices\": [{\"count\": 4}]}"
 #define APART                                      \
     "{\"devices\": [{\"count\": 4}], \"links\": [" \

@@ -24,10 +24,10 @@ enum { TILE = N * sizeof(uint64_t), MANAGED = FILCH_DATA_MANAGED };
     "{\"from\": 0, \"to\": 1, \"gbps\": 0.00008, \"both\": false}," \
     "{\"from\": 1, \"to\": 0, \"both\": false}]}"
 
-/* Room for two tiles on a GPU; tasks go where they are told. */
-static void start_small(const char *devices, const char *driver)
+/* So much memory of a GPU; tasks go where they are told. */
+static void start_with(const char *memory, const char *devices, const char *driver)
 {
-    (void)setenv("FILCH_MEMORY_LIMIT", "40K", 1);
+    (void)setenv("FILCH_MEMORY_LIMIT", memory, 1);
     (void)setenv("FILCH_POLICY", "static", 1);
     start(devices, "1", driver);
     (void)unsetenv("FILCH_MEMORY_LIMIT");
@@ -36,6 +36,12 @@ static void start_small(const char *devices, const char *driver)
     set(x, 100);
     set(y, 200);
     set(z, 300);
+}
+
+/* Room for two tiles on a GPU. */
+static void start_small(const char *devices, const char *driver)
+{
+    start_with("40K", devices, driver);
 }
 
 static void nap(void)
@@ -294,6 +300,34 @@ static void what_is_going_home_is_there_when_the_handle_goes(void **state)
     stop_with_home();
 }
 
+/* Of two tiles the one that is in the host's memory, too, leaves, although the other was unused for
+ * half as long again: nothing has to be copied. */
+static void what_is_elsewhere_leaves_first(void **state)
+{
+    static uint64_t recent[N];
+    (void)state;
+    start_with("56K", "cuda:0", ALONE);
+    filch_codelet *bumps = on_gpu("bump"), *reads = on_gpu("hold");
+    filch_data *changed = handle_with(x, MANAGED), *copied = handle_with(y, MANAGED);
+    filch_data *used = handle_with(recent, MANAGED), *fresh = handle_with(z, MANAGED);
+    run_one(bumps, changed, FILCH_READWRITE, 0, FILCH_OK);
+    run_one(reads, copied, FILCH_READ, 0, FILCH_OK);
+    run_one(reads, used, FILCH_READ, 0, FILCH_OK);
+    run_one(bumps, fresh, FILCH_READWRITE, 0, FILCH_OK);
+    settle(0);
+    assert_int_equal(fakecuda_bytes(-1, 0), 4 * TILE);
+    assert_int_equal(fakecuda_bytes(0, -1), 0);
+    /* It is the one unused for longest of those that are elsewhere. */
+    run_one(reads, used, FILCH_READ, 0, FILCH_OK);
+    settle(0);
+    assert_int_equal(fakecuda_bytes(-1, 0), 4 * TILE);
+    run_one(reads, copied, FILCH_READ, 0, FILCH_OK);
+    settle(0);
+    assert_int_equal(fakecuda_bytes(-1, 0), 5 * TILE);
+    expect_data(changed, x, 101);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +336,7 @@ int main(void)
         cmocka_unit_test(what_a_lost_device_read_is_the_hosts),
         cmocka_unit_test(what_is_evicted_leaves_a_home_to_its_writer),
         cmocka_unit_test(what_is_going_home_is_there_when_the_handle_goes),
+        cmocka_unit_test(what_is_elsewhere_leaves_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

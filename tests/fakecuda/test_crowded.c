@@ -17,10 +17,11 @@
 #include "fake.h"
 #include "make.h"
 #include "memory/replica.h"
+#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=set,scratch,halt"
 #define KIB ((uint64_t)1024)
-#define SOON 20.0
+#define SOON PATIENCE
 
 static filch_runtime *runtime;
 

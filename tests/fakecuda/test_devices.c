@@ -699,6 +699,25 @@ static void a_worker_is_bound_to_its_context(void **state)
     pool_end(&pool);
 }
 
+/* Workers that are bound to nothing in particular may run wherever the process may. */
+static void a_worker_may_be_left_unbound(void **state)
+{
+    cpu_set_t allowed;
+    fl_pool pool;
+
+    (void)state;
+    configure(TWO);
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    settings.bind = FILCH_BIND_NONE;
+    pool_make(&pool, "cuda");
+    for (size_t i = 0; i < pool.count; i++) {
+        for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            assert_int_equal(pool.devices[i].info.affinity[cpu / 64] >> (cpu % 64) & 1,
+                             CPU_ISSET(cpu, &allowed) != 0);
+    }
+    pool_end(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -722,6 +741,7 @@ int main(void)
         cmocka_unit_test(memory_is_taken_and_given),
         cmocka_unit_test(bad_images_name_their_label),
         cmocka_unit_test(a_worker_is_bound_to_its_context),
+        cmocka_unit_test(a_worker_may_be_left_unbound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

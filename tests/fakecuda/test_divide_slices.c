@@ -23,8 +23,7 @@ enum { GRAIN = 16, SLICES = 3, LEAST = 2, SMS = 120, RUNS = 6 };
 static _Atomic uint32_t ran[N];  /* times that each item did */
 static _Atomic uint32_t at_once; /* slices that run a piece */
 static _Atomic uint32_t most_at_once, calls, bad_calls;
-static _Atomic uint32_t beside; /* items of pieces that began while others ran */
-static uint32_t item_ns;        /* what an item takes a GPU of SMS multiprocessors */
+static uint32_t item_ns; /* what an item takes a GPU of SMS multiprocessors */
 
 static void nap(uint64_t ns)
 {
@@ -39,7 +38,6 @@ static void begin(const uint64_t *range, const fakecuda_geometry *geometry)
     while (count > most && !atomic_compare_exchange_weak(&most_at_once, &most, count)) {
     }
     atomic_fetch_add(&calls, 1);
-    atomic_fetch_add(&beside, count > 1 ? (uint32_t)(range[1] - range[0]) : 0);
     if (range[0] % GRAIN != 0 || range[1] > N || range[0] >= range[1] ||
         (range[1] % GRAIN != 0 && range[1] != N))
         atomic_fetch_add(&bad_calls, 1);
@@ -103,7 +101,6 @@ static void open_slices(const char *devices, const char *lanes, filch_drive driv
     atomic_store(&fails, 0);
     atomic_store(&bad_calls, 0);
     atomic_store(&most_at_once, 0);
-    atomic_store(&beside, 0);
 }
 
 static void add_task(filch_graph *to, filch_codelet *codelet, filch_data *from, filch_data *data,
@@ -125,7 +122,6 @@ static void add_task(filch_graph *to, filch_codelet *codelet, filch_data *from, 
 typedef struct outcome {
     filch_report report;
     filch_device_stats stats[SLICES];
-    double seconds;
 } outcome;
 
 static void clear_runs(void)
@@ -145,7 +141,6 @@ static void end_run(filch_job *job, filch_status result, outcome *out)
     assert_int_equal(info.done + info.failed + info.skipped, info.total);
     assert_int_equal(atomic_load(&bad_calls), 0);
     assert_int_equal(atomic_load(&at_once), 0);
-    out->seconds = (double)out->report.wall_ns * 1e-9;
     assert_ok(filch_job_release(job));
 }
 
@@ -170,20 +165,13 @@ static void check_host(filch_data *data, const uint64_t *at, uint64_t value, uin
         assert_ok(filch_data_release(data));
 }
 
-static double ideal(void)
-{
-    return 1e-9 * item_ns * N;
-}
-
-/* A long task by itself, of the least slice: all help, each item runs once, and it takes a small
- * part of what it would take there. */
+/* A long task by itself, of the least slice: all help, and each item runs once. */
 static void check_help(const char *lanes, uint32_t flags, filch_drive drive)
 {
     open_slices(DEVICES, lanes, drive);
     filch_data *a = handle_with(x, flags);
     filch_graph *g = graph();
     outcome out;
-    double best = 1e9;
     uint64_t divided = 0, pieces = 0, tiles[SLICES] = {0};
     add_task(g, ranges, NULL, a, FILCH_READWRITE, 1 + LEAST);
     set(x, 100);
@@ -191,7 +179,6 @@ static void check_help(const char *lanes, uint32_t flags, filch_drive drive)
         run(g, FILCH_OK, &out);
         check_ran(1);
         check_host(a, x, 100 + round, flags);
-        best = out.seconds < best ? out.seconds : best;
         divided += out.report.total.divided;
         pieces += out.report.total.pieces;
         assert_int_equal(out.report.total.pieces, atomic_load(&calls));
@@ -203,8 +190,6 @@ static void check_help(const char *lanes, uint32_t flags, filch_drive drive)
     for (int d = 0; d < SLICES; d++)
         assert_true(tiles[d] > 0);
     assert_int_equal(atomic_load(&most_at_once), SLICES);
-    if (best > 4 * ideal()) /* 15 times alone */
-        fail_msg("%.1f ms, of %.1f with all slices", best * 1e3, ideal() * 1e3);
     assert_ok(filch_graph_destroy(g));
     assert_ok(filch_data_destroy(a));
     stop();
@@ -508,14 +493,15 @@ static void memory_is_short(void **state)
 }
 
 /* There is room for one task of four, each of which another slice has taken: those that wait for
- * room help with the one that has it. Each would take four times as long alone. */
+ * room help with the one that has it. How much of it is shown on the virtual clock
+ * (tests/sim/test_slices.c). */
 static void who_waits_for_room_helps(void **state)
 {
     enum { ALIKE = 4 };
     static uint64_t room[ALIKE][N];
     filch_data *data[ALIKE];
     outcome out;
-    uint32_t all = 0;
+    uint64_t pieces = 0;
     (void)state;
     assert_int_equal(setenv("FILCH_MEMORY_LIMIT", "48K", 1), 0);
     open_slices("cuda:0/32+32+32+32", "1", FILCH_DRIVE_THREADS);
@@ -531,10 +517,9 @@ static void who_waits_for_room_helps(void **state)
         check_ran(ALIKE);
         for (uint32_t i = 0; i < ALIKE; i++)
             expect(room[i], i + round);
-        all += ALIKE * N;
+        pieces += out.report.total.pieces;
     }
-    print_message("of %u items %u beside others\n", all, atomic_load(&beside));
-    assert_true(5 * atomic_load(&beside) > 4 * all); /* two thirds if each waits for its turn */
+    assert_true(pieces > RUNS * ALIKE);
     assert_ok(filch_graph_destroy(g));
     for (uint32_t i = 0; i < ALIKE; i++)
         assert_ok(filch_data_destroy(data[i]));

@@ -13,12 +13,14 @@
 #include <string.h>
 
 #include "make.h"
+#include "patience.h"
 #include "random.h"
 
 enum { HANDLES = 3, TILES = 3, TILE = 16, N = TILES * TILE, TASKS = 60, RUNS = 3, CASES = 12 };
+enum { LARGE = 2048 }; /* elements of a tile */
 
 #define IMAGE "FAKECUBIN arch=90 entry=spread,blend,zero,gather"
-#define SOON 30.0
+#define SOON PATIENCE
 
 static filch_runtime *runtime;
 static filch_codelet *spread, *blend, *zero, *gather;
@@ -294,17 +296,62 @@ static void the_last_of_a_group_sends_the_tile_home(void **state)
     }
 }
 
-static filch_status add_reducing(filch_graph *graph, filch_codelet *reducer)
+static filch_status add_reducing_to(filch_graph *graph, filch_codelet *reducer, filch_data *to)
 {
     const arguments args = {3, NULL};
     const filch_access accesses[] = {{.data = handles[0], .mode = FILCH_READ},
-                                     {.data = handles[1], .mode = FILCH_REDUCE}};
+                                     {.data = to, .mode = FILCH_REDUCE}};
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = reducer;
     desc.args = &args;
     desc.accesses = accesses;
     desc.access_count = 2;
     return filch_graph_add(graph, &desc, NULL);
+}
+
+static filch_status add_reducing(filch_graph *graph, filch_codelet *reducer)
+{
+    return add_reducing_to(graph, reducer, handles[1]);
+}
+
+/* A GPU has room for a tile, but not for a partial result beside it: what combines them runs where
+ * there is room, or the task is refused. */
+static void a_combination_needs_room_for_two(void **state)
+{
+    static uint64_t large[LARGE];
+    static const char *const devices[] = {"cuda:0", "cuda:0,host:1"};
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        filch_error error = FILCH_ERROR_INIT;
+        filch_graph *graph = NULL;
+        filch_data *to = NULL;
+        (void)setenv("FILCH_MEMORY_LIMIT", "24K", 1);
+        start(devices[d], "{\"devices\": [{}]}", 0);
+        (void)unsetenv("FILCH_MEMORY_LIMIT");
+        filch_codelet *gpu_spread = codelet("spread", NULL, sizeof(arguments));
+        memset(large, 0, sizeof large);
+        desc.ptr = large;
+        desc.element = sizeof *large;
+        desc.rows = LARGE;
+        assert_ok(filch_data_create(runtime, &desc, &to));
+        assert_ok(filch_data_reduction(to, zero, gather));
+        assert_ok(filch_graph_create(runtime, NULL, &graph));
+        if (d == 0) {
+            assert_int_equal(add_reducing_to(graph, gpu_spread, to), FILCH_NO_DEVICE_MEMORY);
+            assert_ok(filch_runtime_error(runtime, &error));
+            assert_non_null(strstr(error.text, "access 1: 'gather', which combines"));
+            assert_non_null(strstr(error.text, "needs 32768 bytes"));
+        }
+        for (int i = 0; i < 10 && d == 1; i++)
+            assert_ok(add_reducing_to(graph, gpu_spread, to));
+        for (int run = 0; run < RUNS && d == 1; run++)
+            finish(submit(graph));
+        for (int i = 0; i < TILE; i++)
+            assert_int_equal(large[i], d == 0 ? 0 : RUNS * 10 * 3 * (shadows[0][i] + 1));
+        assert_ok(filch_graph_destroy(graph));
+        stop();
+    }
 }
 
 /* Tasks that reduce go where the neutral element can be made; combining may be done elsewhere. */
@@ -341,6 +388,7 @@ int main(void)
         cmocka_unit_test(random_graphs_give_what_one_after_the_other_gives),
         cmocka_unit_test(the_last_of_a_group_sends_the_tile_home),
         cmocka_unit_test(a_reduction_needs_its_neutral_element_where_it_runs),
+        cmocka_unit_test(a_combination_needs_room_for_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

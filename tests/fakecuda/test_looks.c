@@ -17,7 +17,7 @@
 /* Until it is known how long the tile takes; and rounds, of which one must do: the processors may
  * be others' for a while, which makes looks fewer, never more. */
 #define WARM_RUNS 8
-#define ROUNDS 12
+#define ROUNDS 100
 /* Once the copy is known to take long, a look every 2 ms was enough; each is two steps. */
 #define SLOW_MS 40
 #define FAST_MS 3

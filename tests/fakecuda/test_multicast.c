@@ -16,6 +16,7 @@
 #include "backend/cuda/multicast.h"
 #include "fakecuda.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "runtime.h"
 
 #define GRAIN ((uint64_t)2 << 20) /* of the fake; recommended is twice as much */
@@ -637,7 +638,7 @@ static void do_everything(void)
         filch_broadcast how = FILCH_BROADCAST_INIT;
         how.way = (filch_broadcast_way)way;
         assert_ok(filch_data_broadcast(handle, &how, NULL, &job));
-        assert_ok(filch_job_wait(job, 20));
+        assert_ok(filch_job_wait(job, PATIENCE));
         assert_ok(filch_job_release(job));
         assert_ok(filch_data_acquire(handle, FILCH_READWRITE));
         assert_ok(filch_data_release(handle));
@@ -649,7 +650,7 @@ static void do_everything(void)
     assert_ok(filch_graph_create(runtime, NULL, &graph));
     assert_ok(filch_graph_add(graph, &task, NULL));
     assert_ok(filch_graph_submit(graph, NULL, &job));
-    assert_ok(filch_job_wait(job, 20));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_release(job));
     assert_ok(filch_links_measure(runtime));
 }

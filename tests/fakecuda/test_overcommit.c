@@ -14,12 +14,13 @@
 #include <time.h>
 
 #include "make.h"
+#include "patience.h"
 #include "random.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=product,churn,shift,fold"
 #define FAKE \
     "{\"kernel_ns\": 2000, \"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}"
-#define SOON 60.0
+#define SOON PATIENCE
 #define KIB ((uint64_t)1024)
 
 static filch_runtime *runtime;

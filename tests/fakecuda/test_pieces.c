@@ -17,6 +17,7 @@
 #include "bench.h"
 #include "fakecuda.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "runtime.h"
 
 #define KIB ((size_t)1 << 10)
@@ -110,7 +111,8 @@ static void hold_up(int signal, siginfo_t *info, void *context)
         if (at < page || at >= page + 4096)
             continue;
         atomic_fetch_or(&snare.touched, 1u << k);
-        for (uint64_t end = fl_time_now() + 10000000000u; atomic_load(&snare.touched) != 3;) {
+        for (uint64_t end = fl_time_now() + PATIENCE_S * FL_NS_PER_S;
+             atomic_load(&snare.touched) != 3;) {
             const struct timespec span = {0, 100000};
             (void)nanosleep(&span, NULL);
             if (fl_time_now() > end) {

@@ -16,6 +16,7 @@
 
 #include "fake.h"
 #include "make.h"
+#include "patience.h"
 #include "random.h"
 #include "runtime.h"
 
@@ -27,7 +28,7 @@
 #define JOINED GPUS "true}]}"
 #define IMAGE "FAKECUBIN arch=90 entry=bump,copy,spread"
 
-enum { ROWS = 512, COLS = 256, GAP = 7, DEVICES = 3, GONE = 700, SOON = 20 };
+enum { ROWS = 512, COLS = 256, GAP = 7, DEVICES = 3, GONE = 700, SOON = PATIENCE_S };
 #define BYTES ((uint64_t)ROWS * COLS * sizeof(uint64_t))
 /* Of links between GPUs, so that a tile has a dozen pieces and more. */
 #define FAST 2e9

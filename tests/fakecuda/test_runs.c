@@ -16,12 +16,13 @@
 
 #include "fakecuda.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "random.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=fold(56,56),touch(56),put(56,56)"
 #define ONE "{\"devices\": [{\"count\": 1}], \"copy_ns\": 20000}"
 #define TWO "{\"devices\": [{\"count\": 2}], \"copy_ns\": 20000}"
-#define SOON 60.0
+#define SOON PATIENCE
 
 /* Tiles of 32 x 4 elements: columns of 256 bytes, as short as run together. */
 enum { DOWN = 8, ACROSS = 6, TILE_ROWS = 32, TILE_COLS = 4 };
@@ -293,12 +294,12 @@ static void what_is_overwritten_stays(void **state)
     stop();
 }
 
-/* Polls, for ten seconds at least before it gives up. */
+/* Polls, for two hundred seconds at least before it gives up. */
 static int wait_until(atomic_int *flag)
 {
     const struct timespec nap = {.tv_nsec = 100000};
 
-    for (int i = 0; i < 100000 && !atomic_load(flag); i++)
+    for (int i = 0; i < 2000000 && !atomic_load(flag); i++)
         (void)nanosleep(&nap, NULL);
     return atomic_load(flag) ? 0 : 1;
 }

@@ -15,6 +15,7 @@
 #include "runtime.h"
 
 #include "jobs.h"
+#include "patience.h"
 
 enum {
     GRAIN = 16,
@@ -129,7 +130,7 @@ static void open_gate(int g)
 
 static void await(_Atomic int *count, int value)
 {
-    for (uint64_t end = fl_time_now() + 20000000000u; atomic_load(count) < value;) {
+    for (uint64_t end = fl_time_now() + PATIENCE_S * FL_NS_PER_S; atomic_load(count) < value;) {
         nap(100);
         assert_true(fl_time_now() < end);
     }

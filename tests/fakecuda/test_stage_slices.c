@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "jobs.h"
+#include "patience.h"
 
 enum { VECTORS = 200 };
 
@@ -50,7 +51,7 @@ static void check_results(const char *helpers)
     filch_job *a = submit(first);
     await_holds(1);
     filch_job *b = submit(second);
-    filch_status status = filch_job_wait(b, SOON / 4);
+    filch_status status = filch_job_wait(b, SOON);
     atomic_store(&is_held, 0);
     finish(a, FILCH_OK);
     finish(b, FILCH_OK);

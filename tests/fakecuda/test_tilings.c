@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "make.h"
+#include "patience.h"
 #include "random.h"
 
 enum {
@@ -27,7 +28,7 @@ enum {
 };
 
 #define IMAGE "FAKECUBIN arch=90 entry=fold,stir,put,add,zero,gather"
-#define SOON 30.0
+#define SOON PATIENCE
 
 static filch_runtime *runtime;
 static filch_codelet *fold, *stir, *put, *add, *zero, *gather;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "make.h"
+#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=twice,double_items"
 #define N 96
@@ -97,7 +98,7 @@ static void finish(filch_job *job, filch_device_stats *stats)
 {
     filch_job_info info = {.size = sizeof info};
     uint64_t sum = 0;
-    assert_ok(filch_job_wait(job, 20));
+    assert_ok(filch_job_wait(job, PATIENCE));
     memset(stats, 0, DEVICES * sizeof *stats);
     assert_ok(filch_job_stats(job, &info, stats, DEVICES));
     for (uint32_t d = 0; d < DEVICES; d++)
@@ -221,7 +222,7 @@ static void older_callers_get_what_they_know(void **state)
     filch_graph *plain = graph();
     add(plain, codelet("twice", NULL), 1, handle(x, 0), handle(y, 0));
     assert_ok(filch_graph_submit(plain, NULL, &job));
-    assert_ok(filch_job_wait(job, 20));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_stats(job, &info, (filch_device_stats *)(void *)old, 2));
     assert_int_equal(info.size, offsetof(filch_job_info, bytes));
     assert_int_equal(info.done, 1);
@@ -248,5 +249,6 @@ int main(void)
         cmocka_unit_test(a_batch_counts_its_chunks),
         cmocka_unit_test(older_callers_get_what_they_know),
     };
+    (void)setenv("FILCH_REPLAY", "3", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

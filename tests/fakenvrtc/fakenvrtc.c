@@ -6,7 +6,8 @@
  * FAKE_ARCHS       the architectures it knows
  * FAKE_NO_CUBIN    nvrtcGetCUBIN is missing
  * FAKE_MUTE        no call succeeds
- * FAKE_KERNELS     images are the fake driver's, with the kernels of the source
+ * FAKE_KERNELS     images are the fake driver's, with the kernels of the source, also those that a
+ *                  macro MACRO(type, suffix) makes
  *
  * Where the environment sets FAKE_NVRTC_COUNT, each compilation appends a byte to that file. */
 #define _GNU_SOURCE
@@ -201,15 +202,58 @@ int nvrtcCompileProgram(program *made, int option_count, const char *const *opti
 
 #ifdef FAKE_KERNELS
 
+typedef struct names {
+    char *text;
+    size_t length, size;
+    const char *separator;
+} names;
+
+static void put(names *to, const char *name, size_t length, const char *suffix,
+                size_t suffix_length)
+{
+    int used = snprintf(to->text + to->length, to->size - to->length, "%s%.*s%.*s", to->separator,
+                        (int)length, name, (int)suffix_length, suffix);
+
+    to->length += (size_t)used;
+    if (to->length >= to->size)
+        abort();
+    to->separator = ",";
+}
+
+/* The macro MACRO(type, suffix) that the place is in makes a kernel NAME##suffix for each of its
+ * uses, which stand at the beginnings of lines behind it. */
+static void put_each_use(names *to, const char *source, const char *at, const char *name,
+                         size_t length)
+{
+    static const char define[] = "#define ";
+    const char *macro = NULL;
+
+    for (const char *next = source; (next = strstr(next, define)) != NULL && next < at;)
+        macro = next += sizeof define - 1;
+    if (macro == NULL)
+        abort();
+    size_t macro_length = strcspn(macro, "(") + 1;
+    for (const char *line = at; (line = strchr(line, '\n')) != NULL;) {
+        line++;
+        if (strncmp(line, macro, macro_length) != 0)
+            continue;
+        const char *suffix = strchr(line, ',');
+        if (suffix == NULL)
+            abort();
+        suffix += 1 + strspn(suffix + 1, " ");
+        put(to, name, length, suffix, strcspn(suffix, ",)"));
+    }
+}
+
 /* The names in front of the parameters of each __global__ function. */
 static void name_kernels(const program *p, char *image, size_t size)
 {
+    static const char suffix[] = "##suffix";
     const char *arch = strstr(p->input, "--gpu-architecture=sm_");
-    int used =
-        snprintf(image, size, "FAKECUBIN arch=%d entry=", arch != NULL ? atoi(arch + 22) : 0);
-    size_t length = (size_t)used;
-    const char *separator = "";
+    names to = {.text = image, .size = size, .separator = ""};
 
+    to.length = (size_t)snprintf(image, size,
+                                 "FAKECUBIN arch=%d entry=", arch != NULL ? atoi(arch + 22) : 0);
     for (const char *at = p->source; (at = strstr(at, "__global__")) != NULL;) {
         const char *open = strchr(at, '(');
         if (open != NULL && open - at >= 17 && strncmp(open - 17, "__launch_bounds__", 17) == 0)
@@ -217,14 +261,13 @@ static void name_kernels(const program *p, char *image, size_t size)
         if (open == NULL)
             break;
         const char *name = open;
-        while (name > at && (isalnum((unsigned char)name[-1]) || name[-1] == '_'))
+        while (name > at && (isalnum((unsigned char)name[-1]) || strchr("_#", name[-1]) != NULL))
             name--;
-        used =
-            snprintf(image + length, size - length, "%s%.*s", separator, (int)(open - name), name);
-        length += (size_t)used;
-        if (length >= size)
-            abort();
-        separator = ",";
+        size_t length = (size_t)(open - name), tail = sizeof suffix - 1;
+        if (length > tail && strncmp(open - tail, suffix, tail) == 0)
+            put_each_use(&to, p->source, at, name, length - tail);
+        else
+            put(&to, name, length, "", 0);
         at = open;
     }
 }

@@ -39,5 +39,5 @@ endforeach()
 
 # The real compiler makes every kernel for every target.
 if(TARGET test_unit_compile)
-    set_tests_properties(unit.compile.${build} PROPERTIES TIMEOUT 600)
+    set_tests_properties(unit.compile.${build} PROPERTIES TIMEOUT 3600)
 endif()

@@ -1,6 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each tests/gpu/test_*.c twice: on the GPUs of this machine (kind gpu, exit 77 where there is none)
-# and, with the kernels' host functions, on the fake driver (kind fakegpu).
+# and, with the kernels' host functions, on the fake driver (kind fakegpu). The latter does without
+# CUDA: the fake NVRTC compiles. In the release build two more tests run its program:
+#
+#   NAME_nvrtc    with the real NVRTC, whose machine code the fake driver reads (exit 77 where there
+#                 is none)
+#   NAME_hidden   with no NVRTC: it must be skipped, say why, and leave nothing on the fake driver
+
+# Caches nothing: the fake's images are not for the user's folder.
+set(fake_compiler "FILCH_NVRTC=$<TARGET_FILE:fakenvrtc_kernels>" "FILCH_CACHE_DIR=off")
+set(no_compiler "FILCH_NVRTC=/nonexistent/libnvrtc.so" "FILCH_CACHE_DIR=off" "FILCH_DEVICES=cuda")
+
+# filch_fakegpu_variant(NAME OF VARIABLE=VALUE... [COMMAND COMMAND...] [CASES COUNT]): another
+# test of OF's program, in the environment that OF has so far and with these variables.
+function(filch_fakegpu_variant name of)
+    cmake_parse_arguments(arg "" "CASES" "COMMAND" ${ARGN})
+    filch_test(${name} fakegpu 120 ${arg_COMMAND} $<TARGET_FILE:test_fakegpu_${of}> ${arg_CASES})
+    get_property(environment TEST fakegpu.${of}.${build} PROPERTY ENVIRONMENT)
+    set_property(TEST fakegpu.${name}.${build} APPEND PROPERTY ENVIRONMENT
+                 ${environment} ${arg_UNPARSED_ARGUMENTS})
+endfunction()
+
+# Gives a fakegpu test the fake compiler, and in the release build its two variants.
+function(filch_fakegpu_compilers name)
+    if(build STREQUAL "release")
+        filch_fakegpu_variant(${name}_nvrtc ${name} CASES 60)
+        filch_fakegpu_variant(${name}_hidden ${name} ${no_compiler}
+                              COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/skips.sh)
+    endif()
+    set_property(TEST fakegpu.${name}.${build} APPEND PROPERTY ENVIRONMENT ${fake_compiler})
+    add_dependencies(test_fakegpu_${name} fakenvrtc_kernels)
+endfunction()
 
 file(GLOB gpu_mains CONFIGURE_DEPENDS gpu/test_*.c)
 foreach(main IN LISTS gpu_mains)
@@ -16,6 +46,7 @@ foreach(main IN LISTS gpu_mains)
         filch_fake_test(${name} SOURCES ${main} gpu/gpu.c gpu/steps.c KIND fakegpu SECONDS 120
             CONFIG "{\"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}")
         target_compile_definitions(test_fakegpu_${name} PRIVATE FL_FAKE=1)
+        filch_fakegpu_compilers(${name})
     endif()
 endforeach()
 
@@ -25,10 +56,7 @@ if(cmocka_FOUND)
         string(REPLACE ":" ";" pair ${pair})
         list(GET pair 0 name)
         list(GET pair 1 limit)
-        filch_test(${name}_short fakegpu 120 test_fakegpu_${name})
-        get_property(environment TEST fakegpu.${name}.${build} PROPERTY ENVIRONMENT)
-        set_property(TEST fakegpu.${name}_short.${build} APPEND PROPERTY ENVIRONMENT
-                     ${environment} "FILCH_MEMORY_LIMIT=${limit}")
+        filch_fakegpu_variant(${name}_short ${name} "FILCH_MEMORY_LIMIT=${limit}")
     endforeach()
 endif()
 
@@ -36,9 +64,25 @@ if(cmocka_FOUND AND TARGET filch_bench_parts)
     filch_fake_test(bench SOURCES gpu/fake_bench.c KIND fakegpu SECONDS 120
         LIBRARIES filch_bench_parts
         CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
+    filch_fakegpu_compilers(bench)
+    filch_fake_test(soak SOURCES gpu/fake_soak.c KIND fakegpu SECONDS 120
+        LIBRARIES filch_bench_parts
+        CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
+    filch_test(soak_faults fakegpu 120 test_fakegpu_soak)
+    set(faults)
+    foreach(fault IN ITEMS cuMemCreate:20:2 cuMemCreate:60:2 cuMemHostAlloc:9:2
+            kernel:100:700 kernel:300:700 kernel:900:700)
+        string(REGEX REPLACE "(.*):(.*):(.*)"
+               "{\"call\": \"\\1\", \"nth\": \\2, \"count\": 1, \"result\": \\3}" fault ${fault})
+        string(APPEND faults ", ${fault}")
+    endforeach()
+    string(SUBSTRING "${faults}" 2 -1 faults)
+    get_property(environment TEST fakegpu.soak.${build} PROPERTY ENVIRONMENT)
+    set_property(TEST fakegpu.soak_faults.${build} APPEND PROPERTY ENVIRONMENT ${environment}
+                 "FAKECUDA_CONFIG={\"devices\": [{\"count\": 2}], \"failures\": [${faults}]}")
 endif()
 
-foreach(name IN ITEMS batches bench)
+foreach(name IN ITEMS batches bench soak)
     if(TEST fakegpu.${name}.${build})
         set_property(TEST fakegpu.${name}.${build} APPEND PROPERTY ENVIRONMENT
             "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${CMAKE_CURRENT_SOURCE_DIR}/gpu/tsan.supp")

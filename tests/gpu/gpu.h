@@ -28,11 +28,12 @@ typedef struct gpu_test {
     /* FILCH_NO_COMPILER skips the test; any other failure fails it. */
     filch_status (*open)(gpu_world *world);
     void (*check)(gpu_world *world);
+    uint64_t cases; /* as for test_count */
 } gpu_test;
 
-/* test [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, ... without COUNT as many as fit in
- * ten seconds (200 with FL_TEST_LONG=1), without SEED from one that the clock gives. Some cases
- * share a runtime. Returns the exit status of main: 77 where there is no GPU or no compiler. */
+/* test [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, ... without COUNT as many as the test
+ * and the build have, without SEED from one that the clock gives. Some cases share a runtime.
+ * Returns the exit status of main: 77 where there is no GPU or no compiler. */
 int gpu_main(const gpu_test *test, int argc, char **argv);
 
 /* Records a failure of the present case. printf-like. */

@@ -289,6 +289,6 @@ static void check(gpu_world *world)
 
 int main(int argc, char **argv)
 {
-    static const gpu_test test = {"batches", open_codelet, check};
+    static const gpu_test test = {"batches", open_codelet, check, 1500};
     return gpu_main(&test, argc, argv);
 }

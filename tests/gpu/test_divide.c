@@ -181,14 +181,15 @@ int main(void)
     filch_codelet *codelet = NULL;
     config.devices = DEVICES;
     if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK) {
-        printf("no slices " DEVICES ": %s\n", error.text);
+        printf("skipped: no slices " DEVICES ": %s\n", error.text);
         return GPU_SKIP;
     }
     gpu_twin("steps", steps, 1, true, sizeof(uint32_t));
     if (gpu_codelet(runtime, source, "steps", steps, sizeof(uint32_t), shape_of, &codelet) ==
         FILCH_NO_COMPILER) {
-        printf("no NVRTC\n");
-        return GPU_SKIP;
+        printf("skipped: there is no CUDA C compiler\n");
+        gpu_ok(filch_runtime_destroy(runtime));
+        return gpu_has_failed() ? 1 : GPU_SKIP;
     }
     at = gpu_alloc(ITEMS, sizeof *at);
     for (uint32_t i = 0; i < ITEMS; i++)

@@ -293,6 +293,6 @@ static void check(gpu_world *world)
 
 int main(int argc, char **argv)
 {
-    static const gpu_test test = {"graphs", step_open, check};
+    static const gpu_test test = {"graphs", step_open, check, 180};
     return gpu_main(&test, argc, argv);
 }

@@ -449,6 +449,6 @@ static void check(gpu_world *world)
 
 int main(int argc, char **argv)
 {
-    static const gpu_test test = {"handles", step_open, check};
+    static const gpu_test test = {"handles", step_open, check, 240};
     return gpu_main(&test, argc, argv);
 }

@@ -61,7 +61,7 @@ static filch_runtime *open_slice(void)
     snprintf(devices, sizeof devices, "cuda:0/%d", SLICE);
     config.devices = devices;
     if (filch_runtime_create(&config, &error, &runtime) != FILCH_OK) {
-        printf("no slice of %d multiprocessors: %s\n", SLICE, error.text);
+        printf("skipped: no slice of %d multiprocessors: %s\n", SLICE, error.text);
         exit(GPU_SKIP);
     }
     return runtime;
@@ -107,12 +107,13 @@ int main(void)
 {
     filch_runtime *runtime = open_slice();
     filch_codelet *codelet = NULL;
-    uint32_t *ids = gpu_alloc((size_t)TASKS * BLOCKS, sizeof *ids);
     gpu_twin("where", where, 1, false, 0);
     if (gpu_codelet(runtime, source, "where", where, 0, shape_of, &codelet) == FILCH_NO_COMPILER) {
-        printf("no NVRTC\n");
-        return GPU_SKIP;
+        printf("skipped: there is no CUDA C compiler\n");
+        gpu_ok(filch_runtime_destroy(runtime));
+        return gpu_has_failed() ? 1 : GPU_SKIP;
     }
+    uint32_t *ids = gpu_alloc((size_t)TASKS * BLOCKS, sizeof *ids);
     check_runs(runtime, codelet, ids);
     gpu_ok(filch_runtime_destroy(runtime));
 #ifdef FL_FAKE

@@ -198,6 +198,6 @@ static void check(gpu_world *world)
 
 int main(int argc, char **argv)
 {
-    static const gpu_test test = {"solver", open_codelets, check};
+    static const gpu_test test = {"solver", open_codelets, check, 700};
     return gpu_main(&test, argc, argv);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "count.h"
 
 enum { FAILURES_SHOWN = 10 };
 
@@ -270,20 +271,16 @@ static uint64_t number(const char *text)
     return value;
 }
 
-int property_main(const char *name, int argc, char **argv, property_check check)
+int property_main(const char *name, int argc, char **argv, property_check check, uint64_t optimized)
 {
-    const char *env = getenv("FL_TEST_LONG");
-    bool is_long = env != NULL && strcmp(env, "1") == 0;
-    uint64_t start = fl_time_now();
-    uint64_t end = start + (is_long ? 200 : 10) * (uint64_t)FL_NS_PER_S;
-    uint64_t count = argc > 1 ? number(argv[1]) : UINT64_MAX;
-    uint64_t seed = argc > 2 ? number(argv[2]) : start, cases = 0;
+    uint64_t count = argc > 1 ? number(argv[1]) : test_count(optimized);
+    uint64_t seed = argc > 2 ? number(argv[2]) : fl_time_now(), cases = 0;
     static property_world world;
     present.name = name;
     present.world = world.text;
     printf("%s: seed %" PRIu64 "\n", name, seed);
     fflush(stdout);
-    while (cases < count && (argc > 1 || fl_time_now() < end) && !property_has_failed()) {
+    while (cases < count && !property_has_failed()) {
         fl_random random;
         present.seed = seed + cases++;
         fl_random_init(&random, present.seed, 0);

@@ -31,10 +31,11 @@ typedef struct property_world {
 /* One property: `check` runs one random case on a world. */
 typedef void (*property_check)(property_world *world, fl_random *random);
 
-/* test_NAME [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, ... without COUNT as many as fit
- * in ten seconds (200 with FL_TEST_LONG=1), without SEED from one that the clock gives. Prints the
+/* test_NAME [COUNT [SEED]]: COUNT cases with seeds SEED, SEED + 1, ... without COUNT as many as
+ * test_count(optimized) gives, without SEED from one that the clock gives. Prints the
  * seed; a failure names the arguments that repeat its case alone. The exit status of main. */
-int property_main(const char *name, int argc, char **argv, property_check check);
+int property_main(const char *name, int argc, char **argv, property_check check,
+                  uint64_t optimized);
 
 /* Records a failure of the present case; any thread. printf-like. */
 void property_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patience.h"
 #include "property.h"
 
 enum { MOST_HANDLES = 3, MOST_BATCHES = 4, MOST_ITEMS = 700, MOST_RANGES = 2048, FAIL_CODE = 5 };
@@ -398,7 +399,7 @@ static void check_items(plan *p, uint64_t *done, uint64_t *failed)
 
 static void finish_plan(plan *p)
 {
-    filch_status status = filch_job_wait(p->job, 60);
+    filch_status status = filch_job_wait(p->job, PATIENCE);
     if (status == FILCH_TIMEOUT) {
         property_fail("a batch of %llu items hangs", (unsigned long long)p->n);
         exit(property_has_failed());
@@ -503,5 +504,5 @@ static void check(property_world *world, fl_random *random)
 
 int main(int argc, char **argv)
 {
-    return property_main("batches", argc, argv, check);
+    return property_main("batches", argc, argv, check, 2000);
 }

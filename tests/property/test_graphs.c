@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patience.h"
 #include "property.h"
 
 enum {
@@ -640,7 +641,7 @@ static void finish_plan(plan *p)
     if (p->job == NULL) {
         return;
     }
-    filch_status status = filch_job_wait(p->job, 60);
+    filch_status status = filch_job_wait(p->job, PATIENCE);
     if (status == FILCH_TIMEOUT) {
         property_fail("a job of %u tasks hangs", p->count);
         exit(property_has_failed());
@@ -798,5 +799,5 @@ static void check(property_world *world, fl_random *random)
 
 int main(int argc, char **argv)
 {
-    return property_main("graphs", argc, argv, check);
+    return property_main("graphs", argc, argv, check, 300);
 }

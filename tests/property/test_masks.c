@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "graph/codelet.h"
+#include "patience.h"
 #include "property.h"
 #include "runtime.h"
 
@@ -269,7 +270,7 @@ static void add_task(trial *t, filch_graph *graph, task *all, uint32_t number, f
 
 static void finish(trial *t, filch_job *job)
 {
-    property_ok(filch_job_wait(job, t->is_sim ? -1 : 30));
+    property_ok(filch_job_wait(job, t->is_sim ? -1 : PATIENCE));
     property_ok(filch_job_release(job));
 }
 
@@ -364,5 +365,5 @@ static void check(property_world *world, fl_random *random)
 
 int main(int argc, char **argv)
 {
-    return property_main("test_masks", argc, argv, check);
+    return property_main("test_masks", argc, argv, check, 1000);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patience.h"
 #include "property.h"
 
 enum { MOST_BATCHES = 3, MOST_ITEMS = 900, MOST_RANGES = 2048, MOST_CANCELS = 10, FAIL_CODE = 5 };
@@ -241,7 +242,7 @@ static void check_job(plan *p)
 {
     static filch_item_range ranges[MOST_RANGES];
     filch_job_info info = {.size = sizeof info};
-    filch_status status = filch_job_wait(p->job, 60);
+    filch_status status = filch_job_wait(p->job, PATIENCE);
     size_t count = 0;
     if (status == FILCH_TIMEOUT) {
         property_fail("resume %u of a batch of %llu items hangs", p->resumes,
@@ -321,5 +322,5 @@ static void check(property_world *world, fl_random *random)
 
 int main(int argc, char **argv)
 {
-    return property_main("resume", argc, argv, check);
+    return property_main("resume", argc, argv, check, 2000);
 }

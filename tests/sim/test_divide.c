@@ -122,8 +122,8 @@ static void run_graph(filch_graph *graph)
     assert_int_equal(bad_cuts, 0);
     for (uint32_t d = 0; d < world.count; ++d) {
         const filch_losses *l = &losses[d];
-        assert_int_equal(l->busy_ns + l->dispatch_ns + l->data_ns + l->spoiled_ns + l->starved_ns +
-                             l->held_ns + l->tail_ns + l->other_ns,
+        assert_int_equal(l->busy_ns + l->slow_ns + l->unshared_ns + l->dispatch_ns + l->data_ns +
+                             l->spoiled_ns + l->starved_ns + l->held_ns + l->tail_ns + l->other_ns,
                          l->wall_ns);
     }
     assert_true(report.area_ns <= report.wall_ns);

@@ -104,8 +104,8 @@ static void run(filch_graph *graph, double ms)
                      outcome.info.total);
     for (uint32_t d = 0; d < world.count; ++d) {
         const filch_losses *l = &losses[d];
-        assert_int_equal(l->busy_ns + l->dispatch_ns + l->data_ns + l->spoiled_ns + l->starved_ns +
-                             l->held_ns + l->tail_ns + l->other_ns,
+        assert_int_equal(l->busy_ns + l->slow_ns + l->unshared_ns + l->dispatch_ns + l->data_ns +
+                             l->spoiled_ns + l->starved_ns + l->held_ns + l->tail_ns + l->other_ns,
                          l->wall_ns);
         work += outcome.devices[d].work;
     }

@@ -2,6 +2,7 @@
 /* What a description says of a machine beside speeds: how they change, devices that are lost, and
  * devices that come later. Times are exact where they can be had by hand. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,11 +230,14 @@ static char *record_trace(const char *text, size_t *size)
     int file = mkstemp(path);
     sim_world world;
     assert_true(file >= 0);
+    assert_int_equal(close(file), 0);
     sim_open_machine(&world, text, FILCH_POLICY_STEAL);
     sim_ok(filch_trace_start(world.runtime));
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), UNITS / 2, 0, &outcome);
     sim_ok(filch_trace_write(world.runtime, path));
     sim_close(&world);
+    file = open(path, O_RDONLY); /* another file than before: it was renamed over that */
+    assert_true(file >= 0);
     off_t end = lseek(file, 0, SEEK_END);
     char *bytes = malloc((size_t)end);
     assert_non_null(bytes);

@@ -115,8 +115,8 @@ static void finish(filch_job *job)
     sim_finish(job, &outcome);
     for (uint32_t d = 0; d < world.count; ++d) {
         const filch_losses *l = &losses[d];
-        assert_int_equal(l->busy_ns + l->dispatch_ns + l->data_ns + l->spoiled_ns + l->starved_ns +
-                             l->held_ns + l->tail_ns + l->other_ns,
+        assert_int_equal(l->busy_ns + l->slow_ns + l->unshared_ns + l->dispatch_ns + l->data_ns +
+                             l->spoiled_ns + l->starved_ns + l->held_ns + l->tail_ns + l->other_ns,
                          l->wall_ns);
     }
     assert_true(report.area_ns <= report.wall_ns);

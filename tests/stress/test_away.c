@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
 enum { DEVICES = 4, ITEMS = 3000, WIDTH = 24, STEPS = 12, SUMMANDS = 40 };
@@ -89,7 +90,7 @@ static int nest(const filch_call *call)
     desc.accesses = &access;
     desc.access_count = 1;
     expect(filch_batch_submit(f.runtime, &desc, NULL, &job), FILCH_OK, "nested submit");
-    expect(filch_job_wait(job, 60), FILCH_OK, "nested wait");
+    expect(filch_job_wait(job, PATIENCE), FILCH_OK, "nested wait");
     expect(filch_job_release(job), FILCH_OK, "nested release");
     expect(filch_data_destroy(access.data), FILCH_OK, "nested destroy");
     for (int i = 0; i < 64; ++i) {
@@ -114,7 +115,7 @@ static bool end_job(owner *o, filch_job *job)
     if (cancels) {
         expect(filch_job_cancel(job), FILCH_OK, "cancel");
     }
-    filch_status status = filch_job_wait(job, 60);
+    filch_status status = filch_job_wait(job, PATIENCE);
     bool is_whole = status == FILCH_OK;
     if (!is_whole && !(cancels && status == FILCH_CANCELLED)) {
         stress_fail(&f.stress, "wait", (uint64_t)status);

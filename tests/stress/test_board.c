@@ -11,9 +11,10 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
-enum { CORES = 3, CLIENTS = 2, TILES = 6, TASKS = 48, PATIENCE_S = 120 };
+enum { CORES = 3, CLIENTS = 2, TILES = 6, TASKS = 48 };
 /* What a task lasts on each, in ns: long beside a lock. */
 static const long slowness[CORES] = {80000, 200000, 600000};
 

@@ -8,9 +8,10 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
-enum { CLIENTS = 4, HANDLES = 3, TILES = 8, MOST_TASKS = 60, GRAPHS = 3, PATIENCE_S = 120 };
+enum { CLIENTS = 4, HANDLES = 3, TILES = 8, MOST_TASKS = 60, GRAPHS = 3 };
 
 typedef struct field {
     stress stress;

@@ -9,9 +9,10 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
-enum { PRODUCERS = 3, TILES = 5, MOST = 3, MOST_WAITING = 400, CLOSED = 600, PATIENCE_S = 200 };
+enum { PRODUCERS = 3, TILES = 5, MOST = 3, MOST_WAITING = 400, CLOSED = 600 };
 
 typedef struct field {
     stress stress;

@@ -9,9 +9,10 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
-enum { PRODUCERS = 3, MOST_WAITING = 256, DEPTH = 3, TILES = PRODUCERS + 1, PATIENCE_S = 200 };
+enum { PRODUCERS = 3, MOST_WAITING = 256, DEPTH = 3, TILES = PRODUCERS + 1 };
 
 typedef struct field {
     stress stress;

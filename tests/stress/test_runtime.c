@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
 enum { OWNERS = 3, ITEMS = 5000 };
@@ -134,7 +135,7 @@ static int owner_main(void *arg)
             jobs[i] = start(o, runtimes[i], o->cells[i]);
         }
         for (int i = 0; i < 2; ++i) {
-            expect(f, filch_job_wait(jobs[i], 60), FILCH_OK, "wait");
+            expect(f, filch_job_wait(jobs[i], PATIENCE), FILCH_OK, "wait");
             for (int k = 0; k < ITEMS; ++k) {
                 if (o->cells[i][k] != round) {
                     stress_fail(&f->stress, "a cell was not raised once", o->cells[i][k]);

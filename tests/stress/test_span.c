@@ -9,10 +9,11 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "patience.h"
 #include "sched/span.h"
 #include "stress.h"
 
-enum { WORKERS = 4, GRAINS_MAX = 4096, PATIENCE_S = 60 };
+enum { WORKERS = 4, GRAINS_MAX = 4096 };
 
 typedef struct field {
     stress stress;

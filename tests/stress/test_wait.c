@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "filch/filch.h"
+#include "patience.h"
 #include "stress.h"
 
 #define WORKERS 4
@@ -52,7 +53,7 @@ static int do_read(const filch_call *call)
 static int do_wait(const filch_call *call)
 {
     world *w = *(const world_arg *)call->args;
-    check(filch_job_wait(w->awaited, 60), "a task waited in vain");
+    check(filch_job_wait(w->awaited, PATIENCE), "a task waited in vain");
     return 0;
 }
 
@@ -97,7 +98,7 @@ static filch_job *submit(filch_graph *graph)
 
 static void finish(filch_job *job)
 {
-    check(filch_job_wait(job, 60), "filch_job_wait");
+    check(filch_job_wait(job, PATIENCE), "filch_job_wait");
     check(filch_job_release(job), "filch_job_release");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -127,7 +128,7 @@ bool fixture_await(_Atomic int *flag, int value)
     while (atomic_load(flag) < value) {
         sched_yield();
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - start.tv_sec > 10) {
+        if (now.tv_sec - start.tv_sec > PATIENCE_S) {
             return false;
         }
     }

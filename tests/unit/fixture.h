@@ -52,7 +52,7 @@ filch_graph *fixture_graph(filch_runtime *runtime, filch_graph_kind kind);
 filch_status fixture_run(filch_graph *graph);
 /* Newest error of this thread. */
 filch_error fixture_error(filch_runtime *runtime);
-/* Spins, yielding, until *flag is at least value; any thread. Returns false after ten seconds. */
+/* Spins, yielding, until *flag is at least value; any thread. Returns false after PATIENCE. */
 bool fixture_await(_Atomic int *flag, int value);
 /* Threads of this process whose names begin so. */
 int fixture_threads(const char *prefix);

@@ -117,21 +117,52 @@ static void test_document(void **state)
     json_decref(root);
 }
 
+/* Each of several has its own figures; the first is also where one alone would be. */
+static void test_contenders(void **state)
+{
+    files *f = *state;
+    static const char *const names[] = {"one", "static", "tbb"};
+    bench_result r;
+    filch_error error = FILCH_ERROR_INIT;
+    assert_true(bench_result_init(&r, 1, 1, 3));
+    r.seconds[0] = 2;
+    for (size_t v = 0; v < 3; v++) {
+        strcpy(r.versus[v].name, names[v]);
+        r.versus[v].seconds[0] = 3 + (double)v;
+    }
+    assert_true(bench_result_derive(&r));
+    assert_int_equal(bench_json_write(f->old_path, &r, &error), FILCH_OK);
+    json_t *root = json_load_file(f->old_path, 0, NULL);
+    json_t *array = json_object_get(root, "contenders");
+    assert_int_equal(json_array_size(array), 3);
+    assert_true(json_equal(json_object_get(root, "versus"), json_array_get(array, 0)));
+    for (size_t v = 0; v < 3; v++) {
+        const json_t *one = json_array_get(array, v);
+        assert_string_equal(json_string_value(json_object_get(one, "name")), names[v]);
+        assert_float_equal(json_number_value(json_object_get(one, "ratio")), (3 + (double)v) / 2,
+                           0);
+    }
+    json_decref(root);
+    r.versus[2].seconds[0] = NAN;
+    assert_false(bench_result_derive(&r));
+    bench_result_free(&r);
+}
+
 static void test_versus(void **state)
 {
     files *f = *state;
     bench_result r;
     filch_error error = FILCH_ERROR_INIT;
     assert_true(bench_result_init(&r, 1, 3, true));
-    strcpy(r.versus.name, "tbb");
+    strcpy(r.versus[0].name, "tbb");
     for (size_t k = 0; k < 3; k++) {
         r.seconds[k] = 2;
-        r.versus.seconds[k] = 5;
+        r.versus[0].seconds[k] = 5;
     }
     assert_true(bench_result_derive(&r));
-    assert_float_equal(r.versus.ratio, 2.5, 1e-12);
+    assert_float_equal(r.versus[0].ratio, 2.5, 1e-12);
     r.cpu_s = 7;
-    r.versus.cpu_s = 11;
+    r.versus[0].cpu_s = 11;
     r.startup = (bench_startup_result){true, 0.5, 0.25, 0.125};
     assert_int_equal(bench_json_write(f->old_path, &r, &error), FILCH_OK);
     json_t *root = json_load_file(f->old_path, 0, NULL);
@@ -142,6 +173,7 @@ static void test_versus(void **state)
     assert_float_equal(json_number_value(json_object_get(versus, "ratio")), 2.5, 1e-12);
     assert_float_equal(json_number_value(json_object_get(versus, "cpu_s")), 11, 0);
     assert_float_equal(json_number_value(json_object_get(root, "cpu_s")), 7, 0);
+    assert_null(json_object_get(root, "contenders")); /* versus is all of them */
     json_t *startup = json_object_get(root, "startup");
     assert_float_equal(json_number_value(json_object_get(startup, "driver_s")), 0.5, 0);
     assert_float_equal(json_number_value(json_object_get(startup, "vendor_s")), 0.25, 0);
@@ -244,8 +276,11 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_document), cmocka_unit_test(test_versus),
-        cmocka_unit_test(test_compare),  cmocka_unit_test(test_lost_check_is_a_fall),
+        cmocka_unit_test(test_document),
+        cmocka_unit_test(test_versus),
+        cmocka_unit_test(test_contenders),
+        cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_lost_check_is_a_fall),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

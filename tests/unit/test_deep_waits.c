@@ -3,6 +3,7 @@
  * from it. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <time.h>
 
@@ -12,7 +13,7 @@ static _Atomic int done;
 static int wait_for_it(const filch_call *call)
 {
     (void)call;
-    filch_status status = filch_job_wait(awaited, 20);
+    filch_status status = filch_job_wait(awaited, PATIENCE);
     ++done;
     return status == FILCH_OK ? 0 : 1;
 }
@@ -71,7 +72,7 @@ static filch_job *submit(filch_graph *graph)
 
 static void end(filch_runtime *runtime, filch_job *job, int count)
 {
-    assert_ok(filch_job_wait(job, 30));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_release(job));
     assert_ok(filch_job_release(awaited));
     assert_int_equal(done, count);

@@ -239,7 +239,13 @@ static void what_others_could_have_written_is_not_trusted(void **state)
     assert_int_equal(rmdir(file_of(1)), 0);
     assert_int_equal(mkfifo(file_of(1), 0600), 0);
     assert_status(look(&disk, 1), FILCH_DATA);
-    /* It is replaced like any other. */
+    /* Only a regular file is replaced. */
+    store(&disk, 1, IMAGE);
+    assert_status(look(&disk, 1), FILCH_DATA);
+    assert_int_equal(unlink(file_of(1)), 0);
+    store(&disk, 1, IMAGE);
+    assert_int_equal(chmod(file_of(1), 0602), 0);
+    assert_status(look(&disk, 1), FILCH_DATA);
     store(&disk, 1, IMAGE);
     assert_ok(look(&disk, 1));
     fl_disk_close(&disk);
@@ -299,6 +305,29 @@ static void touch(const char *name, int64_t age)
 static bool is_there(const char *name)
 {
     return access(path_of(name), F_OK) == 0;
+}
+
+/* In the place of a kernel or of one under way: neither written through nor removed. */
+static void links_stay(void **state)
+{
+    static const char aside[] =
+        "abababababababababababababababababababababababababababababababab.12.34.tmp";
+    const struct timespec old[2] = {{1, 0}, {1, 0}};
+    uint64_t files = 0, bytes = 0;
+    fl_disk disk;
+
+    (void)state;
+    open_disk(&disk, LIMIT);
+    assert_int_equal(symlink("/dev/null", file_of(3)), 0);
+    assert_int_equal(symlink("/dev/null", path_of(aside)), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path_of(aside), old, AT_SYMLINK_NOFOLLOW), 0);
+    store(&disk, 3, IMAGE);
+    store(&disk, 1, IMAGE);
+    assert_ok(fl_disk_clear(&disk, &files, &bytes, NULL));
+    assert_int_equal(files, 1);
+    assert_int_equal(unlink(file_of(3)), 0); /* it still is there */
+    assert_int_equal(unlink(path_of(aside)), 0);
+    fl_disk_close(&disk);
 }
 
 static void only_its_own_files_are_touched(void **state)
@@ -628,6 +657,7 @@ int main(void)
         disk_test(no_damage_goes_unnoticed),
         disk_test(what_others_could_have_written_is_not_trusted),
         disk_test(those_unused_for_longest_go_first),
+        disk_test(links_stay),
         disk_test(only_its_own_files_are_touched),
         disk_test(folders_are_made_or_not),
         disk_test(a_folder_may_be_for_reading_only),

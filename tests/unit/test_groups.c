@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "patience.h"
 
 enum { N = 8, FAIL_CODE = 77 };
 
@@ -222,7 +223,7 @@ static void turns_on_several_tiles_do_not_lock_up(void **state)
         }
         if (kind == FILCH_GRAPH_OPEN) {
             assert_ok(filch_graph_close(graph));
-            assert_ok(filch_job_wait(job, 60));
+            assert_ok(filch_job_wait(job, PATIENCE));
             assert_ok(filch_job_release(job));
         } else {
             assert_int_equal(fixture_run(graph), FILCH_OK);
@@ -244,7 +245,7 @@ static void one_that_fails_gives_its_turn_on(void **state)
     filch_job *job = NULL;
     filch_job_info info = {.size = sizeof info};
     assert_ok(filch_graph_submit(graph, NULL, &job));
-    assert_status(filch_job_wait(job, 10), FILCH_TASK_FAILED);
+    assert_status(filch_job_wait(job, PATIENCE), FILCH_TASK_FAILED);
     assert_ok(filch_job_stats(job, &info, NULL, 0));
     assert_int_equal(info.total, 13);
     assert_int_equal(info.failed, 10);
@@ -270,7 +271,7 @@ static void each_device_begins_once_and_is_combined_once(void **state)
         filch_job *job = NULL;
         filch_job_info info = {.size = sizeof info};
         assert_ok(filch_graph_submit(graph, NULL, &job));
-        assert_ok(filch_job_wait(job, 10));
+        assert_ok(filch_job_wait(job, PATIENCE));
         assert_ok(filch_job_stats(job, &info, NULL, 0));
         assert_int_equal(info.total, 301);
         assert_int_equal(info.done, 301);
@@ -298,7 +299,8 @@ static int run_waiting(const filch_call *call)
     desc.access_count = 1;
     if (filch_graph_create(call->runtime, NULL, &inner) != FILCH_OK ||
         filch_graph_add(inner, &desc, NULL) != FILCH_OK ||
-        filch_graph_submit(inner, NULL, &job) != FILCH_OK || filch_job_wait(job, 10) != FILCH_OK) {
+        filch_graph_submit(inner, NULL, &job) != FILCH_OK ||
+        filch_job_wait(job, PATIENCE) != FILCH_OK) {
         return 1;
     }
     filch_job_release(job);
@@ -326,8 +328,8 @@ static void a_partial_result_is_one_tasks_at_a_time(void **state)
         filch_job *job = NULL, *first = NULL;
         assert_ok(filch_graph_submit(graph, NULL, &job));
         assert_ok(filch_graph_submit(before, NULL, &first));
-        assert_ok(filch_job_wait(job, 10));
-        assert_ok(filch_job_wait(first, 10));
+        assert_ok(filch_job_wait(job, PATIENCE));
+        assert_ok(filch_job_wait(first, PATIENCE));
         assert_ok(filch_job_release(job));
         assert_ok(filch_job_release(first));
         expect(x, 100 + 21 * (uint64_t)run);
@@ -343,7 +345,7 @@ static void expect_failure(filch_graph *graph, const char *name)
     filch_job *job = NULL;
     filch_error error = FILCH_ERROR_INIT;
     assert_ok(filch_graph_submit(graph, NULL, &job));
-    assert_status(filch_job_wait(job, 10), FILCH_TASK_FAILED);
+    assert_status(filch_job_wait(job, PATIENCE), FILCH_TASK_FAILED);
     assert_ok(filch_job_error(job, &error));
     assert_int_equal(error.native_code, FAIL_CODE);
     assert_string_equal(error.label, name);
@@ -396,7 +398,7 @@ static void an_open_graph_is_combined_when_it_is_closed(void **state)
     }
     add_some(graph, FILCH_REDUCE, 20);
     assert_ok(filch_graph_close(graph));
-    assert_ok(filch_job_wait(job, 10));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_stats(job, &info, NULL, 0));
     assert_int_equal(info.total, 50 * 42 + 20);
     assert_int_equal(info.done, 50 * 42 + 20);
@@ -517,7 +519,7 @@ static filch_status build_and_run(filch_graph_kind kind, int64_t fail_after)
         status = filch_graph_submit(graph, NULL, &job);
     }
     if (job != NULL) {
-        filch_status done = filch_job_wait(job, 10);
+        filch_status done = filch_job_wait(job, PATIENCE);
         status = status == FILCH_OK ? done : status;
         assert_ok(filch_job_release(job));
     }

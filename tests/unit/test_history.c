@@ -4,12 +4,14 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,11 +51,7 @@ static uint32_t count_files(void)
 
 static int end(void **state)
 {
-    char aside[112];
-
     (void)state;
-    (void)snprintf(aside, sizeof aside, "%s.tmp", path);
-    (void)unlink(aside);
     (void)unlink(path);
     return rmdir(folder) != 0 || counted.pieces != 0;
 }
@@ -318,6 +316,56 @@ static void others_files_are_left_alone(void **state)
     assert_int_equal(status_here(NULL), FILCH_DATA);
     assert_int_equal(save(&record, 1), FILCH_IO);
     assert_int_equal(rmdir(path), 0);
+}
+
+/* A file of the name that once was the temporary one's is somebody's. */
+static void files_beside_are_left_alone(void **state)
+{
+    const fl_record record = make_record(1, 10.0, 5);
+    char beside[112], text[16] = "";
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(beside, sizeof beside, "%s.tmp", path);
+    file = fopen(beside, "w");
+    assert_non_null(file);
+    assert_true(fputs("precious", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(save(&record, 1), FILCH_OK);
+    file = fopen(beside, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof text - 1, file), 8);
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "precious");
+    assert_int_equal(count_files(), 2);
+    assert_int_equal(unlink(beside), 0);
+}
+
+static void a_full_disk_leaves_the_old_speeds(void **state)
+{
+    const struct rlimit small = {.rlim_cur = FL_HISTORY_HEADER, .rlim_max = RLIM_INFINITY};
+    const fl_record records[2] = {make_record(1, 10.0, 5), make_record(2, 20.0, 6)};
+    filch_error error = FILCH_ERROR_INIT;
+    struct rlimit usual;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    fl_history *history;
+    filch_status status;
+
+    (void)state;
+    assert_int_equal(save(&records[0], 1), FILCH_OK);
+    history = open_here(path);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    status = fl_history_save(history, &records[1], 1, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    (void)signal(SIGXFSZ, handler);
+    fl_history_close(history);
+    assert_int_equal(status, FILCH_IO);
+    assert_int_equal(error.native_code, EFBIG);
+    assert_non_null(strstr(error.text, strerror(EFBIG)));
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(save(&records[1], 1), FILCH_OK);
+    assert_int_equal(count_files(), 1);
 }
 
 static void a_folder_that_is_not_there(void **state)
@@ -587,6 +635,8 @@ int main(void)
         CASE(no_byte_may_lack),
         CASE(records_are_looked_at),
         CASE(others_files_are_left_alone),
+        CASE(files_beside_are_left_alone),
+        CASE(a_full_disk_leaves_the_old_speeds),
         CASE(a_folder_that_is_not_there),
         CASE(paths_may_be_relative),
         CASE(memory_may_lack),

@@ -195,6 +195,137 @@ static void test_teams_stay_on_one_node(void **state)
     pool_end(&pool);
 }
 
+static void refused(const char *spec, filch_status status, int64_t column, const char *text)
+{
+    fl_memory memory = fl_memory_system();
+    filch_error error = FILCH_ERROR_INIT;
+    fl_discovery how = {.memory = &memory, .error = &error};
+    fl_pool pool;
+
+    assert_int_equal(fl_pool_open(&pool, spec, &how), status);
+    assert_int_equal(error.line, column);
+    assert_string_equal(error.text, text);
+}
+
+/* A CPU that is named is a core of its own, and devices take them in the order of their names. */
+static void test_named_cpus(void **state)
+{
+    fl_pool pool;
+
+    (void)state;
+    machine_invent("numa:2 core:4 pu:2");
+    pool_make(&pool, "host@5,4,12-13");
+    assert_int_equal(pool.count, 4);
+    assert_true(cpus(&pool, 0) == UINT64_C(1) << 5);
+    assert_true(cpus(&pool, 1) == UINT64_C(1) << 4);
+    assert_true(cpus(&pool, 2) == UINT64_C(1) << 12);
+    assert_true(cpus(&pool, 3) == UINT64_C(1) << 13);
+    assert_true(pool.devices[0].is_pinned);
+    pool_end(&pool);
+
+    pool_make(&pool, "host:2@4,6,8");
+    assert_int_equal(pool.count, 2);
+    assert_true(cpus(&pool, 0) == UINT64_C(1) << 4);
+    assert_true(cpus(&pool, 1) == UINT64_C(1) << 6);
+    pool_end(&pool);
+
+    /* Teams take the next ones, over memory nodes too. */
+    pool_make(&pool, "host:2x4@6-13,host:1x2@3,6");
+    assert_int_equal(pool.count, 3);
+    assert_true(cpus(&pool, 0) == 0x3c0);
+    assert_true(cpus(&pool, 1) == 0x3c00);
+    assert_true(cpus(&pool, 2) == 0x48);
+    assert_int_equal(pool.devices[1].info.team, 4);
+    pool_end(&pool);
+
+    /* More devices than CPUs share them in turn; of those of earlier items the least used first. */
+    pool_make(&pool, "host:3@4,2");
+    assert_true(cpus(&pool, 0) == 0x10 && cpus(&pool, 1) == 0x04 && cpus(&pool, 2) == 0x10);
+    pool_end(&pool);
+    pool_make(&pool, "host@4,host@2,host:1x2@4-6,host:2x3@2-4");
+    assert_true(cpus(&pool, 2) == 0x60);
+    assert_true(cpus(&pool, 3) == 0x1c);
+    pool_end(&pool);
+}
+
+static void test_named_cpus_that_are_not_there(void **state)
+{
+    (void)state;
+    machine_invent("numa:2 core:4 pu:2");
+    refused("host:2@14-17", FILCH_UNKNOWN_ORDINAL, 8,
+            "device specification, character 8: this machine does not have CPU 16, but 0-15");
+    refused("host@0,host:1x2@3,65535", FILCH_UNKNOWN_ORDINAL, 19,
+            "device specification, character 19: this machine does not have CPU 65535, but 0-15");
+}
+
+/* A machine of four CPUs, of which the control group has the first two. */
+static const char confined[] =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+    "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+    "<topology version=\"2.0\">\n"
+    "<object type=\"Machine\" os_index=\"0\" cpuset=\"0xf\" complete_cpuset=\"0xf\""
+    " allowed_cpuset=\"0x3\" nodeset=\"0x1\" complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\""
+    " gp_index=\"1\">\n"
+    "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0xf\" complete_cpuset=\"0xf\""
+    " nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"1048576\"/>\n"
+    "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\""
+    " nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"3\"/>\n"
+    "<object type=\"PU\" os_index=\"1\" cpuset=\"0x2\" complete_cpuset=\"0x2\""
+    " nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"4\"/>\n"
+    "<object type=\"PU\" os_index=\"2\" cpuset=\"0x4\" complete_cpuset=\"0x4\""
+    " nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"5\"/>\n"
+    "<object type=\"PU\" os_index=\"3\" cpuset=\"0x8\" complete_cpuset=\"0x8\""
+    " nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"6\"/>\n"
+    "</object>\n</topology>\n";
+
+static void test_named_cpus_of_another_control_group(void **state)
+{
+    char path[] = "/tmp/filch-topology-XXXXXX";
+    int file = mkstemp(path);
+    fl_pool pool;
+
+    (void)state;
+    assert_true(file >= 0);
+    assert_int_equal(write(file, confined, sizeof confined - 1), sizeof confined - 1);
+    assert_int_equal(close(file), 0);
+    assert_int_equal(setenv("HWLOC_XMLFILE", path, 1), 0);
+    pool_make(&pool, "host@1,0");
+    assert_int_equal(pool.count, 2);
+    pool_end(&pool);
+    refused("host@0,host:1x2@1-3", FILCH_NO_DEVICE, 17,
+            "device specification, character 17: this process may not use CPU 2, but 0-1");
+    assert_int_equal(unsetenv("HWLOC_XMLFILE"), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Devices that are bound to no core: their thread runs where the process may. */
+static void test_unbound_devices(void **state)
+{
+    cpu_set_t allowed;
+    fl_pool pool;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    pool_make(&pool, "host:3@any,host:1x2@any");
+    assert_int_equal(pool.count, 4);
+    for (size_t i = 0; i < pool.count; i++) {
+        assert_false(pool.devices[i].is_pinned);
+        for (unsigned cpu = 0; cpu < 1024; cpu++)
+            assert_int_equal(has_cpu(&pool.devices[i], cpu), CPU_ISSET(cpu, &allowed) != 0);
+    }
+    pool_end(&pool);
+
+    /* They take no core from others, and there are as many as else where no count is given. */
+    machine_invent("numa:2 core:4 pu:2");
+    pool_make(&pool, "host:1x2@any,host:1");
+    assert_true(cpus(&pool, 0) == 0xffff);
+    assert_true(cpus(&pool, 1) == 0x1);
+    pool_end(&pool);
+    pool_make(&pool, "host@any");
+    assert_int_equal(pool.count, 8);
+    pool_end(&pool);
+}
+
 static void test_thousands_of_processors(void **state)
 {
     fl_memory memory = fl_memory_system();
@@ -237,7 +368,7 @@ static void test_bind(void **state)
 
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    pool_make(&pool, "host:3,host:1x64");
+    pool_make(&pool, "host:3,host:1x64,host:2x3@any");
     for (size_t i = 0; i < pool.count; i++) {
         bound_thread bound = {.device = &pool.devices[i], .status = FILCH_INTERNAL};
         fl_thread thread;
@@ -270,8 +401,9 @@ static void test_bind_to_what_is_not_there(void **state)
 }
 
 /* In a process bound to one processor only that one is found, and four devices share it. */
-static int child_run(unsigned cpu)
+static int child_run(unsigned cpu, unsigned other)
 {
+    char spec[32];
     fl_pool pool;
 
     pool_make(&pool, "host");
@@ -284,6 +416,14 @@ static int child_run(unsigned cpu)
             return 4;
     }
     pool_end(&pool);
+    if (other == CPU_SETSIZE) /* the machine has but one */
+        return 0;
+    /* A name beats the mask. */
+    (void)snprintf(spec, sizeof spec, "host@%u,%u", other, cpu);
+    pool_make(&pool, spec);
+    if (pool.count != 2 || !has_cpu(&pool.devices[0], other) || !has_cpu(&pool.devices[1], cpu))
+        return 5;
+    pool_end(&pool);
     return 0;
 }
 
@@ -294,6 +434,7 @@ static void test_only_cores_this_process_may_use(void **state)
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        unsigned other = 0;
         int status;
         pid_t child;
 
@@ -303,18 +444,22 @@ static void test_only_cores_this_process_may_use(void **state)
         if (child == 0) {
             /* A new program, so that threads which a sanitizer started are bound too. */
             cpu_set_t one;
-            char number[16], self[4096];
+            char number[16], another[16], self[4096];
             /* Not the link itself, which is valgrind under valgrind. */
             ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 
+            CPU_CLR(cpu, &allowed);
+            for (other = 0; other < CPU_SETSIZE && !CPU_ISSET(other, &allowed);)
+                other++;
             CPU_ZERO(&one);
             CPU_SET(cpu, &one);
             (void)snprintf(number, sizeof number, "%u", cpu);
+            (void)snprintf(another, sizeof another, "%u", other);
             if (length < 0)
                 _exit(3);
             self[length] = '\0';
             if (sched_setaffinity(0, sizeof one, &one) == 0)
-                (void)execl(self, self, number, (char *)NULL);
+                (void)execl(self, self, number, another, (char *)NULL);
             _exit(2);
         }
         assert_true(child > 0);
@@ -332,13 +477,18 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_hardware_threads_are_no_cores, machine_restore),
         cmocka_unit_test_teardown(test_machine_without_cores, machine_restore),
         cmocka_unit_test_teardown(test_teams_stay_on_one_node, machine_restore),
+        cmocka_unit_test_teardown(test_named_cpus, machine_restore),
+        cmocka_unit_test_teardown(test_named_cpus_that_are_not_there, machine_restore),
+        cmocka_unit_test(test_named_cpus_of_another_control_group),
+        cmocka_unit_test_teardown(test_unbound_devices, machine_restore),
         cmocka_unit_test_teardown(test_thousands_of_processors, machine_restore),
         cmocka_unit_test(test_bind),
         cmocka_unit_test_teardown(test_bind_to_what_is_not_there, machine_restore),
         cmocka_unit_test(test_only_cores_this_process_may_use),
     };
 
-    if (argc == 2)
-        return child_run((unsigned)strtoul(argv[1], NULL, 10));
+    if (argc == 3)
+        return child_run((unsigned)strtoul(argv[1], NULL, 10),
+                         (unsigned)strtoul(argv[2], NULL, 10));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Jobs: results, failure, cancelling, callbacks, waiting inside tasks, order by shared handles. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -95,7 +96,7 @@ static void arguments_are_checked(void **state)
     assert_ok(filch_runtime_usage(runtime, &usage));
     assert_int_equal(usage.jobs_running, 1);
     gate_open = 1;
-    assert_ok(filch_job_wait(job, 100));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_poll(job));
     assert_ok(filch_job_cancel(job)); /* complete: left as it is */
     assert_ok(filch_job_wait(job, 0));
@@ -616,7 +617,7 @@ static int wait_for_those_behind(const filch_call *call)
         return 1;
     }
     for (int i = 0; i < 3; ++i) {
-        verdicts[i] = filch_job_wait(behind[i], 5);
+        verdicts[i] = filch_job_wait(behind[i], PATIENCE);
     }
     return 0;
 }

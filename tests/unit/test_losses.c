@@ -60,12 +60,18 @@ static void end(void)
 static uint64_t parts_of(const filch_losses *l)
 {
     return l->busy_ns + l->dispatch_ns + l->data_ns + l->spoiled_ns + l->starved_ns + l->held_ns +
-           l->tail_ns + l->other_ns;
+           l->tail_ns + l->other_ns + l->slow_ns + l->preempted_ns + l->unshared_ns;
+}
+
+/* In tiles that are no failures, whether or not the core was there. */
+static uint64_t tiles_of(const filch_losses *l)
+{
+    return l->busy_ns + l->slow_ns + l->preempted_ns;
 }
 
 static uint64_t idle_of(const filch_losses *l)
 {
-    return l->starved_ns + l->held_ns + l->tail_ns;
+    return l->starved_ns + l->unshared_ns + l->held_ns + l->tail_ns;
 }
 
 /* What must hold of any report; any thread. */
@@ -75,7 +81,8 @@ static bool holds(const filch_report *report, const filch_losses *of)
     bool good = report->area_ns <= report->wall_ns;
     for (uint32_t d = 0; d < report->device_count; ++d) {
         good = good && of[d].wall_ns == report->wall_ns && parts_of(&of[d]) == of[d].wall_ns &&
-               of[d].estimated_ns <= of[d].busy_ns;
+               of[d].estimated_ns <= of[d].busy_ns + of[d].slow_ns &&
+               of[d].unrated_ns <= of[d].busy_ns;
         walls += of[d].wall_ns;
     }
     return good && report->total.wall_ns == walls && parts_of(&report->total) == walls;
@@ -234,10 +241,10 @@ static void jobs_that_do_nothing(void **state)
     end();
 }
 
-/* One task on two devices: while it is at the gate the other one is idle. */
-static void idle_is_seen(void **state)
+/* One task on two devices: while it is at the gate the other one is idle. False: the system took
+ * the core away from the task, whose time is no measure of the device then. */
+static bool idle_is_seen_once(void)
 {
-    (void)state;
     begin("host:2", FILCH_DRIVE_THREADS, NULL);
     filch_codelet *gate = fixture_codelet(runtime, "gate", wait_at_gate, 0);
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
@@ -255,16 +262,31 @@ static void idle_is_seen(void **state)
     gate_open = 1;
     assert_ok(filch_job_wait(job, -1));
     report = read_report(job, graph);
-    uint32_t ran = losses[0].busy_ns != 0 ? 0 : 1;
+    uint32_t ran = tiles_of(&losses[0]) != 0 ? 0 : 1;
     /* The task was timed, so the tail begins with it. */
-    assert_true(losses[ran].busy_ns >= until - since);
+    assert_true(tiles_of(&losses[ran]) >= until - since);
     assert_int_equal(losses[ran].estimated_ns, 0);
     assert_int_equal(losses[1 - ran].busy_ns, 0);
     assert_true(losses[1 - ran].tail_ns >= until - since);
-    assert_int_equal(report.measured_count, 1);
-    assert_true(report.area_ns >= until - since);
+    bool is_measured = losses[ran].busy_ns != 0;
+    if (is_measured) {
+        assert_int_equal(report.measured_count, 1);
+        assert_int_equal(report.known_count, 2); /* the other one is alike */
+        assert_true(report.area_ns >= losses[ran].busy_ns / 2);
+    }
     assert_ok(filch_job_release(job));
     end();
+    return is_measured;
+}
+
+static void idle_is_seen(void **state)
+{
+    bool is_measured = false;
+    (void)state;
+    for (int round = 0; round < 1000 && !is_measured; ++round) {
+        is_measured = idle_is_seen_once();
+    }
+    assert_true(is_measured);
 }
 
 /* --- Nested work --- */
@@ -311,10 +333,10 @@ static void nested_work_is_anothers(void **state)
         filch_job *job = submit(outer);
         assert_ok(filch_job_wait(job, -1));
         filch_report report = read_report(job, outer);
-        assert_true(losses[0].busy_ns >= outer_ns);
+        assert_true(tiles_of(&losses[0]) >= outer_ns);
         assert_int_equal(losses[0].estimated_ns, 0);
         assert_true(losses[0].other_ns >= inner_ns);
-        assert_true(losses[0].busy_ns + losses[0].other_ns <= report.wall_ns);
+        assert_true(tiles_of(&losses[0]) + losses[0].other_ns <= report.wall_ns);
         filch_job_info info = {.size = sizeof info};
         filch_device_stats stats;
         assert_ok(filch_job_stats(job, &info, &stats, 1));
@@ -347,7 +369,7 @@ static void what_fails_is_spoiled(void **state)
     assert_status(filch_job_wait(job, -1), FILCH_TASK_FAILED);
     (void)read_report(job, graph);
     /* Each takes 50 us and more, of which the typical time is learned from the first ones. */
-    assert_true(losses[0].spoiled_ns >= (uint64_t)TASKS * 50000 * 9 / 10);
+    assert_true(losses[0].spoiled_ns + losses[0].preempted_ns >= (uint64_t)TASKS * 50000 * 9 / 10);
     assert_ok(filch_job_release(job));
     end();
 }
@@ -371,7 +393,7 @@ static void estimates_are_bounded(void **state)
         uint64_t least = (uint64_t)TASKS * us * 1000;
         /* The truth lies between busy less estimated, and busy with what is beside it. */
         assert_true(losses[0].estimated_ns > 0);
-        assert_true(losses[0].busy_ns + losses[0].dispatch_ns + losses[0].data_ns >= least);
+        assert_true(tiles_of(&losses[0]) + losses[0].dispatch_ns + losses[0].data_ns >= least);
         assert_true(losses[0].busy_ns - losses[0].estimated_ns <=
                     losses[0].wall_ns - idle_of(&losses[0]));
         assert_true(report.path_ns >= us * 1000);

@@ -2,6 +2,7 @@
 /* Open graphs: tasks added while others run, by anybody; memory used again; failure; gates. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -445,10 +446,11 @@ static void a_later_job_waits_until_it_is_over(void **state)
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_OPEN);
     filch_graph *later = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_access access = fixture_access(data, 5, FILCH_READ);
+    filch_access change = fixture_access(data, 6, FILCH_READWRITE);
     int fine = 0;
     fixture_add(later, code, &fine, &access, 1);
     filch_job *job = open_job(graph);
-    fixture_add(graph, nothing, NULL, &access, 1);
+    fixture_add(graph, nothing, NULL, &change, 1);
     filch_job *after = open_job(later);
     assert_status(filch_job_wait(after, 0.005), FILCH_TIMEOUT);
     assert_int_equal(ran, 0);
@@ -545,7 +547,7 @@ static void handles_come_while_tasks_run(void **state)
         }
     }
     assert_ok(filch_graph_close(graph));
-    assert_ok(filch_job_wait(job, 10));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_release(job));
     for (int i = 0; i < HANDLES; ++i) {
         assert_int_equal(many[i], 40); /* (((1) * 3 + 1) * 3 + 1) * 3 + 1 */

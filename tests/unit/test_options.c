@@ -64,6 +64,7 @@ static void test_defaults(void **state)
     assert_null(o.scores);
     assert_int_equal(o.n, 0);
     assert_false(o.check);
+    assert_false(o.no_speeds);
     bench_options_free(&o);
 }
 
@@ -85,7 +86,10 @@ static void test_all(void **state)
     assert_int_equal(o.n, 4096);
     assert_int_equal(o.tile, 256);
     assert_string_equal(o.workload, "cholesky");
-    assert_string_equal(o.versus, "openblas");
+    assert_int_equal(o.versus_count, 1);
+    assert_string_equal(o.versus[0], "openblas");
+    assert_true(bench_options_have_versus(&o, "openblas"));
+    assert_false(bench_options_have_versus(&o, "tbb"));
     assert_int_equal(o.precision, BENCH_SINGLE);
     assert_int_equal(o.repeat, 9);
     assert_true(o.seed == UINT64_MAX);
@@ -110,6 +114,21 @@ static void test_all(void **state)
         assert_int_equal(o.policy, FILCH_POLICY_STATIC + p);
         assert_non_null(strstr(bench_options_usage(), policies[p]));
     }
+    parse_good(&w, "run narrow --pattern nearest --width 4 --task-us 0.5 --steps 9 --open", &o);
+    assert_int_equal(o.pattern, BENCH_PATTERN_NEAREST);
+    assert_int_equal(o.width, 4);
+    assert_float_equal(o.task_us, 0.5, 0);
+    assert_int_equal(o.steps, 9);
+    assert_true(o.open);
+    parse_good(&w, "run heat --strips 6 --steps-a-graph 5", &o);
+    assert_int_equal(o.strips, 6);
+    assert_int_equal(o.steps_a_graph, 5);
+    parse_good(&w, "run gemm --no-speeds", &o);
+    assert_true(o.no_speeds);
+    parse_good(&w, "run gemm --versus a --versus one,static,tbb", &o);
+    assert_int_equal(o.versus_count, 3);
+    assert_string_equal(o.versus[0], "one");
+    assert_string_equal(o.versus[2], "tbb");
     parse_good(&w, "run gemm --pinned --memory-limit 8G", &o);
     assert_true(o.pinned && !o.pageable);
     assert_true(o.memory_limit == UINT64_C(8) << 30);
@@ -156,9 +175,10 @@ static void test_every_option_is_documented(void **state)
 {
     (void)state;
     const char *usage = bench_options_usage();
-    const char *names[] = {"devices", "scores",    "policy", "n",        "tile",  "matrix",
-                           "versus",  "precision", "repeat", "seed",     "check", "json",
-                           "trace",   "report",    "image",  "tile-cols"};
+    const char *names[] = {
+        "devices",   "scores",  "policy", "n",       "tile",  "matrix", "versus", "precision",
+        "repeat",    "seed",    "check",  "json",    "trace", "report", "image",  "tile-cols",
+        "no-speeds", "pattern", "width",  "task-us", "steps", "open",   "strips", "steps-a-graph"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char word[32] = "  --";
         strcat(strcat(word, names[k]), " ");
@@ -192,6 +212,21 @@ static void test_failures(void **state)
     expect_failure("run gemm --check=1", "--check=1", "takes no value");
     expect_failure("run gemm -x", "-x", "is not an option");
     expect_failure("run gemm --matrix a.mtx --n 5", "--n", "--matrix");
+    expect_failure("run narrow --pattern line", "--pattern", "'line' is not stencil, fft or");
+    expect_failure("run narrow --width 0", "--width", "outside 1..");
+    expect_failure("run heat --strips 0", "--strips", "outside 1..");
+    expect_failure("run heat --steps-a-graph -1", "--steps-a-graph", "whole number");
+    expect_failure("run narrow --steps x", "--steps", "whole number");
+    expect_failure("run narrow --task-us 0", "--task-us", "'0' is outside 0.01..1e+06");
+    expect_failure("run narrow --task-us 1us", "--task-us", "'1us' is not a number");
+    expect_failure("run narrow --task-us nan", "--task-us", "not a number");
+    expect_failure("run narrow --task-us 1e9", "--task-us", "outside");
+    expect_failure("run gemm --versus=", "--versus", "empty");
+    expect_failure("run gemm --versus one,,tbb", "--versus", "'one,,tbb' is empty");
+    expect_failure("run gemm --versus one,tbb,", "--versus", "empty");
+    expect_failure("run gemm --versus one,tbb,one", "--versus", "'one' is named twice");
+    expect_failure("run gemm --versus a,b,c,d,e,f,g,h,i", "--versus", "more than 8");
+    expect_failure("run gemm --versus abcdefghijklmnopqrstuvwxyzabcdef", "--versus", "too long");
     expect_failure("run gemm --pinned --pageable", "--pageable", "--pinned");
     expect_failure("run gemm --memory-limit 0", "--memory-limit", "'0': allowed is one of");
     expect_failure("run gemm --memory-limit lots", "--memory-limit", "bytes from 1 to");
@@ -199,12 +234,37 @@ static void test_failures(void **state)
     expect_failure("run gemm --memory-limit=", "--memory-limit", "empty");
 }
 
+/* Each option that only some workloads heed is found, and not where it is heeded. */
+static void test_options_beyond(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *option;
+        unsigned bit;
+    } cases[] = {
+        {"run x --pattern fft", "--pattern", BENCH_TAKES_PATTERN},
+        {"run x --width 3", "--width", BENCH_TAKES_WIDTH},
+        {"run x --task-us 3", "--task-us", BENCH_TAKES_TASK_US},
+        {"run x --steps 3", "--steps", BENCH_TAKES_STEPS},
+        {"run x --open", "--open", BENCH_TAKES_OPEN},
+        {"run x --strips 3", "--strips", BENCH_TAKES_STRIPS},
+        {"run x --steps-a-graph 3", "--steps-a-graph", BENCH_TAKES_STEPS_A_GRAPH},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        words w;
+        bench_options o;
+        parse_good(&w, cases[k].line, &o);
+        assert_string_equal(bench_options_beyond(&o, ~cases[k].bit), cases[k].option);
+        assert_null(bench_options_beyond(&o, cases[k].bit));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),         cmocka_unit_test(test_all),
         cmocka_unit_test(test_scores_by_a_word), cmocka_unit_test(test_every_option_is_documented),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_failures),         cmocka_unit_test(test_options_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

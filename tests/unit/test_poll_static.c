@@ -3,6 +3,7 @@
  * further down the stack, where one thread drives all. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int descend(const filch_call *call)
     if (filch_graph_submit(graph, NULL, &job) != FILCH_OK) {
         return 3;
     }
-    filch_status status = filch_job_wait(job, 10);
+    filch_status status = filch_job_wait(job, PATIENCE);
     if (status != FILCH_OK) {
         fprintf(stderr, "depth %d: %s\n", depth, filch_status_name(status));
         _Exit(1); /* what cannot end cannot be taken down */

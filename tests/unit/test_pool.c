@@ -192,6 +192,12 @@ static void test_refusals(void **state)
     refused("host,host:1x4", FILCH_DUPLICATE_DEVICE, 6, "already at character 1");
     refused("host:1x2,host:2,host:3", FILCH_DUPLICATE_DEVICE, 17, "already at character 10");
     refused("host:1,host:1x1", FILCH_DUPLICATE_DEVICE, 8, "already at character 1");
+    refused("host:1@0,host:2", FILCH_DUPLICATE_DEVICE, 10, "already at character 1");
+    refused("host@0,host", FILCH_DUPLICATE_DEVICE, 8, "already at character 1");
+    refused("host@any,host:1x2@0", FILCH_DUPLICATE_DEVICE, 10, "already at character 1");
+    refused("host@0-3,host@4-7,host:1@7,0", FILCH_DUPLICATE_DEVICE, 19, "already at character 1");
+    refused("host:1x2@0-3,host@2,host:2x2@4,3", FILCH_DUPLICATE_DEVICE, 21,
+            "already at character 1");
     refused("sim:f,sim:f", FILCH_DUPLICATE_DEVICE, 7, "already at character 1");
     refused("host:0", FILCH_PARSE, 6, "must not be zero");
     refused("nvidia", FILCH_PARSE, 1, "unknown word");

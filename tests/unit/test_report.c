@@ -41,11 +41,11 @@ static void test_report(void **state)
     assert_true(bench_result_init(&r, 2, 4, true));
     strcpy(r.workload, "<gemm> & \"co\"");
     strcpy(r.work_unit, "flop");
-    strcpy(r.versus.name, "tbb");
+    strcpy(r.versus[0].name, "tbb");
     r.work = 1e9;
     for (size_t k = 0; k < 4; k++) {
         r.seconds[k] = 0.5;
-        r.versus.seconds[k] = 1.5;
+        r.versus[0].seconds[k] = 1.5;
     }
     strcpy(r.devices[0].name, "host:0");
     r.devices[0].busy_s = 3;

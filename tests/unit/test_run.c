@@ -105,6 +105,55 @@ static void test_document(void **state)
     assert_int_equal(remove(json) | remove(trace) | remove(html), 0);
 }
 
+/* Devices that were not measured alone have no speed, and the run has no efficiency. */
+static void test_no_speeds(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        char json[] = "/tmp/filch-json-XXXXXX";
+        char line[512];
+        snprintf(line, sizeof line, "run chain --n 20 --devices host:2 --repeat 2 --json %s%s",
+                 temporary(json), k == 0 ? "" : " --no-speeds");
+        assert_int_equal(command(line), BENCH_EXIT_OK);
+        json_t *document = json_load_file(json, 0, NULL);
+        const json_t *device = json_array_get(json_object_get(document, "devices"), 1);
+        assert_int_equal(json_is_null(json_object_get(document, "efficiency")), k);
+        assert_int_equal(json_is_null(json_object_get(device, "speed")), k);
+        json_decref(document);
+        assert_int_equal(remove(json), 0);
+    }
+}
+
+/* Steps, moves and what tells one narrow graph from another are in the document. */
+static void test_steps(void **state)
+{
+    (void)state;
+    char json[] = "/tmp/filch-json-XXXXXX";
+    char line[512];
+    snprintf(line, sizeof line,
+             "run narrow --pattern fft --width 4 --steps 20 --task-us 0.1 --devices host:2 "
+             "--repeat 2 --check --versus one,central --slow 1:2@0 --json %s",
+             temporary(json));
+    assert_int_equal(command(line), BENCH_EXIT_OK);
+    json_t *document = json_load_file(json, 0, NULL);
+    const json_t *one = json_array_get(json_object_get(document, "contenders"), 0);
+    const char *variant;
+    json_int_t steps;
+    double step_s, median_s, moves, of_one;
+    assert_int_equal(json_unpack(document, "{s:s, s:I, s:F, s:F, s:F}", "variant", &variant,
+                                 "steps", &steps, "step_s", &step_s, "median_s", &median_s, "moves",
+                                 &moves),
+                     0);
+    assert_string_equal(variant, "fft, 20 steps, 0.1 us, closed");
+    assert_int_equal(steps, 20);
+    assert_true(step_s == median_s / 20);
+    assert_true(moves >= 0 && moves <= 1);
+    of_one = json_number_value(json_object_get(one, "moves"));
+    assert_true(json_is_number(json_object_get(one, "moves")) && of_one == 0);
+    json_decref(document);
+    assert_int_equal(remove(json), 0);
+}
+
 static void test_single_precision(void **state)
 {
     (void)state;
@@ -155,6 +204,17 @@ static void test_simulation_repeats(void **state)
         BENCH_EXIT_OK);
 }
 
+static void test_narrow_simulated(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        command("sim narrow --devices sim:bench/data/sim/two.json --steps 20 --repeat 2"),
+        BENCH_EXIT_OK);
+    assert_int_equal(command("sim narrow --devices sim:bench/data/sim/two.json --steps 20 --check "
+                             "--repeat 2 --open"),
+                     BENCH_EXIT_OK);
+}
+
 static void test_usage(void **state)
 {
     (void)state;
@@ -164,6 +224,7 @@ static void test_usage(void **state)
     assert_int_equal(command("sim empty"), BENCH_EXIT_ERROR);
     assert_int_equal(command("sim empty --devices host:1"), BENCH_EXIT_ERROR);
     assert_int_equal(command("run gemm --n 32 --image /tmp/none.png"), BENCH_EXIT_ERROR);
+    assert_int_equal(command("run gemm --n 32 --width 4"), BENCH_EXIT_ERROR);
     assert_int_equal(command("run gemm --n 32 --versus nobody"), BENCH_EXIT_ERROR);
     assert_int_equal(command("run gemm --n 32 --repeat 1 --json /nonexistent/file"),
                      BENCH_EXIT_ERROR);
@@ -174,8 +235,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_document),
+        cmocka_unit_test(test_no_speeds),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_single_precision),
         cmocka_unit_test(test_simulation_repeats),
+        cmocka_unit_test(test_narrow_simulated),
         cmocka_unit_test(test_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

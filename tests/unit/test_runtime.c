@@ -51,6 +51,7 @@ static void bad_configurations_are_refused(void **state)
     REFUSE(size, offsetof(filch_config, cuda_context) - 1, FILCH_INVALID_ARGUMENT);
     REFUSE(cuda_context, (filch_cuda_context)3, FILCH_INVALID_ARGUMENT);
     REFUSE(allow_multicast, 2, FILCH_INVALID_ARGUMENT);
+    REFUSE(bind, (filch_bind)3, FILCH_INVALID_ARGUMENT);
     REFUSE(memory_limit, (uint64_t)INT64_MAX + 1, FILCH_INVALID_ARGUMENT);
     REFUSE(cuda_schedule, (filch_cuda_schedule)5, FILCH_INVALID_ARGUMENT);
     REFUSE(reserved, 1, FILCH_INVALID_ARGUMENT);

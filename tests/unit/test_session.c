@@ -111,6 +111,120 @@ static void test_all_are_right(void **state)
     }
 }
 
+/* Graphs of short tasks: each pattern, built before or while it runs, under policies and beside
+ * nothing else; no more moves than visits, and none on one device. */
+static void test_narrow(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2 * 3 * 3; k++) {
+        static const filch_policy policies[] = {FILCH_POLICY_STEAL, FILCH_POLICY_STATIC,
+                                                FILCH_POLICY_CENTRAL};
+        bed b;
+        filch_error error = FILCH_ERROR_INIT;
+        double residual = NAN;
+        const bench_options options = {.pattern = (bench_pattern)(1 + k % 3),
+                                       .width = 5,
+                                       .steps = 30,
+                                       .task_us = 0.1,
+                                       .open = k % 2 == 1};
+        open_bed(&b, "narrow", options, k == 0 ? "host:1" : "host:2", policies[k / 6]);
+        for (int run = 0; run < 2; run++)
+            if (run_checked(&b, &residual, &error) != FILCH_OK)
+                fail_msg("%d: %s", k, error.text);
+        assert_int_equal(b.session.info.done, 5 * 30);
+        assert_true(b.session.moves.visits == 5 * 29);
+        assert_true(b.session.moves.moves <= b.session.moves.visits);
+        assert_true(k != 0 || b.session.moves.moves == 0);
+        close_bed(&b);
+    }
+}
+
+static void check_heat(size_t n, size_t strips, size_t steps, size_t steps_a_graph,
+                       const char *devices, filch_policy policy)
+{
+    bed b;
+    filch_error error = FILCH_ERROR_INIT;
+    double residual = NAN;
+    open_bed(
+        &b, "heat",
+        (bench_options){.n = n, .strips = strips, .steps = steps, .steps_a_graph = steps_a_graph},
+        devices, policy);
+    for (int run = 0; run < 2; run++)
+        if (run_checked(&b, &residual, &error) != FILCH_OK)
+            fail_msg("heat: %s", error.text);
+    assert_int_equal(b.session.info.done, strips * steps);
+    assert_true(b.session.moves.visits == (double)(strips * (steps - 1)));
+    assert_true(b.session.moves.moves <= b.session.moves.visits);
+    assert_true(b.session.devices > 1 || b.session.moves.moves == 0);
+    close_bed(&b);
+}
+
+/* Graphs of an odd and of an even number of steps, strips of unlike widths, of one column, and all.
+ */
+static void test_heat(void **state)
+{
+    (void)state;
+    for (int p = FILCH_POLICY_STEAL; p <= FILCH_POLICY_STATIC; p++) {
+        check_heat(30, 7, 12, 1, "host:2", (filch_policy)p);
+        check_heat(30, 4, 12, 3, "host:2", (filch_policy)p);
+        check_heat(30, 4, 12, 4, "host:2", (filch_policy)p);
+        check_heat(9, 9, 5, 5, "host:2", (filch_policy)p);
+    }
+    check_heat(30, 1, 7, 7, "host:2", FILCH_POLICY_STEAL);
+    check_heat(3, 2, 6, 2, "host:1", FILCH_POLICY_STEAL);
+}
+
+/* As many blocks as asked for, or some a device; graphs of one iteration and of several. */
+static void test_cg(void **state)
+{
+    (void)state;
+    static const size_t cases[][3] = {{4, 10, 1}, {4, 12, 4}, {1, 6, 2}, {0, 6, 3}, {12, 6, 6}};
+    for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
+        const size_t *c = cases[k / 2];
+        size_t blocks = c[0] ? c[0] : 6;
+        bed b;
+        filch_error error = FILCH_ERROR_INIT;
+        double residual = NAN;
+        open_bed(&b, "cg",
+                 (bench_options){.n = 12, .strips = c[0], .steps = c[1], .steps_a_graph = c[2]},
+                 "host:2", k % 2 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL);
+        for (int run = 0; run < 2; run++)
+            if (run_checked(&b, &residual, &error) != FILCH_OK)
+                fail_msg("cg: %s", error.text);
+        assert_true(residual > 0 && residual < 0.1);
+        assert_int_equal(b.session.info.done, c[1] * (3 * blocks + 2));
+        assert_true(b.session.moves.visits == (double)(blocks * (3 * c[1] - 1)));
+        assert_true(b.session.moves.moves <= b.session.moves.visits);
+        close_bed(&b);
+    }
+}
+
+/* A device that does each of its parts several times makes the same of them. */
+static void test_slowed(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"heat", "cg", "narrow"};
+    for (size_t k = 0; k < 3; k++) {
+        const bench_workload *w = bench_workload_find(names[k]);
+        const bench_options options = {.n = k < 2 ? 20 : 0, .steps = 20, .devices = "host:1"};
+        const bench_session_config config = {.devices = "host:1",
+                                             .slow = {.device = 0, .factor = 3}};
+        filch_error error = FILCH_ERROR_INIT;
+        bench_session session;
+        void *problem;
+        double seconds, residual;
+        assert_int_equal(w->setup(&options, &error, &problem), FILCH_OK);
+        assert_int_equal(bench_session_open(&session, w, problem, &config, &error), FILCH_OK);
+        assert_int_equal(bench_session_run(&session, &seconds, &error), FILCH_OK);
+        assert_int_equal(bench_slow_times(0), 3);
+        if (w->check(problem, &residual, &error) != FILCH_OK)
+            fail_msg("%s: %s", names[k], error.text);
+        bench_session_close(&session);
+        w->teardown(problem);
+    }
+    bench_slow_begin((bench_slow){0});
+}
+
 /* The checks see what they are for. */
 static void test_wrong_results_are_seen(void **state)
 {
@@ -123,7 +237,7 @@ static void test_wrong_results_are_seen(void **state)
                  {"cholesky", 96, BENCH_SINGLE},   {"gemm", 64, BENCH_SINGLE},
                  {"mandelbrot", 16, BENCH_DOUBLE}, {"nbody", 40, BENCH_DOUBLE},
                  {"nbody", 40, BENCH_SINGLE},      {"jacobi", 40, BENCH_DOUBLE},
-                 {"jacobi", 40, BENCH_SINGLE}};
+                 {"jacobi", 40, BENCH_SINGLE},     {"heat", 40, BENCH_DOUBLE}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
@@ -233,6 +347,23 @@ static void test_bad_sizes(void **state)
     expect_refusal("jacobi", (bench_options){.n = 2}, FILCH_INVALID_ARGUMENT, "no inside");
     expect_refusal("jacobi", (bench_options){.n = 9, .tile = 10}, FILCH_INVALID_ARGUMENT,
                    "columns");
+    expect_refusal("heat", (bench_options){.n = 2}, FILCH_INVALID_ARGUMENT, "no inside");
+    expect_refusal("heat", (bench_options){.n = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "above");
+    expect_refusal("heat", (bench_options){.n = 9, .strips = 10}, FILCH_TOO_LARGE, "columns");
+    expect_refusal("heat", (bench_options){.n = 9, .steps = 5, .steps_a_graph = 2},
+                   FILCH_INVALID_ARGUMENT, "5 steps are no whole number of graphs of 2");
+    expect_refusal("heat", (bench_options){.n = 9, .steps = 5000, .steps_a_graph = 1},
+                   FILCH_TOO_LARGE, "more than 1024 graphs");
+    expect_refusal("heat", (bench_options){.n = 9, .precision = BENCH_SINGLE}, FILCH_UNSUPPORTED,
+                   "double precision");
+    expect_refusal("cg", (bench_options){.n = 501}, FILCH_TOO_LARGE, "above");
+    expect_refusal("cg", (bench_options){.n = 9, .strips = 10}, FILCH_TOO_LARGE, "9 planes");
+    expect_refusal("cg", (bench_options){.n = 400, .strips = 241}, FILCH_TOO_LARGE, "or than 240");
+    expect_refusal("cg", (bench_options){.steps_a_graph = 7}, FILCH_INVALID_ARGUMENT, "whole");
+    expect_refusal("cg", (bench_options){.tile = 7}, FILCH_UNSUPPORTED, "--strips");
+    expect_refusal("narrow", (bench_options){.n = 5}, FILCH_UNSUPPORTED, "--width, --steps");
+    expect_refusal("narrow", (bench_options){.width = 10001}, FILCH_TOO_LARGE, "above");
+    expect_refusal("narrow", (bench_options){.steps = SIZE_MAX >> 1}, FILCH_TOO_LARGE, "more than");
     expect_refusal("cholesky", (bench_options){.matrix = "/nonexistent/matrix.mtx"}, FILCH_IO,
                    "cannot be opened");
 }
@@ -317,11 +448,56 @@ static void test_speed_alone(void **state)
     filch_error error = FILCH_ERROR_INIT;
     for (uint32_t d = 0; d < 2; d++) {
         double speed = 0;
-        assert_int_equal(bench_session_speed_alone(&b.session, &config, d, &speed, &error),
+        assert_int_equal(bench_session_speed_alone(&b.session, &config, d, 0, &speed, &error),
                          FILCH_OK);
         double expected = d == 0 ? 1e6 : 3e6;
         assert_true(fabs(speed - expected) < 1e-6 * expected);
     }
+    assert_int_equal(remove(path), 0);
+    close_bed(&b);
+}
+
+/* A slow device is measured on about as much as it does in a run of all: its rate is that of the
+ * whole problem, in a part of the time. */
+static void test_part_alone(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/filch-devices-XXXXXX";
+    char devices[64];
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    FILE *file = fdopen(descriptor, "w");
+    assert_non_null(file);
+    fputs("{\"devices\": [{\"speed\": 9e9}, {\"speed\": 1e9}]}", file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(devices, sizeof devices, "sim:%s", path);
+    bed b;
+    bench_session alone;
+    bench_problem problem;
+    filch_error error = FILCH_ERROR_INIT;
+    const bench_session_config config = {.devices = devices};
+    double all_s, part_s, whole_s, speed, few;
+    open_bed(&b, "gemm", (bench_options){.n = 2048, .tile = 64}, devices, FILCH_POLICY_STEAL);
+    b.workload->describe(b.state, &problem);
+    assert_int_equal(bench_session_run(&b.session, &all_s, &error), FILCH_OK);
+    assert_int_equal(bench_session_open_alone(&b.session, &config, 1, &alone, &error), FILCH_OK);
+    assert_int_equal(bench_session_run_part(&alone, all_s, &part_s, &error), FILCH_OK);
+    assert_true(part_s >= all_s && part_s < 1.1 * all_s);
+    assert_true(alone.stats[1].tiles >= BENCH_PART_TILES && alone.stats[1].tiles < 1024 / 8);
+    assert_int_equal(alone.stats[0].tiles, 0);
+    /* It may be run again, whole. */
+    assert_int_equal(bench_session_run_part(&alone, 0, &whole_s, &error), FILCH_OK);
+    assert_int_equal(alone.stats[1].tiles, 1024);
+    assert_true(whole_s > 9 * part_s);
+    /* Too few tiles: it goes on, but not for ever. */
+    few = all_s / 50;
+    assert_int_equal(bench_session_run_part(&alone, few, &part_s, &error), FILCH_OK);
+    assert_true(alone.stats[1].tiles < BENCH_PART_TILES);
+    assert_true(part_s >= BENCH_PART_LIMITS * few && part_s < all_s / 5);
+    bench_session_close(&alone);
+    assert_int_equal(bench_session_speed_alone(&b.session, &config, 1, all_s, &speed, &error),
+                     FILCH_OK);
+    assert_true(fabs(speed - problem.work / whole_s) < 0.01 * speed);
     assert_int_equal(remove(path), 0);
     close_bed(&b);
 }
@@ -366,6 +542,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_right),
+        cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_heat),
+        cmocka_unit_test(test_cg),
+        cmocka_unit_test(test_slowed),
         cmocka_unit_test(test_wrong_results_are_seen),
         cmocka_unit_test(test_tasks_that_did_not_run_are_seen),
         cmocka_unit_test(test_not_positive_definite),
@@ -375,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_another_tile),
         cmocka_unit_test(test_jobs_are_summed),
         cmocka_unit_test(test_speed_alone),
+        cmocka_unit_test(test_part_alone),
         cmocka_unit_test(test_picture),
         cmocka_unit_test(test_names),
     };

@@ -364,6 +364,9 @@ static void test_wrong_uses(void **state)
                                      "\"args\":{\"task\":0,\"graph\":1}}"),
             FILCH_DATA, "'t' has no times");
     refused(RECORD("", NAMED(0, "a") ",{\"cat\":\"tile\",\"tid\":0,\"name\":\"t\",\"ts\":1,"
+                                     "\"dur\":1e16,\"args\":{\"task\":0,\"graph\":1}}"),
+            FILCH_DATA, "'t' ends at 1e+16 us");
+    refused(RECORD("", NAMED(0, "a") ",{\"cat\":\"tile\",\"tid\":0,\"name\":\"t\",\"ts\":1,"
                                      "\"dur\":1,\"args\":{\"task\":0}}"),
             FILCH_DATA, "'t' has no 'graph'");
     refused(RECORD("", NAMED(0, "a") "," NAMED(1, "a peer") "," TASK(0, 0, 5) "," COPY(1, "peer", 0,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "device/spec.h"
+#include "random.h"
 
 static fl_device_spec items[FL_SPEC_ITEMS];
 
@@ -77,6 +78,128 @@ static void test_every_form(void **state)
     assert_int_equal(parse("sim:some dir/four+x:1.json"), 1);
     assert_int_equal(items[0].backend, FILCH_BACKEND_SIM);
     assert_string_equal(items[0].file, "some dir/four+x:1.json");
+}
+
+static void assert_cpus(const fl_device_spec *item, const uint16_t *cpus, uint32_t count)
+{
+    assert_int_equal(item->cpu_count, count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(item->cpus[i].cpu, cpus[i]);
+}
+
+static void test_cpus(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("host@6,4"), 1);
+    assert_false(items[0].has_number);
+    assert_int_equal(items[0].team, 0);
+    assert_false(items[0].is_unbound);
+    assert_cpus(&items[0], (const uint16_t[]){6, 4}, 2);
+
+    /* A comma before a digit goes on with the list; one before a letter ends it. */
+    assert_int_equal(parse("cuda:1,host:2@4,6-7,host:1x2@0-1,9,host:7@any,host:3x5@any,cuda"), 6);
+    assert_int_equal(items[0].cpu_count, 0);
+    assert_int_equal(items[1].number, 2);
+    assert_int_equal(items[1].team, 0);
+    assert_cpus(&items[1], (const uint16_t[]){4, 6, 7}, 3);
+    assert_int_equal(items[1].cpus[0].column, 15);
+    assert_int_equal(items[1].cpus[1].column, 17);
+    assert_int_equal(items[1].cpus[2].column, 17);
+    assert_int_equal(items[2].number, 1);
+    assert_int_equal(items[2].team, 2);
+    assert_cpus(&items[2], (const uint16_t[]){0, 1, 9}, 3);
+    assert_true(items[3].is_unbound);
+    assert_int_equal(items[3].number, 7);
+    assert_int_equal(items[3].cpu_count, 0);
+    assert_true(items[4].is_unbound);
+    assert_int_equal(items[4].team, 5);
+    assert_int_equal(items[5].backend, FILCH_BACKEND_CUDA);
+
+    assert_int_equal(parse("host@0-1023"), 1);
+    assert_int_equal(items[0].cpu_count, 1024);
+    assert_int_equal(parse("host@65535,00064512-065534"), 1);
+    assert_int_equal(items[0].cpu_count, 1024);
+    assert_int_equal(items[0].cpus[0].cpu, 65535);
+    assert_int_equal(items[0].cpus[1023].cpu, 65534);
+}
+
+/* What an item of a random text must become. */
+typedef struct expected_item {
+    bool is_host;
+    uint32_t number, team;
+    uint32_t cpu_count;
+    uint16_t cpus[64];
+} expected_item;
+
+/* Appends a list of CPUs, each named once, as numbers and ranges in any order. */
+static void list_write(fl_random *random, char *text, expected_item *item)
+{
+    uint32_t order[16], pieces = 1 + fl_random_below(random, 6);
+
+    for (uint32_t i = 0; i < 16; i++) {
+        uint32_t other = fl_random_below(random, i + 1);
+
+        order[i] = order[other];
+        order[other] = i;
+    }
+    for (uint32_t i = 0; i < pieces; i++) {
+        /* A piece lies within its own hundred. */
+        uint32_t first = 100 * order[i] + fl_random_below(random, 90);
+        uint32_t last = first + fl_random_below(random, 8);
+        bool is_number = fl_random_below(random, 2) == 0;
+
+        text += sprintf(text, is_number ? "%c%u" : "%c%u-%u", i == 0 ? '@' : ',', first, last);
+        for (uint32_t cpu = first; cpu <= (is_number ? first : last); cpu++)
+            item->cpus[item->cpu_count++] = (uint16_t)cpu;
+    }
+}
+
+static void item_write(fl_random *random, char *text, expected_item *item)
+{
+    memset(item, 0, sizeof *item);
+    item->is_host = fl_random_below(random, 3) > 0;
+    item->number = fl_random_below(random, 3) * 5;
+    if (!item->is_host) {
+        (void)sprintf(text, item->number > 0 ? "cuda:%u" : "cuda", item->number);
+        return;
+    }
+    text += sprintf(text, item->number > 0 ? "host:%u" : "host", item->number);
+    if (item->number > 0 && fl_random_below(random, 2) == 0) {
+        item->team = 1 + fl_random_below(random, 20);
+        text += sprintf(text, "x%u", item->team);
+    }
+    if (fl_random_below(random, 3) > 0)
+        list_write(random, text, item);
+}
+
+/* Random items, joined by commas, come back as they were written: no comma is taken for another
+ * kind than it is. */
+static void test_random_lists(void **state)
+{
+    fl_random random;
+
+    (void)state;
+    fl_random_init(&random, 15, 0);
+    for (int round = 0; round < 20000; round++) {
+        expected_item wanted[5];
+        char text[1024] = "";
+        uint32_t count = 1 + fl_random_below(&random, 5);
+
+        for (uint32_t i = 0; i < count; i++) {
+            if (i > 0)
+                strcat(text, ",");
+            item_write(&random, text + strlen(text), &wanted[i]);
+        }
+        if (parse(text) != count)
+            fail_msg("'%s' has %u items", text, count);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(items[i].backend,
+                             wanted[i].is_host ? FILCH_BACKEND_HOST : FILCH_BACKEND_CUDA);
+            assert_int_equal(items[i].number, wanted[i].number);
+            assert_int_equal(items[i].team, wanted[i].team);
+            assert_cpus(&items[i], wanted[i].cpus, wanted[i].cpu_count);
+        }
+    }
 }
 
 static void test_lists_and_columns(void **state)
@@ -151,7 +274,7 @@ static const struct {
     {"host, cuda", 6, "found ' '"},
     {"\xc3\xa9", 1, "found byte 0xc3"},
     /* after the word */
-    {"host4", 5, "expected ':', ',' or the end, found '4'"},
+    {"host4", 5, "expected ':', '@', ',' or the end, found '4'"},
     {"host ", 5, "found ' '"},
     {"host\n", 5, "found byte 0x0a"},
     {"cuda/4", 5, "expected ':', ',' or the end, found '/'"},
@@ -178,7 +301,7 @@ static const struct {
     {"host:0", 6, "a device count must not be zero"},
     {"host:000", 6, "a device count must not be zero"},
     {"host:4294967296", 6, "a device count is larger"},
-    {"host:4 ", 7, "expected 'x', ',' or the end, found ' '"},
+    {"host:4 ", 7, "expected 'x', '@', ',' or the end, found ' '"},
     {"host:4X2", 7, "found 'X'"},
     {"host:4*2", 7, "found '*'"},
     {"host:x2", 6, "found 'x'"},
@@ -187,9 +310,41 @@ static const struct {
     {"host:2x0", 8, "a core count must not be zero"},
     {"host:2x4294967296", 8, "a core count is larger"},
     {"host:2x1025", 8, "a device of more than 1024 cores"},
-    {"host:2x8x2", 9, "expected ',' or the end, found 'x'"},
+    {"host:2x8x2", 9, "expected '@', ',' or the end, found 'x'"},
     {"host:2x8/4", 9, "found '/'"},
     {"host:2/8", 7, "found '/'"},
+    /* CPUs */
+    {"host@", 6, "expected a CPU number or 'any', found the end"},
+    {"host@,host", 6, "expected a CPU number or 'any', found ','"},
+    {"host@-4", 6, "found '-'"},
+    {"host@ 4", 6, "found ' '"},
+    {"host@any4", 9, "expected ',' or the end, found '4'"},
+    {"host@any,4", 10, "expected cuda, host or sim, found '4'"},
+    {"host@all", 6, "unknown word 'all'; expected a CPU number or 'any'"},
+    {"host@anything", 6, "unknown word 'anything'"},
+    {"host@4,", 8, "empty item"},
+    {"host@4,,5", 8, "empty item"},
+    {"host@4, 5", 8, "expected cuda, host or sim, found ' '"},
+    {"host@4,-5", 8, "found '-'"},
+    {"host@4,any", 8, "unknown word 'any'"},
+    {"host@4;5", 7, "expected '-', ',' or the end, found ';'"},
+    {"host@4@5", 7, "found '@'"},
+    {"host@4x2", 7, "found 'x'"},
+    {"host@4-", 8, "expected the last CPU of a range, found the end"},
+    {"host@4-,5", 8, "found ','"},
+    {"host@4-7-9", 9, "expected ',' or the end, found '-'"},
+    {"host@7-4", 6, "ends before it starts"},
+    {"host@1,4,2,4", 12, "CPU 4 is named twice"},
+    {"host@1,4-9,8-12", 12, "CPU 8 is named twice"},
+    {"host@65536", 6, "a CPU number or 'any' is larger than 65535"},
+    {"host@1-65536", 8, "the last CPU of a range is larger than 65535"},
+    {"host@4294967296", 6, "larger than"},
+    {"host@0-1024", 6, "more than 1024 CPUs"},
+    {"host@0-1000,2000-2022,5000", 23, "more than 1024 CPUs"},
+    {"host:@4", 6, "expected a device count, found '@'"},
+    {"host:2x@4", 8, "expected a core count, found '@'"},
+    {"cuda@4", 5, "expected ':', ',' or the end, found '@'"},
+    {"cuda:0@4", 7, "expected '/', ',' or the end, found '@'"},
     /* slices */
     {"cuda:0/", 8, "expected a multiprocessor count, found the end"},
     {"cuda:0/0", 8, "a multiprocessor count must not be zero"},
@@ -250,7 +405,8 @@ static void test_nulls(void **state)
 static void test_every_mutation(void **state)
 {
     static const char *const texts[] = {"cuda:1/88+24,host", "host:2x8,cuda,cuda:7",
-                                        "host:16,sim:f.json"};
+                                        "host:16,sim:f.json", "host:2@4-7,9,host:1x2@0,cuda",
+                                        "host@any,host:1x2@12"};
 
     (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
@@ -282,7 +438,7 @@ static void test_every_mutation(void **state)
 /* A '!' put anywhere outside words and file names is itself the offending character. */
 static void test_foreign_character_is_found(void **state)
 {
-    const char *const base = "host:2x8,cuda:1/88+24,host:16";
+    const char *const base = "host:2x8,cuda:1/88+24,host:2x8@4-7,12,host:16";
 
     (void)state;
     for (size_t at = 0; at <= strlen(base); at++) {
@@ -304,6 +460,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_form),
+        cmocka_unit_test(test_cpus),
+        cmocka_unit_test(test_random_lists),
         cmocka_unit_test(test_lists_and_columns),
         cmocka_unit_test(test_limits_accepted),
         cmocka_unit_test(test_bad_inputs),

@@ -272,6 +272,117 @@ static int watch_run(void *arg)
 }
 
 /* Readers see whole estimates only, while the owner changes regimes. */
+/* --- The proven speed --- */
+
+static void assert_proven(const fl_speed *speed, double rate, double from, double to)
+{
+    fl_proven proven = fl_speed_proven(speed);
+
+    assert_true(fabs(proven.rate - rate) <= 1e-12 * rate);
+    assert_true(proven.fixed == 0.0);
+    assert_true(proven.from == from && proven.to == to);
+}
+
+/* A device that becomes slower is measured by what it once did; too few samples prove nothing. */
+static void test_proven_speed_stays(void **state)
+{
+    fl_speed speed;
+
+    (void)state;
+    fl_speed_init(&speed);
+    add_each(&speed, 5, 2.0);
+    assert_true(fl_speed_proven(&speed).rate == 0.0);
+    add_each(&speed, 1, 2.0); /* the first was dropped */
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+    add_each(&speed, 11, 2.0);
+    add_each(&speed, 100, 6.0);
+    assert_estimate(&speed, 6.0);
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+    add_each(&speed, 40, 1.0);
+    assert_proven(&speed, 1.0, 10.0, 10.0);
+}
+
+/* Tiles that were too short to be true: one now and then, or three in a row, which make a regime;
+ * and three of the first five, which make the median until more come. */
+static void test_bad_samples_prove_nothing(void **state)
+{
+    fl_speed speed;
+
+    (void)state;
+    fl_speed_init(&speed);
+    add_each(&speed, 17, 2.0);
+    for (int i = 0; i < 50; i++) {
+        add_each(&speed, 7, 2.0);
+        add_each(&speed, 1, 0.01);
+    }
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+    add_each(&speed, 4, 0.01);
+    assert_estimate(&speed, 0.01);
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+    fl_speed_init(&speed);
+    add_each(&speed, 1, 2.0);
+    add_each(&speed, 3, 0.01);
+    add_each(&speed, 2, 2.0);
+    assert_proven(&speed, 0.01, 10.0, 10.0);
+    add_each(&speed, 30, 2.0);
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+}
+
+/* Of a thousand windows of noisy tiles the least median is the luckiest one's, not the device's. */
+static void test_luck_proves_little(void **state)
+{
+    fl_random random;
+    fl_speed speed;
+
+    (void)state;
+    fl_random_init(&random, 15, 0);
+    fl_speed_init(&speed);
+    for (int i = 0; i < 16000; i++) {
+        double part = (double)fl_random_below(&random, 1000000) / 1e6;
+
+        fl_speed_add(&speed, 10.0, 10.0 * (1.0 + part), 0);
+    }
+    /* Uniform in 1 to 2: the median is 1.5, and the least one of the windows about 1.1. */
+    assert_true(fl_speed_proven(&speed).rate > 1.3);
+    assert_true(fl_speed_proven(&speed).rate < 2.0);
+}
+
+/* The speed of large tiles says nothing of small ones, part of whose time may be fixed. Once there
+ * were both, the line through them is known, and holds between them. */
+static void test_proven_of_works_that_were_seen(void **state)
+{
+    fl_proven proven;
+    fl_speed speed;
+
+    (void)state;
+    fl_speed_init(&speed);
+    for (int i = 0; i < 40; i++)
+        fl_speed_add(&speed, 1000.0, 1020.0, 0);
+    assert_proven(&speed, 1.02, 1000.0, 1000.0);
+    for (int i = 0; i < 100; i++)
+        fl_speed_add(&speed, i % 2 == 0 ? 10.0 : 1000.0, i % 2 == 0 ? 30.0 : 1020.0, 0);
+    proven = fl_speed_proven(&speed);
+    assert_true(proven.from == 10.0 && proven.to == 1000.0);
+    assert_true(fabs(proven.fixed + proven.rate * 10.0 - 30.0) < 1.0);
+    assert_true(fabs(proven.fixed + proven.rate * 1000.0 - 1020.0) < 10.0);
+}
+
+static void test_proven_by_an_earlier_run(void **state)
+{
+    const fl_prior few = {2.0, 0.0, 10.0, 3}, many = {2.0, 0.0, 10.0, 100};
+    fl_speed speed;
+
+    (void)state;
+    fl_speed_init(&speed);
+    fl_speed_set_prior(&speed, &few);
+    assert_true(fl_speed_proven(&speed).rate == 0.0);
+    fl_speed_init(&speed);
+    fl_speed_set_prior(&speed, &many);
+    add_each(&speed, 100, 6.0);
+    assert_estimate(&speed, 6.0);
+    assert_proven(&speed, 2.0, 10.0, 10.0);
+}
+
 static void test_concurrent_readers(void **state)
 {
     speed_watch watch = {.wrong = 0};
@@ -301,6 +412,11 @@ int main(void)
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_unusable_samples),
         cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_proven_speed_stays),
+        cmocka_unit_test(test_bad_samples_prove_nothing),
+        cmocka_unit_test(test_luck_proves_little),
+        cmocka_unit_test(test_proven_of_works_that_were_seen),
+        cmocka_unit_test(test_proven_by_an_earlier_run),
         cmocka_unit_test(test_concurrent_readers),
     };
 

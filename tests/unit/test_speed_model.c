@@ -325,7 +325,7 @@ static void run_sequence(uint64_t seed)
     device.noise = 0.2 * fl_random_unit(&random);
     if (fl_random_below(&random, 2) == 0) {
         double off = exp2(4 * fl_random_unit(&random) - 2);
-        const fl_prior prior = {device.rate * off, device.fixed * off, 1};
+        const fl_prior prior = {device.rate * off, device.fixed * off, 1, 0};
 
         fl_speed_set_prior(&speed, &prior);
         reference.has_prior = true;
@@ -617,7 +617,7 @@ static void test_old_samples_weigh_less(void **state)
 
 static void test_prior_weighs_as_three(void **state)
 {
-    const fl_prior prior = {100, 50, 7};
+    const fl_prior prior = {100, 50, 7, 0};
     fl_speed speed;
 
     (void)state;
@@ -645,7 +645,7 @@ static void test_prior_is_forgotten(void **state)
 
     (void)state;
     for (int k = 0; k < 4; k++) {
-        const fl_prior prior = {offs[k], 0, 1};
+        const fl_prior prior = {offs[k], 0, 1, 0};
         fl_speed speed;
 
         fl_speed_init(&speed);
@@ -670,7 +670,7 @@ static void test_prior_is_forgotten(void **state)
 /* What was not measured for long gives way to the prior. */
 static void test_prior_outlives_old_samples(void **state)
 {
-    const fl_prior prior = {100, 0, 1};
+    const fl_prior prior = {100, 0, 1, 0};
     fl_speed speed;
 
     (void)state;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "patience.h"
 #include "random.h"
 
 enum { N = 8, HALF = N / 2, QUARTER = N / 4, ROWS = 12, COLS = 9, MOST = 12 };
@@ -303,7 +304,7 @@ static void partitioning_is_no_barrier(void **state)
         assert_true(fixture_await(&ran, 5)); /* all but what needs the one that is held */
         assert_int_equal(x[QUARTER], 1);
         atomic_store(&may_end, 1);
-        assert_ok(filch_job_wait(job, 10));
+        assert_ok(filch_job_wait(job, PATIENCE));
         assert_ok(filch_job_release(job));
         static const uint64_t expected[] = {1, 1, 2, 2, 3, 3, 3, 3};
         assert_memory_equal(x, expected, sizeof x);
@@ -338,7 +339,7 @@ static void groups_end_where_the_tiling_changes(void **state)
         }
         if (kind == FILCH_GRAPH_OPEN) {
             assert_ok(filch_graph_close(graph));
-            assert_ok(filch_job_wait(job, 10));
+            assert_ok(filch_job_wait(job, PATIENCE));
             assert_ok(filch_job_release(job));
         } else {
             assert_int_equal(fixture_run(graph), FILCH_OK);
@@ -375,7 +376,7 @@ static void what_fails_skips_what_overlaps_it(void **state)
         } else {
             assert_ok(filch_graph_submit(graph, NULL, &job));
         }
-        assert_status(filch_job_wait(job, 10), FILCH_TASK_FAILED);
+        assert_status(filch_job_wait(job, PATIENCE), FILCH_TASK_FAILED);
         assert_ok(filch_job_stats(job, &info, NULL, 0));
         assert_int_equal(info.total, 4);
         assert_int_equal(info.failed, 1);
@@ -412,8 +413,8 @@ static void a_partition_is_used_as_its_parent_is(void **state)
         assert_status(filch_data_acquire_tiles(halves, NULL, FILCH_READ, 0, &hold), FILCH_TIMEOUT);
         assert_status(filch_job_wait(second, 0.05), FILCH_TIMEOUT);
         atomic_store(&may_end, 1);
-        assert_ok(filch_job_wait(first, 10));
-        assert_ok(filch_job_wait(second, 10));
+        assert_ok(filch_job_wait(first, PATIENCE));
+        assert_ok(filch_job_wait(second, PATIENCE));
         assert_ok(filch_job_release(first));
         assert_ok(filch_job_release(second));
         assert_ok(filch_data_acquire(halves, FILCH_READ));
@@ -475,6 +476,17 @@ static void bad_tilings_are_refused(void **state)
     filch_data *unbacked = NULL;
     assert_ok(filch_data_create(runtime, &desc, &unbacked));
     assert_status(filch_data_partition(unbacked, &good, &made), FILCH_UNSUPPORTED);
+    /* A parent of one tile, whose contents nobody touches: 2^32 tiles of one byte. */
+    desc = (filch_data_desc)FILCH_DATA_DESC_INIT;
+    filch_data *large = NULL;
+    desc.ptr = x;
+    desc.element = 1;
+    desc.rows = desc.cols = 65536;
+    assert_ok(filch_data_create(runtime, &desc, &large));
+    desc = (filch_data_desc)FILCH_DATA_DESC_INIT;
+    desc.tile_rows = desc.tile_cols = 1;
+    assert_status(filch_data_partition(large, &desc, &made), FILCH_OVERFLOW);
+    expect_text("65536 x 65536 tiles are 2^32 - 1 or more");
     assert_null(made);
     stop();
 }
@@ -500,7 +512,7 @@ static void others_than_tasks_do_not_use_a_partition(void **state)
     assert_status(filch_batch_submit(runtime, &batch, NULL, &job), FILCH_UNSUPPORTED);
     access.data = halves;
     assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
-    assert_ok(filch_job_wait(job, 10));
+    assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_release(job));
     assert_status(filch_data_broadcast(quarters, NULL, NULL, &job), FILCH_UNSUPPORTED);
     stop();
@@ -568,7 +580,7 @@ static void one_tiling_at_a_time(void **state)
         if (kind == FILCH_GRAPH_OPEN) {
             assert_ok(filch_graph_close(graph));
             assert_status(filch_graph_unpartition(graph, halves, whole), FILCH_WRONG_STATE);
-            assert_ok(filch_job_wait(job, 10));
+            assert_ok(filch_job_wait(job, PATIENCE));
             assert_ok(filch_job_release(job));
         } else {
             assert_ok(filch_graph_seal(graph));

@@ -55,6 +55,7 @@ static const struct {
     {36, "IMAGE"},
     {37, "NO_DEVICE_MEMORY"},
     {38, "COMPILER_BROKEN"},
+    {39, "DEADLOCK"},
 };
 
 #define PUBLISHED (sizeof published / sizeof published[0])

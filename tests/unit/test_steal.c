@@ -18,8 +18,7 @@ static int brief(const filch_call *call)
     return 0;
 }
 
-/* Sits there until two others have passed elsewhere, or gives up after the ten seconds of
- * fixture_await. */
+/* Sits there until two others have passed elsewhere, or gives up as fixture_await does. */
 static int hold(const filch_call *call)
 {
     atomic_fetch_or(&busy_devices, UINT32_C(1) << call->device);

@@ -2,10 +2,16 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "observe/trace.h"
@@ -109,7 +115,7 @@ static void the_newest_events_are_kept(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
-static void what_cannot_be_written_is_an_error_and_leaves_no_file(void **state)
+static void what_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
     filch_config config = FILCH_CONFIG_INIT;
@@ -122,18 +128,6 @@ static void what_cannot_be_written_is_an_error_and_leaves_no_file(void **state)
     assert_status(filch_trace_write(runtime, NULL), FILCH_INVALID_ARGUMENT);
     assert_status(filch_trace_write(runtime, "/nonexistent/trace.json"), FILCH_IO);
     assert_non_null(strstr(fixture_error(runtime).text, "/nonexistent/trace.json"));
-    if (access("/dev/full", W_OK) == 0) {
-        run_tasks(runtime, nothing, 5);
-        char full[] = "/tmp/filch-full-XXXXXX";
-        assert_non_null(mkdtemp(full));
-        char link[64];
-        snprintf(link, sizeof link, "%s/trace", full);
-        assert_int_equal(symlink("/dev/full", link), 0);
-        assert_status(filch_trace_write(runtime, link), FILCH_IO);
-        assert_int_not_equal(access(link, F_OK), 0);
-        unlink(link);
-        rmdir(full);
-    }
     /* Busy while a job runs. */
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_job *job = NULL;
@@ -142,6 +136,119 @@ static void what_cannot_be_written_is_an_error_and_leaves_no_file(void **state)
     assert_status(filch_trace_write(runtime, path), FILCH_BUSY);
     assert_ok(filch_job_wait(job, -1));
     assert_ok(filch_trace_write(runtime, path));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static ino_t inode_of(const char *name)
+{
+    struct stat found;
+    return lstat(name, &found) == 0 ? found.st_ino : 0;
+}
+
+static uint32_t files_in(const char *folder)
+{
+    DIR *all = opendir(folder);
+    uint32_t count = 0;
+    assert_non_null(all);
+    while (readdir(all) != NULL) {
+        ++count;
+    }
+    closedir(all);
+    return count - 2;
+}
+
+/* The target is refused by name, for a reason, and stays; nothing else appears. */
+static void check_refused(filch_runtime *runtime, const char *folder, const char *target,
+                          const char *reason)
+{
+    ino_t before = inode_of(target);
+    uint32_t files = files_in(folder);
+    assert_int_not_equal(before, 0);
+    assert_status(filch_trace_write(runtime, target), FILCH_IO);
+    assert_non_null(strstr(fixture_error(runtime).text, target));
+    assert_non_null(strstr(fixture_error(runtime).text, reason));
+    assert_int_not_equal(fixture_error(runtime).native_code, 0);
+    assert_int_equal(inode_of(target), before);
+    assert_int_equal(files_in(folder), files);
+}
+
+static void a_target_that_is_no_file_stays(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/filch-trace-XXXXXX", target[64], other[64];
+    setenv("FILCH_TRACE", "1", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_TRACE");
+    assert_non_null(mkdtemp(folder));
+    snprintf(target, sizeof target, "%s/trace", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    /* A symbolic link to a file of somebody's, and one to nothing. */
+    FILE *file = fopen(other, "w");
+    assert_non_null(file);
+    fputs("precious", file);
+    fclose(file);
+    assert_int_equal(symlink(other, target), 0);
+    check_refused(runtime, folder, target, "symbolic link");
+    char text[16] = "";
+    file = fopen(other, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof text, file), 8);
+    fclose(file);
+    assert_string_equal(text, "precious");
+    unlink(other);
+    check_refused(runtime, folder, target, "symbolic link");
+    assert_int_equal(inode_of(other), 0);
+    unlink(target);
+    assert_int_equal(mkfifo(target, 0600), 0);
+    check_refused(runtime, folder, target, "FIFO");
+    unlink(target);
+    assert_int_equal(mkdir(target, 0700), 0);
+    check_refused(runtime, folder, target, "directory");
+    rmdir(target);
+    /* A device, where this user may make one. */
+    if (mknod(target, S_IFCHR | 0600, makedev(1, 7)) == 0) {
+        check_refused(runtime, folder, target, "device");
+        unlink(target);
+    }
+    rmdir(folder);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void what_was_there_outlasts_a_full_disk(void **state)
+{
+    (void)state;
+    const struct rlimit small = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    char folder[] = "/tmp/filch-trace-XXXXXX";
+    setenv("FILCH_TRACE", "1", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_TRACE");
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    char before[sizeof path];
+    memcpy(before, path, sizeof path);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/trace", folder);
+    run_tasks(runtime, nothing, 3);
+    assert_ok(filch_trace_write(runtime, path));
+    ino_t old = inode_of(path);
+    run_tasks(runtime, nothing, 200);
+    struct rlimit usual;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    filch_status status = filch_trace_write(runtime, path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, FILCH_IO);
+    assert_int_equal(fixture_error(runtime).native_code, EFBIG);
+    assert_non_null(strstr(fixture_error(runtime).text, strerror(EFBIG)));
+    assert_int_equal(inode_of(path), old);
+    assert_int_equal(events("tile", NULL), 3);
+    assert_int_equal(files_in(folder), 1);
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("tile", NULL), 203);
+    unlink(path);
+    rmdir(folder);
+    memcpy(path, before, sizeof path);
     assert_ok(filch_runtime_destroy(runtime));
 }
 
@@ -513,8 +620,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_tile_is_recorded_while_it_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_newest_events_are_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_an_error_and_leaves_no_file,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_target_that_is_no_file_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_there_outlasts_a_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(batches_show_their_chunks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_may_stop_and_start_while_jobs_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_have_a_row_of_their_own, set_up, tear_down),

@@ -3,6 +3,7 @@
  * devices' then is in chunks as large as anywhere. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "patience.h"
 
 #include <time.h>
 
@@ -25,7 +26,7 @@ static int wait_for_batch(const filch_call *call)
 {
     (void)call;
     atomic_store(&waits, 1);
-    return filch_job_wait(batch, 20) == FILCH_OK ? 0 : 1;
+    return filch_job_wait(batch, PATIENCE) == FILCH_OK ? 0 : 1;
 }
 
 /* Device 1 stands still in its first chunk until all else is done. The last of what device 0 steals
@@ -85,9 +86,9 @@ static void a_wait_takes_large_chunks(void **state)
     desc.n = ITEMS;
     desc.grain = 1;
     assert_ok(filch_batch_submit(runtime, &desc, NULL, &batch));
-    assert_ok(filch_job_wait(batch, 30));
+    assert_ok(filch_job_wait(batch, PATIENCE));
     assert_true(fixture_await(&submitted, 1));
-    assert_ok(filch_job_wait(inner, 30));
+    assert_ok(filch_job_wait(inner, PATIENCE));
     print_message("%llu chunks, at most %llu items\n", (unsigned long long)chunks,
                   (unsigned long long)largest);
     assert_true(chunks != 0);

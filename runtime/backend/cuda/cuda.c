@@ -162,7 +162,7 @@ static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
     gpu->slice_count = spec->slice_count;
     memcpy(gpu->slice_sms, spec->slices, sizeof gpu->slice_sms);
     (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%" PRIu32, ordinal);
-    status = fl_cuda_describe(gpu, &info, error);
+    status = fl_cuda_describe(gpu, how->settings, &info, error);
     if (status == FILCH_OK && gpu->slice_count > 0)
         status = fl_cuda_slices_check(gpu, &cut, error);
     if (status != FILCH_OK) {

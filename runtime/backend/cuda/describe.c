@@ -199,7 +199,8 @@ static bool process_cpus(uint64_t *set, size_t bytes)
 }
 
 /* Near CPUs that the process may use; where there are none the worker stays unbound. */
-static void nearness_read(const fl_cuda_gpu *gpu, filch_device_info *info)
+static void nearness_read(const fl_cuda_gpu *gpu, const fl_settings *settings,
+                          filch_device_info *info)
 {
     uint64_t near[sizeof info->affinity / sizeof info->affinity[0]] = {0};
     uint64_t mine[sizeof info->affinity / sizeof info->affinity[0]] = {0};
@@ -212,8 +213,13 @@ static void nearness_read(const fl_cuda_gpu *gpu, filch_device_info *info)
                                             gpu->device) != FL_CUDA_SUCCESS)
         node = -1;
     info->numa_node = node < 0 ? -1 : node;
-    if (!sysfs_read(info->pci, "local_cpulist", text, sizeof text) ||
-        !process_cpus(mine, sizeof mine))
+    if (!process_cpus(mine, sizeof mine))
+        return;
+    if (settings != NULL && settings->bind == FILCH_BIND_NONE) {
+        memcpy(info->affinity, mine, sizeof mine);
+        return;
+    }
+    if (!sysfs_read(info->pci, "local_cpulist", text, sizeof text))
         return;
     cpulist_parse(text, near, sizeof near * 8);
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)
@@ -234,7 +240,8 @@ static void speeds_read(const fl_cuda_gpu *gpu, filch_device_info *info)
     info->bandwidth = 2.0 * info->memory_khz * 1e3 * info->memory_bits / 8.0;
 }
 
-filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_error *error)
+filch_status fl_cuda_describe(fl_cuda_gpu *gpu, const fl_settings *settings,
+                              filch_device_info *info, filch_error *error)
 {
     size_t total = 0;
     CUresult result = gpu->api->cuDeviceGet(&gpu->device, (int)gpu->ordinal);
@@ -262,7 +269,7 @@ filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_e
     if (gpu->has_clusters)
         info->features |= FILCH_DEVICE_CLUSTERS;
     identity_read(gpu, info);
-    nearness_read(gpu, info);
+    nearness_read(gpu, settings, info);
     speeds_read(gpu, info);
     return FILCH_OK;
 }

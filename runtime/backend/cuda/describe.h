@@ -7,8 +7,10 @@
 
 /* Fills *gpu (api and ordinal are set) and *info but for what belongs to one device: its name,
  * index, place and team. The GPU has no context yet, so neither free bytes nor a budget. A GPU that
- * takes no contexts is FILCH_UNSUPPORTED. */
-filch_status fl_cuda_describe(fl_cuda_gpu *gpu, filch_device_info *info, filch_error *error);
+ * takes no contexts is FILCH_UNSUPPORTED. settings (null: the defaults) say what the affinity is.
+ */
+filch_status fl_cuda_describe(fl_cuda_gpu *gpu, const fl_settings *settings,
+                              filch_device_info *info, filch_error *error);
 /* Bytes free in the GPU's memory, and all; its context must be open. */
 filch_status fl_cuda_memory(fl_cuda_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
                             filch_error *error);

@@ -12,24 +12,28 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 #define WORD_BITS ((unsigned)(sizeof(unsigned long) * CHAR_BIT))
 /* Enqueueing and retiring one tile on the worker's own thread; a prior, of the order measured. */
 #define OVERHEAD_NS 100
 
-/* A core with at least one hardware thread that this process may use. */
+/* A core with at least one hardware thread that this process may use, or a hardware thread that the
+ * specification names. */
 typedef struct host_core {
     unsigned cpu;  /* the hardware thread that stands for it */
-    unsigned node; /* its nearest memory */
+    unsigned node; /* its nearest memory; 0 where it is named */
     uint32_t used; /* devices that run on it */
-    bool taken;    /* by the team being formed */
+    fl_cache caches[FL_CACHE_LEVELS];
+    bool taken; /* by the team being formed */
 } host_core;
 
 typedef struct host_machine {
-    host_core *cores; /* in topology order: near ones are neighbours */
+    host_core *cores; /* in topology order: near ones are neighbours; or as they are named */
     size_t count;
     size_t capacity;
-    unsigned cpu_limit; /* above every cpu */
+    unsigned cpu_limit;    /* above every CPU that is usable or named */
+    hwloc_bitmap_t usable; /* CPUs that the process may use */
     uint64_t memory;
     char model[sizeof((filch_device_info *)NULL)->model];
 } host_machine;
@@ -37,6 +41,8 @@ typedef struct host_machine {
 /* What the kernel wants for an affinity; has room for more processors than filch_device_info. */
 typedef struct host_state {
     size_t words;
+    unsigned node; /* of its first core, as are the caches */
+    fl_cache caches[FL_CACHE_LEVELS];
     unsigned long mask[];
 } host_state;
 
@@ -49,6 +55,11 @@ static bool state_has(const host_state *state, unsigned cpu)
 {
     return cpu / WORD_BITS < state->words &&
            (state->mask[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1) != 0;
+}
+
+static void state_add(host_state *state, unsigned cpu)
+{
+    state->mask[cpu / WORD_BITS] |= 1ul << (cpu % WORD_BITS);
 }
 
 /* The value of one line of /proc/meminfo in bytes; false where there is none. */
@@ -109,28 +120,47 @@ static int usable_read(hwloc_topology_t topology, hwloc_bitmap_t usable)
     return hwloc_bitmap_copy(usable, allowed);
 }
 
+/* The L2 and the L3 of a hardware thread, as far as they are known. */
+static void caches_read(hwloc_topology_t topology, unsigned cpu, fl_cache *caches)
+{
+    static const hwloc_obj_type_t types[FL_CACHE_LEVELS] = {HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
+    hwloc_obj_t thread = hwloc_get_pu_obj_by_os_index(topology, cpu);
+
+    for (size_t i = 0; i < FL_CACHE_LEVELS && thread != NULL; i++) {
+        hwloc_obj_t cache = hwloc_get_ancestor_obj_by_type(topology, types[i], thread);
+
+        if (cache != NULL && cache->attr != NULL)
+            caches[i] = (fl_cache){cache->logical_index + 1, cache->attr->cache.size};
+    }
+}
+
+static filch_status core_add(host_machine *machine, const fl_memory *memory,
+                             hwloc_topology_t topology, host_core core)
+{
+    filch_status status = fl_array_reserve(memory, &machine->cores, &machine->capacity,
+                                           machine->count + 1, sizeof *machine->cores);
+
+    caches_read(topology, core.cpu, core.caches);
+    if (status == FILCH_OK)
+        machine->cores[machine->count++] = core;
+    return status;
+}
+
 /* Adds the core that object describes, if the process may use it; scratch is overwritten. */
-static filch_status core_add(host_machine *machine, const fl_memory *memory, hwloc_obj_t object,
-                             hwloc_const_bitmap_t usable, hwloc_bitmap_t scratch)
+static filch_status object_add(host_machine *machine, const fl_memory *memory,
+                               hwloc_topology_t topology, hwloc_obj_t object,
+                               hwloc_bitmap_t scratch)
 {
     int node = hwloc_bitmap_first(object->nodeset);
     int cpu;
-    filch_status status;
 
-    if (hwloc_bitmap_and(scratch, object->cpuset, usable) != 0)
+    if (hwloc_bitmap_and(scratch, object->cpuset, machine->usable) != 0)
         return FILCH_OUT_OF_MEMORY;
     cpu = hwloc_bitmap_first(scratch);
     if (cpu < 0)
         return FILCH_OK;
-    status = fl_array_reserve(memory, &machine->cores, &machine->capacity, machine->count + 1,
-                              sizeof *machine->cores);
-    if (status != FILCH_OK)
-        return status;
-    machine->cores[machine->count++] =
-        (host_core){.cpu = (unsigned)cpu, .node = node < 0 ? 0 : (unsigned)node};
-    if ((unsigned)cpu >= machine->cpu_limit)
-        machine->cpu_limit = (unsigned)cpu + 1;
-    return FILCH_OK;
+    return core_add(machine, memory, topology,
+                    (host_core){.cpu = (unsigned)cpu, .node = node < 0 ? 0 : (unsigned)node});
 }
 
 static filch_status cores_read(host_machine *machine, const fl_memory *memory,
@@ -139,18 +169,76 @@ static filch_status cores_read(host_machine *machine, const fl_memory *memory,
     /* Some virtual machines and containers tell no cores; a hardware thread is one then. */
     hwloc_obj_type_t type =
         hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-    hwloc_bitmap_t usable = hwloc_bitmap_alloc();
     hwloc_bitmap_t scratch = hwloc_bitmap_alloc();
     hwloc_obj_t object = NULL;
-    filch_status status = FILCH_OK;
+    filch_status status = scratch == NULL ? FILCH_OUT_OF_MEMORY : FILCH_OK;
 
-    if (usable == NULL || scratch == NULL || usable_read(topology, usable) != 0)
-        status = FILCH_OUT_OF_MEMORY;
     while (status == FILCH_OK &&
            (object = hwloc_get_next_obj_by_type(topology, type, object)) != NULL)
-        status = core_add(machine, memory, object, usable, scratch);
+        status = object_add(machine, memory, topology, object, scratch);
     hwloc_bitmap_free(scratch);
-    hwloc_bitmap_free(usable);
+    return status;
+}
+
+/* The specification names a CPU that the process's control group does not have. */
+static filch_status cpu_refuse(hwloc_topology_t topology, const fl_named_cpu *named,
+                               filch_error *error)
+{
+    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    hwloc_const_cpuset_t all = hwloc_topology_get_complete_cpuset(topology);
+    bool is_there = hwloc_bitmap_isset(all, named->cpu) != 0;
+    fl_fault fault = {.status = is_there ? FILCH_NO_DEVICE : FILCH_UNKNOWN_ORDINAL,
+                      .line = named->column};
+    char list[80];
+
+    (void)hwloc_bitmap_list_snprintf(list, sizeof list, is_there ? allowed : all);
+    return fl_error_fill(error, fault, "device specification, character %u: %s CPU %u, but %s%s",
+                         named->column,
+                         is_there ? "this process may not use" : "this machine does not have",
+                         named->cpu, list, strlen(list) + 1 == sizeof list ? "..." : "");
+}
+
+/* The CPUs that the specification names, each a core of its own. A mask that the process has beside
+ * its control group's does not count: OpenMP binds a main thread before the program begins, and it
+ * is beside OpenMP's cores that others are named. */
+static filch_status named_read(host_machine *machine, const fl_discovery *how,
+                               hwloc_topology_t topology, const fl_device_spec *spec)
+{
+    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    filch_status status = FILCH_OK;
+
+    for (uint32_t i = 0; i < spec->cpu_count && status == FILCH_OK; i++) {
+        const unsigned cpu = spec->cpus[i].cpu;
+
+        if (hwloc_bitmap_isset(allowed, cpu) == 0)
+            return cpu_refuse(topology, &spec->cpus[i], how->error);
+        if (cpu >= machine->cpu_limit)
+            machine->cpu_limit = cpu + 1;
+        status = core_add(machine, how->memory, topology, (host_core){.cpu = cpu});
+    }
+    return status;
+}
+
+static filch_status cpus_read(host_machine *machine, const fl_discovery *how,
+                              hwloc_topology_t topology, const fl_device_spec *spec)
+{
+    filch_status status;
+
+    machine->usable = hwloc_bitmap_alloc();
+    if (machine->usable == NULL || usable_read(topology, machine->usable) != 0)
+        status = FILCH_OUT_OF_MEMORY;
+    else if (spec->cpu_count > 0)
+        status = named_read(machine, how, topology, spec);
+    else
+        status = cores_read(machine, how->memory, topology);
+    if (status == FILCH_OUT_OF_MEMORY)
+        (void)fl_error_fill(how->error, (fl_fault){.status = status},
+                            "no memory for the list of cores");
+    else if (status == FILCH_OK && machine->count == 0)
+        status = fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
+                               "this process may use no core");
+    if (status == FILCH_OK && hwloc_bitmap_last(machine->usable) >= (int)machine->cpu_limit)
+        machine->cpu_limit = (unsigned)hwloc_bitmap_last(machine->usable) + 1;
     return status;
 }
 
@@ -164,13 +252,69 @@ static void model_read(host_machine *machine, hwloc_topology_t topology)
                    model != NULL ? model : "unknown processor");
 }
 
-/* Caches are not asked for. Packages, dies and groups are: without them every memory node would
+/* hwloc's x86 component binds the calling thread to each processor in turn. That thread is the
+ * host's, and on a busy machine each turn is waited for. Linux tells all that is used here. With a
+ * version that cannot leave the component out, topology_discover takes a thread of filch's. */
+static int binding_forbid(hwloc_topology_t topology)
+{
+#if HWLOC_API_VERSION >= 0x00020500
+    if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING) == 0)
+        return 0; /* an older library than the headers refuses the flag */
+#endif
+#if HWLOC_API_VERSION >= 0x00020100
+    return hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+#else
+    (void)topology;
+    return 0;
+#endif
+}
+
+#if HWLOC_API_VERSION >= 0x00020100
+
+static int topology_discover(hwloc_topology_t topology)
+{
+    return hwloc_topology_load(topology);
+}
+
+#else
+
+typedef struct discovery {
+    hwloc_topology_t topology;
+    int code; /* errno of a failure */
+} discovery;
+
+static int discovery_run(void *arg)
+{
+    discovery *own = arg;
+
+    own->code = hwloc_topology_load(own->topology) == 0 ? 0 : errno;
+    return 0;
+}
+
+static int topology_discover(hwloc_topology_t topology)
+{
+    discovery own = {.topology = topology};
+    fl_thread thread;
+
+    if (fl_thread_start(&thread, discovery_run, &own) != FILCH_OK) {
+        errno = EAGAIN;
+        return -1;
+    }
+    fl_thread_join(thread);
+    errno = own.code;
+    return own.code == 0 ? 0 : -1;
+}
+
+#endif
+
+/* Packages, dies and groups are asked for, too: without them every memory node would
  * hang on the machine and be near to all cores. */
 static int topology_load(hwloc_topology_t topology)
 {
-    if (hwloc_topology_set_cache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE) != 0)
+    if (binding_forbid(topology) != 0 ||
+        hwloc_topology_set_cache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
         return -1;
-    return hwloc_topology_load(topology);
+    return topology_discover(topology);
 }
 
 static filch_status topology_refuse(const fl_discovery *how, int code)
@@ -184,7 +328,8 @@ static filch_status topology_refuse(const fl_discovery *how, int code)
     return fl_error_fill(how->error, fault, "the processor topology could not be read");
 }
 
-static filch_status machine_read(host_machine *machine, const fl_discovery *how)
+static filch_status machine_read(host_machine *machine, const fl_discovery *how,
+                                 const fl_device_spec *spec)
 {
     hwloc_topology_t topology;
     filch_status status;
@@ -198,14 +343,8 @@ static filch_status machine_read(host_machine *machine, const fl_discovery *how)
         return status;
     }
     model_read(machine, topology);
-    status = cores_read(machine, how->memory, topology);
+    status = cpus_read(machine, how, topology, spec);
     hwloc_topology_destroy(topology);
-    if (status != FILCH_OK)
-        (void)fl_error_fill(how->error, (fl_fault){.status = status},
-                            "no memory for the list of cores");
-    else if (machine->count == 0)
-        status = fl_error_fill(how->error, (fl_fault){.status = FILCH_NO_DEVICE},
-                               "this process may use no core");
     if (!meminfo_read("MemTotal", &machine->memory) &&
         !pages_read(_SC_PHYS_PAGES, &machine->memory))
         machine->memory = 0;
@@ -214,6 +353,7 @@ static filch_status machine_read(host_machine *machine, const fl_discovery *how)
 
 static void machine_free(host_machine *machine, const fl_memory *memory)
 {
+    hwloc_bitmap_free(machine->usable);
     fl_free(memory, machine->cores, machine->capacity * sizeof *machine->cores);
 }
 
@@ -273,9 +413,28 @@ static void team_place(host_machine *machine, uint32_t team, host_state *state)
             if (!candidate->taken && (best == NULL || core_better(candidate, best, node)))
                 best = candidate;
         }
+        if (picked == 0) {
+            state->node = best->node;
+            memcpy(state->caches, best->caches, sizeof state->caches);
+        }
         best->taken = true;
         best->used++;
-        state->mask[best->cpu / WORD_BITS] |= 1ul << (best->cpu % WORD_BITS);
+        state_add(state, best->cpu);
+    }
+}
+
+/* A device that is bound to no core: its thread may run on each that the specification names, or
+ * else that the process may use. */
+static void anywhere_place(const host_machine *machine, const fl_device_spec *spec,
+                           host_state *state)
+{
+    for (uint32_t i = 0; i < spec->cpu_count; i++)
+        state_add(state, spec->cpus[i].cpu);
+    for (int cpu = -1; spec->cpu_count == 0;) {
+        cpu = hwloc_bitmap_next(machine->usable, cpu);
+        if (cpu < 0)
+            break;
+        state_add(state, (unsigned)cpu);
     }
 }
 
@@ -297,15 +456,22 @@ static void device_describe(fl_device *device, const host_machine *machine, cons
     }
     device->backend = &fl_host_backend;
     device->place = 0;
+    device->node = state->node;
+    memcpy(device->caches, state->caches, sizeof device->caches);
     device->implementations = FL_IMPL_HOST_FN;
     device->is_synchronous = true;
     device->window = 1;
     device->overhead_ns = OVERHEAD_NS;
 }
 
-static filch_status device_add(const fl_memory *memory, host_machine *machine, uint32_t ordinal,
-                               uint32_t team, fl_device **devices, size_t *count, size_t *capacity)
+static filch_status device_add(const fl_discovery *how, const fl_device_spec *spec,
+                               host_machine *machine, uint32_t ordinal, fl_device **devices,
+                               size_t *count, size_t *capacity)
 {
+    const fl_memory *memory = how->memory;
+    const uint32_t team = spec->team > 0 ? spec->team : 1;
+    const bool is_pinned =
+        !spec->is_unbound && (how->settings == NULL || how->settings->bind != FILCH_BIND_NONE);
     size_t words = machine->cpu_limit / WORD_BITS + 1;
     filch_status status = fl_array_reserve(memory, devices, capacity, *count + 1, sizeof **devices);
     host_state *state;
@@ -316,12 +482,16 @@ static filch_status device_add(const fl_memory *memory, host_machine *machine, u
     if (state == NULL)
         return FILCH_OUT_OF_MEMORY;
     state->words = words;
-    team_place(machine, team, state);
+    if (is_pinned)
+        team_place(machine, team, state);
+    else
+        anywhere_place(machine, spec, state);
 
     fl_device *device = &(*devices)[*count];
 
     memset(device, 0, sizeof *device);
     device->state = state;
+    device->is_pinned = is_pinned;
     device_describe(device, machine, state, ordinal, team);
     (*count)++;
     return FILCH_OK;
@@ -346,7 +516,7 @@ static uint32_t earlier_note(host_machine *machine, const fl_device *devices, si
         if (devices[d].backend != &fl_host_backend)
             continue;
         found++;
-        for (size_t i = 0; i < machine->count; i++)
+        for (size_t i = 0; i < machine->count && devices[d].is_pinned; i++)
             machine->cores[i].used += state_has(devices[d].state, machine->cores[i].cpu);
     }
     return found;
@@ -356,9 +526,8 @@ static filch_status host_enumerate(const fl_discovery *how, const fl_device_spec
                                    fl_device **devices, size_t *count, size_t *capacity)
 {
     size_t before = *count;
-    uint32_t team = spec->team > 0 ? spec->team : 1;
     host_machine machine;
-    filch_status status = machine_read(&machine, how);
+    filch_status status = machine_read(&machine, how, spec);
     size_t wanted = spec->has_number ? spec->number : machine.count;
 
     if (status == FILCH_OK)
@@ -367,7 +536,7 @@ static filch_status host_enumerate(const fl_discovery *how, const fl_device_spec
         uint32_t ordinal = earlier_note(&machine, *devices, before);
 
         for (size_t i = 0; i < wanted && status == FILCH_OK; i++)
-            status = device_add(how->memory, &machine, ordinal++, team, devices, count, capacity);
+            status = device_add(how, spec, &machine, ordinal++, devices, count, capacity);
         if (status != FILCH_OK)
             (void)fl_error_fill(how->error, (fl_fault){.status = status},
                                 "no memory for %zu host devices", wanted);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many random cases a test runs where nobody says: a number of its own, whatever the machine is
+ * busy with, of which the slower builds take a part. */
+#ifndef TESTS_COUNT_H
+#define TESTS_COUNT_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __has_feature
+#define TEST_HAS(feature) __has_feature(feature)
+#else
+#define TEST_HAS(feature) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || TEST_HAS(thread_sanitizer)
+#define TEST_SHARE 10
+#elif defined(__SANITIZE_ADDRESS__) || TEST_HAS(address_sanitizer)
+#define TEST_SHARE 4
+#elif !defined(NDEBUG)
+#define TEST_SHARE 2
+#else
+#define TEST_SHARE 1
+#endif
+
+/* `cases` are the optimized build's; FL_TEST_LONG=1: twenty times as many. */
+static inline uint64_t test_count(uint64_t cases)
+{
+    const char *env = getenv("FL_TEST_LONG");
+    return (env != NULL && strcmp(env, "1") == 0 ? 20 : 1) * (cases / TEST_SHARE);
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of two ways a resubmitted graph goes to a lone GPU: the faster, where the choice is left to
+ * filch. A kernel finds out by the driver's launches so far which way its run goes, and sleeps in
+ * one of them. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "jobs.h"
+
+#define OWN_IMAGE "FAKECUBIN arch=90 entry=pass,pause"
+#define TASKS 2048
+/* Longer than what a busy machine adds to a run at its best; over all tasks 10 us each. */
+#define PAUSE_NS 20000000
+/* The tenth may be a replay; the trial is over five runs later. */
+#define FIRST 10
+#define DECIDED 16
+#define RUNS 24
+
+static _Atomic uint64_t launches; /* when the run was submitted */
+static _Atomic int is_slow_replayed;
+
+static int pass(const filch_call *call)
+{
+    (void)call;
+    return 0;
+}
+
+/* In the middle of a chain: packs of half the tasks were launched before, or one replay of all. */
+static int pause_one_way(const filch_call *call)
+{
+    const struct timespec nap = {0, PAUSE_NS};
+    bool is_replayed = fakecuda_count("cuGraphLaunch") - atomic_load(&launches) == 1;
+    (void)call;
+    if (is_replayed == (atomic_load(&is_slow_replayed) != 0))
+        (void)nanosleep(&nap, NULL);
+    return 0;
+}
+
+/* Bit r: run r was one launch. */
+static uint32_t runs_replayed(const char *setting, bool is_slow)
+{
+    uint32_t replayed = 0;
+    if (setting != NULL)
+        (void)setenv("FILCH_REPLAY", setting, 1);
+    start("cuda:0", "2", NULL);
+    fakecuda_register_filch("pass", pass, 1, false, 0);
+    fakecuda_register_filch("pause", pause_one_way, 1, false, 0);
+    atomic_store(&is_slow_replayed, is_slow);
+    filch_codelet *skips = codelet_of(runtime, OWN_IMAGE, "pass", NULL, 0);
+    filch_codelet *pauses = codelet_of(runtime, OWN_IMAGE, "pause", NULL, 0);
+    filch_data *data = handle_with(x, FILCH_DATA_MANAGED);
+    filch_graph *chain = graph();
+    for (int k = 0; k < TASKS; k++)
+        add(chain, k == TASKS / 2 ? pauses : skips, FILCH_READWRITE, data, NULL, NULL);
+    for (int r = 0; r < RUNS; r++) {
+        uint64_t before = fakecuda_count("cuGraphLaunch");
+        atomic_store(&launches, before);
+        finish(submit(chain), FILCH_OK);
+        replayed |= (uint32_t)(fakecuda_count("cuGraphLaunch") - before == 1) << r;
+    }
+    assert_ok(filch_graph_destroy(chain));
+    assert_ok(filch_data_destroy(data));
+    stop();
+    (void)unsetenv("FILCH_REPLAY");
+    return replayed;
+}
+
+static void a_slower_replay_is_dropped(void **state)
+{
+    (void)state;
+    uint32_t replayed = runs_replayed(NULL, true);
+    print_message("replayed: %x\n", replayed);
+    assert_int_equal(replayed & ((1u << (FIRST - 1)) - 1), 0);
+    assert_int_not_equal(replayed, 0);
+    assert_int_equal(replayed >> DECIDED, 0);
+}
+
+static void a_faster_replay_stays(void **state)
+{
+    (void)state;
+    uint32_t replayed = runs_replayed(NULL, false);
+    print_message("replayed: %x\n", replayed);
+    assert_int_equal(replayed & ((1u << (FIRST - 1)) - 1), 0);
+    assert_int_equal(replayed >> DECIDED, (1u << (RUNS - DECIDED)) - 1);
+}
+
+/* Whoever names a run has it replayed, also where that is slower. */
+static void a_run_that_is_named_is_replayed(void **state)
+{
+    (void)state;
+    uint32_t replayed = runs_replayed("3", true);
+    print_message("replayed: %x\n", replayed);
+    assert_int_equal(replayed, ((1u << RUNS) - 1) & ~3u);
+    assert_int_equal(runs_replayed("0", true), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slower_replay_is_dropped),
+        cmocka_unit_test(a_faster_replay_stays),
+        cmocka_unit_test(a_run_that_is_named_is_replayed),
+    };
+    (void)y, (void)z;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
