@@ -123,9 +123,16 @@ void fl_near_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
     double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* ours: no order */
-    /* Looking at what is missing takes about as long as a short tile. */
-    bool is_worth = ns > FL_SHORT_NS && weigh(find_lack(w, task)) > 1;
+    /* Looking at what is missing takes about as long as a short tile. Before the first tile is over
+     * its copies are all that is known. */
+    bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
     count_down(&offload->choosy, is_worth, CHOOSY_TILES);
+}
+
+bool fl_near_is_new(const fl_worker *w)
+{
+    return w->offload != NULL && w->device->place != 0 && !fl_near_chooses(w) &&
+           fl_load_relaxed(&w->tile_ns) == 0; /* ours: no order */
 }
 
 void fl_near_note(fl_worker *w)

@@ -396,6 +396,9 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     }
     fl_span *span = &fl_job_share(job, w->index)->span;
     uint32_t want = 1;
+    if (FL_UNLIKELY(fl_near_is_new(w)) && fl_span_peek(span, &lo, &hi) != 0) {
+        fl_near_expect(w, job->graph->roots[lo]);
+    }
     if (FL_UNLIKELY(fl_near_chooses(w))) {
         want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
     }

@@ -472,6 +472,8 @@ bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task, bool is_claimed);
 /* Where tiles have to be brought, or memory is short (near.c). A task is about to be put on the
  * device: looks whether something is missing there. */
 void fl_near_expect(fl_worker *worker, const fl_task *task);
+/* Of a device with memory of its own: nothing it ran is over yet, and nothing was missing so far. */
+bool fl_near_is_new(const fl_worker *worker);
 /* Whether a task that the worker has made ready is better left to it, which chooses by what is
  * there: something would have to be brought, or memory is short. */
 bool fl_near_keeps(const fl_worker *worker, const fl_task *task);
