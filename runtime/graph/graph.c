@@ -75,27 +75,52 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     return FILCH_OK;
 }
 
-/* Reuses what open tasks left behind. */
-static void reclaim(filch_graph *graph)
+/* A task that was reusable: its lines were last another core's. */
+static void expect(fl_link *link)
 {
-    for (fl_link *link = fl_inbox_drain(&graph->retired); link != NULL;) {
-        fl_link *next = link->next;
+    if (link != NULL) {
         fl_task *task = fl_task_of_link(link);
-        if (task->args != NULL) {
-            fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
-        }
-        fl_arena_free(
-            &graph->arena, task->accesses,
-            fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items));
-        for (fl_more *more = task->more; more != NULL;) {
-            fl_more *after = more->next;
-            fl_arena_free(&graph->arena, more, sizeof *more);
-            more = after;
-        }
-        link->next = graph->spare != NULL ? &graph->spare->link : NULL;
-        graph->spare = task;
-        link = next;
+        __builtin_prefetch(task, 1);
+        __builtin_prefetch(&task->more, 1);
     }
+}
+
+/* A task that an open graph is through with, for reuse; null: there is none. */
+static fl_task *reclaim(filch_graph *graph)
+{
+    if (graph->left == NULL) {
+        graph->left = fl_inbox_take(&graph->retired);
+    }
+    fl_link *link = graph->left;
+    if (link == NULL) {
+        return NULL;
+    }
+    graph->left = link->next;
+    expect(link->next);
+    fl_task *task = fl_task_of_link(link);
+    if (task->args != NULL) {
+        fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
+    }
+    fl_arena_free(&graph->arena, task->accesses,
+                  fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items));
+    for (fl_more *more = task->more; more != NULL;) {
+        fl_more *after = more->next;
+        fl_arena_free(&graph->arena, more, sizeof *more);
+        more = after;
+    }
+    return task;
+}
+
+/* One that was given back before it began, or else one that is over. */
+static fl_task *take_spare(filch_graph *graph)
+{
+    fl_task *task = graph->spare;
+    if (task == NULL) {
+        return reclaim(graph);
+    }
+    fl_link *next = task->link.next;
+    graph->spare = next != NULL ? fl_task_of_link(next) : NULL;
+    return task;
 }
 
 static bool add_slab(filch_graph *graph)
@@ -119,14 +144,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
 {
     fl_task *task = NULL;
     if (graph->kind == FILCH_GRAPH_OPEN) {
-        if (graph->spare == NULL) {
-            reclaim(graph);
-        }
-        task = graph->spare;
-        if (task != NULL) {
-            fl_link *next = task->link.next;
-            graph->spare = next != NULL ? fl_task_of_link(next) : NULL;
-        }
+        task = take_spare(graph);
     }
     if (task == NULL) {
         if ((graph->slabs == NULL || graph->slabs->used == FL_SLAB_TASKS) && !add_slab(graph)) {

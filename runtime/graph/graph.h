@@ -183,6 +183,7 @@ struct filch_graph {
     uint32_t gate_count; /* ever waited for */
     fl_inbox retired;    /* tasks whose memory the next adder reuses */
     fl_task *spare;      /* reusable, linked by link */
+    fl_link *left;       /* taken from retired: reusable but for what they still hold */
     fl_hint_set failed;  /* under lock: tasks that failed or were skipped */
     bool poisoned;       /* the set could not grow: everything later is skipped */
 

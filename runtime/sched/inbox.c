@@ -43,13 +43,18 @@ bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last)
     return head == NULL;
 }
 
-fl_link *fl_inbox_drain(fl_inbox *inbox)
+fl_link *fl_inbox_take(fl_inbox *inbox)
 {
     /* Relaxed: an idle drain leaves the line shared. */
     if (!fl_load_relaxed(&inbox->head))
         return NULL;
     /* Acquire: what every push released. Nothing is released: the next push starts from null. */
-    return chain_reverse(fl_exchange_acquire(&inbox->head, NULL));
+    return fl_exchange_acquire(&inbox->head, NULL);
+}
+
+fl_link *fl_inbox_drain(fl_inbox *inbox)
+{
+    return chain_reverse(fl_inbox_take(inbox));
 }
 
 bool fl_inbox_is_empty(const fl_inbox *inbox)
