@@ -238,8 +238,14 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
     bool commutes = task->commutes; /* before others may run it */
     fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
     fl_store_relaxed(&job->run_once, graph->restartable_count);
-    /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
-    uint32_t left = fl_sub_acq_rel(&task->pending, 1) - 1;
+    uint32_t left = 0;
+    if (commutes || task->predecessors != 0) {
+        /* Acquire-release: if the predecessors are through, their results are seen by who runs
+         * this. */
+        left = fl_sub_acq_rel(&task->pending, 1) - 1;
+    } else {
+        fl_store_relaxed(&task->pending, 0); /* nobody else knows it yet */
+    }
     if (commutes ? left == 1 && fl_turns_take(task) : left == 0) {
         core->scheduler->task_ready(core->scheduler, task);
     }

@@ -506,7 +506,10 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
      * unknown ones in turn. */
     double ns = predicted_ns(sched, task);
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
-    uint64_t ticket = fl_add_relaxed(&sched->routed, 1);
+    /* Two threads may draw the same number: it only spreads tasks, and an addition at once would
+     * wait for the task's lines. */
+    uint64_t ticket = fl_load_relaxed(&sched->routed);
+    fl_store_relaxed(&sched->routed, ticket + 1);
     uint64_t turn = ticket / run;
     uint32_t target = task->home != 0 ? task->home - 1u : (uint32_t)(turn % sched->count);
     if (sched->keeps_holders) {
