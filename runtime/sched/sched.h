@@ -62,15 +62,18 @@ struct fl_sched {
     /* Devices are cores of one memory, each with a thread: ready tasks go to the core that has
      * their data (place.c). */
     bool keeps_holders;
-    _Atomic uint64_t owed;       /* bits of a double: ns; of tasks that no worker made ready */
-    _Atomic uint32_t searching;  /* of them, those that look around for work; a hint: relaxed */
     _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
     _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
     _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
-    _Atomic uint64_t routed;     /* tasks without a preferred device; relaxed: takes turns */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;
+
+    /* Written for every short task, by the workers and by who makes tasks ready outside of them:
+     * apart from each other, and from what all threads read. */
+    _Alignas(64) _Atomic uint32_t searching; /* workers looking for work; a hint: relaxed */
+    _Alignas(64) _Atomic uint64_t routed;    /* tasks without a preferred device; relaxed: turns */
+    _Atomic uint64_t owed; /* bits of a double: ns; of tasks that no worker made ready */
 
     fl_mutex slots_lock;
     _Alignas(64) _Atomic uint64_t active[FL_ACTIVE_SLOTS / 64]; /* bits of slots in use */
