@@ -258,10 +258,9 @@ typedef struct fl_worker {
     uint32_t index;
 
     /* The owner's. */
-    _Alignas(
-        64) uint32_t queued; /* entries pushed less entries popped: at least what the deques hold */
-    uint32_t mask;           /* copy of level_mask */
-    uint64_t roster;         /* sched's when the worker, away, last looked at what it has */
+    _Alignas(64) uint64_t roster; /* sched's when the worker, away, last looked at what it has */
+    uint32_t queued; /* entries pushed less entries popped: at least what the deques hold */
+    uint32_t mask;   /* copy of level_mask */
     bool pushed;     /* entries were made available since idle workers were last looked for */
     double owed_ns;  /* time that sleeping cores could have worked for this one (wake.c) */
     uint64_t robbed; /* of the present job, when one was woken for that last */
@@ -475,8 +474,7 @@ bool fl_offload_fetch_ahead(fl_worker *worker, fl_task *task, bool is_claimed);
 /* Where tiles have to be brought, or memory is short (near.c). A task is about to be put on the
  * device: looks whether something is missing there. */
 void fl_near_expect(fl_worker *worker, const fl_task *task);
-/* Of a device with memory of its own: nothing it ran is over yet, and nothing was missing so far.
- */
+/* Of a device with memory of its own: nothing it ran is over yet, and nothing was missing. */
 bool fl_near_is_new(const fl_worker *worker);
 /* Whether a task that the worker has made ready is better left to it, which chooses by what is
  * there: something would have to be brought, or memory is short. */
