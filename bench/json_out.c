@@ -6,6 +6,7 @@
 #include "loss_table.h"
 #include "stats.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 
 #include <math.h>
@@ -300,6 +301,11 @@ static json_t *result_json(const bench_result *result)
     if (result->visits > 0)
         put(&object, "moves", number(result->moves / result->visits));
     put(&object, "checked", json_boolean(result->checked));
+    if (result->schedule != 0) {
+        char text[17];
+        snprintf(text, sizeof text, "%016" PRIx64, result->schedule);
+        put(&object, "schedule", json_string(text));
+    }
     if (result->losses.runs != 0)
         put(&object, "losses", bench_loss_result_json(result));
     if (result->bound.is_known)

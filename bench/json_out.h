@@ -120,8 +120,9 @@ typedef struct bench_result {
     double cpu_s; /* processor time of the process, summed over the repeats */
     double
         visits; /* summed over the repeats: tasks that wrote what another had written; 0: unknown */
-    double moves; /* of those, on another device */
-    bool checked; /* a check was made and passed */
+    double moves;      /* of those, on another device */
+    bool checked;      /* a check was made and passed */
+    uint64_t schedule; /* who did what and when, hashed; 0: unknown, the clock is a real one */
     bench_loss_result losses;
     bench_bound_result bound;
     bench_startup_result startup;

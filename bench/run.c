@@ -45,9 +45,8 @@ typedef struct run {
     double ready_s;  /* when the problem stood in filch for the first time … */
     double vendor_s; /* … and what the vendor's libraries had taken until then */
     bench_result result;
-    uint64_t schedule; /* of the first simulated run */
-    double part_s;     /* for which each device is measured alone; 0: until the problem is solved */
-    double *scores;    /* that were measured, or null */
+    double part_s;  /* for which each device is measured alone; 0: until the problem is solved */
+    double *scores; /* that were measured, or null */
 } run;
 
 /* --- Choice of the tile --- */
@@ -147,7 +146,9 @@ static uint64_t schedule_of(const run *r)
     uint64_t hash = fl_hash_bytes(FL_HASH_START, &r->session.info.seconds, sizeof(double));
     for (uint32_t d = 0; d < r->session.devices; d++) {
         const filch_device_stats *stats = &r->session.stats[d];
-        const uint64_t counts[] = {stats->tiles, stats->items, stats->stolen_in, stats->stolen_out};
+        const uint64_t counts[] = {stats->tiles,      stats->items,    stats->stolen_in,
+                                   stats->stolen_out, stats->bytes_in, stats->bytes_out,
+                                   stats->bytes_peer, stats->evicted};
         hash = fl_hash_bytes(hash, counts, sizeof counts);
     }
     return r->workload->schedule ? r->workload->schedule(r->state, hash) : hash;
@@ -157,11 +158,12 @@ static filch_status compare_schedule(run *r, size_t round, filch_error *error)
 {
     uint64_t schedule = schedule_of(r);
     if (round == 0)
-        r->schedule = schedule;
-    if (schedule != r->schedule)
+        r->result.schedule = schedule;
+    if (schedule != r->result.schedule)
         return bench_fail(error, FILCH_DATA, "sim", 0,
                           "run %zu has another schedule (%016llx) than the first (%016llx)",
-                          round + 1, (unsigned long long)schedule, (unsigned long long)r->schedule);
+                          round + 1, (unsigned long long)schedule,
+                          (unsigned long long)r->result.schedule);
     return FILCH_OK;
 }
 
@@ -373,7 +375,7 @@ static filch_status finish(run *r, filch_error *error)
         (void)bench_show(r->out, &r->result);
     if (r->session.is_virtual && status == FILCH_OK)
         fprintf(r->out, "\nschedule %016llx, the same in %zu runs\n",
-                (unsigned long long)r->schedule, r->result.repeat);
+                (unsigned long long)r->result.schedule, r->result.repeat);
     if (status == FILCH_OK && o->json)
         status = bench_json_write(o->json, &r->result, error);
     if (status == FILCH_OK && o->report)

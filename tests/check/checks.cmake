@@ -13,4 +13,8 @@ filch_test(exports check 60 ${check}/exports.sh ${PROJECT_SOURCE_DIR}/include/fi
 filch_test(docs check 120 ${check}/docs.sh ${PROJECT_BINARY_DIR}/docs)
 if(TARGET filch-bench)
     filch_test(commands check 60 ${check}/commands.sh $<TARGET_FILE:filch-bench>)
+    if(TARGET test_sim_random)
+        filch_test(schedules check 120 ${check}/schedules.sh $<TARGET_FILE:filch-bench>
+                   $<TARGET_FILE:test_sim_random>)
+    endif()
 endif()

@@ -3,7 +3,10 @@
  * scores right or wrong, and batches and graphs on them. Every tile runs once, tasks run after
  * their predecessors, and a batch ends soon after the area bound over the speeds as they change.
  *
- *     test_sim_random [CASES [SEED]] */
+ *     test_sim_random [CASES [SEED]]
+ *
+ * FL_TEST_SCHEDULES=FILE: a line for each job is appended, which kind, which seed, and a hash of
+ * who did what and when (tests/check/schedules.sh). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 
 #include "../random.h"
+#include "base/hash.h"
 #include "sim.h"
 
 #define OVERHEAD_US 5.0
@@ -48,6 +52,7 @@ static uint64_t cases, first_seed = 1, seed;
 static machine machines[MOST_DEVICES];
 static uint32_t machine_count, memory_bytes; /* of each; 0: not said */
 static sim_outcome outcome;
+static FILE *schedules;
 
 #define check(condition)                                                     \
     do {                                                                     \
@@ -69,6 +74,25 @@ static double between(double least, double most)
 static bool chance(uint32_t percent)
 {
     return below(100) < percent;
+}
+
+static void note_schedule(const char *kind)
+{
+    const uint64_t totals[] = {outcome.status, outcome.info.done, outcome.info.failed};
+    if (schedules == NULL) {
+        return;
+    }
+    uint64_t hash = fl_hash_bytes(FL_HASH_START, &outcome.info.seconds, sizeof(double));
+    hash = fl_hash_bytes(hash, totals, sizeof totals);
+    for (uint32_t d = 0; d < machine_count; ++d) {
+        const filch_device_stats *stats = &outcome.devices[d];
+        const uint64_t counts[] = {stats->tiles,      stats->items,    stats->stolen_in,
+                                   stats->stolen_out, stats->bytes_in, stats->bytes_out,
+                                   stats->bytes_peer, stats->evicted};
+        hash = fl_hash_bytes(hash, counts, sizeof counts);
+    }
+    fprintf(schedules, "%s %llu %016llx\n", kind, (unsigned long long)seed,
+            (unsigned long long)hash);
 }
 
 /* --- Machines --- */
@@ -311,6 +335,7 @@ static void check_batch(bool is_restartable)
     (void)filch_job_wait(job, -1);
     sim_ok(filch_job_report(job, NULL, &report, NULL, 0));
     sim_finish(job, &outcome);
+    note_schedule(is_restartable ? "batch-twice" : "batch");
     sim_close(&world);
     check_chunks(desc.n, report.total.restarts);
     check(report.total.restarts == report.total.restarts_won + report.total.restarts_lost);
@@ -477,6 +502,7 @@ static void check_graph(void)
     filch_graph *graph = build(&world);
     sim_ok(filch_graph_submit(graph, NULL, &job));
     sim_finish(job, &outcome);
+    note_schedule("graph");
     check(outcome.status == FILCH_OK || outcome.status == FILCH_TASK_FAILED);
     sim_ok(filch_graph_destroy(graph));
     sim_close(&world);
@@ -585,6 +611,7 @@ static void run_memories(void)
     add_users(&world, graph, data, tiles);
     sim_ok(filch_graph_submit(graph, NULL, &job));
     sim_finish(job, &outcome);
+    note_schedule("memory");
     check(outcome.status == FILCH_OK || outcome.status == FILCH_TASK_FAILED);
     check(outcome.info.done + outcome.info.failed + outcome.info.skipped == node_count);
     if (outcome.info.failed == 0) {
@@ -636,8 +663,11 @@ int main(int argc, char **argv)
     }
     printf("%llu cases from seed %llu\n", (unsigned long long)cases,
            (unsigned long long)first_seed);
+    const char *path = getenv("FL_TEST_SCHEDULES");
+    schedules = path != NULL ? fopen(path, "a") : NULL;
     chunks = malloc(MOST_CHUNKS * sizeof *chunks);
     int failed = chunks != NULL ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
     free(chunks);
-    return failed;
+    bool is_written = path == NULL || (schedules != NULL && fclose(schedules) == 0);
+    return failed != 0 || !is_written;
 }
