@@ -102,15 +102,20 @@ setup_want()
     done
 }
 
-# setup_build PRESET [--target NAME] [-DOPTION...]: configures and builds; says what was left out.
-setup_build()
+# Compilers' results are kept where ccache is installed, unless the caller chose a launcher.
+setup_cache()
 {
-    local preset=$1 target=() log
+    command -v ccache >/dev/null || return 0
+    export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+}
+
+# setup_configure PRESET [-DOPTION...]: says what was left out.
+setup_configure()
+{
+    local preset=$1 log
     shift
-    if [ "${1-}" = --target ]; then
-        target=(--target "$2")
-        shift 2
-    fi
+    setup_cache
     mkdir -p build
     log=build/configure-$preset.log
     if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
@@ -118,5 +123,20 @@ setup_build()
         exit 1
     fi
     grep '^-- filch' "$log" || true
-    cmake --build --preset "$preset" ${target[@]+"${target[@]}"} -- --quiet
+}
+
+# setup_make PRESET [TARGET...]: builds; on a terminal with progress.
+setup_make()
+{
+    local preset=$1 quiet=(-- --quiet)
+    shift
+    [ ! -t 1 ] || quiet=()
+    cmake --build --preset "$preset" ${1+--target "$@"} ${quiet[@]+"${quiet[@]}"}
+}
+
+# setup_build PRESET [TARGET...]
+setup_build()
+{
+    setup_configure "$1"
+    setup_make "$@"
 }
