@@ -105,13 +105,18 @@ static bool runs_both(filch_graph *pair)
     return stats[CORE].tiles == 2;
 }
 
-/* Until the core has done so, or not, in many runs in a row. */
+/* Until the core has done so, or not, in most of some runs: on a busy machine the system may take it
+ * away in any of them, which then was slow. */
 static bool comes_to(filch_graph *pair, bool expected)
 {
-    int in_a_row = 0;
-    for (int run = 0; run < 3000 && in_a_row < 50; run++)
-        in_a_row = runs_both(pair) == expected ? in_a_row + 1 : 0;
-    return in_a_row == 50;
+    enum { BLOCKS = 150, BLOCK = 20, MOST = 15 };
+    int as_expected = 0;
+    for (int block = 0; block < BLOCKS && as_expected < MOST; block++) {
+        as_expected = 0;
+        for (int run = 0; run < BLOCK; run++)
+            as_expected += runs_both(pair) == expected;
+    }
+    return as_expected >= MOST;
 }
 
 /* What the core was slow at for a while is left to the GPU from then on, which alone would never
