@@ -105,8 +105,8 @@ static bool runs_both(filch_graph *pair)
     return stats[CORE].tiles == 2;
 }
 
-/* Until the core has done so, or not, in most of some runs: on a busy machine the system may take it
- * away in any of them, which then was slow. */
+/* Until the core has done so, or not, in most of some runs: on a busy machine the system may take
+ * it away in any of them, which then was slow. */
 static bool comes_to(filch_graph *pair, bool expected)
 {
     enum { BLOCKS = 150, BLOCK = 20, MOST = 15 };
