@@ -388,6 +388,31 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
     return false;
 }
 
+/* Of roots that are the worker's the one to begin with; it keeps the others. */
+static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
+                        fl_tile *tile)
+{
+    for (uint32_t root = lo; root < hi; ++root) {
+        fl_near_add(w, graph->roots[root]);
+    }
+    fl_near_take(w, tile);
+}
+
+/* The first root of a device of which nothing is over yet, taken before it was known that tiles
+ * have to be brought: more are taken to choose from. The first one keeps the job from its end. */
+static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_tile *tile)
+{
+    uint32_t lo, hi;
+    fl_near_expect(w, job->graph->roots[first]);
+    if (!fl_near_chooses(w)) {
+        return;
+    }
+    uint32_t rest = fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi);
+    fl_near_add(w, job->graph->roots[first]);
+    bool has_more = rest != 0 && take_roots(w, job, fl_near_room(w, rest), &lo, &hi);
+    choose_root(w, job->graph, lo, has_more ? hi : lo, tile);
+}
+
 static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     uint32_t lo, hi;
@@ -396,9 +421,6 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     }
     fl_span *span = &fl_job_share(job, w->index)->span;
     uint32_t want = 1;
-    if (FL_UNLIKELY(fl_near_is_new(w)) && fl_span_peek(span, &lo, &hi) != 0) {
-        fl_near_expect(w, job->graph->roots[lo]);
-    }
     if (FL_UNLIKELY(fl_near_chooses(w))) {
         want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
     }
@@ -409,10 +431,9 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     tile->is_replay = tile->is_claimed = false;
     tile->task = graph->roots[lo];
     if (FL_UNLIKELY(hi - lo > 1)) {
-        for (uint32_t root = lo; root < hi; ++root) {
-            fl_near_add(w, graph->roots[root]);
-        }
-        fl_near_take(w, tile);
+        choose_root(w, graph, lo, hi, tile);
+    } else if (FL_UNLIKELY(fl_near_is_new(w))) {
+        begin_to_choose(w, job, lo, tile);
     } else if (lo + ROOTS_AHEAD < graph->root_count) {
         const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
         __builtin_prefetch(soon, 1);
