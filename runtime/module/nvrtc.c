@@ -296,7 +296,8 @@ static const char *split_error(const char *text, int64_t *line)
     char *end;
 
     *line = 0;
-    if (strncmp(text, start, sizeof start - 1) != 0)
+    if (strncmp(text, start, sizeof start - 1) != 0 || text[sizeof start - 1] < '0' ||
+        text[sizeof start - 1] > '9')
         return text;
     *line = strtoll(text + sizeof start - 1, &end, 10);
     if (strncmp(end, "): ", 3) != 0) {
