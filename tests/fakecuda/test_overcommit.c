@@ -376,7 +376,9 @@ static void write_over_what_left(void)
     }
     filch_device_stats stats[3] = {0};
     finish(submit(made), stats, 3);
-    assert_int_equal(stats[0].bytes_evicted, OVER * OVER_TILE * sizeof *at);
+    /* There is room for one tile beside what fills the memory: the seeds, or one of these. */
+    assert_in_range(stats[0].bytes_evicted, (OVER - 1) * OVER_TILE * sizeof *at,
+                    OVER * OVER_TILE * sizeof *at);
     assert_memory_equal(at, kept, OVER * OVER_TILE * sizeof *at);
     stop();
     free(at);
