@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "micro.h"
-#include "sched/deque.h"
+#include "sync/deque.h"
 
 enum {
     LOG2_SLOTS = 10,

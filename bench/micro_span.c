@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "micro.h"
-#include "sched/span.h"
+#include "sync/span.h"
 
 enum { GRAINS = 4000000, GRAINS_SHARED = 1000000 };
 

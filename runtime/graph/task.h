@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "graph/codelet.h"
 #include "memory/data.h"
-#include "sched/inbox.h"
+#include "sync/inbox.h"
 
 #define FL_TASK_SUCCESSORS 3
 #define FL_MORE_SUCCESSORS 14

@@ -11,7 +11,7 @@
 
 #include "filch/policy.h"
 #include "graph/job.h"
-#include "sched/inbox.h"
+#include "sync/inbox.h"
 
 struct fl_sched;
 struct fl_tile;

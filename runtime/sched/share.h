@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "graph/job.h"
 #include "sched/ledger.h"
-#include "sched/span.h"
+#include "sync/span.h"
 
 /* What a job is charged for its time on a device. The device's worker writes, anybody reads, but
  * for what is said to be others'; all relaxed: statistics, which are exact once the job is complete

@@ -9,13 +9,14 @@
 #include "graph/job.h"
 #include "memory/replica.h"
 #include "observe/trace.h"
-#include "sched/deque.h"
-#include "sched/division.h"
-#include "sched/event.h"
-#include "sched/inbox.h"
-#include "sched/race.h"
 #include "sched/share.h"
 #include "sched/speed.h"
+#include "sync/deque.h"
+#include "sync/division.h"
+#include "sync/event.h"
+#include "sync/inbox.h"
+#include "sync/mailbox.h"
+#include "sync/race.h"
 
 #define FL_MOST_VIEWS 256
 _Static_assert(FL_MOST_VIEWS <= FL_MOST_STAGED, "any of them may be staged");

@@ -19,12 +19,9 @@ function layer(path,    parts) {
 }
 
 BEGIN {
-    count = split("base observe backend device module memory graph sched runtime", order, " ")
+    count = split("base sync observe backend device module memory graph sched runtime", order, " ")
     for (i = 1; i <= count; i++)
         rank[order[i]] = i
-    # Lock-free structures: a model checker takes them as they are (thread and clock are for
-    # sleeping, memory for growing). As they stand on base alone, graph may hold them by value.
-    free_standing = "^sched/(deque|span|inbox|event)\\.[ch]$"
 }
 
 FNR == 1 {
@@ -80,7 +77,7 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
         bad("no such internal header: " target)
         next
     }
-    if (rank[layer(target)] > rank[mine] && !(mine == "graph" && target ~ free_standing))
+    if (rank[layer(target)] > rank[mine])
         bad(mine " includes " target ", which lies above it")
     if (target ~ /^backend\/[^\/]+\//) {
         folder = target
@@ -88,9 +85,6 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
         if (FILENAME != "runtime/backend/backend.c" && index(own, folder "/") != 1)
             bad("only backend/backend.c and the backend itself may include " target)
     }
-    if (own ~ free_standing && target !~ /^base\/(atomic|memory|thread|clock)\.h$/ &&
-        target != substr(own, 1, length(own) - 1) "h")
-        bad("a lock-free structure includes " target)
 }
 
 END { exit failed }

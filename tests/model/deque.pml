@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sched/deque.{h,c} and the claim of a task: one owner, two thieves, a ring that grows once.
+/* runtime/sync/deque.{h,c} and the claim of a task: one owner, two thieves, a ring that grows once.
  *
  * Entries are hints: push 0 and push 2 are both for task 0 in epoch 0, push 3 for its epoch 1. Every
  * entry is taken exactly once, and every task runs exactly once an epoch. The owner's stores to bottom

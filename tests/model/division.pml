@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divisible tasks (runtime/sched/division.c, divide.c): an owner that runs two tasks one after the
+/* Divisible tasks (runtime/sync/division.c, divide.c): an owner that runs two tasks one after the
  * other in one division, and two workers that join as they like. Whoever has a part takes grains,
  * leaves them to the others, or, as where a piece fails or the job is cancelled, leaves out what is
  * left. Each grain is run once, or left out and known to be; each task ends once, when nobody runs

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inbox of runtime/sched/inbox.c: two pushers, one of them of a chain, and two drainers. Every link
+/* The inbox of runtime/sync/inbox.c: two pushers, one of them of a chain, and two drainers. Every link
  * is drained exactly once, and one pusher's in order; a push that found the inbox empty begins each
  * batch that is drained.
  *

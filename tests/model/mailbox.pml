@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mailbox of runtime/sched/inbox.c with two cells: two putters of two notes each, two takers. Every
+/* The mailbox of runtime/sync/mailbox.c with two cells: two putters of two notes each, two takers. Every
  * note that was not dropped is taken exactly once, a note is dropped only once the mailbox has been
  * filled, and at the end it is empty.
  *

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "sched/deque.h"
 #include "stress.h"
+#include "sync/deque.h"
 
 enum {
     THIEVES = 3,

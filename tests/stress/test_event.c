@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "sched/event.h"
 #include "stress.h"
+#include "sync/event.h"
 
 enum { PRODUCERS_MAX = 3, LIMIT_S = 30, SPIN_MAX = 64 };
 

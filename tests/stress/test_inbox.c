@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "sched/inbox.h"
 #include "stress.h"
+#include "sync/inbox.h"
+#include "sync/mailbox.h"
 
 enum { PRODUCERS = 2, CONSUMERS = 3, CHAIN_MAX = 5 };
 

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "patience.h"
-#include "sched/span.h"
 #include "stress.h"
+#include "sync/span.h"
 
 enum { WORKERS = 4, GRAINS_MAX = 4096 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sched/deque.h"
+#include "sync/deque.h"
 
 /* Memory that counts and, once `left` allocations have been made, fails. */
 typedef struct counter {

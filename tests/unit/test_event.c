@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "sched/event.h"
+#include "sync/event.h"
 
 enum { SHORT_NS = 2000000 };
 

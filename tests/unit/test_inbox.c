@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "sched/inbox.h"
+#include "sync/inbox.h"
+#include "sync/mailbox.h"
 
 static void test_layout(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sched/span.h"
+#include "sync/span.h"
 
 static void assert_left(const fl_span *span, uint32_t lo, uint32_t hi)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/division.h"
+#include "sync/division.h"
 
 #include "base/bits.h"
 

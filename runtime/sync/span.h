@@ -2,8 +2,8 @@
 /* A device's share of a divisible range: {lo, hi} in one 64-bit word, counted in grains. The owner
  * takes from lo, a thief cuts from hi, each with one compare-and-swap. Lock-free; any thread may
  * call anything. */
-#ifndef FL_SCHED_SPAN_H
-#define FL_SCHED_SPAN_H
+#ifndef FL_SYNC_SPAN_H
+#define FL_SYNC_SPAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/race.h"
+#include "sync/race.h"
 
 #include "base/bits.h"
 

@@ -8,8 +8,8 @@
  * announce and notify each make a full fence between their own store and the other's (Dekker):
  * either the waker sees the announcement, or the sleeper's re-check sees the work. notify costs one
  * fence and one load when nobody sleeps. One sleeper an event; any number of wakers. */
-#ifndef FL_SCHED_EVENT_H
-#define FL_SCHED_EVENT_H
+#ifndef FL_SYNC_EVENT_H
+#define FL_SYNC_EVENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

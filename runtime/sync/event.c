@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/event.h"
+#include "sync/event.h"
 
 #include "base/clock.h"
 

@@ -16,8 +16,8 @@
  *
  * The turn moves on with each way to FREE, so a word that was seen once tells one piece from all
  * others. Lock-free; the owner begins, anybody does the rest. */
-#ifndef FL_SCHED_RACE_H
-#define FL_SCHED_RACE_H
+#ifndef FL_SYNC_RACE_H
+#define FL_SYNC_RACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

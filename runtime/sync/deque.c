@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/deque.h"
+#include "sync/deque.h"
 
 #include <string.h>
 

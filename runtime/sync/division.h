@@ -8,14 +8,14 @@
  * else. The last part is not given up before the span is empty. The turn moves on with each who
  * opens or joins: were it not so, somebody could come, fail and go while the last one looks how the
  * task has ended, and the word be what it was. Lock-free. */
-#ifndef FL_SCHED_DIVISION_H
-#define FL_SCHED_DIVISION_H
+#ifndef FL_SYNC_DIVISION_H
+#define FL_SYNC_DIVISION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "sched/span.h"
+#include "sync/span.h"
 
 /* Words of a set of devices. */
 #define FL_MEMBER_WORDS 16

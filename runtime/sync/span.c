@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/span.h"
+#include "sync/span.h"
 
 /* Orders. fl_span_set releases; everything that takes acquires. Between two sets the word changes
  * by read-modify-writes only, which continue the release sequence of the set, so each taker sees

@@ -8,8 +8,8 @@
  * Progress: push and pop are wait-free but for growth, which allocates; steal is lock-free and is
  * never blocked by growth. Retired rings are kept until fl_deque_fini (their sizes double, so all
  * of them together are smaller than the present one): a thief may read an old ring at any time. */
-#ifndef FL_SCHED_DEQUE_H
-#define FL_SCHED_DEQUE_H
+#ifndef FL_SYNC_DEQUE_H
+#define FL_SYNC_DEQUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
