@@ -9,7 +9,7 @@
 #include "graph/job.h"
 #include "memory/place.h"
 #include "module/kernel.h"
-#include "sched/sched.h"
+#include "sched/worker/sched.h"
 
 struct filch_runtime {
     fl_core core; /* first: a filch_runtime * is an fl_core * to the layers below */

@@ -144,7 +144,7 @@ struct filch_graph {
     fl_task **roots;
     uint32_t *root_begin; /* FL_ROOT_POSITIONS positions in roots: where each device's begin … */
     bool has_dear_roots;  /* the data of some are worth going where they are */
-    struct fl_root_room *root_room; /* to sort roots by core anew (sched/place.c), or null */
+    struct fl_root_room *root_room; /* to sort roots by core anew (sched/decide/place.c), or null */
     uint32_t *root_kind; /* … those that all devices of its implementations can run, … */
     uint32_t *root_free; /* … and those that all devices can run */
     uint32_t root_count;
@@ -154,7 +154,7 @@ struct filch_graph {
     fl_ranked ranked[FL_RANKED]; /* by what; those of the codelets that were found first */
     uint32_t ranked_count;
     double rank_taken; /* scheduler, under its board's lock: of that, what was begun in this run */
-    _Atomic uint32_t is_on_board; /* ready tasks go there (sched/board.h) … */
+    _Atomic uint32_t is_on_board; /* ready tasks go there (sched/ready/board.h) … */
     bool was_on_board;            /* … or did in this run; under the lock, too … */
     bool has_roots_on_board;      /* … and from the start; constant while it runs */
     bool has_reserved;            /* a job, by fl_job_reserve */
@@ -163,10 +163,10 @@ struct filch_graph {
     uint32_t *pred_begin, *pred_list;
     size_t pred_total;
     /* By task: the point on a lane behind which its effects are there, {device : 10, lane : 4,
-     * run : 8, sequence : 42} (sched/ahead.c); sequence 0: it has retired, all ones: nobody may
-     * follow it. */
+     * run : 8, sequence : 42} (sched/decide/ahead.c); sequence 0: it has retired, all ones: nobody
+     * may follow it. */
     _Atomic uint64_t *markers;
-    /* Of the one worker that replays it (sched/replay.c): */
+    /* Of the one worker that replays it (sched/execute/replay.c): */
     uint32_t runs;                    /* begun so far */
     bool is_replayed;                 /* the last of them was one launch */
     uint32_t replayed;                /* such runs that succeeded, of this replay */
@@ -175,8 +175,8 @@ struct filch_graph {
     uint32_t replay_rest; /* more runs than usual before the next try, as the last found no room */
     bool cannot_replay;
     struct fl_replay *replay;
-    /* Who uses each tile when (sched/foresee.c): made when memory first runs short; begins with its
-     * size, a size_t. */
+    /* Who uses each tile when (sched/model/foresee.c): made when memory first runs short; begins
+     * with its size, a size_t. */
     _Atomic(void *) forecast;
 
     /* Open graphs. */

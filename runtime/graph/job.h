@@ -80,7 +80,7 @@ struct filch_job {
     _Atomic uint32_t is_offered;
     filch_job *queued_next; /* scheduler: in that queue */
     fl_pieces *pieces;      /* scheduler: or null; constant while it is offered, as is … */
-    uint32_t cut;           /* … what its spans count (sched/policy.h) */
+    uint32_t cut;           /* … what its spans count (sched/decide/policy.h) */
     /* Scheduler: 1, what its devices are charged at its beginning is noted; 2, at its end. Release:
      * it was. */
     _Atomic uint32_t accounted;

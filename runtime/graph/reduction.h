@@ -8,9 +8,9 @@
  * that first needs it, and kept until the graph goes.
  *
  * Who touches what. The list of partial results is fixed when the first task that reduces to the
- * tile is added. Each entry is its device's worker's alone (sched/partial.c), until the combining
- * task is ready; that has the tasks that reduce as its predecessors, so its runner sees all they
- * did, and whoever reduces next waits for it. */
+ * tile is added. Each entry is its device's worker's alone (sched/execute/partial.c), until the
+ * combining task is ready; that has the tasks that reduce as its predecessors, so its runner sees
+ * all they did, and whoever reduces next waits for it. */
 #ifndef FL_GRAPH_REDUCTION_H
 #define FL_GRAPH_REDUCTION_H
 

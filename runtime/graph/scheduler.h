@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the graph layer asks of the scheduler above it. One implementation (sched/scheduler.c); the
- * table keeps the layers apart. */
+/* What the graph layer asks of the scheduler above it. One implementation
+ * (sched/drive/scheduler.c); the table keeps the layers apart. */
 #ifndef FL_GRAPH_SCHEDULER_H
 #define FL_GRAPH_SCHEDULER_H
 

@@ -107,8 +107,8 @@ typedef struct fl_items {
     uint64_t count, grain;
     uint32_t grains;
     bool is_over; /* all pieces are, but what they wrote is still on the way home */
-    /* What it is being run as (sched/divide.h); null: in one call, if at all. Of those alone who
-     * have the task, or a part of it. */
+    /* What it is being run as (sched/execute/divide.h); null: in one call, if at all. Of those
+     * alone who have the task, or a part of it. */
     struct fl_division *division;
 } fl_items;
 

@@ -11,7 +11,7 @@
 
 #define N 32768
 #include "runtime.h"
-#include "sched/freight.h"
+#include "sched/model/freight.h"
 
 #include "jobs.h"
 

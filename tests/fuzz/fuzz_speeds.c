@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sched/history.h"
+#include "sched/model/history.h"
 
 #define DIGEST_AT (FL_HISTORY_HEADER - sizeof(fl_digest))
 

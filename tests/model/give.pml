@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sched/place.c and driver.c: two workers give tasks to a third one, the owner of their data.
+/* runtime/sched/decide/place.c and driver.c: two workers give tasks to a third one, the owner of their data.
  * The owner takes all of its inbox at once, searches for a while, and sleeps. A giver wakes it only
  * where its state says that it sleeps. A task that stays in the inbox of a worker that sleeps is an
  * invalid end state. Sequentially consistent: the orders stand beside the operations.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sched/driver.c and scheduler.c: the idle bits in front of the event counts. Two wakers each post
+/* runtime/sched/drive/driver.c and scheduler.c: the idle bits in front of the event counts. Two wakers each post
  * twice, the second time with work, and wake the worker if its bit is set; the first post stands for what
  * wakes everybody without having work for all (a job's start or end). The worker does all the work, or
  * sleeps; one that sleeps while nobody else can move is an invalid end state. Sequentially consistent: the

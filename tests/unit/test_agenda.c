@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "../random.h"
-#include "sched/agenda.h"
+#include "sched/drive/agenda.h"
 
 enum { WORKERS = 200 };
 

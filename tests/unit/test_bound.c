@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "random.h"
-#include "sched/bound.h"
+#include "sched/account/bound.h"
 
 enum { MOST = 8 };
 

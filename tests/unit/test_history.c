@@ -18,7 +18,7 @@
 
 #include "base/thread.h"
 #include "random.h"
-#include "sched/history.h"
+#include "sched/model/history.h"
 
 static fixture_memory counted;
 static fl_memory memory;

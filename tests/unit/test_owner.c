@@ -9,8 +9,8 @@
 #include "base/core.h"
 #include "graph/graph.h"
 #include "memory/data.h"
-#include "sched/place.h"
-#include "sched/sched.h"
+#include "sched/decide/place.h"
+#include "sched/worker/sched.h"
 
 /* A tile that no core would have moved to it for one short task. */
 enum { CELLS = 1 << 17, TILES = 2, ROUNDS = 2000, SMALL = 1 << 10 };

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "random.h"
-#include "sched/partition.h"
+#include "sched/model/partition.h"
 
 #define MAX_DEVICES 5000
 #define SEED 20240607

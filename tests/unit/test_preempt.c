@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "sched/preempt.h"
+#include "sched/account/preempt.h"
 
 enum { US = 1000, MS = 1000000 };
 

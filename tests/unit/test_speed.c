@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "random.h"
-#include "sched/speed.h"
+#include "sched/model/speed.h"
 
 static void add_each(fl_speed *speed, uint32_t count, double ns_per_work)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "random.h"
-#include "sched/speed.h"
+#include "sched/model/speed.h"
 
 #define SECOND UINT64_C(1000000000)
 

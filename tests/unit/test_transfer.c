@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What data in another core's caches cost, by the caches that two cores share. */
-#include "sched/transfer.h"
+#include "sched/model/transfer.h"
 
 #include "fixture.h"
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/account/ledger.h"
+
+#include <string.h>
+
+/* A change takes a few nanoseconds, unless its thread is stopped in the middle. */
+#define MOST_TRIES 64
+
+void fl_backlog_add(fl_backlog *backlog, uint64_t from, uint64_t to)
+{
+    uint64_t until = fl_load_relaxed(&backlog->until); /* statistics, all of it: no order */
+    do {
+        if (to <= until || to <= from) {
+            return; /* somebody else has counted it */
+        }
+    } while (!fl_cas_relaxed(&backlog->until, &until, to));
+    fl_add_relaxed(&backlog->ns, to - (from > until ? from : until));
+}
+
+void fl_ledger_init(fl_ledger *ledger, fl_backlog *backlog, uint64_t now)
+{
+    memset(ledger, 0, sizeof *ledger);
+    ledger->backlog = backlog;
+    fl_store_relaxed(&ledger->since, now); /* nobody else sees it yet */
+    fl_store_relaxed(&ledger->idle_since, now);
+}
+
+/* Of so much time in a spell that began when the backlog was `seen`: how much is unshared. */
+static uint64_t unshared(const fl_ledger *ledger, uint64_t kind, uint64_t seen, uint64_t ns)
+{
+    if (kind != FL_SPELL_STARVED) {
+        return 0;
+    }
+    uint64_t added = fl_load_relaxed(&ledger->backlog->ns) - seen; /* a statistic */
+    return added < ns ? added : (int64_t)ns > 0 ? ns : 0;
+}
+
+void fl_ledger_turn(fl_ledger *ledger, fl_spell kind, const void *job, uint64_t now)
+{
+    /* Only we write: our own values need no order. */
+    uint64_t turn = fl_load_relaxed(&ledger->turn), since = fl_load_relaxed(&ledger->since);
+    uint64_t before = fl_load_relaxed(&ledger->kind);
+    uint64_t part = unshared(ledger, before, fl_load_relaxed(&ledger->backlog_ns), now - since);
+    uint64_t ns = fl_load_relaxed(&ledger->ns[before]) + (now - since) - part;
+    uint64_t unshared_ns = fl_load_relaxed(&ledger->ns[FL_SPELL_UNSHARED]) + part;
+    fl_store_relaxed(&ledger->turn, turn + 1);
+    /* Release, all of them: whoever sees one of these sees the odd turn. */
+    fl_store_release(&ledger->ns[before], ns);
+    fl_store_release(&ledger->ns[FL_SPELL_UNSHARED], unshared_ns);
+    fl_store_release(&ledger->backlog_ns, fl_load_relaxed(&ledger->backlog->ns));
+    fl_store_release(&ledger->since, now);
+    fl_store_release(&ledger->kind, (uint64_t)kind);
+    fl_store_release(&ledger->job, (uintptr_t)job);
+    if (before == FL_SPELL_ON && kind != FL_SPELL_ON) {
+        fl_store_release(&ledger->idle_since, now);
+    }
+    fl_store_release(&ledger->turn, turn + 2); /* whoever sees it sees all of the above */
+}
+
+static void copy(const fl_ledger *ledger, fl_reading *reading)
+{
+    /* Acquire: before the second look at the turn. */
+    for (int kind = 0; kind < FL_SPELLS; ++kind) {
+        reading->ns[kind] = fl_load_acquire(&ledger->ns[kind]);
+    }
+    reading->since = fl_load_acquire(&ledger->since);
+    reading->kind = (fl_spell)fl_load_acquire(&ledger->kind);
+    reading->job = fl_load_acquire(&ledger->job);
+    reading->idle_since = fl_load_acquire(&ledger->idle_since);
+    reading->backlog_ns = fl_load_acquire(&ledger->backlog_ns);
+}
+
+void fl_ledger_read(const fl_ledger *ledger, uint64_t now, fl_reading *reading)
+{
+    uint64_t turn;
+    int tries = 0;
+    do {
+        turn = fl_load_acquire(&ledger->turn); /* before what it stands for */
+        copy(ledger, reading);
+    } while ((turn % 2 != 0 || fl_load_relaxed(&ledger->turn) != turn) && ++tries < MOST_TRIES);
+    /* The spell may have begun after `now` was read: then the sum is right all the same. */
+    uint64_t ns = now - reading->since;
+    uint64_t part = unshared(ledger, reading->kind, reading->backlog_ns, ns);
+    reading->ns[reading->kind] += ns - part;
+    reading->ns[FL_SPELL_UNSHARED] += part;
+    for (int why = 0; why < FL_REFUSALS; ++why) {
+        reading->refused[why] = fl_load_relaxed(&ledger->refused[why]); /* statistics */
+    }
+}
+
+void fl_ledger_add_gap(fl_ledger *ledger, uint64_t ns)
+{
+    uint32_t sorted[FL_GAPS];
+    ledger->gaps[ledger->gap_count++ % FL_GAPS] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+    uint32_t count = ledger->gap_count < FL_GAPS ? ledger->gap_count : FL_GAPS;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1] > ledger->gaps[i]; --at) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = ledger->gaps[i];
+    }
+    /* At least 1, as 0 is for what is not known; an estimate: no order. */
+    fl_store_relaxed(&ledger->gap_ns, sorted[(count - 1) / 2] != 0 ? sorted[(count - 1) / 2] : 1);
+}

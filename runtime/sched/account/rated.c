@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/account/rated.h"
+
+#include <math.h>
+
+#include "sched/worker/sched.h"
+
+/* A speed is taken to hold for tiles of so many times more, or less, work than showed it. */
+#define BEYOND 2.0
+
+/* The codelets of all devices stand in the share of the first one, in the order in which they were
+ * found: an element is set once, and those before it are. */
+static uint32_t find(const filch_job *job, const filch_codelet *codelet)
+{
+    fl_share *first = fl_job_share(job, 0);
+    uint32_t at = 0;
+    while (at < FL_RATED) {
+        uintptr_t known = 0;
+        /* Relaxed: a codelet lives as long as its runtime. */
+        if (fl_load_relaxed(&first->rated_of[at]) == (uintptr_t)codelet ||
+            fl_cas_relaxed(&first->rated_of[at], &known, (uintptr_t)codelet) ||
+            known == (uintptr_t)codelet) {
+            break;
+        }
+        ++at;
+    }
+    return at;
+}
+
+static __attribute__((noinline)) void turn(fl_share *share, const filch_job *job,
+                                           const filch_codelet *codelet)
+{
+    share->rated_at = find(job, codelet);
+    share->rated_last = codelet;
+}
+
+void fl_rated_count(fl_worker *w, const filch_codelet *codelet, double work)
+{
+    fl_share *share = w->share;
+    if (FL_UNLIKELY(share->rated_last != codelet)) {
+        turn(share, w->job, codelet);
+    }
+    if (FL_LIKELY(share->rated_at < FL_RATED)) {
+        fl_rated *rated = &share->rated[share->rated_at];
+        double sum = fl_bits_double(fl_load_relaxed(&rated->work)) + work;
+        fl_store_relaxed(&rated->work, fl_double_bits(sum));
+        fl_count(&rated->tiles, 1);
+    }
+}
+
+uint32_t fl_rated_kinds(const filch_job *job)
+{
+    const fl_share *first = fl_job_share(job, 0);
+    uint32_t count = 0;
+    while (count < FL_RATED &&
+           fl_load_relaxed(&first->rated_of[count]) != 0) { /* relaxed: as above */
+        ++count;
+    }
+    return count;
+}
+
+fl_rated_sum fl_rated_total(const fl_sched *sched, const filch_job *job, uint32_t kind)
+{
+    fl_rated_sum sum = {0, 0};
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_rated *rated = &fl_job_share(job, d)->rated[kind];
+        sum.tiles += fl_load_relaxed(&rated->tiles); /* a statistic, as below */
+        sum.work += fl_bits_double(fl_load_relaxed(&rated->work));
+    }
+    return sum;
+}
+
+/* The best speed of the device, where it holds for tiles of that work; else its rate is 0. */
+static fl_proven look(const filch_codelet *codelet, uint32_t device, double work)
+{
+    fl_proven proven = {.rate = 0};
+    if (fl_codelet_runs_on(codelet, device)) {
+        proven = fl_speed_proven(fl_codelet_speed(codelet, device));
+    }
+    bool holds = work * BEYOND >= proven.from && work <= proven.to * BEYOND; /* NaN fails it */
+    return holds ? proven : (fl_proven){.rate = 0};
+}
+
+static void note(fl_rated *rated, const fl_proven *proven)
+{
+    /* Relaxed: whoever sees one of them alone has an estimate; after the job's end both are final.
+     */
+    fl_store_relaxed(&rated->rate, fl_double_bits(proven->rate));
+    fl_store_relaxed(&rated->fixed, fl_double_bits(proven->fixed));
+}
+
+void fl_rated_note(fl_worker *w, const filch_codelet *codelet, double work)
+{
+    fl_share *share = w->share;
+    if (share->rated_last == codelet && share->rated_at < FL_RATED) {
+        fl_proven proven = look(codelet, w->index, work);
+        note(&share->rated[share->rated_at], &proven);
+    }
+}
+
+double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind, uint32_t device,
+                     fl_rated_sum done)
+{
+    const fl_rated *rated = &fl_job_share(job, device)->rated[kind];
+    double rate = fl_bits_double(fl_load_relaxed(&rated->rate));
+    double fixed = fl_bits_double(fl_load_relaxed(&rated->fixed));
+    /* A simulated device's tile is timed with its overhead, which is no work. */
+    if (sched->pool->is_virtual) {
+        fixed -= (double)sched->workers[device].device->overhead_ns;
+    }
+    double ns = rate * done.work + fixed * (double)done.tiles;
+    return rate > 0 && ns > 0 && isfinite(ns) ? ns : 0;
+}
+
+void fl_rated_end(const fl_sched *sched, const filch_job *job)
+{
+    uint32_t kinds = fl_rated_kinds(job);
+    for (uint32_t kind = 0; kind < kinds; ++kind) {
+        const filch_codelet *codelet = (const filch_codelet *)(uintptr_t)fl_load_relaxed(
+            &fl_job_share(job, 0)->rated_of[kind]);
+        fl_rated_sum total = fl_rated_total(sched, job, kind);
+        double mean = total.work / (double)total.tiles;
+        for (uint32_t d = 0; d < sched->count; ++d) {
+            fl_proven proven = look(codelet, d, mean);
+            note(&fl_job_share(job, d)->rated[kind], &proven);
+        }
+    }
+}

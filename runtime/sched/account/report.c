@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss report: the parts of each device's time, and the area bound. */
+#include <math.h>
+#include <string.h>
+
+#include "sched/account/bound.h"
+#include "sched/account/loss.h"
+#include "sched/account/rated.h"
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void settled(const fl_account *account, fl_parts *parts)
+{
+    /* Relaxed: who said that the job has ended had written all of it. */
+    *parts = (fl_parts){.starved = fl_load_relaxed(&account->starved_ns),
+                        .held = fl_load_relaxed(&account->held_ns),
+                        .unshared = fl_load_relaxed(&account->unshared_ns),
+                        .tail = fl_load_relaxed(&account->tail_ns),
+                        .own = fl_load_relaxed(&account->own_ns),
+                        .other = fl_load_relaxed(&account->other_ns),
+                        .gap = fl_load_relaxed(&account->gap_ns)};
+    for (int why = 0; why < FL_REFUSALS; ++why) {
+        parts->refused[why] = fl_load_relaxed(&account->refusals[why]);
+    }
+}
+
+/* Time on the job, less what was waited for data and what was spoiled: tiles, or between them. */
+typedef struct fl_breakdown {
+    const fl_device *device;
+    uint64_t rest;
+    uint64_t timed_ns;   /* of the tiles that were timed; no more than the rest */
+    uint64_t guessed_ns; /* what others were predicted to take */
+    uint64_t tiles;
+    uint64_t timed;  /* of the tiles */
+    uint64_t good;   /* of these, those that did not fail */
+    uint64_t passed; /* tiles that were skipped: they cost a dispatch, too */
+    uint64_t gap;
+    bool copies; /* something was copied there */
+} fl_breakdown;
+
+/* On the host's devices: all is between tiles that is not in them; where some were not timed, what
+ * a dispatch costs for each is. */
+static void divide_synchronous(const fl_breakdown *by, filch_losses *losses)
+{
+    uint64_t left = by->rest - by->timed_ns;
+    if (by->timed < by->tiles) {
+        uint64_t gap = by->gap != 0 ? by->gap : by->device->overhead_ns;
+        uint64_t count = by->tiles + by->passed;
+        left = gap < UINT64_MAX / (count + 1) ? least_of(left, gap * count) : left;
+    }
+    losses->dispatch_ns = left;
+    losses->busy_ns = by->rest - left;
+}
+
+/* A simulated device's tile takes its overhead with it. */
+static void divide_virtual(const fl_breakdown *by, filch_losses *losses)
+{
+    uint64_t overhead = least_of(by->good * by->device->overhead_ns, by->timed_ns);
+    losses->busy_ns = by->timed_ns - overhead;
+    losses->dispatch_ns = by->rest - losses->busy_ns;
+}
+
+/* On a device that computes by itself nobody sees whether it waits for copies between its tiles. */
+static void divide_computing(const fl_breakdown *by, filch_losses *losses)
+{
+    losses->busy_ns = by->timed_ns + least_of(by->guessed_ns, by->rest - by->timed_ns);
+    uint64_t left = by->rest - losses->busy_ns;
+    losses->dispatch_ns = by->copies ? least_of(left, by->tiles * by->device->overhead_ns) : left;
+    losses->data_ns += left - losses->dispatch_ns;
+}
+
+/* What is left of the part when so much of the whole was lost, of the one as of the other. */
+static uint64_t without(uint64_t part, uint64_t lost, uint64_t whole)
+{
+    uint64_t rest = whole - lost;
+    return lost == 0 ? part
+                     : least_of((uint64_t)((double)part * ((double)rest / (double)whole)), rest);
+}
+
+static void fill(const fl_sched *sched, const filch_job *job, uint32_t d, const fl_parts *parts,
+                 filch_losses *losses)
+{
+    const fl_share *share = fl_job_share(job, d);
+    const fl_account *account = &share->account;
+    const fl_traffic *traffic = fl_job_traffic(job, sched->count) + d;
+    const fl_device *device = sched->workers[d].device;
+    uint64_t timed = fl_load_relaxed(&account->timed);
+    uint64_t rest = parts->own;
+    *losses = (filch_losses){.starved_ns = parts->starved,
+                             .held_ns = parts->held,
+                             .unshared_ns = parts->unshared,
+                             .tail_ns = parts->tail,
+                             .other_ns = parts->other,
+                             .refused_held = parts->refused[FL_REFUSED_HELD],
+                             .refused_empty = parts->refused[FL_REFUSED_EMPTY],
+                             .refused_unable = parts->refused[FL_REFUSED_UNABLE],
+                             .refused_raced = parts->refused[FL_REFUSED_RACED],
+                             .refused_dear = parts->refused[FL_REFUSED_DEAR]};
+    losses->restarts = fl_load_relaxed(&account->restarts);
+    losses->restarts_won = fl_load_relaxed(&account->restarts_won);
+    losses->restarts_lost = fl_load_relaxed(&share->restarts_lost);
+    losses->restarts_refused = fl_load_relaxed(&account->restarts_refused);
+    losses->divided = fl_load_relaxed(&account->divided);
+    losses->pieces = fl_load_relaxed(&account->pieces);
+    losses->data_ns = least_of(fl_load_relaxed(&account->data_ns), rest);
+    rest -= losses->data_ns;
+    losses->spoiled_ns =
+        least_of(fl_load_relaxed(&account->spoiled_ns) + fl_load_relaxed(&share->wasted_ns), rest);
+    rest -= losses->spoiled_ns;
+    losses->preempted_ns = least_of(fl_load_relaxed(&account->preempted_ns), rest);
+    uint64_t tiles_ns = least_of(fl_load_relaxed(&account->timed_ns), rest);
+    const fl_breakdown by = {
+        .device = device,
+        .rest = rest - losses->preempted_ns,
+        .timed_ns = without(tiles_ns, losses->preempted_ns, rest),
+        .guessed_ns = fl_load_relaxed(&account->guessed_ns),
+        .tiles = fl_load_relaxed(&share->tiles),
+        .timed = timed,
+        .good = timed - least_of(fl_load_relaxed(&account->spoiled), timed),
+        .passed = fl_load_relaxed(&share->skipped),
+        .gap = parts->gap,
+        .copies = (fl_load_relaxed(&traffic->in) | fl_load_relaxed(&traffic->out) |
+                   fl_load_relaxed(&traffic->peer)) != 0,
+    };
+    if (device->is_synchronous) {
+        divide_synchronous(&by, losses);
+    } else if (sched->pool->is_virtual) {
+        divide_virtual(&by, losses);
+    } else {
+        divide_computing(&by, losses);
+    }
+    losses->estimated_ns = losses->busy_ns > by.timed_ns ? losses->busy_ns - by.timed_ns : 0;
+    losses->wall_ns =
+        parts->starved + parts->held + parts->unshared + parts->tail + parts->own + parts->other;
+}
+
+static void add(filch_losses *sum, const filch_losses *losses)
+{
+    sum->wall_ns += losses->wall_ns;
+    sum->busy_ns += losses->busy_ns;
+    sum->dispatch_ns += losses->dispatch_ns;
+    sum->data_ns += losses->data_ns;
+    sum->spoiled_ns += losses->spoiled_ns;
+    sum->starved_ns += losses->starved_ns;
+    sum->held_ns += losses->held_ns;
+    sum->tail_ns += losses->tail_ns;
+    sum->other_ns += losses->other_ns;
+    sum->estimated_ns += losses->estimated_ns;
+    sum->refused_held += losses->refused_held;
+    sum->refused_empty += losses->refused_empty;
+    sum->refused_unable += losses->refused_unable;
+    sum->refused_raced += losses->refused_raced;
+    sum->refused_dear += losses->refused_dear;
+    sum->restarts += losses->restarts;
+    sum->restarts_won += losses->restarts_won;
+    sum->restarts_lost += losses->restarts_lost;
+    sum->restarts_refused += losses->restarts_refused;
+    sum->divided += losses->divided;
+    sum->pieces += losses->pieces;
+    sum->slow_ns += losses->slow_ns;
+    sum->unrated_ns += losses->unrated_ns;
+    sum->preempted_ns += losses->preempted_ns;
+    sum->unshared_ns += losses->unshared_ns;
+}
+
+/* --- Against the best speeds --- */
+
+/* What a device's speed is taken for, in the bound. */
+typedef struct fl_rating {
+    double scale;    /* of its best times: below 1 where it was faster in this job */
+    double per_tile; /* ns of a tile of a codelet that declares work */
+    double per_unit; /* ns of a unit of other work; 0: it did none */
+    uint32_t twin;   /* who stands for it where it did nothing itself; itself: nobody */
+    bool can_work;   /* it takes part in the bound */
+} fl_rating;
+
+typedef struct fl_rates {
+    const fl_sched *sched;
+    const filch_job *job;
+    uint32_t kinds; /* of codelets that declare work; one more stands for all other work */
+    fl_rated_sum total[FL_RATED];
+    double units; /* of that other work */
+    uint64_t items;
+    fl_rating of[FL_DEVICE_LIMIT];
+} fl_rates;
+
+/* Work that is in no fl_rated: declared by items alone, or of tiles that are 1 each. */
+static double unrated_units(const fl_share *share, uint64_t rated_tiles, double rated_work)
+{
+    double work = fl_bits_double(fl_load_relaxed(&share->work)), rest = work - rated_work;
+    uint64_t tiles = fl_load_relaxed(&share->tiles);
+    bool is_sum = rest <= 1e-9 * work; /* what is left are the roundings of two sums */
+    return is_sum ? (double)(tiles - least_of(rated_tiles, tiles)) : rest;
+}
+
+/* Parts busy_ns into the time that the best speed would have taken, and what was lost beyond. */
+static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
+{
+    const fl_share *share = fl_job_share(rates->job, d);
+    uint64_t timed = fl_load_relaxed(&share->account.timed_ns), tiles = 0, unknown = 0;
+    double busy = (double)losses->busy_ns, work = 0, ideal = 0;
+    for (uint32_t k = 0; k < rates->kinds; ++k) {
+        const fl_rated *rated = &share->rated[k];
+        const fl_rated_sum done = {.tiles = fl_load_relaxed(&rated->tiles),
+                                   .work = fl_bits_double(fl_load_relaxed(&rated->work))};
+        double best = fl_rated_best(rates->sched, rates->job, k, d, done);
+        tiles += done.tiles;
+        work += done.work;
+        unknown += best > 0 ? 0 : done.tiles;
+        ideal += best;
+    }
+    double units = unrated_units(share, tiles, work);
+    /* Where both are mixed, as they are in the tiles that were timed. */
+    double part = tiles == 0   ? 0
+                  : units == 0 ? 1
+                  : timed == 0
+                      ? 0
+                      : (double)fl_load_relaxed(&share->account.timed_rated_ns) / (double)timed;
+    double rated = busy * (part < 1 ? part : 1);
+    fl_rating *rating = &rates->of[d];
+    rating->per_tile = tiles != 0 ? rated / (double)tiles : 0;
+    double known = rated - rating->per_tile * (double)unknown;
+    rating->scale = ideal > 0 && known < ideal ? known / ideal : 1;
+    losses->slow_ns =
+        ideal > 0 && known > ideal ? least_of((uint64_t)(known - ideal), losses->busy_ns) : 0;
+    losses->busy_ns -= losses->slow_ns;
+    losses->unrated_ns =
+        ideal > 0 ? least_of((uint64_t)(busy - known), losses->busy_ns) : losses->busy_ns;
+    /* Failed tiles are in both; not runs that did not count, as their work is not either. */
+    double failed =
+        (double)least_of(fl_load_relaxed(&share->account.spoiled_ns), losses->spoiled_ns);
+    rating->per_unit = units > 0 && busy > rated ? (busy - rated + failed) / units : 0;
+    rates->units += rating->per_unit > 0 ? (busy - rated) / rating->per_unit : 0;
+    rates->items += fl_load_relaxed(&share->items);
+}
+
+static bool is_alike(const fl_device *a, const fl_device *b)
+{
+    return a->info.score == b->info.score && a->info.backend == b->info.backend &&
+           a->info.team == b->info.team && a->implementations == b->implementations &&
+           strcmp(a->info.model, b->info.model) == 0;
+}
+
+/* Whether the job could have used the device. */
+static bool could_work(const fl_rates *rates, uint32_t d, bool has_ended)
+{
+    const fl_worker *w = &rates->sched->workers[d];
+    const filch_job *job = rates->job;
+    bool is_off = has_ended ? fl_load_relaxed(&fl_job_share(job, d)->account.is_off) != 0
+                            : fl_worker_is_off(w);
+    return !is_off && (job->batch == NULL || fl_devices_have(fl_batch_devices(job->batch), d));
+}
+
+static bool has_worked(const fl_rates *rates, uint32_t d)
+{
+    return rates->of[d].per_tile > 0 || rates->of[d].per_unit > 0;
+}
+
+/* Devices that did nothing, and of their like whoever did most tiles. */
+static void find_twins(fl_rates *rates, bool has_ended)
+{
+    const fl_sched *sched = rates->sched;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_rating *rating = &rates->of[d];
+        uint64_t most = 0;
+        rating->twin = d;
+        rating->can_work = has_worked(rates, d) || could_work(rates, d, has_ended);
+        for (uint32_t e = 0; e < sched->count && rating->can_work; ++e) {
+            uint64_t tiles = fl_load_relaxed(&fl_job_share(rates->job, e)->tiles);
+            if (e != d && tiles > most && has_worked(rates, e) &&
+                is_alike(sched->workers[d].device, sched->workers[e].device)) {
+                rating->twin = e;
+                most = tiles;
+            }
+        }
+    }
+}
+
+/* ns of all the job's work of a kind, by the device's own speed; 0: not known. */
+static double own_time(const fl_rates *rates, uint32_t kind, uint32_t d)
+{
+    const fl_rating *rating = &rates->of[d];
+    if (kind == rates->kinds) {
+        return rating->per_unit * rates->units;
+    }
+    const fl_rated_sum *total = &rates->total[kind];
+    double best = fl_rated_best(rates->sched, rates->job, kind, d, *total);
+    if (best > 0) {
+        return best * rating->scale;
+    }
+    const fl_rated *rated = &fl_job_share(rates->job, d)->rated[kind];
+    double tiles = (double)fl_load_relaxed(&rated->tiles);
+    double work = fl_bits_double(fl_load_relaxed(&rated->work));
+    return work > 0 ? rating->per_tile * tiles * (total->work / work)
+                    : rating->per_tile * (tiles > 0 ? (double)total->tiles : 0);
+}
+
+static double time_on(const void *user, uint32_t kind, uint32_t d)
+{
+    const fl_rates *rates = user;
+    if (!rates->of[d].can_work) {
+        return INFINITY;
+    }
+    double ns = own_time(rates, kind, d);
+    ns = ns > 0 ? ns : own_time(rates, kind, rates->of[d].twin);
+    return ns > 0 ? ns : INFINITY;
+}
+
+static void fill_bounds(const fl_rates *rates, filch_report *report)
+{
+    const filch_job *job = rates->job;
+    uint32_t kinds = rates->kinds + (rates->units > 0);
+    double least = INFINITY;
+    for (uint32_t d = 0; d < rates->sched->count; ++d) {
+        double ns = INFINITY;
+        for (uint32_t kind = 0; kind < kinds; ++kind) {
+            ns = fmin(ns, time_on(rates, kind, d));
+        }
+        report->measured_count += has_worked(rates, d);
+        report->known_count += isfinite(ns) ? 1 : 0;
+        least = fmin(least, ns);
+    }
+    double area = fl_bound_area(time_on, rates, kinds, rates->sched->count);
+    report->area_ns = least_of((uint64_t)(area + 0.5), report->wall_ns);
+    if (job->batch == NULL || rates->items == 0 || !isfinite(least)) {
+        return;
+    }
+    /* One grain of what was run, of a batch that may have been cut short. */
+    double grains = (double)fl_batch_grains(job->batch) * (double)rates->items /
+                    (double)fl_load_relaxed(&job->total);
+    report->path_ns = (uint64_t)(least / (grains > 1 ? grains : 1));
+}
+
+/* For a caller whose header knows fewer parts: these add up, too. */
+static void fold(filch_losses *losses, size_t bytes)
+{
+    if (bytes < offsetof(filch_losses, unrated_ns)) {
+        losses->busy_ns += losses->slow_ns;
+    }
+    if (bytes < offsetof(filch_losses, preempted_ns) + sizeof losses->preempted_ns) {
+        losses->busy_ns += losses->preempted_ns;
+    }
+    if (bytes < offsetof(filch_losses, unshared_ns) + sizeof losses->unshared_ns) {
+        losses->starved_ns += losses->unshared_ns;
+    }
+}
+
+void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
+                    filch_losses *devices, size_t device_bytes, uint32_t count)
+{
+    const fl_sched *sched = (const fl_sched *)(const void *)self;
+    /* Acquire: what was noted comes before. */
+    uint32_t accounted = fl_load_acquire(&job->accounted);
+    uint64_t end = accounted == FL_LOSS_BEGUN   ? fl_clock_now(&sched->core->clock)
+                   : accounted == FL_LOSS_ENDED ? job->finished
+                                                : 0;
+    uint64_t begin = fl_load_relaxed(&job->started);
+    fl_rates rates;
+    rates.sched = sched;
+    rates.job = job;
+    rates.kinds = fl_rated_kinds(job);
+    rates.units = 0;
+    rates.items = 0;
+    for (uint32_t k = 0; k < rates.kinds; ++k) {
+        rates.total[k] = fl_rated_total(sched, job, k);
+    }
+    report->wall_ns = end > begin ? end - begin : 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_parts parts = {.own = 0};
+        filch_losses losses;
+        if (accounted == FL_LOSS_ENDED) {
+            settled(&fl_job_share(job, d)->account, &parts);
+        } else if (accounted == FL_LOSS_BEGUN) {
+            fl_loss_measure(sched, job, d, end, end, &parts);
+        }
+        fill(sched, job, d, &parts, &losses);
+        rate(&rates, d, &losses);
+        fold(&losses, device_bytes);
+        add(&report->total, &losses);
+        if (d < count) {
+            memcpy((char *)devices + d * device_bytes, &losses, device_bytes);
+        }
+    }
+    find_twins(&rates, accounted == FL_LOSS_ENDED);
+    fill_bounds(&rates, report);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking from spans: the device's own share of each active job, in chunks that shrink with what is
+ * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
+#include <math.h>
+
+#include "sched/decide/lag.h"
+#include "sched/worker/sched.h"
+#include "sched/worker/worker.h"
+
+/* A chunk is this part of what is left of the device's share … */
+#define PART_OF_REST 0.0025
+/* … but lasts long enough for its dispatch to cost little … */
+#define CHEAP_DISPATCHES 200.0
+/* … where that leaves this many chunks, also of what all devices have left, so that a device that
+ * turns out slow has no more in flight than the others can wait for … */
+#define CHUNKS_OF_REST 16.0
+/* … and at least this many dispatches, … */
+#define FLOOR_DISPATCHES 20.0
+/* … and so many times what a tile takes whatever its work, as kernels do that do not fill the
+ * device; but no more than this part of the rest, of which others are to have some, if that is
+ * still so many times as long, … */
+#define FLOOR_FIXED 8.0
+#define CHUNKS_OF_FIXED 4.0
+#define LEAST_FIXED 2.0
+/* … but never has more than so many times the work of any tile that was timed, */
+#define MOST_GROWTH 8.0
+/* … nor more than so many times the last one from the same span that is over, of which the first
+ * lasts this many dispatches, or what a tile takes whatever its work: measures were taken
+ * elsewhere, and items need not cost alike. */
+#define MOST_STEP 4.0
+#define FIRST_DISPATCHES 2.0
+/* Until one is over, so many of the first one's size, or as many as are predicted to take this
+ * long, while the host learns of it. */
+#define UNSEEN_LEAST 2u
+#define UNSEEN_NS 50000.0
+/* How long all devices still need is asked for each so many chunks; of many devices more seldom, so
+ * that a chunk looks at this many. */
+#define ASKED_EACH 8u
+#define DEVICES_A_CHUNK 4u
+/* Of a GPU's share, the part that is its probe. */
+#define PROBES_OF_REST 64u
+#define PROBES_AT_ONCE 2u
+/* With less than this many chunks left of its share for each in flight and the next, one at a time
+ * is in flight where others could take them, in parts that run together where the device has
+ * several lanes; unless by so many measures or more, of which one may be wrong, it takes all
+ * devices as many chunks' time to be through: then it is about to take from others itself. */
+#define NEAR_END_CHUNKS 2.0
+#define TRUSTED 4u
+/* Parts of a batch's rest that are looked at to tell its work. */
+#define MOST_LOOKS 8u
+/* A chunk takes at most this part of a device's memory. */
+#define CHUNKS_IN_MEMORY 8u
+/* Roots are asked for from memory so many before their turn: a GPU's driver leaves little of them
+ * in the caches. */
+#define ROOTS_AHEAD 4u
+
+/* Parts of divided tasks come first: what others need may be waiting for the memory that these
+ * hold. */
+bool fl_pick_claimed(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = fl_divide_part(w);
+    if (task != NULL) {
+        fl_worker_take(w, task, false, tile); /* it was taken when it began */
+    } else if (w->kept != NULL) {
+        fl_link *link = w->kept;
+        w->kept = link->next;
+        fl_lag_note_taken(w);
+        fl_worker_take(w, fl_task_of_link(link), false, tile);
+    } else {
+        task = w->adopted;
+        w->adopted = NULL;
+        if (task->predecessors != 0) {
+            fl_store_relaxed(&task->pending, task->predecessors); /* as for one that was ready */
+        }
+        fl_worker_take(w, task, w->adopted_poisoned, tile);
+    }
+    return true;
+}
+
+filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
+{
+    fl_sched *sched = w->sched;
+    /* Acquire: the job is read where the hazard names it already; else the load that counts is the
+     * one after the hazard is visible. */
+    filch_job *job = fl_load_acquire(&sched->slots[slot]);
+    if (job == fl_load_relaxed(&w->hazard)) {
+        return job; /* already protected, or null */
+    }
+    while (job != NULL) {
+        /* Seq_cst: the hazard before the second look at the slot, against the emptying of the slot
+         * before the look at the hazards. */
+        fl_store_seq_cst(&w->hazard, job);
+        filch_job *again = fl_load_seq_cst(&sched->slots[slot]);
+        if (again == job) {
+            return job;
+        }
+        job = again;
+    }
+    fl_worker_leave(w); /* a hazard that was not confirmed protects nothing */
+    return NULL;
+}
+
+void fl_worker_leave(fl_worker *w)
+{
+    /* Release: our reads of the job are over before it may be used again. */
+    if (fl_load_relaxed(&w->hazard) != NULL) {
+        fl_store_release(&w->hazard, NULL);
+    }
+}
+
+/* Of a chunk. */
+static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    const filch_codelet *codelet = fl_batch_codelet(job->batch);
+    filch_call call = {.team = 1, .device = w->index, .args = fl_batch_args(job->batch)};
+    fl_batch_range(job->batch, lo, hi, &call.lo, &call.hi);
+    double work = codelet->work != NULL ? codelet->work(&call) : (double)(call.hi - call.lo);
+    return work > 0 ? work : 0;
+}
+
+/* Of grains with gaps between their items, which may be many: an estimate by what follows the
+ * beginnings of a few equal parts. */
+static double gapped_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    uint64_t parts = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
+    double work = 0;
+    for (uint64_t part = 0; part < parts; ++part) {
+        uint32_t from = lo + (uint32_t)((hi - lo) * part / parts);
+        uint32_t to = lo + (uint32_t)((hi - lo) * (part + 1) / parts);
+        uint32_t reach = fl_batch_reach(job->batch, from);
+        uint32_t seen = reach < to ? reach : to;
+        work += chunk_work(w, job, from, seen) * (to - from) / (seen - from);
+    }
+    return work;
+}
+
+double fl_batch_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    return FL_LIKELY(fl_batch_reach(job->batch, lo) >= hi) ? chunk_work(w, job, lo, hi)
+                                                           : gapped_work(w, job, lo, hi);
+}
+
+double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device)
+{
+    double ns = fl_speed_get(fl_codelet_speed(codelet, device));
+    for (uint32_t other = 0; ns == 0 && other < sched->count; ++other) {
+        double theirs = fl_speed_get(fl_codelet_speed(codelet, other));
+        if (theirs > 0 && sched->scores[device] > 0) {
+            ns = theirs * sched->scores[other] / sched->scores[device];
+        }
+    }
+    return ns;
+}
+
+static double dispatch_ns(const fl_worker *w)
+{
+    return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+}
+
+/* Where the last chunk was dearer than the median, it says more of the items to come. */
+double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
+{
+    double ns = fl_sched_ns(sched, fl_batch_codelet(job->batch), device);
+    return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
+}
+
+void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
+{
+    /* A chunk of a few dispatches is mostly dispatch. */
+    double took = (double)tile->fair;
+    bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
+    double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(tile->job->batch), w->index));
+    double ns = counts ? fmax(took - fixed, 0) / tile->work : 0;
+    fl_share *share = w->share;
+    if (share->stolen_hi != 0 && (tile->lo < share->stolen_lo || tile->hi > share->stolen_hi)) {
+        return; /* of a span that the device had before */
+    }
+    share->known = tile->hi - tile->lo;
+    if (tile->timed) {
+        fl_store_relaxed(&share->recent, fl_double_bits(ns)); /* an estimate: no order */
+    }
+}
+
+/* Grains that fill the device, of which fewer would take as long; but no more than its fair part of
+ * all that is left, by the measured speeds: what is in flight cannot be stolen. */
+static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
+{
+    double own = 0, all = 0, left = 0;
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        uint32_t lo, hi;
+        bool runs = fl_devices_have(fl_batch_devices(job->batch), d) &&
+                    !fl_worker_is_away(&w->sched->workers[d]);
+        double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
+        all += ns > 0 ? 1 / ns : 0;
+        own = ns > 0 && d == w->index ? 1 / ns : own;
+        left += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+    }
+    double fair = own > 0 ? ceil(left * own / all) : rest;
+    return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
+}
+
+/* Whether some other device could take of what is left. */
+static bool has_thieves(const fl_worker *w, const filch_job *job)
+{
+    bool may = w->sched->policy != FILCH_POLICY_STATIC;
+    for (uint32_t d = 0; d < w->sched->count && may; ++d) {
+        if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d) &&
+            !fl_worker_is_away(&w->sched->workers[d])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ns until the devices whose speed is known are through with all that is left: none ends later by
+ * much, as those that are done take from those that are not. A unit of work is taken to be as many
+ * grains everywhere. */
+static double ask_end(const fl_worker *w, const filch_job *job, double work_a_grain)
+{
+    double rate = 0, grains = 0;
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        uint32_t lo, hi;
+        const fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), d);
+        if (!fl_devices_have(fl_batch_devices(job->batch), d)) {
+            continue;
+        }
+        grains += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_off(&w->sched->workers[d])) {
+            rate += 1 / fl_batch_ns(w->sched, job, d);
+        }
+    }
+    return grains * work_a_grain / rate;
+}
+
+/* The same, not for each chunk, as there may be many devices. */
+static double ns_until_end(const fl_worker *w, const filch_job *job, double work_a_grain)
+{
+    fl_share *share = fl_job_share(job, w->index);
+    if (share->chunk == 0 || share->believed == 0) {
+        uint32_t some = w->sched->count / DEVICES_A_CHUNK;
+        share->until_end = ask_end(w, job, work_a_grain);
+        share->believed = some > ASKED_EACH ? some : ASKED_EACH;
+    }
+    --share->believed;
+    return share->until_end;
+}
+
+/* Chunks before the end at which a device with as many in flight is near it. */
+static double near_end(const fl_worker *w)
+{
+    return NEAR_END_CHUNKS * (w->computing + 1);
+}
+
+/* The most grains of the next chunk by those before it of the same span; 0: none before one of them
+ * is over. ns: what a grain is predicted to take; least: what a tile takes whatever its work. */
+static double most_grains(const fl_worker *w, const fl_share *share, double ns, double least)
+{
+    if (share->chunk == 0) {
+        return fmax(FIRST_DISPATCHES * dispatch_ns(w), least) / ns;
+    }
+    if (share->known != 0) {
+        return MOST_STEP * share->known;
+    }
+    double unseen = (double)share->unseen * share->chunk * ns;
+    bool is_enough = share->unseen >= UNSEEN_LEAST && unseen > UNSEEN_NS;
+    return is_enough && w->computing != 0 ? 0 : share->chunk;
+}
+
+/* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
+ * while another tile is in flight. */
+static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
+{
+    fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
+    fl_share *share = fl_job_share(job, w->index);
+    if (FL_UNLIKELY(share->chunk == 0 && speed->prior.rate > 0)) {
+        fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
+    }
+    if (fl_speed_get(speed) == 0) {
+        /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item, and
+         * has room for the second one, as the first measurement does not count. */
+        uint32_t probe = w->device->lanes != 0 ? rest / PROBES_OF_REST : 1;
+        uint32_t most = w->device->lanes != 0 ? PROBES_AT_ONCE : 1;
+        return w->in_flight >= most ? 0 : probe != 0 ? probe : 1;
+    }
+    double work_left = fl_batch_work(w, job, lo, lo + rest);
+    double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
+    double dispatch = dispatch_ns(w);
+    /* Where others will come for it, it is theirs, too. */
+    double until_end =
+        has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
+    double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
+    wanted = fmax(wanted, until_end * PART_OF_REST);
+    wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
+    double floor_ns = fl_speed_floor(speed), least = LEAST_FIXED * floor_ns;
+    double most = most_grains(w, share, ns_left / rest, floor_ns);
+    if (most == 0) {
+        return 0;
+    }
+    wanted = fmax(wanted, fmin(FLOOR_FIXED * floor_ns, fmax(until_end / CHUNKS_OF_FIXED, least)));
+    double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
+    double grains = fmin((double)rest * fmin(part, 1), most);
+    grains = fmax(1, floor(grains));
+    if (share->fill > grains) {
+        grains = fmax(grains, filling(w, job, rest));
+    }
+    if (share->quantum > 1 && grains > share->quantum) {
+        grains -= fmod(grains, share->quantum);
+    }
+    double ns = grains / (double)rest * ns_left;
+    if ((double)rest < near_end(w) * grains && has_thieves(w, job)) {
+        double all_left = ask_end(w, job, work_left / rest);
+        bool is_near = speed->filled < TRUSTED || all_left < near_end(w) * ns;
+        uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;
+        if (is_near && w->computing != 0 &&
+            (w->computing >= lanes || speed->filled < TRUSTED || all_left < w->computing * ns)) {
+            return 0; /* what is in flight cannot be stolen */
+        }
+        double most_parts = floor(fmax(1, grains * ns_left / ((double)rest * fmax(least, 1))));
+        grains = is_near ? ceil(grains / fmin(lanes, most_parts)) : grains;
+    }
+    share->until_end -= ns;
+    return (uint32_t)grains;
+}
+
+/* So many grains that several chunks fit into the device's memory at once: one computes while the
+ * next is brought in and the one before goes out, and some have gone but are not seen to yet. */
+uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
+{
+    const fl_device *device = w->device;
+    uint64_t whole, budget;
+    if (w->offload == NULL || device->place == 0) {
+        return want;
+    }
+    budget = fl_place_budget(w->sched->core->places, device->place);
+    while (want > 1) {
+        uint64_t bytes = fl_batch_bytes(job->batch, lo, lo + want, device->place, &whole);
+        if (whole < budget && bytes <= (budget - whole) / CHUNKS_IN_MEMORY) {
+            break;
+        }
+        want /= 2;
+    }
+    return want;
+}
+
+static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
+        return fl_pieces_pick(w, job, tile);
+    }
+    fl_span *span = &fl_job_share(job, w->index)->span;
+    uint32_t lo, hi;
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    uint32_t rest = fl_span_peek(span, &lo, &hi);
+    bool is_others = rest != 0 && !is_cancelled && fl_room_is_out(w, job);
+    uint32_t want = rest == 0 || is_others ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
+    if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && want != 0 && !is_cancelled) {
+        want = fl_policy_chunk(w, job, lo, rest, want);
+    }
+    /* Nobody else takes from the front of our span, so lo stays what it is. */
+    uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
+    want = want < most ? want : most;
+    if (want > 1 && !is_cancelled) {
+        want = fl_chunk_fit(w, job, lo, want);
+    }
+    if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
+        return false;
+    }
+    fl_job_share(job, w->index)->chunk = hi - lo;
+    ++fl_job_share(job, w->index)->unseen;
+    *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
+    return true;
+}
+
+/* Of the worker's span: up to `want` roots, those at its beginning that it had better leave to
+ * others given to them. */
+static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
+{
+    while (fl_span_take(&fl_job_share(job, w->index)->span, want, lo, hi)) {
+        if (FL_LIKELY(!fl_lag_is_on(w))) {
+            return true;
+        }
+        fl_worker_flush(w); /* the job may be over as soon as others have the root */
+        if (!fl_lag_sends(w, job->graph->roots[*lo])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of roots that are the worker's the one to begin with; it keeps the others. */
+static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
+                        fl_tile *tile)
+{
+    for (uint32_t root = lo; root < hi; ++root) {
+        fl_near_add(w, graph->roots[root]);
+    }
+    fl_near_take(w, tile);
+}
+
+/* The first root of a device of which nothing is over yet, taken before it was known that tiles
+ * have to be brought: more are taken to choose from. The first one keeps the job from its end. */
+static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_tile *tile)
+{
+    uint32_t lo, hi;
+    fl_near_expect(w, job->graph->roots[first]);
+    if (!fl_near_chooses(w)) {
+        return;
+    }
+    uint32_t rest = fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi);
+    fl_near_add(w, job->graph->roots[first]);
+    bool has_more = rest != 0 && take_roots(w, job, fl_near_room(w, rest), &lo, &hi);
+    choose_root(w, job->graph, lo, has_more ? hi : lo, tile);
+}
+
+static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    uint32_t lo, hi;
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_replay_pick(w, job, tile)) {
+        return true;
+    }
+    fl_span *span = &fl_job_share(job, w->index)->span;
+    uint32_t want = 1;
+    if (FL_UNLIKELY(fl_near_chooses(w))) {
+        want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
+    }
+    if (!take_roots(w, job, want, &lo, &hi)) {
+        return false;
+    }
+    const filch_graph *graph = job->graph;
+    tile->is_replay = tile->is_claimed = false;
+    tile->task = graph->roots[lo];
+    if (FL_UNLIKELY(hi - lo > 1)) {
+        choose_root(w, graph, lo, hi, tile);
+    } else if (FL_UNLIKELY(fl_near_is_new(w))) {
+        begin_to_choose(w, job, lo, tile);
+    } else if (lo + ROOTS_AHEAD < graph->root_count) {
+        const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
+        __builtin_prefetch(soon, 1);
+        __builtin_prefetch(&soon->more);
+    }
+    return true;
+}
+
+bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint32_t *floor)
+{
+    const fl_sched *sched = w->sched;
+    *floor = 0;
+    if (job->batch != NULL) {
+        return job->cut != FL_CUT_COMMON && fl_devices_have(fl_batch_devices(job->batch), w->index);
+    }
+    if (!sched->mails) { /* all can run the same */
+        return true;
+    }
+    /* Roots keep to the piece that they were sealed in, however often they are stolen. */
+    uint32_t low = 0, high = sched->count - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (fl_job_share(job, middle)->root_begin < hi) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    if (low != w->index) {
+        uint32_t theirs = sched->pool->devices[low].implementations;
+        bool is_such = (w->device->implementations & theirs) == theirs;
+        const fl_share *share = fl_job_share(job, low);
+        *floor = is_such ? share->root_kind : share->root_free;
+    }
+    return true;
+}
+
+bool fl_pick_span(fl_worker *w, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    bool has_near = w->offload != NULL && w->offload->near_count != 0;
+    if (FL_UNLIKELY(has_near) && fl_near_room(w, FL_NEAR) == 1) {
+        fl_near_take(w, tile);
+        return true;
+    }
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            filch_job *job = fl_worker_visit(w, slot);
+            if (job != NULL && (job->batch == NULL ? pick_root(w, job, tile)
+                                                   : !has_near && pick_chunk(w, job, tile))) {
+                return true;
+            }
+        }
+    }
+    if (FL_UNLIKELY(has_near)) { /* before what has not begun */
+        fl_near_take(w, tile);
+        return true;
+    }
+    return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
+}
+
+static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, uint32_t *lo,
+                     uint32_t *hi)
+{
+    uint32_t rest, floor;
+    while ((rest = fl_span_peek(span, lo, hi)) != 0 && fl_span_is_open(w, job, *hi, &floor) &&
+           floor < *hi) {
+        if (fl_span_cut(span, rest / 2 + rest % 2, floor, *hi, lo, hi)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    /* Acquire: before, the spans are being filled one by one, and what we put in ours would be
+     * lost.
+     */
+    if (fl_load_acquire(&job->is_offered) == 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        uint32_t lo, hi;
+        if (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile)) {
+            return true;
+        }
+        /* Our own span is empty, and only we fill it. Half of another's, whatever policy and
+         * predictions say: the other may be in a deep wait, and take only what that needs. */
+        fl_span *theirs = &fl_job_share(job, i)->span;
+        if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
+            fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
+            fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);
+            fl_share_refill(fl_job_share(job, w->index), lo, hi);
+        }
+    }
+    return job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches that a policy cuts: into pieces, each of which is some device's, or not at all, so that
+ * all take from one span. A span of pieces counts positions in a list that is in the order of the
+ * devices, and for each of these in the order of the items. */
+#include "sched/worker/sched.h"
+
+/* Where the policy does not say: so many pieces, or chunks, a device. */
+#define PIECES_EACH 32u
+/* However small the policy wants them. */
+#define MOST_PIECES (1u << 20)
+
+static uint32_t ask_chunk(fl_sched *sched, const filch_policy_view *view, uint32_t usual)
+{
+    fl_rules *rules = &sched->rules;
+    if (rules->with.chunk == NULL) {
+        return usual;
+    }
+    uint32_t grains = rules->with.chunk(view, rules->with.user);
+    fl_add_relaxed(&rules->chunks.times, 1);
+    fl_add_relaxed(&rules->chunks.refused, grains == 0);
+    return grains == 0 || grains == FILCH_POLICY_AUTO ? usual
+           : grains < view->rest                      ? grains
+                                                      : view->rest;
+}
+
+uint32_t fl_policy_chunk(fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest,
+                         uint32_t usual)
+{
+    const filch_policy_view view = {
+        .sched = w->sched, .worker = w, .job = job, .lo = lo, .hi = lo + rest, .rest = rest};
+    return ask_chunk(w->sched, &view, usual);
+}
+
+/* Equal parts. */
+static uint32_t usual_chunk(const fl_sched *sched, const filch_job *job)
+{
+    uint64_t able = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        able += fl_devices_have(fl_batch_devices(job->batch), d);
+    }
+    uint64_t parts = PIECES_EACH * (able != 0 ? able : 1);
+    return (uint32_t)((fl_batch_grains(job->batch) + parts - 1) / parts);
+}
+
+/* --- Cutting --- */
+
+/* Grains of each piece, so that it fits into the memory of any device that may have it. */
+static uint32_t piece_size(fl_sched *sched, const filch_job *job)
+{
+    uint32_t grains = fl_batch_grains(job->batch);
+    const filch_policy_view view = {
+        .sched = sched, .worker = fl_sched_self(sched), .job = job, .hi = grains, .rest = grains};
+    uint32_t size = ask_chunk(sched, &view, usual_chunk(sched, job));
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        if (fl_devices_have(fl_batch_devices(job->batch), d)) {
+            size = fl_chunk_fit(&sched->workers[d], job, 0, size);
+        }
+    }
+    uint32_t least = grains / MOST_PIECES + 1;
+    return size > least ? size : least;
+}
+
+/* The piece that begins at lo ends here; none goes past a gap between items. */
+static uint32_t piece_end(const filch_job *job, uint32_t lo, uint32_t size)
+{
+    uint32_t reach = fl_batch_reach(job->batch, lo), grains = fl_batch_grains(job->batch);
+    uint32_t end = grains - lo > size ? lo + size : grains;
+    return end < reach ? end : reach;
+}
+
+static uint32_t place_piece(fl_sched *sched, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    fl_rules *rules = &sched->rules;
+    const uint64_t *able = fl_batch_devices(job->batch);
+    const filch_policy_view view = {.sched = sched,
+                                    .worker = fl_sched_self(sched),
+                                    .job = job,
+                                    .lo = lo,
+                                    .hi = hi,
+                                    .rest = fl_batch_grains(job->batch) - lo};
+    uint32_t device = rules->with.place(&view, rules->with.user);
+    bool is_good = device == FILCH_POLICY_AUTO || filch_policy_can_run(&view, device);
+    fl_add_relaxed(&rules->places.times, 1);
+    fl_add_relaxed(&rules->places.refused, !is_good);
+    if (!is_good || device == FILCH_POLICY_AUTO) {
+        fl_scheduler *scheduler = &sched->scheduler;
+        return scheduler->owner(scheduler, able, lo, fl_batch_grains(job->batch));
+    }
+    fl_view_charge(&view, device);
+    return device;
+}
+
+/* Sorts pieces, of which each has a device, by counting: *begins has room for one a device and one
+ * more. */
+static void sort_pieces(fl_pieces *pieces, const fl_piece *from, const uint32_t *devices,
+                        uint32_t *begins, uint32_t device_count)
+{
+    for (uint32_t i = 0; i < pieces->count; ++i) {
+        ++begins[devices[i] + 1];
+    }
+    for (uint32_t d = 0; d < device_count; ++d) {
+        begins[d + 1] += begins[d];
+    }
+    for (uint32_t i = 0; i < pieces->count; ++i) {
+        pieces->at[begins[devices[i]]++] = from[i];
+    }
+    /* Each now stands where the next one began. */
+}
+
+static bool cut(fl_sched *sched, filch_job *job)
+{
+    const fl_memory *memory = &sched->core->memory;
+    uint32_t grains = fl_batch_grains(job->batch), size = piece_size(sched, job), count = 0;
+    for (uint32_t lo = 0; lo < grains; lo = piece_end(job, lo, size)) {
+        ++count;
+    }
+    size_t bytes = sizeof(fl_pieces) + count * sizeof(fl_piece);
+    size_t begin_bytes = (sched->count + 1) * sizeof(uint32_t);
+    fl_pieces *pieces = fl_alloc(memory, bytes);
+    fl_piece *from = fl_alloc(memory, count * sizeof *from);
+    uint32_t *devices = fl_alloc(memory, count * sizeof *devices);
+    uint32_t *begins = fl_alloc_zeroed(memory, begin_bytes);
+    bool is_cut = pieces != NULL && from != NULL && devices != NULL && begins != NULL;
+    if (is_cut) {
+        *pieces = (fl_pieces){.bytes = bytes, .count = count};
+        fl_add_relaxed(&sched->rules.placing, 1);
+        for (uint32_t i = 0, lo = 0; i < count; ++i) {
+            uint32_t hi = piece_end(job, lo, size);
+            from[i] = (fl_piece){lo, hi};
+            devices[i] = place_piece(sched, job, lo, hi);
+            lo = hi;
+        }
+        sort_pieces(pieces, from, devices, begins, sched->count);
+        job->pieces = pieces;
+        job->cut = FL_CUT_PIECES;
+        for (uint32_t d = 0, begin = 0; d < sched->count; begin = begins[d++]) {
+            fl_span_set(&fl_job_share(job, d)->span, begin, begins[d]);
+        }
+        fl_sub_relaxed(&sched->rules.placing, 1);
+    } else {
+        fl_free(memory, pieces, bytes);
+    }
+    fl_free(memory, from, count * sizeof *from);
+    fl_free(memory, devices, count * sizeof *devices);
+    fl_free(memory, begins, begin_bytes);
+    return is_cut;
+}
+
+bool fl_pieces_fill(fl_sched *sched, filch_job *job)
+{
+    const filch_policy_desc *with = &sched->rules.with;
+    if (with->batches == FILCH_BATCHES_COMMON) {
+        job->cut = FL_CUT_COMMON;
+        fl_span_set(&fl_job_share(job, 0)->span, 0, fl_batch_grains(job->batch));
+        return true;
+    }
+    /* Where there is no memory for a list the static partition does. */
+    return with->batches == FILCH_BATCHES_PLACED && with->place != NULL && cut(sched, job);
+}
+
+/* --- Taking --- */
+
+static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
+{
+    fl_span *span = &fl_job_share(job, 0)->span;
+    uint32_t rest;
+    /* Acquire: what cut the batch wrote, as the span's own taking has it. */
+    while (fl_devices_have(fl_batch_devices(job->batch), w->index) &&
+           (rest = fl_span_peek(span, lo, hi)) != 0) {
+        bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+        uint32_t most = fl_batch_reach(job->batch, *lo) - *lo, want = rest;
+        if (!is_cancelled) {
+            want = fl_policy_chunk(w, job, *lo, rest, usual_chunk(w->sched, job));
+        }
+        want = want < most ? want : most;
+        want = is_cancelled ? want : fl_chunk_fit(w, job, *lo, want);
+        if (fl_span_take_at(span, *lo, want, hi)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What some device could not do, itself among them when it is to try again. */
+static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
+{
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    uint32_t rest;
+    if (!fl_devices_have(fl_batch_devices(job->batch), w->index)) {
+        return false;
+    }
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        fl_span *left = &fl_job_share(job, (w->index + d) % w->sched->count)->left;
+        while ((rest = fl_span_peek(left, lo, hi)) != 0) {
+            uint32_t want = is_cancelled ? rest : fl_chunk_fit(w, job, *lo, rest);
+            if (fl_span_take_at(left, *lo, want, hi)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, uint32_t *hi)
+{
+    uint32_t position, end;
+    if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &position, &end)) {
+        return false;
+    }
+    *lo = job->pieces->at[position].lo;
+    *hi = job->pieces->at[position].hi;
+    return true;
+}
+
+bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_tile *tile)
+{
+    uint32_t lo, hi;
+    if (fl_load_relaxed(&job->cancelled) == 0 && fl_room_is_out(w, job)) {
+        return false;
+    }
+    if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
+                                    : take_piece(w, job, &lo, &hi)) &&
+        !take_left(w, job, &lo, &hi)) {
+        return false;
+    }
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
+    return true;
+}
+
+static fl_span *span_of(const fl_worker *w, const filch_job *job)
+{
+    return &fl_job_share(job, job->cut == FL_CUT_COMMON ? 0 : w->index)->span;
+}
+
+bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
+{
+    fl_span *span = span_of(w, job);
+    if (job->cut != FL_CUT_SHARES && fl_span_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
+        return true;
+    }
+    if (job->cut == FL_CUT_PIECES) {
+        return take_piece(w, job, lo, hi);
+    }
+    while (fl_span_peek(span, lo, hi) != 0) {
+        if (fl_span_take_at(span, *lo, fl_batch_reach(job->batch, *lo) - *lo, hi)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_pieces_return(const fl_worker *w, const fl_tile *tile)
+{
+    fl_share *share = fl_job_share(tile->job, w->index);
+    uint32_t lo, hi;
+    if (tile->job->cut == FL_CUT_SHARES) {
+        return fl_span_return(&share->span, tile->lo, tile->hi);
+    }
+    if (fl_span_peek(&share->left, &lo, &hi) != 0) {
+        return false;
+    }
+    fl_span_set(&share->left, tile->lo, tile->hi); /* nobody else does */
+    return true;
+}
+
+uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
+{
+    uint32_t lo, hi;
+    return fl_span_peek(span_of(w, job), &lo, &hi) +
+           fl_span_peek(&fl_job_share(job, w->index)->left, &lo, &hi);
+}
+
+double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    if (job->cut != FL_CUT_PIECES) {
+        return fl_batch_work(w, job, lo, hi);
+    }
+    /* All are about as large as the first of them. */
+    fl_piece first = job->pieces->at[lo];
+    return fl_batch_work(w, job, first.lo, first.hi) * (hi - lo);
+}

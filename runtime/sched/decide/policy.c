@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking a policy about tasks and victims, and doing as it says where that makes sense. */
+#include "sched/decide/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sched/worker/sched.h"
+
+/* --- Beginning and end --- */
+
+static const char *const names[] = {
+    [FILCH_POLICY_STEAL] = "steal",       [FILCH_POLICY_STATIC] = "static",
+    [FILCH_POLICY_PERFECT] = "perfect",   [FILCH_POLICY_CENTRAL] = "central",
+    [FILCH_POLICY_GUIDED] = "guided",     [FILCH_POLICY_ROUND_ROBIN] = "round-robin",
+    [FILCH_POLICY_EARLIEST] = "earliest", [FILCH_POLICY_CUSTOM] = "custom",
+};
+
+filch_status fl_rules_init(fl_sched *sched, filch_policy kind, const filch_policy_desc *desc)
+{
+    fl_rules *rules = &sched->rules;
+    rules->kind = kind;
+    rules->with = desc != NULL ? *desc : fl_compare_desc(kind, rules);
+    rules->is_perfect = kind == FILCH_POLICY_EARLIEST;
+    const char *name = desc != NULL && desc->name != NULL ? desc->name : names[kind];
+    (void)snprintf(rules->name, sizeof rules->name, "%s", name);
+    rules->with.name = rules->name;
+    if (!fl_rules_place(rules)) {
+        return FILCH_OK;
+    }
+    rules->free_at = fl_alloc_zeroed(&sched->core->memory, sched->count * sizeof *rules->free_at);
+    if (rules->free_at == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    filch_status status = fl_mutex_init(&rules->common.lock);
+    if (status != FILCH_OK) {
+        fl_free(&sched->core->memory, (void *)rules->free_at,
+                sched->count * sizeof *rules->free_at);
+        rules->free_at = NULL;
+    }
+    return status;
+}
+
+void fl_rules_fini(fl_sched *sched)
+{
+    fl_rules *rules = &sched->rules;
+    if (rules->free_at != NULL) {
+        fl_mutex_fini(&rules->common.lock);
+        fl_free(&sched->core->memory, (void *)rules->free_at,
+                sched->count * sizeof *rules->free_at);
+        rules->free_at = NULL;
+    }
+}
+
+/* So much work that the overhead of a tile is nothing beside it. */
+double fl_true_speed(const fl_device *device)
+{
+    const double enough = 1e6 * (double)(device->overhead_ns + 1);
+    if (device->backend->tile_ns == NULL) {
+        return 0;
+    }
+    double ns = 0, cost = 1;
+    for (uint32_t i = 0; i < 100 && ns < enough; ++i, cost *= 2) {
+        ns = device->backend->tile_ns(device, cost, 0);
+    }
+    ns -= (double)device->overhead_ns;
+    return ns > 0 ? cost / 2 * 1e9 / ns : 0;
+}
+
+/* --- What anyone may run --- */
+
+static void common_push(fl_common *common, fl_task *task)
+{
+    fl_link *link = &task->link;
+    link->next = NULL;
+    fl_mutex_lock(&common->lock);
+    if (common->last != NULL) {
+        common->last->next = link;
+    } else {
+        common->first = link;
+    }
+    common->last = link;
+    /* Release, before the fence of who wakes: who looks after announcing that it is idle sees it.
+     */
+    fl_store_release(&common->filled, 1);
+    fl_mutex_unlock(&common->lock);
+}
+
+/* Whether the worker may have the task; `user` is the caller's. */
+typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
+
+/* The oldest that the worker may have. Where devices differ, it may look at all of them. */
+static fl_task *common_take(fl_worker *w, fl_may_fn may, const void *user)
+{
+    fl_common *common = &w->sched->rules.common;
+    if (fl_load_acquire(&common->filled) == 0) { /* pairs with the release above */
+        return NULL;
+    }
+    fl_mutex_lock(&common->lock);
+    fl_link *before = NULL, *link = common->first;
+    while (link != NULL && !may(w, fl_task_of_link(link), user)) {
+        before = link;
+        link = link->next;
+    }
+    if (link != NULL) {
+        *(before != NULL ? &before->next : &common->first) = link->next;
+        common->last = common->last == link ? before : common->last;
+        fl_store_release(&common->filled, common->first != NULL);
+    }
+    fl_mutex_unlock(&common->lock);
+    return link != NULL ? fl_task_of_link(link) : NULL;
+}
+
+static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return fl_worker_can_run(w, task);
+}
+
+static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
+{
+    return task->graph->job == user && fl_worker_can_run(w, task);
+}
+
+/* What a wait may take besides, as it would of its own: what became ready while jobs ran; but no
+ * roots of others where it is deep, each of which might wait in turn. */
+static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return task->predecessors != 0 && fl_worker_can_run(w, task);
+}
+
+static bool take(fl_tile *tile, fl_task *task)
+{
+    tile->is_replay = tile->is_claimed = false;
+    tile->task = task;
+    return task != NULL;
+}
+
+bool fl_policy_pick(fl_worker *w, fl_tile *tile)
+{
+    return take(tile, common_take(w, may_run, NULL));
+}
+
+/* What was sent to another, which may itself wait for this very job further down the stack. */
+static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
+{
+    fl_task *found = NULL;
+    bool some_left = false;
+    for (fl_link *link = fl_inbox_drain(&other->inbox); link != NULL;) {
+        fl_link *next = link->next;
+        fl_task *task = fl_task_of_link(link);
+        if (task->graph->job != job || !fl_worker_can_run(w, task)) {
+            fl_inbox_push(&other->inbox, link);
+            some_left = true;
+        } else if (found == NULL) {
+            found = task;
+        } else {
+            fl_worker_push(w, task);
+        }
+        link = next;
+    }
+    if (some_left) {
+        fl_sched_wake_worker(w->sched, other->index); /* it may have looked meanwhile */
+    }
+    return found;
+}
+
+bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_tile *tile)
+{
+    fl_sched *sched = w->sched;
+    /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
+     * worker that waits further down the stack. */
+    bool is_stacked = sched->policy == FILCH_POLICY_STATIC && sched->drive == FILCH_DRIVE_POLL;
+    if (!fl_rules_place(&sched->rules) && !is_stacked) {
+        return false;
+    }
+    if (take(tile, common_take(w, may_run_of, job))) {
+        return true;
+    }
+    for (uint32_t i = 1; i < sched->count; ++i) {
+        fl_worker *other = &sched->workers[(w->index + i) % sched->count];
+        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_sent(w, other, job))) {
+            return true;
+        }
+    }
+    return !is_strict && take(tile, common_take(w, may_run_waiting, NULL));
+}
+
+typedef struct fl_left {
+    bool (*is_left)(const fl_worker *worker, const fl_task *task);
+} fl_left;
+
+static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
+{
+    const fl_left *left = user;
+    return fl_worker_can_run(w, task) && left->is_left(w, task);
+}
+
+fl_task *fl_policy_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, const fl_task *task))
+{
+    const fl_left left = {is_left};
+    return fl_rules_place(&w->sched->rules) ? common_take(w, is_left_to, &left) : NULL;
+}
+
+/* --- Placing --- */
+
+static void count(fl_asked *asked, bool is_refused)
+{
+    fl_add_relaxed(&asked->times, 1);
+    if (is_refused) {
+        fl_add_relaxed(&asked->refused, 1);
+    }
+}
+
+/* A device that can run the task; or FILCH_POLICY_ANYONE, FILCH_POLICY_AUTO. */
+static uint32_t ask_place(fl_sched *sched, fl_worker *w, fl_task *task)
+{
+    fl_rules *rules = &sched->rules;
+    const filch_policy_view view = {.sched = sched, .worker = w, .task = task};
+    uint32_t device = rules->with.place(&view, rules->with.user);
+    bool is_word = device == FILCH_POLICY_AUTO || device == FILCH_POLICY_ANYONE;
+    bool is_good = is_word || filch_policy_can_run(&view, device);
+    count(&rules->places, !is_good);
+    /* Relaxed: whoever is first says it. */
+    if (!is_good && device >= sched->count && fl_add_relaxed(&rules->strays, 1) == 0) {
+        fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
+                     "the policy's place() answered device %u, but there are %u; filch places such "
+                     "tasks itself, and says so once",
+                     device, sched->count);
+    }
+    if (!is_good) {
+        return FILCH_POLICY_AUTO;
+    }
+    if (!is_word) {
+        fl_view_charge(&view, device);
+    }
+    return device;
+}
+
+/* What filch adds by itself is bound to where it became ready. */
+static bool is_asked_for(const fl_task *task)
+{
+    return !fl_task_is_own(task);
+}
+
+/* To all, one of whom will have it; where not all can run it, who can may be anywhere. */
+static void give_to_anyone(fl_sched *sched, fl_task *task)
+{
+    bool is_for_all = fl_load_relaxed(&task->able) == FL_ABLE_ALL && !task->is_large;
+    common_push(&sched->rules.common, task);
+    fl_sched_wake(sched, is_for_all ? 1 : sched->count);
+}
+
+fl_placed fl_policy_place(fl_sched *sched, fl_worker *w, fl_task *task)
+{
+    fl_placed placed = FL_PLACED_AWAY;
+    fl_add_relaxed(&sched->rules.placing, 1);
+    uint32_t device = is_asked_for(task) ? ask_place(sched, w, task) : FILCH_POLICY_AUTO;
+    if (device == FILCH_POLICY_AUTO) {
+        placed = FL_PLACED_AUTO;
+    } else if (w != NULL && device == w->index) {
+        placed = FL_PLACED_HERE;
+    } else if (device == FILCH_POLICY_ANYONE) {
+        give_to_anyone(sched, task);
+    } else {
+        fl_inbox_push(&sched->workers[device].inbox, &task->link);
+        fl_sched_wake_worker(sched, device);
+    }
+    fl_sub_relaxed(&sched->rules.placing, 1);
+    return placed;
+}
+
+/* Roots by level, highest first, in the order of the graph's. */
+static fl_link *sort_roots(const filch_graph *graph)
+{
+    fl_link *first[FL_LEVELS] = {NULL}, *last[FL_LEVELS] = {NULL}, *all = NULL;
+    for (uint32_t i = 0; i < graph->root_count; ++i) {
+        fl_link *link = &graph->roots[i]->link;
+        uint32_t level = graph->roots[i]->level;
+        link->next = NULL;
+        if (first[level] == NULL) {
+            first[level] = link;
+        } else {
+            last[level]->next = link;
+        }
+        last[level] = link;
+    }
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        if (first[level] != NULL) {
+            last[level]->next = all;
+            all = first[level];
+        }
+    }
+    return all;
+}
+
+/* One device's roots, the first of which it is to run first: newest in its deque. */
+static void chain_root(fl_share *share, fl_link *link)
+{
+    link->next = share->roots_first;
+    share->roots_first = link;
+    if (link->next == NULL) {
+        share->roots_last = link;
+    }
+}
+
+void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
+{
+    const filch_graph *graph = job->graph;
+    fl_worker *w = fl_sched_self(sched);
+    uint32_t left = graph->root_count;
+    fl_add_relaxed(&sched->rules.placing, 1);
+    for (fl_link *link = sort_roots(graph); link != NULL;) {
+        fl_link *next = link->next; /* before the task is another's */
+        fl_task *task = fl_task_of_link(link);
+        uint32_t device = is_asked_for(task) ? ask_place(sched, w, task) : FILCH_POLICY_AUTO;
+        device = device == FILCH_POLICY_AUTO ? task->home - 1u : device; /* every root has one */
+        if (device == FILCH_POLICY_ANYONE) {
+            --left;
+            common_push(&sched->rules.common, task);
+        } else {
+            chain_root(fl_job_share(job, device), link);
+        }
+        link = next;
+    }
+    /* With the last root the job may be over, and another's. */
+    for (uint32_t device = 0; left != 0; ++device) {
+        fl_share *share = fl_job_share(job, device);
+        if (share->roots_first == NULL) {
+            continue;
+        }
+        for (const fl_link *link = share->roots_first; link != NULL; link = link->next) {
+            --left;
+        }
+        fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
+        if (FL_UNLIKELY(fl_worker_is_away(&sched->workers[device]))) {
+            fl_sched_wake_worker(sched, device); /* it gives them away */
+        }
+    }
+    fl_sub_relaxed(&sched->rules.placing, 1);
+    fl_sched_wake(sched, sched->count);
+}
+
+/* What is on its way here is no reason to think that the worker was given too much. */
+void fl_policy_note_idle(fl_worker *w)
+{
+    fl_rules *rules = &w->sched->rules;
+    if (fl_load_relaxed(&rules->placing) == 0 && fl_inbox_is_empty(&w->inbox)) {
+        fl_store_relaxed(&rules->free_at[w->index], 0); /* a prediction */
+    }
+}
+
+/* --- Victims --- */
+
+bool fl_policy_victim(fl_worker *w, uint32_t *victim, uint32_t *amount)
+{
+    fl_rules *rules = &w->sched->rules;
+    const filch_policy_view view = {.sched = w->sched, .worker = w};
+    uint32_t want = 1;
+    uint32_t device = rules->with.steal(&view, &want, rules->with.user);
+    bool is_word = device == FILCH_POLICY_AUTO || device == FILCH_POLICY_NOBODY;
+    bool is_good = is_word || (device < w->sched->count && device != w->index && want != 0);
+    count(&rules->steals, !is_good);
+    *victim = is_good ? device : FILCH_POLICY_AUTO;
+    *amount = want;
+    return *victim != FILCH_POLICY_NOBODY;
+}

@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theft: from the victim with the most time left, as much as lets both end together, and only when
+ * the thief would be done before the victim, with what has to be brought for it. */
+#include <math.h>
+#include <string.h>
+
+#include "sched/decide/beat.h"
+#include "sched/decide/lag.h"
+#include "sched/decide/place.h"
+#include "sched/model/freight.h"
+#include "sched/model/transfer.h"
+#include "sched/worker/sched.h"
+
+/* Of cores, what a theft takes is measured, within these bounds; the victim loses about as much. */
+#define LEAST_THEFT_NS 150.0
+#define MOST_THEFT_NS 3000.0
+#define THEFT_WEIGHT 0.125
+/* Stolen tasks together last about this long; one task may last longer. */
+#define HAUL_NS 50000.0
+#define MOST_STOLEN 64
+#define LOOK_AGAIN_NS 20000.0
+/* What is left of a victim's present tile, in the mean. */
+#define HALF_DONE 0.5
+/* A task in the inbox of a core has waited long when that core was seen for this part of the time
+ * of its tasks at one and the same task. */
+#define WAITED_OF_TASK 0.25
+/* How far from the top of a deque a thief looks for a task that it can run. */
+#define LOOK_DEPTH 32
+/* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
+#define OLDEST 8u
+/* Looks at a deque of which others take what was seen. */
+#define MOST_TRIES 4
+/* A victim of unknown speed is taken to have this much left: worth stealing from. */
+#define UNKNOWN_NS 1e12
+/* One whose device was lost or withdrawn, or has no room, is not done before anybody. */
+#define LOST_NS 1e300
+
+/* Of what a device has left behind, each takes one of so many parts at once. */
+#define PARTS_EACH 2u
+
+/* The best victim found so far. */
+typedef struct fl_loot {
+    uint32_t victim;
+    uint32_t slot;    /* of the job whose span is cut; FL_ACTIVE_SLOTS: the victim's deques */
+    double ns_left;   /* the victim's time for what it has */
+    double ns_thief;  /* the thief's time for the same */
+    uint32_t entries; /* grains, roots or deque entries */
+    uint32_t want;    /* of them, where a policy says; 0: the fair share */
+    double ns_fixed;  /* the thief's for each tile, beside ns_thief */
+    fl_speed *speed;  /* of a batch's codelet here; else null */
+    double ns_trial; /* not 0: one grain, or task, expected to take so long, to see whether it still
+                        does */
+    double ns_bring; /* of each, what it lacks here; 0 where nothing, or not known */
+    double ns_way;   /* cores: what the data of each cost here; 0 where nothing, or not known */
+} fl_loot;
+
+/* Whom this attempt has found to have nothing that pays: sets of workers. */
+typedef struct fl_barren {
+    uint64_t deques[FL_IDLE_WORDS], spans[FL_IDLE_WORDS];
+} fl_barren;
+
+static bool has(const uint64_t *set, uint32_t index)
+{
+    return (set[index / 64] >> index % 64 & 1) != 0;
+}
+
+static void add(uint64_t *set, uint32_t index)
+{
+    set[index / 64] |= (uint64_t)1 << index % 64;
+}
+
+static double mean_tile(const fl_worker *w)
+{
+    return fl_bits_double(fl_load_relaxed(&w->tile_ns));
+}
+
+/* A task's predicted time here, by the victim's and our own measures and the scores. */
+static double own_tile(const fl_worker *w, const fl_worker *victim)
+{
+    double theirs = mean_tile(victim), score = w->sched->scores[w->index];
+    double own = mean_tile(w);
+    if (theirs > 0 && score > 0) {
+        double guess = theirs * w->sched->scores[victim->index] / score;
+        return own > 0 && own < guess ? own : guess;
+    }
+    return own;
+}
+
+/* Whether the victim is the one watched, and still at the same tile. */
+static bool is_watched(const fl_worker *w, uint32_t victim)
+{
+    return w->watch.since != 0 && w->watch.victim == victim &&
+           w->watch.steps == fl_load_relaxed(&w->sched->workers[victim].steps);
+}
+
+/* When to look again at a victim that would be done before us. By the predictions never, but they
+ * may be wrong, so after a part of the time they give it; and the victim is watched. Of several one
+ * at a time is, until it moves or is robbed. */
+static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
+{
+    fl_beat_note(w, victim);
+    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    if (is_watched(w, victim)) {
+        w->next_watch = w->watch;
+    } else if (w->next_watch.since == 0) {
+        uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
+        w->next_watch = (fl_watch){victim, steps, t};
+    }
+}
+
+static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
+{
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
+    fl_ledger_refuse(&w->ledger, why);
+    watch(w, victim, t + (uint64_t)ns, t);
+}
+
+/* How long the victim has been seen at one and the same tile; 0 where nobody watched. */
+static double seen_ns(const fl_worker *w, uint32_t victim)
+{
+    return is_watched(w, victim) ? (double)(fl_clock_now(&w->sched->core->clock) - w->watch.since)
+                                 : 0;
+}
+
+/* The victim's time for a task: its mean, or how long it is at one already. */
+static double victim_tile(const fl_worker *w, const fl_worker *victim)
+{
+    double mean = mean_tile(victim), seen = seen_ns(w, victim->index);
+    return seen > mean ? seen : mean;
+}
+
+/* Whether a theft that is refused by what was measured here would pay if the device were as fast as
+ * it once was, or as its score says, and it is time to try whether it is: nothing else would ever
+ * tell. Never the victim's last grain. */
+static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
+{
+    if (loot->entries == 1) {
+        return false;
+    }
+    if (loot->speed == NULL) {
+        /* Tasks: of a graph's roots it cannot be told here which they are. */
+        double once = w->trial.best;
+        return loot->slot == FL_ACTIVE_SLOTS && once > 0 && once + FL_THEFT_NS < loot->ns_left &&
+               fl_trial_is_due(w, mean_tile(w));
+    }
+    double score = w->sched->scores[w->index], best = fl_speed_best(loot->speed);
+    double by_score = loot->ns_left * w->sched->scores[loot->victim] / score; /* maybe infinite */
+    double as_once = ns_piece * best / fl_speed_get(loot->speed);
+    double hope = best > 0 ? fmin(as_once, by_score / loot->entries) : by_score / loot->entries;
+    return hope + FL_THEFT_NS < loot->ns_left &&
+           fl_speed_probe_is_due(loot->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
+}
+
+/* Until what is in flight here is over, as far as a theft goes on beside it; what is stolen is
+ * brought meanwhile. */
+static double ns_before(const fl_worker *w)
+{
+    return w->in_flight != w->homing_count ? mean_tile(w) : 0;
+}
+
+/* Cores: whether the worker has been idle beside work to be had for as long as the data of one task
+ * cost here. A theft moves a tile for good, and the core that is robbed lacks it in the next run of
+ * the graph: where all have as much to do, but one ends a little earlier, waiting is cheaper. What
+ * was waited in vain adds up, so that a lasting imbalance is seen at once the next time (ski
+ * rental: at most twice the time of who knows beforehand). */
+static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
+{
+    if (ns_way <= FL_HANDOFF_NS) {
+        return true;
+    }
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    if (w->waited_at != 0) { /* it ran nothing since */
+        w->waited_ns += (double)(t - w->waited_at);
+    }
+    w->waited_at = t;
+    if (w->waited_ns >= ns_way) {
+        return true;
+    }
+    watch(w, victim, t + (uint64_t)(ns_way - w->waited_ns) + 1, t);
+    fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
+    return false;
+}
+
+/* A theft that cost the way of its data has begun. */
+static void end_wait(fl_worker *w, double ns_way)
+{
+    if (ns_way > FL_HANDOFF_NS) {
+        w->waited_ns = 0;
+        w->waited_at = 0;
+    }
+}
+
+/* What a theft costs beside the task and its data. */
+static double theft_ns(const fl_worker *w, const fl_worker *victim)
+{
+    if (!w->sched->keeps_holders) {
+        return FL_THEFT_NS;
+    }
+    /* A task whose data have a place comes back to it in the next step. Relaxed: an estimate. */
+    return fl_load_relaxed(&victim->cargo) != 0 ? 2 * w->theft_ns : FL_HANDOFF_NS;
+}
+
+/* since: when the look began. */
+static void note_success(fl_worker *w, const fl_loot *loot, uint64_t since)
+{
+    if (w->sched->keeps_holders) {
+        double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
+        ns = fmin(fmax(ns, LEAST_THEFT_NS), MOST_THEFT_NS);
+        w->theft_ns += THEFT_WEIGHT * (ns - w->theft_ns);
+        end_wait(w, loot->ns_way);
+    }
+}
+
+static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
+{
+    if (loot.ns_left <= best->ns_left) {
+        return;
+    }
+    /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
+    double ns_piece = loot.ns_thief / loot.entries + loot.ns_fixed;
+    if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[loot.victim]) < loot.ns_left) {
+        *best = loot;
+    } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
+        loot.ns_left = 0; /* any theft that pays is better */
+        loot.ns_trial = ns_piece;
+        *best = loot;
+    } else {
+        refuse(w, loot.victim, loot.ns_left, FL_REFUSED_HELD);
+    }
+}
+
+static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
+{
+    uint32_t mask = fl_load_relaxed(&victim->level_mask);
+    int64_t entries = 0;
+    while (mask != 0) {
+        uint32_t level = (uint32_t)__builtin_ctz(mask);
+        mask &= mask - 1;
+        entries += fl_deque_size(&victim->levels[level]);
+    }
+    if (entries <= 0) {
+        return;
+    }
+    double theirs = victim_tile(w, victim);
+    double own = own_tile(w, victim);
+    double way = fl_place_theft_ns(w, victim);
+    /* Before the entries it has its present tile to finish. Where tiles are brought, what that
+     * costs the thief is as much. */
+    double at_work = w->offload == NULL ? HALF_DONE : 0;
+    fl_loot loot = {.victim = victim->index,
+                    .slot = FL_ACTIVE_SLOTS,
+                    .ns_left = fl_worker_is_off(victim) ? LOST_NS
+                               : theirs > 0             ? theirs * ((double)entries + at_work)
+                                                        : UNKNOWN_NS,
+                    .ns_thief = (own + way) * (double)entries,
+                    .ns_way = way,
+                    .entries = (uint32_t)entries};
+    consider(w, best, loot);
+}
+
+/* Whether a device has left its span to others (room.c). Relaxed: a hint. */
+static bool is_left(const filch_job *job, uint32_t device)
+{
+    return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
+}
+
+/* Roots in another's span, `entries` of them. Tasks of other kinds that the cores ran since the
+ * last such may have been far shorter: of a core it is known how long these take. */
+static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
+                          fl_loot *loot)
+{
+    double theirs = victim_tile(w, victim), own = own_tile(w, victim);
+    double way = fl_place_theft_ns(w, victim);
+    double known = (double)fl_job_share(job, victim->index)->root_ns;
+    double mine = (double)fl_job_share(job, w->index)->root_ns;
+    own = mine > 0 ? mine : known > 0 ? known : own;
+    theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
+    /* A core has its present tile to finish first, as above. */
+    double at_work = w->sched->keeps_holders ? HALF_DONE : 0;
+    loot->ns_left = theirs * (loot->entries + at_work);
+    loot->ns_thief = (own + way) * loot->entries;
+    loot->ns_way = way;
+}
+
+static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
+                         fl_loot *best)
+{
+    uint32_t lo, hi, floor;
+    uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
+    if (rest == 0) {
+        return;
+    }
+    if (!fl_span_is_open(w, job, hi, &floor) || floor >= hi ||
+        (job->batch != NULL && fl_room_is_out(w, job))) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
+        return;
+    }
+    lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
+    rest = hi - lo;
+    fl_loot loot = {.victim = victim, .slot = slot, .entries = rest};
+    if (job->batch != NULL) {
+        const filch_codelet *codelet = fl_batch_codelet(job->batch);
+        double work = fl_pieces_work(w, job, lo, hi);
+        loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
+        loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
+        loot.speed = fl_codelet_speed(codelet, w->index);
+        loot.ns_fixed = fl_speed_fixed(loot.speed);
+    } else {
+        look_at_roots(w, job, &w->sched->workers[victim], &loot);
+    }
+    loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
+    if (fl_worker_is_off(&w->sched->workers[victim]) || is_left(job, victim)) {
+        loot.ns_left = LOST_NS;
+    }
+    consider(w, best, loot);
+}
+
+/* Pieces to take so that victim and thief end together. */
+static uint32_t fair_share(const fl_loot *loot)
+{
+    if (FL_UNLIKELY(loot->want != 0)) {
+        return loot->want;
+    }
+    if (loot->ns_trial != 0) {
+        return 1;
+    }
+    if (loot->ns_bring > 0) {
+        /* What comes next is brought while the one before runs; but for the first. */
+        double own = loot->ns_thief / loot->entries, theirs = loot->ns_left / loot->entries;
+        double most =
+            (loot->ns_left - fmin(own, loot->ns_bring)) / (theirs + fmax(own, loot->ns_bring));
+        return most < 1 ? 1 : most < loot->entries ? (uint32_t)most : loot->entries;
+    }
+    double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
+    double pieces = share * loot->entries;
+    return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
+/* Whether it pays to take a piece that takes so long here, and to bring what it needs. */
+static bool pays(fl_worker *w, const fl_loot *loot, double ns_piece)
+{
+    double ns_then = ns_piece + fmax(loot->ns_bring, ns_before(w)) + FL_THEFT_NS;
+    if (loot->ns_bring <= 0 || ns_then < loot->ns_left) {
+        return true;
+    }
+    bool is_dear = ns_piece + ns_before(w) + FL_THEFT_NS < loot->ns_left;
+    refuse(w, loot->victim, loot->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
+    return false;
+}
+
+/* Reckons with what would have to be brought of a span, here and at the victim. False: the theft
+ * does not pay then. */
+static bool weigh_span(fl_worker *w, fl_loot *loot)
+{
+    const fl_worker *victim = &w->sched->workers[loot->victim];
+    uint32_t lo, hi, floor, want = fair_share(loot);
+    fl_freight freight;
+    const filch_job *job = NULL;
+    if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 ||
+        (loot->ns_left >= UNKNOWN_NS && !fl_lag_is_on(w)) ||
+        (job = fl_worker_visit(w, loot->slot)) == NULL ||
+        fl_span_peek(&fl_job_share(job, loot->victim)->span, &lo, &hi) == 0 ||
+        !fl_span_is_open(w, job, hi, &floor)) {
+        return true;
+    }
+    lo = lo > floor ? lo : floor;
+    lo = hi - lo > want ? hi - want : lo;
+    fl_freight_of_span(w, victim, loot->slot, lo, hi, &freight);
+    if (FL_UNLIKELY(freight.is_late) && !fl_worker_is_off(victim)) {
+        refuse(w, loot->victim, loot->ns_left, FL_REFUSED_HELD);
+        return false;
+    }
+    if (!freight.is_known || loot->ns_left >= UNKNOWN_NS) {
+        return true;
+    }
+    loot->ns_bring = freight.bring_ns / (hi - lo);
+    loot->ns_left = fmax(loot->ns_left, freight.victim_ns / (hi - lo) * loot->entries);
+    return pays(w, loot, loot->ns_thief / loot->entries + loot->ns_fixed);
+}
+
+static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, uint64_t n,
+                       uint64_t start)
+{
+    fl_count(&fl_job_share(job, w->index)->stolen_in, n);
+    fl_add_relaxed(&fl_job_share(job, loot->victim)->stolen_out, n);
+    fl_trace_ring *ring = fl_trace_of(w);
+    if (ring != NULL) {
+        uint64_t end = fl_clock_now(&w->sched->core->clock);
+        fl_trace_add(ring, (fl_trace_event){.start = start != 0 ? start : end,
+                                            .end = end,
+                                            .first = n,
+                                            .other = loot->victim,
+                                            .kind = FL_TRACE_THEFT});
+    }
+}
+
+/* Of the task that was stolen. */
+static void note_trial(fl_worker *w, const fl_loot *loot, const fl_task *task)
+{
+    if (FL_UNLIKELY(loot->ns_trial != 0)) {
+        fl_trial_begin(w, mean_tile(w), task);
+    }
+}
+
+/* Whether the worker may be given a span of the job (null: there is none). Not while it has some,
+ * of which it may not begin more just now: until what it began is measured, say. Only the worker
+ * fills its span once the job is in its slot, so an empty one stays empty. */
+static bool has_place(const fl_worker *w, const filch_job *job)
+{
+    uint32_t lo, hi;
+    return job != NULL && fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) == 0 &&
+           !(job->batch != NULL && fl_room_is_out(w, job));
+}
+
+/* False: it is not there any more; look again. */
+static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    filch_job *job = fl_worker_visit(w, loot->slot);
+    uint32_t lo, hi, floor;
+    /* The slot may hold another job by now, of which we have a share that setting would drop. */
+    if (!has_place(w, job)) {
+        return false;
+    }
+    fl_span *span = &fl_job_share(job, loot->victim)->span;
+    if (fl_span_peek(span, &lo, &hi) == 0 || !fl_span_is_open(w, job, hi, &floor) ||
+        !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
+        return false;
+    }
+    if (loot->ns_trial != 0) {
+        fl_speed_probe(loot->speed, loot->ns_trial, fl_clock_now(&w->sched->core->clock));
+    }
+    /* Before the span is set: another thief may then take it all and complete the job. */
+    note_theft(w, job, loot, hi - lo, start);
+    fl_share_refill(fl_job_share(job, w->index), lo, hi);
+    return true;
+}
+
+/* Whether the device can run the task of a hint, if the hint is live: then the number was published
+ * with it. A stale hint may lead to any number. Where sets of devices ran out of numbers the task
+ * is left to its owner. */
+static bool is_for(const fl_worker *w, uint64_t hint)
+{
+    /* Acquire: the set before its number. */
+    uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
+    return able == FL_ABLE_ALL || (able != FL_ABLE_UNKNOWN &&
+                                   (w->sched->able[able][w->index / 64] >> w->index % 64 & 1) != 0);
+}
+
+/* Of the oldest entries of one deque, those that can be claimed and run here, as far as is seen. */
+typedef struct fl_oldest {
+    uint32_t count;
+    uint64_t hints[OLDEST];
+    int64_t at[OLDEST];
+    bool is_top[OLDEST]; /* when it was looked at: then it is still that entry while it is there */
+    fl_freight freights[OLDEST];
+} fl_oldest;
+
+static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_oldest *oldest)
+{
+    int64_t index = 0;
+    uint64_t hint;
+    bool is_top;
+    oldest->count = 0;
+    for (uint32_t i = 0;
+         i < LOOK_DEPTH && oldest->count < most && fl_deque_look(deque, &index, &hint, &is_top);
+         ++i, ++index) {
+        if (hint == 0) {
+            continue;
+        }
+        if (!fl_hint_is_live(hint)) {
+            /* For good: the hint came to us after its task was in that state, which never comes
+             * back. */
+            if (is_top) {
+                fl_deque_drop(deque, index);
+            }
+        } else if (!is_for(w, hint)) {
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
+        } else {
+            oldest->hints[oldest->count] = hint;
+            oldest->is_top[oldest->count] = is_top;
+            oldest->at[oldest->count++] = index;
+        }
+    }
+}
+
+/* The one of which least is to be brought; of several the oldest. */
+static uint32_t least_of(const fl_oldest *oldest)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < oldest->count; ++i) {
+        best = oldest->freights[i].bytes < oldest->freights[best].bytes ? i : best;
+    }
+    return best;
+}
+
+static void forget(fl_oldest *oldest, uint32_t index)
+{
+    --oldest->count;
+    for (uint32_t i = index; i < oldest->count; ++i) {
+        oldest->hints[i] = oldest->hints[i + 1];
+        oldest->at[i] = oldest->at[i + 1];
+        oldest->is_top[i] = oldest->is_top[i + 1];
+        oldest->freights[i] = oldest->freights[i + 1];
+    }
+}
+
+/* Leaves out those that the thief would be late with. */
+static void forget_late(fl_worker *w, fl_oldest *oldest)
+{
+    for (uint32_t i = oldest->count; i-- > 0;) {
+        if (FL_UNLIKELY(oldest->freights[i].is_late)) {
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+            forget(oldest, i);
+        }
+    }
+}
+
+/* Reckons with what is to be brought for a task, and what the victim would have to bring for one
+ * like these. False: the theft does not pay then. */
+static bool weigh_task(fl_worker *w, const fl_loot *loot, const fl_oldest *oldest, uint32_t index)
+{
+    const fl_freight *freight = &oldest->freights[index];
+    fl_loot all = *loot;
+    double theirs = 0;
+    if (loot->want != 0 || !freight->is_known || loot->ns_left >= UNKNOWN_NS) {
+        return true;
+    }
+    for (uint32_t i = 0; i < oldest->count; ++i) {
+        theirs += oldest->freights[i].victim_ns / oldest->count;
+    }
+    all.ns_bring = freight->bring_ns;
+    all.ns_left = fmax(loot->ns_left, theirs * loot->entries);
+    return pays(w, &all, freight->ns > 0 ? freight->ns : loot->ns_thief / loot->entries);
+}
+
+/* Of the oldest entries of one deque, the one that lacks least here becomes the next tile. It stays
+ * in the deque, where it is dead, until it comes to the top or the owner pops it. */
+static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
+{
+    const fl_worker *victim = &w->sched->workers[loot->victim];
+    bool matters = fl_freight_matters(w, victim);
+    fl_oldest oldest;
+    for (int tries = 0; tries < MOST_TRIES; ++tries) {
+        look_at_oldest(w, deque, matters ? OLDEST : 1, &oldest);
+        if (oldest.count == 0) {
+            return false;
+        }
+        memset(oldest.freights, 0, sizeof oldest.freights);
+        if (matters) {
+            fl_freight_of_hints(w, victim, oldest.hints, oldest.count, oldest.freights);
+        }
+        if (loot->ns_trial == 0 && !fl_worker_is_off(victim)) {
+            forget_late(w, &oldest);
+        }
+        if (oldest.count == 0) {
+            return false;
+        }
+        while (oldest.count != 0) {
+            uint32_t best = least_of(&oldest);
+            if (!weigh_task(w, loot, &oldest, best)) {
+                return false;
+            }
+            if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
+                /* One that was found below the top stays. The owner may have popped it since and
+                 * pushed another, that nobody has, at its index, to which the top may have come. */
+                if (oldest.is_top[best]) {
+                    fl_deque_drop(deque, oldest.at[best]);
+                }
+                w->brought_ns = oldest.freights[best].bring_ns;
+                return true;
+            }
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
+            forget(&oldest, best);
+        }
+    }
+    return false;
+}
+
+/* Devices of different places or kinds: one task, by claiming it where it is. Who lags takes what
+ * is least urgent. */
+static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    fl_worker *victim = &w->sched->workers[loot->victim];
+    for (uint32_t i = 0; i < FL_LEVELS; ++i) {
+        uint32_t level = fl_lag_is_on(w) ? i : FL_LEVELS - 1 - i;
+        if (adopt_one(w, loot, &victim->levels[level])) {
+            note_trial(w, loot, w->adopted);
+            note_theft(w, w->adopted->graph->job, loot, 1, start);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Devices that are alike: several tasks, each of which has one hint. */
+static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
+{
+    fl_worker *victim = &w->sched->workers[loot->victim];
+    double own = own_tile(w, victim);
+    uint32_t want = fair_share(loot);
+    if (loot->want == 0 && own * want > HAUL_NS) {
+        want = own > HAUL_NS ? 1 : (uint32_t)(HAUL_NS / own);
+    }
+    want = want < MOST_STOLEN ? want : MOST_STOLEN;
+    uint32_t got = 0;
+    for (uint32_t level = FL_LEVELS; level-- > 0 && got < want;) {
+        uint64_t hint;
+        fl_steal outcome;
+        while (got < want &&
+               (outcome = fl_deque_steal(&victim->levels[level], &hint)) != FL_STEAL_EMPTY) {
+            if (outcome == FL_STEAL_LOST) {
+                fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
+                fl_relax();
+                continue;
+            }
+            fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
+            note_theft(w, task->graph->job, loot, 1, start);
+            note_trial(w, loot, task);
+            fl_worker_push(w, task);
+            ++got;
+        }
+    }
+    return got != 0;
+}
+
+/* Cores: whether the victim ends what stands in its inbox before the thief would. Its present task
+ * counts when the thief has seen it at that for some time: where all cores have as much to do, one
+ * that is done a little earlier would take the next one's task, and that one then another's. */
+static bool is_for_victim(fl_worker *w, const fl_worker *victim)
+{
+    if (!w->sched->keeps_holders || fl_worker_is_off(victim) ||
+        fl_load_relaxed(&victim->nested) != 0) { /* an estimate */
+        return false;
+    }
+    double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
+    /* Relaxed: an estimate. */
+    fl_worker_state state = (fl_worker_state)fl_load_relaxed(&victim->state);
+    double before = state == FL_WORKER_ASLEEP                             ? FL_WAKE_UP_NS
+                    : seen_ns(w, victim->index) > WAITED_OF_TASK * theirs ? HALF_DONE * theirs
+                                                                          : 0;
+    if (theirs == 0 || own_tile(w, victim) + way + theft_ns(w, victim) < before + theirs) {
+        return theirs != 0 && !has_waited(w, victim->index, way);
+    }
+    refuse(w, victim->index, before + theirs, FL_REFUSED_HELD);
+    return true;
+}
+
+/* Whole inboxes are taken: what is there waits for a busy worker. But one that is done with it much
+ * sooner all the same keeps it; where a policy says how many (0: it does not), that does. */
+static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
+{
+    fl_sched *sched = w->sched;
+    uint32_t got = 0;
+    bool some_left = false;
+    if (fl_inbox_is_empty(&victim->inbox) || is_for_victim(w, victim)) {
+        return false;
+    }
+    for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
+        fl_link *next = link->next;
+        fl_task *task = fl_task_of_link(link);
+        bool can_run = fl_worker_can_run(w, task);
+        bool is_wanted = most != 0 ? got < most
+                                   : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
+                                         (can_run && fl_trial_keeps(w, victim, task));
+        is_wanted = is_wanted && (fl_worker_is_off(victim) || !fl_lag_holds_up(w, task));
+        if (is_wanted && can_run) {
+            fl_worker_push(w, task);
+            ++got;
+        } else {
+            fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_HELD : FL_REFUSED_UNABLE);
+            fl_inbox_push(&victim->inbox, link);
+            some_left = true;
+        }
+        link = next;
+    }
+    if (some_left) {
+        fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
+    }
+    if (got != 0) {
+        end_wait(w, fl_place_theft_ns(w, victim));
+    }
+    return got != 0;
+}
+
+/* Whether the rules let the worker rob that one: all; where a policy chooses, those alone that were
+ * lost or withdrawn (and spans that are left to others), as no policy need know of these. */
+static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
+{
+    return victim != w->index &&
+           FL_LIKELY(!is_of_off || fl_worker_is_off(&w->sched->workers[victim]));
+}
+
+static bool rob_inboxes(fl_worker *w, const fl_beat *beat, bool is_of_off)
+{
+    for (uint32_t i = 0; i < beat->count; ++i) {
+        uint32_t victim = beat->victims[i];
+        if (may_rob(w, victim, is_of_off) && rob_inbox(w, &w->sched->workers[victim], 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_at_spans(fl_worker *w, const fl_beat *beat, const fl_barren *barren,
+                          bool is_of_off, fl_loot *best)
+{
+    const fl_sched *sched = w->sched;
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            const filch_job *job = fl_worker_visit(w, slot);
+            for (uint32_t i = 0; job != NULL && i < beat->count; ++i) {
+                uint32_t victim = beat->victims[i];
+                if (!has(barren->spans, victim) &&
+                    (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
+                    look_at_span(w, job, slot, victim, best);
+                }
+            }
+        }
+    }
+}
+
+static fl_loot find_loot(fl_worker *w, const fl_beat *beat, const fl_barren *barren, bool is_of_off)
+{
+    fl_loot best = {0};
+    look_at_spans(w, beat, barren, is_of_off, &best);
+    for (uint32_t i = 0; i < beat->count; ++i) {
+        uint32_t victim = beat->victims[i];
+        if (!has(barren->deques, victim) && may_rob(w, victim, is_of_off)) {
+            look_at_deques(w, &w->sched->workers[victim], &best);
+        }
+    }
+    return best;
+}
+
+/* Where nobody robs the thief in turn, it takes a part, so that those who are there share the rest
+ * however fast they are. */
+static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
+{
+    uint32_t away = fl_load_relaxed(&sched->away_count); /* a hint */
+    uint32_t there = sched->count > away ? sched->count - away : 1;
+    return entries / (PARTS_EACH * there) + 1;
+}
+
+/* True: something was taken, or somebody else was quicker: look again. */
+static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool is_of_off,
+                     uint64_t start)
+{
+    for (;;) {
+        uint64_t since = w->sched->keeps_holders ? fl_clock_now(&w->sched->core->clock) : 0;
+        fl_loot best = find_loot(w, beat, barren, is_of_off);
+        if (best.entries == 0) {
+            return false;
+        }
+        fl_beat_note(w, best.victim);
+        if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
+            /* Another victim's may cost nothing. */
+            add(best.slot < FL_ACTIVE_SLOTS ? barren->spans : barren->deques, best.victim);
+            continue;
+        }
+        if (is_of_off) {
+            best.want = part_of_off(w->sched, best.entries);
+        }
+        if (best.slot < FL_ACTIVE_SLOTS) {
+            /* Another look would find the same: on the virtual clock for ever. */
+            if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_span(w, &best)) {
+                if (rob_span(w, &best, start)) {
+                    note_success(w, &best, since);
+                }
+                return true;
+            }
+            add(barren->spans, best.victim);
+        } else if (!w->sched->mails) {
+            if (rob_deques(w, &best, start)) {
+                note_success(w, &best, since);
+            }
+            return true;
+        } else if (rob_hints(w, &best, start)) {
+            return true;
+        } else {
+            add(barren->deques, best.victim);
+        }
+    }
+}
+
+static bool steal_by_rules(fl_worker *w, bool is_of_off)
+{
+    uint64_t refused = fl_ledger_refused(&w->ledger);
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
+    fl_barren barren = {.deques = {0}};
+    fl_beat beat;
+    fl_beat_begin(w, &beat);
+    while (fl_beat_next(w, &beat)) {
+        if (rob_inboxes(w, &beat, is_of_off) || rob_some(w, &beat, &barren, is_of_off, start)) {
+            return true;
+        }
+    }
+    if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
+    }
+    w->watch = w->next_watch;
+    return false;
+}
+
+/* From one victim, as a policy has it: whatever it has that can be had, hold-off or not. */
+static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
+{
+    fl_sched *sched = w->sched;
+    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
+    fl_loot loot = {.victim = victim, .slot = FL_ACTIVE_SLOTS, .entries = amount, .want = amount};
+    if (rob_inbox(w, &sched->workers[victim], amount) ||
+        (sched->mails ? rob_hints(w, &loot, start) : rob_deques(w, &loot, start))) {
+        return true;
+    }
+    for (loot.slot = 0; loot.slot < FL_ACTIVE_SLOTS; ++loot.slot) {
+        /* Relaxed: a look, which the visit repeats. */
+        uint64_t bits = fl_load_relaxed(&sched->active[loot.slot / 64]) >> loot.slot % 64;
+        if ((bits & 1) != 0 && rob_span(w, &loot, start)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_worker_steal(fl_worker *w)
+{
+    const fl_sched *sched = w->sched;
+    uint32_t victim, amount;
+    w->ready_at = FL_TIME_NEVER;
+    w->next_watch.since = 0;
+    if (sched->count == 1) {
+        return false;
+    }
+    if (sched->policy == FILCH_POLICY_STATIC) {
+        /* Relaxed: whoever withdraws a device, or leaves a batch, wakes all then. */
+        uint32_t some = fl_load_relaxed(&sched->away_count) | fl_load_relaxed(&sched->has_left);
+        return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
+    }
+    /* A wait takes what its job may need, whoever has it. */
+    if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {
+        return steal_by_rules(w, false) || fl_divide_join(w);
+    }
+    if (steal_by_rules(w, true)) {
+        return true;
+    }
+    return fl_policy_victim(w, &victim, &amount) &&
+           (victim == FILCH_POLICY_AUTO ? steal_by_rules(w, false)
+                                        : steal_as_told(w, victim, amount));
+}

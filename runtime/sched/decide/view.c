@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a policy's functions may look at: devices, and predictions for the task or chunk that they
+ * are asked about. */
+#include <string.h>
+
+#include "device/links.h"
+#include "sched/worker/sched.h"
+
+/* Of a link that was not measured, in bytes a ns. */
+#define LINK_USUAL 16.0
+/* Of a device with a score of 1 where no speed was measured, in ns a unit of work. */
+#define WORK_USUAL 1000.0
+/* In place of a score of 0. */
+#define SCORE_LEAST 1e-9
+
+static const fl_worker *worker_of(const filch_policy_view *view, uint32_t device)
+{
+    return view != NULL && device < view->sched->count ? &view->sched->workers[device] : NULL;
+}
+
+static bool has_item(const filch_policy_view *view)
+{
+    return view->task != NULL || view->job != NULL;
+}
+
+static const filch_codelet *codelet_of(const filch_policy_view *view)
+{
+    return view->task != NULL ? view->task->codelet : fl_batch_codelet(view->job->batch);
+}
+
+static double work_on(const filch_policy_view *view, const fl_worker *w)
+{
+    return view->task != NULL    ? (double)view->task->work
+           : view->lo < view->hi ? fl_batch_work(w, view->job, view->lo, view->hi)
+                                 : 0;
+}
+
+/* What a device that pretends will be told that it costs. */
+static double cost_on(const filch_policy_view *view, const fl_worker *w)
+{
+    const filch_codelet *codelet = codelet_of(view);
+    if (codelet->cost == NULL || codelet->cost == codelet->work || view->lo > view->hi) {
+        return work_on(view, w);
+    }
+    filch_view views[FL_MOST_VIEWS];
+    filch_call call = {.views = views, .team = 1, .device = w->index};
+    if (view->task != NULL) {
+        fl_task_views(view->task, views, NULL);
+        call.view_count = view->task->access_count;
+        call.args = view->task->args;
+    } else {
+        const fl_batch *batch = view->job->batch;
+        uint32_t reach = fl_batch_reach(batch, view->lo);
+        fl_batch_range(batch, view->lo, view->hi < reach ? view->hi : reach, &call.lo, &call.hi);
+        call.args = fl_batch_args(batch);
+    }
+    double cost = codelet->cost(&call);
+    return cost >= 0 ? cost : 0;
+}
+
+double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
+{
+    const fl_sched *sched = view->sched;
+    const fl_worker *w = &sched->workers[device];
+    const fl_backend *backend = w->device->backend;
+    if (sched->rules.is_perfect && backend->tile_ns != NULL) {
+        return backend->tile_ns(w->device, cost_on(view, w), from);
+    }
+    double work = work_on(view, w);
+    double ns = fl_sched_ns(sched, codelet_of(view), device) * work;
+    double score = sched->scores[device] > 0 ? sched->scores[device] : SCORE_LEAST;
+    return ns > 0 ? ns : work * WORK_USUAL / score;
+}
+
+/* When the device is done with what was placed there; no earlier than t, which is now. */
+static uint64_t free_at(const filch_policy_view *view, uint32_t device, uint64_t t)
+{
+    const fl_sched *sched = view->sched;
+    uint64_t at = sched->rules.free_at != NULL ? fl_load_relaxed(&sched->rules.free_at[device]) : 0;
+    return at > t ? at : t;
+}
+
+static uint64_t missing_of_task(const fl_sched *sched, const fl_device *device, const fl_task *task)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
+            continue;
+        }
+        filch_data *data = fl_graph_data(task->graph, access.slot);
+        /* Acquire: as who looks further. What no device ever had is in the host's memory. */
+        if (device->place != 0 || fl_load_acquire(&data->replicas) != NULL) {
+            bytes += fl_tile_outlook(sched->core->places, device, data, access.tile).missing;
+        }
+    }
+    return bytes;
+}
+
+static uint64_t missing_on(const filch_policy_view *view, const fl_worker *w)
+{
+    if (w->sched->core->places->count < 2) {
+        return 0;
+    }
+    if (view->task != NULL) {
+        return missing_of_task(view->sched, w->device, view->task);
+    }
+    uint64_t whole = 0;
+    if (w->device->place == 0 || view->lo >= view->hi) {
+        return 0;
+    }
+    uint32_t reach = fl_batch_reach(view->job->batch, view->lo);
+    return fl_batch_bytes(view->job->batch, view->lo, view->hi < reach ? view->hi : reach,
+                          w->device->place, &whole);
+}
+
+static double transfer_ns(const filch_policy_view *view, const fl_worker *w)
+{
+    const fl_places *places = w->sched->core->places;
+    uint64_t bytes = missing_on(view, w);
+    if (bytes == 0) {
+        return 0;
+    }
+    double rate = places->bandwidths != NULL
+                      ? fl_bandwidths_get(places->bandwidths, (uint32_t)w->sched->pool->place_count,
+                                          0, w->device->place) /
+                            1e9
+                      : 0;
+    return (double)bytes / (rate > 0 ? rate : LINK_USUAL);
+}
+
+void fl_view_charge(const filch_policy_view *view, uint32_t device)
+{
+    const fl_sched *sched = view->sched;
+    _Atomic uint64_t *slot = &sched->rules.free_at[device];
+    uint64_t t = fl_clock_now(&sched->core->clock);
+    uint64_t at = fl_load_relaxed(slot), from, until;
+    /* Relaxed: a prediction. */
+    do {
+        from = at > t ? at : t;
+        double ns = fl_view_ns(view, device, from) + transfer_ns(view, &sched->workers[device]);
+        until = ns < (double)(FL_TIME_NEVER / 2) ? from + (uint64_t)(ns + 0.5) : FL_TIME_NEVER / 2;
+    } while (!fl_cas_relaxed(slot, &at, until));
+}
+
+/* --- Public --- */
+
+filch_status filch_policy_item_get(const filch_policy_view *view, filch_policy_item *item)
+{
+    if (view == NULL || item == NULL || item->size < sizeof *item) {
+        return FILCH_INVALID_ARGUMENT;
+    }
+    filch_policy_item found = {
+        .size = item->size,
+        .device = view->worker != NULL ? view->worker->index : FILCH_POLICY_NOBODY,
+        .owner = FILCH_POLICY_NOBODY,
+    };
+    if (view->task != NULL) {
+        found.kind = FILCH_POLICY_TASK;
+        found.owner = view->task->home != 0 ? view->task->home - 1u : FILCH_POLICY_NOBODY;
+        found.level = view->task->level;
+        found.name = fl_task_name(view->task);
+        found.work = (double)view->task->work;
+        found.first = view->task->order;
+        found.last = found.first + 1;
+    } else if (view->job != NULL) {
+        const fl_batch *batch = view->job->batch;
+        const fl_worker *any = view->worker != NULL ? view->worker : view->sched->workers;
+        uint32_t reach = view->lo < view->hi ? fl_batch_reach(batch, view->lo) : view->lo;
+        found.kind = FILCH_POLICY_CHUNK;
+        found.name = fl_batch_codelet(batch)->name;
+        found.work = work_on(view, any);
+        found.grains = fl_batch_grains(batch);
+        found.rest = view->rest;
+        if (view->lo < view->hi) {
+            fl_batch_range(batch, view->lo, view->hi < reach ? view->hi : reach, &found.first,
+                           &found.last);
+        }
+    }
+    memcpy(item, &found, sizeof found);
+    return FILCH_OK;
+}
+
+uint32_t filch_policy_devices(const filch_policy_view *view)
+{
+    return view != NULL ? view->sched->count : 0;
+}
+
+uint32_t filch_policy_can_run(const filch_policy_view *view, uint32_t device)
+{
+    const fl_worker *w = worker_of(view, device);
+    return w != NULL && !fl_worker_is_off(w) &&
+           (view->task != NULL  ? fl_worker_can_run(w, view->task)
+            : view->job != NULL ? fl_devices_have(fl_batch_devices(view->job->batch), device)
+                                : true);
+}
+
+uint64_t filch_policy_queued(const filch_policy_view *view, uint32_t device)
+{
+    const fl_worker *w = worker_of(view, device);
+    if (w == NULL) {
+        return 0;
+    }
+    uint64_t queued = 0;
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        queued += (uint64_t)fl_deque_size(&w->levels[level]);
+    }
+    if (has_item(view) || view->worker == NULL) {
+        return queued;
+    }
+    for (uint32_t slot = 0; slot < FL_ACTIVE_SLOTS; ++slot) {
+        uint32_t lo, hi;
+        /* Relaxed: a look, which the visit repeats. */
+        uint64_t bits = fl_load_relaxed(&view->sched->active[slot / 64]) >> slot % 64;
+        filch_job *job = (bits & 1) != 0 ? fl_worker_visit(view->worker, slot) : NULL;
+        if (job != NULL && job->cut != FL_CUT_COMMON) {
+            queued += fl_span_peek(&fl_job_share(job, device)->span, &lo, &hi);
+        }
+    }
+    return queued;
+}
+
+double filch_policy_load(const filch_policy_view *view, uint32_t device)
+{
+    if (worker_of(view, device) == NULL) {
+        return 0;
+    }
+    uint64_t t = fl_clock_now(&view->sched->core->clock);
+    return (double)(free_at(view, device, t) - t) / 1e9;
+}
+
+double filch_policy_seconds(const filch_policy_view *view, uint32_t device)
+{
+    if (worker_of(view, device) == NULL || !has_item(view)) {
+        return 0;
+    }
+    uint64_t t = fl_clock_now(&view->sched->core->clock);
+    return fl_view_ns(view, device, free_at(view, device, t)) / 1e9;
+}
+
+uint64_t filch_policy_missing(const filch_policy_view *view, uint32_t device)
+{
+    const fl_worker *w = worker_of(view, device);
+    return w != NULL && has_item(view) ? missing_on(view, w) : 0;
+}
+
+double filch_policy_transfer(const filch_policy_view *view, uint32_t device)
+{
+    const fl_worker *w = worker_of(view, device);
+    return w != NULL && has_item(view) ? transfer_ns(view, w) / 1e9 : 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The virtual clock: whoever waits steps the workers that are woken or whose time has come, in the
+ * order of their indices, and then moves the clock to the next time that one asks for. Workers are
+ * woken as threads are: one that finds nothing announces that it is idle. */
+#include "sched/worker/sched.h"
+
+/* Whether a new task could begin on the worker's device. */
+static bool has_room(const fl_worker *w)
+{
+    uint32_t window = w->device->window;
+    return (window == 0 || w->in_flight < window) &&
+           w->device->joins_at <= fl_clock_now(&w->sched->core->clock);
+}
+
+static void step(fl_sched *sched, uint32_t index)
+{
+    fl_agenda *agenda = sched->agenda;
+    fl_worker *w = &sched->workers[index];
+    uint64_t bit = (uint64_t)1 << index % 64;
+    uint64_t stirs = fl_load_relaxed(&agenda->stirs); /* a host's thread may come in between */
+    fl_and_acq_rel(&sched->idle[index / 64], ~bit);   /* acquire: as in driver.c */
+    fl_tss_set(sched->core->worker, w);
+    uint64_t turn = fl_away_turn(w); /* before the step, which does as it has it */
+    fl_act act = fl_worker_step(w);
+    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_window_is_held(w)) {
+        act = fl_worker_step(w); /* as threads do before they sleep */
+    }
+    fl_tss_set(sched->core->worker, NULL);
+    fl_agenda_engage(agenda, index,
+                     w->in_flight != 0 || w->has_stalled || fl_window_is_held(w) ||
+                         fl_await_is_on(w));
+    if (act == FL_ACT_MORE) {
+        sched->has_moved = true;
+        fl_agenda_add(agenda, index);
+        return;
+    }
+    fl_agenda_set(agenda, index, w->wake_at < turn ? w->wake_at : turn);
+    if (has_room(w)) {
+        fl_or_release(&sched->idle[index / 64], bit);
+        fl_fence_seq_cst(); /* the bit before the look for what was published meanwhile */
+        if (fl_load_relaxed(&agenda->stirs) != stirs) {
+            fl_agenda_add(agenda, index);
+        }
+    }
+}
+
+/* False: nobody was to be stepped at the present time. */
+static bool step_due(fl_sched *sched)
+{
+    bool any = false;
+    fl_agenda_reach(sched->agenda, fl_clock_now(&sched->core->clock));
+    for (uint32_t word = 0; word * 64 < sched->count; ++word) {
+        uint64_t bits = fl_agenda_take(sched->agenda, word);
+        any = any || bits != 0;
+        while (bits != 0) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            step(sched, index);
+        }
+    }
+    return any;
+}
+
+/* When something can happen although no device does anything: a device joins, or returns, or a
+ * theft pays that was refused. That idle workers look again from time to time does not count. */
+static uint64_t next_by_itself(const fl_sched *sched)
+{
+    uint64_t now = fl_clock_now(&sched->core->clock), next = FL_TIME_NEVER;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        const fl_worker *w = &sched->workers[i];
+        bool has_left = now >= w->device->leaves_at && now < w->device->returns_at;
+        uint64_t at = w->device->joins_at > now ? w->device->joins_at
+                      : has_left                ? w->device->returns_at
+                                                : w->ready_at;
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+/* Nobody is to be stepped now: when somebody is. Where no device does anything, all look once more
+ * first; *swept: they have. The present time: they are to. */
+static uint64_t next_time(fl_sched *sched, bool *swept)
+{
+    if (sched->agenda->engaged_count != 0) {
+        return fl_agenda_next(sched->agenda);
+    }
+    if (*swept && !sched->has_moved) {
+        return next_by_itself(sched);
+    }
+    *swept = true;
+    sched->has_moved = false;
+    fl_agenda_add_all(sched->agenda);
+    return fl_clock_now(&sched->core->clock);
+}
+
+filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
+{
+    filch_status status = FILCH_OK;
+    bool swept = false;
+    fl_mutex_lock(&sched->drive_lock);
+    fl_agenda_add_all(sched->agenda); /* whatever the host has done since */
+    while (!fl_goal_is_met(&goal)) {
+        if (step_due(sched)) {
+            continue;
+        }
+        uint64_t next = next_time(sched, &swept);
+        if (next > deadline || next == FL_TIME_NEVER) {
+            /* Nothing happens before the deadline, or ever without another call of the host's. */
+            fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
+            status = FILCH_TIMEOUT;
+            break;
+        }
+        swept = swept && next <= fl_clock_now(&sched->core->clock);
+        fl_clock_advance(&sched->core->clock, next);
+    }
+    fl_mutex_unlock(&sched->drive_lock);
+    return status;
+}

@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles on devices with memory of their own: what a tile uses is brought there, the tile put on a
+ * lane behind it, and what it wrote sent home where that is wanted. The host's own tiles have their
+ * operands brought home in the same way. */
+#include <math.h>
+#include <stdio.h>
+
+#include "sched/worker/sched.h"
+
+static fl_places *places_of(const fl_worker *w)
+{
+    return w->sched->core->places;
+}
+
+/* Null for the host's memory, as the replicas have it. */
+static fl_device *carrier(const fl_worker *w)
+{
+    return w->device->place != 0 ? w->device : NULL;
+}
+
+bool fl_offload_concerns(const fl_tile *tile)
+{
+    return tile->task != NULL ? tile->task->access_count != 0
+                              : fl_batch_view_count(tile->job->batch) != 0;
+}
+
+/* --- Operands --- */
+
+/* Where the access is not an ordinary one, of the tile that it names. */
+static void adapt_operand(const fl_worker *w, const fl_task *task, uint32_t access,
+                          fl_operand *operand)
+{
+    filch_data *partial = fl_reduction_stand_in(task, access, w->index);
+    if (partial != NULL) {
+        operand->data = partial;
+        operand->mode = fl_reduction_mode(task);
+        operand->is_final = false;
+        operand->tile = 0;
+        operand->tile_end = 1;
+    } else if (operand->mode == FILCH_COMMUTE) {
+        const fl_turn *turn = fl_task_extras(task)[access].turn;
+        operand->mode = FILCH_READWRITE;
+        if (task->graph->kind == FILCH_GRAPH_CLOSED) {
+            operand->is_final =
+                turn->is_final && fl_turn_is_last(turn) && !operand->data->is_managed;
+        }
+    } else if (task->combines) {
+        operand->is_final = operand->is_final && fl_combines_last(task);
+    }
+}
+
+static void task_operands(fl_worker *w, const fl_task *task)
+{
+    fl_offload *offload = w->offload;
+    bool has_extras = fl_task_has_extras(task);
+    fl_task_views(task, w->views, NULL);
+    if (FL_UNLIKELY(has_extras)) {
+        fl_reduction_views(task, w->index, w->views);
+    }
+    offload->operand_count = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            continue;
+        }
+        filch_data *data = fl_graph_data(task->graph, access.slot);
+        fl_operand *operand = &offload->operands[offload->operand_count++];
+        *operand = (fl_operand){
+            .data = data,
+            .view = &w->views[i],
+            .mode = access.mode,
+            .is_final = access.is_final && !data->is_managed,
+            .tile = access.tile,
+            .tile_end = access.tile + 1,
+            .traffic = fl_job_traffic(task->graph->job, w->sched->count),
+        };
+        if (FL_UNLIKELY(has_extras)) {
+            adapt_operand(w, task, i, operand);
+        }
+    }
+}
+
+static bool chunk_operands(fl_worker *w, const fl_tile *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    uint64_t lo, hi;
+    fl_batch_range(batch, tile->lo, tile->hi, &lo, &hi);
+    if (!fl_batch_views(batch, lo, hi, w->views)) {
+        filch_error why = FILCH_ERROR_INIT;
+        filch_status status = fl_batch_check(batch, lo, hi, &why);
+        fl_error_fill(
+            &w->error, (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
+            "%s", status != FILCH_OK ? why.text : "a mapping answers differently each time");
+        return false;
+    }
+    w->offload->operand_count = fl_batch_view_count(batch);
+    fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
+    for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
+        fl_operand *operand = &w->offload->operands[i];
+        fl_operand_resolve(operand);
+        operand->traffic = fl_job_traffic(tile->job, w->sched->count);
+        operand->is_shadowed = tile->run != NULL && (operand->mode & FILCH_WRITE) != 0;
+    }
+    return true;
+}
+
+bool fl_offload_list(fl_worker *w, const fl_tile *tile)
+{
+    if (tile->task != NULL) {
+        task_operands(w, tile->task);
+        return true;
+    }
+    return chunk_operands(w, tile);
+}
+
+static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, bool is_tight)
+{
+    return (fl_admission){
+        .foresight = foresight, .is_tight = is_tight, .is_pressed = w->offload->pressed != 0};
+}
+
+/* Nothing has to leave for a second run of a chunk. */
+static bool is_spare(const fl_tile *tile)
+{
+    return tile->task == NULL && tile->run != NULL && tile->run->is_second;
+}
+
+bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
+{
+    fl_offload *offload = w->offload;
+    fl_outlook outlook = {w, tile, false};
+    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    fl_admission admission = admit(w, &foresight, offload->is_tight);
+    admission.is_spare = is_spare(tile);
+    offload->waits.count = 0;
+    if (!fl_offload_list(w, tile)) {
+        return false;
+    }
+    filch_status status =
+        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                          &admission, &offload->waits, &w->error);
+    offload->is_admitted = status == FILCH_OK;
+    if (w->device->place != 0) {
+        fl_near_note(w);
+    }
+    if (status == FILCH_NOT_READY) {
+        w->error.status = status; /* there is nothing to say */
+    }
+    if (FL_UNLIKELY(tile->task != NULL && fl_task_has_extras(tile->task))) {
+        fl_reduction_place_views(tile->task, w->views);
+    }
+    return status == FILCH_OK;
+}
+
+/* Notes the copies that were started, all of them on lanes inwards, or before others that are. */
+static void note_fetched(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    for (uint32_t i = 0; i < offload->waits.count; ++i) {
+        fl_marker marker = offload->waits.at[i];
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && (lane == FL_LANE_IN || lane == FL_LANE_PEER)) {
+            fl_marker *newest = &offload->fetched[lane == FL_LANE_PEER];
+            *newest = marker > *newest ? marker : *newest;
+        }
+    }
+}
+
+fl_marker fl_offload_arriving(const fl_worker *w)
+{
+    const fl_waits *waits = &w->offload->waits;
+    fl_marker found = 0;
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        fl_marker marker = waits->at[i];
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && lane >= FL_LANE_IN && lane != FL_LANE_OUT &&
+            marker > found && !w->device->backend->is_past(w->device, marker)) {
+            found = marker;
+        }
+    }
+    return found;
+}
+
+bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
+{
+    fl_offload *offload = w->offload;
+    const fl_tile tile = {.job = task->graph->job, .task = task};
+    fl_outlook outlook = {w, &tile, !is_claimed};
+    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    const fl_admission admission = admit(w, &foresight, false);
+    if (fl_task_has_extras(task)) {
+        return false; /* of what it uses, some is made when it begins */
+    }
+    offload->waits.count = 0;
+    task_operands(w, task);
+    filch_status status =
+        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                          &admission, &offload->waits, &w->error);
+    if (status == FILCH_OK) {
+        fl_near_note(w);
+        note_fetched(w);
+        /* What is on its way stays where it is until it has arrived. */
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            NULL);
+    }
+    offload->waits.count = 0;
+    return status == FILCH_OK;
+}
+
+void fl_offload_abandon(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    fl_waits_abandon(places_of(w), &offload->waits);
+    if (offload->is_admitted) {
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            NULL);
+        offload->is_admitted = false;
+    }
+}
+
+void fl_offload_release(fl_worker *w, fl_flight *flight)
+{
+    fl_offload *offload = w->offload;
+    flight->is_admitted = false;
+    if (flight->tile.is_replay) {
+        fl_replay_release(w, flight->tile.job->graph);
+    } else if (fl_offload_list(w, &flight->tile)) {
+        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+                            flight->tile.task == NULL ? &flight->staged : NULL);
+    }
+}
+
+void fl_offload_drop_scratch(fl_worker *w)
+{
+    for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
+        if (w->offload->scratch[lane] != NULL) {
+            fl_block_give(places_of(w), w->offload->scratch[lane], 0);
+            fl_residents_go(places_of(w), w->device->place);
+            w->offload->scratch[lane] = NULL;
+        }
+    }
+}
+
+bool fl_offload_clear(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    if (offload->is_tight) {
+        return false;
+    }
+    fl_offload_drop_scratch(w);
+    (void)fl_residents_clear(places_of(w), w->device);
+    offload->is_tight = true;
+    return true;
+}
+
+bool fl_offload_move(fl_worker *w, fl_flight *flight)
+{
+    fl_offload *offload = w->offload;
+    fl_waits *waits = &offload->waits;
+    const fl_admission admission = {.foresight = NULL};
+    waits->count = 0;
+    task_operands(w, flight->tile.task);
+    bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
+                                  &admission, waits, &w->error) == FILCH_OK;
+    for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
+        fl_marker home; /* none: the host's memory is the home of what is partitioned */
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
+               FILCH_OK;
+    }
+    if (!fits) {
+        fl_waits_abandon(places_of(w), waits); /* they lead to the host's buffer */
+        return false;
+    }
+    while (waits->count != 0) {
+        fl_flight_add_home(w, flight, waits->at[--waits->count]);
+    }
+    return true;
+}
+
+void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
+{
+    fl_offload *offload = w->offload;
+    bool fits = true;
+    /* The tile may have waited for others, whose operands are there now. */
+    if (!fl_offload_list(w, tile)) {
+        return;
+    }
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        fl_marker home;
+        /* The worker has nothing else to do: a next tile is not there before this one retires. */
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
+                   FILCH_OK &&
+               fl_marker_await(places_of(w), home, &w->error) == FILCH_OK && fits;
+    }
+    if (!fits) {
+        tile->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        tile->code = -1;
+    }
+}
+
+/* --- Lanes and scratch --- */
+
+/* Whether recent tiles were. */
+static bool is_short(const fl_worker *w)
+{
+    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* an estimate: no order */
+    return ns > 0 && ns <= FL_SHORT_NS;
+}
+
+/* Tiles that are over soon follow each other on a lane, one mark serving them all, while the other
+ * lanes work off theirs. */
+#define SHORT_IN_ROW 64u
+
+/* The lane that already holds what the tile waits for, so that it need not be told to wait; else
+ * the one with the fewest tiles in flight. */
+static uint32_t choose_lane(const fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    uint32_t best = 0, last = offload->lane_last;
+    for (uint32_t i = 0; i < offload->waits.count; ++i) {
+        fl_marker marker = offload->waits.at[i];
+        uint32_t lane = fl_marker_lane(marker);
+        if (fl_marker_device(marker) == w->index && lane < w->device->lanes &&
+            offload->lane_load[lane] != 0 && !w->device->backend->is_past(w->device, marker)) {
+            return lane;
+        }
+    }
+    for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
+        best = offload->lane_load[lane] < offload->lane_load[best] ? lane : best;
+    }
+    bool stays = is_short(w) && offload->lane_load[best] != 0 &&
+                 offload->lane_load[last] < offload->lane_load[best] + SHORT_IN_ROW;
+    return stays ? last : best;
+}
+
+/* Room for a lane's tiles, which run one after the other: no less than before. */
+static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
+{
+    fl_block **scratch = &w->offload->scratch[lane], *taken;
+    fl_residents *residents = &places_of(w)->residents[w->device->place];
+    if (*scratch != NULL && bytes <= (*scratch)->bytes) {
+        return true;
+    }
+    const fl_victims any = {.is_vacant = true};
+    fl_mutex_lock(&residents->admit);
+    filch_status status =
+        fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->error);
+    fl_mutex_unlock(&residents->admit);
+    if (status != FILCH_OK) {
+        w->error.status = status;
+        return false;
+    }
+    if (*scratch != NULL) {
+        /* Tiles that are held back use it, too: marking puts them on their lanes. */
+        w->device->backend->mark(w->device, &w->error);
+        w->device->backend->drain(w->device, &w->error);
+        fl_block_give(places_of(w), *scratch, 0);
+    } else {
+        fl_residents_come(places_of(w), w->device->place); /* who wants it waits for us */
+    }
+    *scratch = taken;
+    return true;
+}
+
+/* Scratch accesses point into one block a lane. */
+static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
+{
+    size_t bytes = fl_task_scratch(task);
+    if (bytes == 0) {
+        return true;
+    }
+    if (!reserve_scratch(w, bytes, lane)) {
+        return false;
+    }
+    char *at = w->offload->scratch[lane]->ptr;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        if (task->accesses[i].mode == FILCH_SCRATCH) {
+            w->views[i].ptr = at;
+            at += (size_t)task->accesses[i].tile * 64;
+        }
+    }
+    return true;
+}
+
+/* --- Launching --- */
+
+static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
+{
+    fl_error_fill(&w->error,
+                  (fl_fault){.status = FILCH_INVALID_ARGUMENT,
+                             .device = w->device->info.name,
+                             .label = codelet->name},
+                  "%s: %s", codelet->name, what);
+    return false;
+}
+
+/* Whether the tile is of items: a chunk, or a task that has some. */
+static bool has_range(const fl_tile *tile)
+{
+    return tile->task == NULL || tile->task->has_items;
+}
+
+/* Whether the kernel's parameters end where those of the call do, wherever the arguments' alignment
+ * puts them: the driver copies as much as the kernel declares. */
+static bool has_size(const fl_function *function, size_t views, bool is_range, size_t arg_size)
+{
+    size_t before = views * sizeof(filch_view) + (is_range ? 2 * sizeof(uint64_t) : 0);
+    bool has = function->param_bytes == before + arg_size;
+    for (size_t align = 16; align <= 128 && arg_size != 0 && !has; align *= 2) {
+        has = function->param_bytes == (before + align - 1) / align * align + arg_size;
+    }
+    return has;
+}
+
+/* The kernel's parameters: views, the items, the arguments. */
+static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
+                        fl_launch *launch)
+{
+    fl_offload *offload = w->offload;
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    const fl_function *function = launch->function;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call->view_count; ++i) {
+        offload->param_bytes[count] = sizeof w->views[i];
+        offload->params[count++] = &w->views[i];
+    }
+    if (has_range(tile)) {
+        offload->range[0] = call->lo;
+        offload->range[1] = call->hi;
+        offload->param_bytes[count] = sizeof offload->range;
+        offload->params[count++] = offload->range;
+    }
+    if (codelet->arg_size != 0) {
+        offload->param_bytes[count] = (uint32_t)codelet->arg_size;
+        offload->params[count++] = (void *)(uintptr_t)call->args;
+    }
+    launch->param_count = count;
+    if (function->param_count != UINT32_MAX && function->param_count != count) {
+        char what[96];
+        snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u",
+                 function->param_count, count);
+        return refuse(w, codelet, what);
+    }
+    if (function->param_count != UINT32_MAX &&
+        !has_size(function, call->view_count, has_range(tile), codelet->arg_size)) {
+        return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
+    }
+    return true;
+}
+
+static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
+                       filch_shape *shape)
+{
+    const fl_loaded *loaded = &kernel->places[w->device->place];
+    if (kernel->shape_of == NULL) {
+        *shape = kernel->shape;
+    } else {
+        *shape = (filch_shape){{0}, {0}, {0}, 0};
+        tile->code = kernel->shape_of(call, shape);
+        if (tile->code != 0) {
+            return false;
+        }
+        fl_kernel_complete_shape(shape);
+    }
+    const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
+    return wrong == NULL || refuse(w, fl_tile_codelet(tile), wrong);
+}
+
+/* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
+#define RESIDENT_THREADS 2048.0
+/* So many times as many as it holds, or nearly, fill it: kernels' blocks end one by one, and while
+ * the last ones of one kernel run, those of the next that do not fit in yet take their places.
+ * Measured with mandelbrot on two GPUs: 95.4 % of the speed alone with once as many, 99.0 with
+ * twice, 99.7 with four times. */
+#define FULL_TIMES 1.8
+
+/* What a kernel's geometry is asked for: chunks of up to so many grains, all from one. */
+typedef struct fl_inquiry {
+    const fl_tile *tile;
+    const filch_call *call;
+    const fl_kernel *kernel;
+    uint32_t lo, most;
+} fl_inquiry;
+
+/* Threads that a chunk of so many grains is launched with; 0: its geometry is not known. */
+static double threads_of(const fl_inquiry *asked, uint32_t grains)
+{
+    const filch_call *call = asked->call;
+    const fl_batch *batch = asked->tile->job->batch;
+    filch_view views[FL_MOST_VIEWS];
+    filch_shape shape = {{0}, {0}, {0}, 0};
+    filch_call some = *call;
+    double threads = 1;
+    fl_batch_range(batch, asked->lo, asked->lo + grains, &some.lo, &some.hi);
+    if (!fl_batch_views(batch, some.lo, some.hi, views)) {
+        return 0;
+    }
+    for (size_t i = 0; i < some.view_count; ++i) {
+        views[i].ptr = call->views[i].ptr;
+        views[i].ld = call->views[i].ld;
+    }
+    some.views = views;
+    if (asked->kernel->shape_of(&some, &shape) != 0) {
+        return 0;
+    }
+    fl_kernel_complete_shape(&shape);
+    for (int i = 0; i < 3; ++i) {
+        threads *= (double)shape.grid[i] * shape.block[i];
+    }
+    return threads;
+}
+
+/* The fewest grains that are launched with that many threads; all where no number of them is. More
+ * grains never have fewer threads. */
+static uint32_t grains_for(const fl_inquiry *asked, double threads)
+{
+    uint32_t few = 0, enough = 1, most = asked->most; /* few have less */
+    while (enough < most && threads_of(asked, enough) < threads) {
+        few = enough;
+        enough = enough <= most / 2 ? 2 * enough : most;
+    }
+    while (enough - few > 1) {
+        uint32_t middle = few + (enough - few) / 2;
+        bool has = threads_of(asked, middle) >= threads;
+        enough = has ? middle : enough;
+        few = has ? few : middle;
+    }
+    return enough;
+}
+
+/* Notes how many grains of the batch fill the device, or nearly, and into what numbers of them its
+ * blocks divide. Asked of the kernel's geometry for numbers of grains, since neither a single
+ * grain's tells it, where blocks take several, nor the chunk's, where kernels go on in strides and
+ * are as large as the device whatever they get. */
+static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
+                      const fl_kernel *kernel)
+{
+    fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
+    if (share->fill != 0 || kernel->shape_of == NULL) {
+        return;
+    }
+    const fl_batch *batch = tile->job->batch;
+    uint32_t lo = fl_batch_reach(batch, 0) == fl_batch_grains(batch) ? 0 : tile->lo;
+    uint32_t most = fl_batch_reach(batch, lo) - lo;
+    const fl_inquiry asked = {.tile = tile, .call = call, .kernel = kernel, .lo = lo, .most = most};
+    double one = threads_of(&asked, 1), all = threads_of(&asked, most);
+    double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
+    uint32_t more = all > one ? grains_for(&asked, nextafter(one, INFINITY)) : 2;
+    uint64_t quantum = more > 1 ? more - 1 : 1; /* 1: it does not answer the same twice */
+    uint64_t fill = (grains_for(&asked, fmin(full, all)) + quantum - 1) / quantum * quantum;
+    share->quantum = (uint32_t)quantum;
+    share->fill = fill < most ? (uint32_t)fill : most;
+}
+
+static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
+{
+    *call = (filch_call){.views = w->views,
+                         .device = w->index,
+                         .team = w->device->info.team,
+                         .runtime = (filch_runtime *)(void *)w->sched->core,
+                         .opaque = w};
+    if (tile->task != NULL) {
+        call->view_count = tile->task->access_count;
+        call->args = tile->task->args;
+        if (FL_UNLIKELY(tile->task->has_items)) {
+            fl_divide_range(tile, &call->lo, &call->hi);
+        }
+        return;
+    }
+    const fl_batch *batch = tile->job->batch;
+    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    call->view_count = fl_batch_view_count(batch);
+    call->args = fl_batch_args(batch);
+}
+
+/* Sends home what is wanted there, but what waits for a race to be decided. */
+static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
+{
+    fl_offload *offload = w->offload;
+    bool fits = true;
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        fl_operand *operand = &offload->operands[i];
+        if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
+            !operand->is_shadowed && marker != 0 &&
+            !w->device->backend->is_marked(w->device, marker)) {
+            fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
+        }
+        fl_marker home = 0;
+        fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home, &w->error) ==
+                   FILCH_OK &&
+               fits;
+        if (home != 0) {
+            fl_flight_add_home(w, flight, home);
+        }
+    }
+    return fits;
+}
+
+bool fl_offload_commit_pieces(fl_worker *w, fl_flight *flight)
+{
+    return fl_offload_list(w, &flight->tile) && commit(w, flight, 0);
+}
+
+/* What a kernel is launched with. */
+static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch *launch)
+{
+    const fl_kernel *kernel = fl_tile_codelet(tile)->kernel;
+    launch->function = &kernel->places[w->device->place].function;
+    if (!fill_params(w, tile, call, launch) || !fill_shape(w, tile, call, kernel, &launch->shape)) {
+        return false;
+    }
+    if (tile->task == NULL) {
+        note_fill(w, tile, call, kernel);
+    }
+    return true;
+}
+
+bool fl_offload_fill(fl_worker *w, fl_tile *tile, fl_launch *launch)
+{
+    filch_call call;
+    describe(w, tile, &call);
+    return fill(w, tile, &call, launch);
+}
+
+/* Notes what the tile waits for in other places. */
+static bool note_foreign(fl_worker *w, fl_flight *flight)
+{
+    const fl_waits *waits = &w->offload->waits;
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        fl_device *other = &places_of(w)->devices[fl_marker_device(waits->at[i])];
+        if (other->place == w->device->place) {
+            continue; /* fails with us */
+        }
+        if (flight->foreign_count < FL_FOREIGN) {
+            flight->foreign[flight->foreign_count++] = waits->at[i];
+            continue;
+        }
+        if (fl_device_await(other, waits->at[i], &w->error) != FILCH_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Timing takes three calls of the driver's, as much as a launch. Short tiles wait for the last one
+ * timed to come back: hundreds may be launched before it tells that enough are. */
+static bool wants_time(const fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    fl_speed *speed = fl_codelet_speed(codelet, w->index);
+    if (tile->task == NULL || fl_trace_of(w) != NULL) {
+        return true;
+    }
+    if (!is_short(w)) {
+        return fl_speed_wants_sample(speed);
+    }
+    if (w->offload->timed != 0 || !fl_speed_wants_sample(speed)) {
+        return false;
+    }
+    fl_speed_put_off(speed);
+    return true;
+}
+
+/* Whether the tile may be held back. Not where the device waits for it, since nothing is in flight;
+ * nor a codelet's first one, which may be refused, and then has to be at once; nor one whose
+ * results go home right behind it. */
+static bool is_brief(const fl_worker *w, const fl_flight *flight)
+{
+    const fl_offload *offload = w->offload;
+    if (w->computing == 0 || flight->tile.task == NULL || flight->expected <= 0 ||
+        flight->expected > FL_SHORT_NS || !is_short(w)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        if (offload->operands[i].is_final && (offload->operands[i].mode & FILCH_WRITE) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a chunk that may be run twice it does not depend whether there is memory for that. */
+static bool fetch(fl_worker *w, fl_tile *tile)
+{
+    return fl_offload_fetch(w, tile) ||
+           (tile->task == NULL && fl_spoil_forgo(tile) && fl_offload_fetch(w, tile));
+}
+
+/* The tile, whose operands were fetched, goes on a lane. launch: its tag and its call are set, what
+ * is called is not. */
+static bool put_on_lane(fl_worker *w, fl_flight *flight, fl_launch *launch, filch_call *call,
+                        bool is_piece)
+{
+    fl_offload *offload = w->offload;
+    fl_tile *tile = &flight->tile;
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    /* One that only pretends runs nothing, whatever the codelet has. */
+    const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
+    uint32_t lane = choose_lane(w);
+    if (tile->task != NULL && !place_scratch(w, tile->task, lane)) {
+        return false;
+    }
+    describe(w, tile, call);
+    bool is_timed = is_piece || wants_time(w, tile, codelet);
+    /* One by one: compilers clear a structure of this size in a way that takes as long as all the
+     * rest. */
+    launch->cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
+    launch->lane = lane;
+    launch->name = codelet->name;
+    launch->function = NULL;
+    launch->params = offload->params;
+    launch->param_bytes = offload->param_bytes;
+    launch->param_count = 0;
+    launch->enqueue = kernel != NULL ? kernel->enqueue : NULL;
+    launch->replay = NULL;
+    launch->states = kernel != NULL ? kernel->states[w->index] : NULL;
+    launch->behind = offload->waits.at;
+    launch->behind_count = offload->waits.count;
+    launch->timed = is_timed;
+    launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight);
+    launch->code = 0;
+    launch->marker = 0;
+    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, tile, call, launch)) {
+        return false;
+    }
+    filch_status status = w->device->backend->launch(w->device, launch, tile->start, &w->error);
+    if (status != FILCH_OK) {
+        tile->code = launch->code;
+        return false;
+    }
+    flight->lane = offload->lane_last = lane;
+    flight->is_timed = is_timed;
+    flight->is_admitted = true;
+    offload->is_admitted = offload->is_tight = false;
+    offload->timed += is_timed;
+    ++offload->lane_load[lane];
+    return true;
+}
+
+bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+{
+    fl_tile *tile = &flight->tile;
+    if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
+        tile->task->successor_count != 0) {
+        /* To be looked at next, when the driver has driven it out of the near caches. In an open
+         * graph others may be adding successors. */
+        __builtin_prefetch(tile->task->successors[0], 1);
+        __builtin_prefetch(&tile->task->successors[0]->more);
+    }
+    if (tile->task != NULL && tile->task->access_count != 0) {
+        fl_near_expect(w, tile->task);
+    }
+    if (!fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
+        !note_foreign(w, flight)) {
+        return false;
+    }
+    bool is_piece =
+        tile->task != NULL && FL_UNLIKELY(tile->task->has_items) && fl_divide_begin(w, flight);
+    filch_call call;
+    fl_launch launch;
+    launch.tag = tag;
+    launch.call = &call;
+    if (!put_on_lane(w, flight, &launch, &call, is_piece)) {
+        if (is_piece) {
+            fl_divide_refused(tile);
+        }
+        return false;
+    }
+    if (tile->task == NULL) {
+        flight->staged = fl_operands_staged(w->offload->operands, w->offload->operand_count);
+    }
+    if (FL_UNLIKELY(is_piece)) {
+        fl_divide_launched(w, flight); /* what it writes is committed with all of the task */
+    } else if (!commit(w, flight, launch.marker)) {
+        fl_flight_fail(w, flight, &w->error);
+    } else {
+        fl_ahead_launched(w, tag, launch.marker);
+    }
+    if (FL_UNLIKELY(tile->task == NULL && tile->run != NULL)) {
+        fl_shadow_hold(w, tile->run);
+    }
+    return true;
+}

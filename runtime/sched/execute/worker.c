@@ -1,0 +1,999 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/worker/worker.h"
+
+#include "sched/account/rated.h"
+#include "sched/decide/lag.h"
+#include "sched/decide/place.h"
+#include "sched/drive/nested.h"
+#include "sched/worker/sched.h"
+
+/* How long an idle worker sleeps between looks while jobs run. */
+#define LEAST_NAP_NS 50000u
+#define MOST_NAP_NS 10000000u
+/* On a virtual clock, by this part longer each time from there on. */
+#define LATE_PART 256u
+/* How long a host's worker sleeps between looks whether its operands have come. */
+#define FETCH_NAP_NS 5000u
+
+const fl_core *fl_worker_core(const fl_worker *w)
+{
+    return w->sched->core;
+}
+
+const filch_codelet *fl_tile_codelet(const fl_tile *tile)
+{
+    return tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+}
+
+/* --- Time and counts of the current job --- */
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+/* Counts off what was retired of the current job; the last one completes it, at the step's end. */
+void fl_worker_flush(fl_worker *w)
+{
+    filch_job *job = w->job;
+    if (job == NULL) {
+        return;
+    }
+    uint64_t t = now(w);
+    fl_count(&w->share->busy_ns, t - w->busy_since);
+    fl_loss_flush(w, t);
+    int64_t retired = w->retired;
+    w->job = NULL;
+    w->share = NULL;
+    w->graph = NULL;
+    w->retired = 0;
+    /* Acquire-release: our tiles' effects go to whoever completes the job; all to us, if we do. */
+    if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
+        /* Completing runs the host's callback, so it waits until the step is over. Nobody else can
+         * complete the job meanwhile. */
+        fl_add_relaxed(&job->remaining, 1);
+        job->next = w->completed;
+        w->completed = job;
+    }
+}
+
+/* Before another job's tiles go on the device: what is there is seen to end by itself, not with
+ * them, which may take long. */
+static void mark_off(fl_worker *w)
+{
+    if (w->computing != 0 && w->device->backend->mark != NULL) {
+        (void)w->device->backend->mark(w->device, NULL); /* a wait marks again, and is told */
+    }
+}
+
+static __attribute__((noinline)) void switch_job(fl_worker *w, filch_job *job,
+                                                 const filch_graph *graph)
+{
+    if (w->job != job) {
+        mark_off(w);
+        fl_worker_flush(w);
+        w->job = job;
+        w->share = fl_job_share(job, w->index);
+        w->busy_since = now(w);
+        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->busy_since);
+    }
+    w->graph = graph;
+}
+
+void fl_worker_turn(fl_worker *w, filch_job *job)
+{
+    switch_job(w, job, NULL);
+}
+
+void fl_worker_resume(fl_worker *w, uint64_t since)
+{
+    const fl_task *task = w->tile.task;
+    switch_job(w, w->tile.job, task != NULL ? task->graph : NULL);
+    w->ledger.nested_ns += now(w) - since;
+}
+
+static inline void enter_task(fl_worker *w, const fl_task *task)
+{
+    if (FL_UNLIKELY(w->graph != task->graph)) {
+        switch_job(w, task->graph->job, task->graph);
+    }
+}
+
+/* --- Ready tasks --- */
+
+void fl_worker_push(fl_worker *w, fl_task *task)
+{
+    uint32_t level = task->level;
+    /* Our own ready task: relaxed. */
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    if (FL_UNLIKELY(!fl_deque_push(&w->levels[level], hint))) {
+        fl_inbox_push(&w->inbox, &task->link); /* needs no memory */
+        return;
+    }
+    ++w->queued;
+    w->pushed = true;
+    if ((w->mask & (1u << level)) == 0) {
+        w->mask |= 1u << level;
+        /* Release is not needed for the entry, which the deque publishes; a thief that misses the
+         * bit is woken or looks again. */
+        fl_store_relaxed(&w->level_mask, w->mask);
+    }
+}
+
+static void make_ready(fl_worker *w, fl_task *task)
+{
+    /* Relaxed: whoever sees late that there is a board leaves the task in a deque. */
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->is_careful) != 0) && fl_worker_sends(w, task)) {
+        return;
+    }
+    if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
+        fl_sched_route(w->sched, task);
+        return;
+    }
+    if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
+        return;
+    }
+    if (w->bypass == NULL) {
+        w->bypass = task;
+    } else if (task->level > w->bypass->level) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = task;
+    } else {
+        fl_worker_push(w, task);
+    }
+}
+
+/* What the predecessor that is over tells its successors. */
+typedef struct fl_release {
+    uint32_t run; /* is_looked_ahead: epoch of tasks not claimed in this run */
+    bool poisoned, is_open, is_looked_ahead;
+} fl_release;
+
+/* A task that commutes is ready when it has its turns, too, which count as one predecessor. */
+static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *task,
+                                                        const fl_release *how)
+{
+    if (how->poisoned) {
+        /* Relaxed: as below. It is never claimed ahead, so its word is not another run's. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    /* Acquire-release: as below. */
+    if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_turns_take(task)) {
+        make_ready(w, task);
+    }
+}
+
+static inline void release_one(fl_worker *w, fl_task *task, const fl_release *how)
+{
+    bool poisoned = how->poisoned, is_open = how->is_open;
+    if (FL_UNLIKELY(task->commutes)) {
+        release_commuting(w, task, how);
+        return;
+    }
+    if (FL_UNLIKELY(how->is_looked_ahead)) {
+        if (fl_ahead_release(task, how->run, poisoned)) {
+            make_ready(w, task);
+        }
+        return;
+    }
+    if (FL_UNLIKELY(poisoned)) {
+        /* Relaxed: the decrement below publishes it to whoever makes the task ready. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    if (!is_open && task->predecessors == 1) {
+        fl_store_relaxed(&task->pending, 0); /* we are its only predecessor */
+        make_ready(w, task);
+    } else if (fl_sub_acq_rel(&task->pending, 1) == 1) {
+        /* Acquire-release: each predecessor's writes reach the last one, which hands them on. */
+        make_ready(w, task);
+    }
+}
+
+/* In line: as retiring is. */
+static inline __attribute__((always_inline)) void release_successors(fl_worker *w, fl_task *task,
+                                                                     bool poisoned, bool is_open)
+{
+    const fl_release how = {
+        .poisoned = poisoned,
+        .is_open = is_open,
+        .is_looked_ahead = w->sched->looks_ahead && !is_open,
+        /* Claiming moved it on; nobody else changes a claimed task's word. */
+        .run = fl_word_epoch(fl_load_relaxed(&task->word)) - 1,
+    };
+    uint32_t inlined = task->successor_count;
+    if (inlined > FL_TASK_SUCCESSORS) {
+        inlined = FL_TASK_SUCCESSORS;
+        for (const fl_more *more = task->more; more != NULL; more = more->next) {
+            for (uint64_t i = 0; i < more->count; ++i) {
+                release_one(w, more->tasks[i], &how);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < inlined; ++i) {
+        release_one(w, task->successors[i], &how);
+    }
+}
+
+/* --- Retiring --- */
+
+static inline void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n, uint64_t tiles)
+{
+    fl_share *share = w->share;
+    if (FL_UNLIKELY(tile->skip)) {
+        fl_count(&share->skipped, n);
+        return;
+    }
+    fl_count(&share->tiles, tiles);
+    fl_count(tile->code == 0 ? &share->done : &share->failed, n);
+}
+
+/* A piece tells how long its whole task would have taken here; a trial is of whole ones. */
+static double mean_by_piece(const fl_tile *tile, double mean, double ns)
+{
+    double whole = fl_divide_whole(tile, ns);
+    return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_trial_mean */
+}
+
+static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+{
+    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->fair,
+                             tile->start + tile->ns);
+    if (tile->task != NULL) {
+        if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->kind)) {
+            fl_place_turn(w, codelet); /* it waited for tasks of another kind, which ran here */
+        }
+        /* Only we write it; thieves read an estimate. */
+        double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+        ns = ns != 0 ? ns : 1;
+        mean = FL_UNLIKELY(fl_task_is_divided(tile->task)) ? mean_by_piece(tile, mean, ns)
+                                                           : fl_trial_mean(w, tile, mean, ns);
+        fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
+        /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
+        fl_lag_learn(w, tile->task);
+        if (w->sched->board != NULL &&
+            (mean > FL_BOARD_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
+            fl_board_learn(w, tile);
+        }
+    }
+}
+
+/* Something of the job is skipped although no failure explains it. */
+static void note_left_out(filch_job *job)
+{
+    fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
+}
+
+static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_t last)
+{
+    if (!tile->timed) {
+        fl_loss_spoiled(w, tile);
+    }
+    if (tile->is_refused) {
+        fl_job_fail_device(w->job, tile->task, &w->error, first, last);
+    } else {
+        fl_job_fail(w->job, tile->task, tile->code, w->device->info.name, first, last);
+    }
+}
+
+static inline void note(fl_worker *w, const fl_tile *tile)
+{
+    enter_task(w, tile->task);
+    if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
+        fail_tile(w, tile, 0, 0);
+    }
+    if (tile->timed && !tile->skip) {
+        learn(w, tile, tile->task->codelet);
+        fl_loss_record(w, tile, tile->task->codelet);
+        fl_loss_timed(w, tile);
+    }
+}
+
+void fl_worker_note(fl_worker *w, const fl_tile *tile)
+{
+    note(w, tile);
+}
+
+/* Hands the turns of a task that is over on. */
+static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
+{
+    for (fl_link *link = fl_turns_give(task); link != NULL;) {
+        fl_link *next = link->next; /* before the task is another's */
+        make_ready(w, fl_task_of_link(link));
+        link = next;
+    }
+}
+
+/* The task is over, as has been noted and counted. In line: it is done for each. */
+static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task *task,
+                                                           bool is_plain, bool failed)
+{
+    bool is_open = w->job->is_open;
+    if (is_open) {
+        fl_open_retire(task, failed);
+    }
+    if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
+        fl_ahead_retired(task, failed);
+    }
+    if (FL_UNLIKELY(!is_plain) && task->commutes) {
+        give_turns(w, task);
+    }
+    if (task->successor_count != 0) {
+        release_successors(w, task, failed, is_open);
+    }
+    if (is_open) {
+        fl_open_recycle(task);
+    }
+    ++w->retired;
+}
+
+/* The same of one that was run in pieces, each of which has been noted, when the last is over. */
+static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_tile *tile)
+{
+    if (fl_divide_retire(w, tile)) {
+        enter_task(w, tile->task);
+        count_outcome(w, tile, 1, 0);
+        end_task(w, tile->task, false, tile->code != 0 || tile->skip);
+    }
+}
+
+static void retire_task(fl_worker *w, fl_tile *tile)
+{
+    fl_task *task = tile->task;
+    bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
+    if (FL_UNLIKELY(!is_plain)) {
+        if (fl_task_is_divided(task)) {
+            retire_divided(w, tile);
+            return;
+        }
+        if (fl_task_has_partials(task) && fl_partials_retire(w, tile)) {
+            return;
+        }
+    }
+    note(w, tile);
+    if (w->sched->keeps_holders && task->access_count != 0 && !tile->skip) {
+        fl_place_note(w, task);
+    }
+    /* Those behind a gate see a cancellation themselves. */
+    bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
+    if (is_plain || !fl_task_is_own(task)) {
+        count_outcome(w, tile, 1, 1);
+        if ((task->codelet->work != NULL || task->has_items) && !tile->skip) {
+            double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
+            fl_store_relaxed(&w->share->work, fl_double_bits(work));
+            if (task->codelet->work != NULL && tile->code == 0) {
+                fl_rated_count(w, task->codelet, (double)task->work);
+            }
+        }
+    }
+    end_task(w, task, is_plain, failed);
+}
+
+/* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
+static void retire_lost(fl_worker *w, fl_tile *tile)
+{
+    if (tile->timed) {
+        learn(w, tile, fl_batch_codelet(tile->job->batch));
+        fl_loss_record(w, tile, fl_batch_codelet(tile->job->batch));
+    }
+    fl_spoil_drop(w, tile);
+}
+
+static void retire_chunk(fl_worker *w, fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    if (FL_UNLIKELY(tile->run != NULL) && !fl_spoil_decide(w, tile, NULL)) {
+        retire_lost(w, tile);
+        return;
+    }
+    switch_job(w, job, NULL);
+    uint64_t first, last;
+    fl_batch_range(job->batch, tile->lo, tile->hi, &first, &last);
+    if (tile->skip) {
+        note_left_out(job);
+        fl_job_note_skipped(job, first, last);
+    } else {
+        if (tile->code != 0) {
+            fail_tile(w, tile, first, last);
+        }
+        if (tile->timed) {
+            learn(w, tile, fl_batch_codelet(job->batch));
+            fl_loss_record(w, tile, fl_batch_codelet(job->batch));
+            fl_loss_timed(w, tile);
+        }
+        fl_batch_learn(w, tile);
+        fl_count(&w->share->items, last - first);
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        if (fl_batch_codelet(job->batch)->work != NULL && tile->code == 0) {
+            fl_rated_count(w, fl_batch_codelet(job->batch), tile->work);
+        }
+    }
+    count_outcome(w, tile, last - first, 1);
+    w->retired += (int64_t)(tile->hi - tile->lo);
+}
+
+/* All tasks of a graph at once (replay.c). Where that failed, nobody knows which of them did. */
+static void retire_replay(fl_worker *w, const fl_tile *tile)
+{
+    filch_job *job = tile->job;
+    const filch_graph *graph = job->graph;
+    uint32_t count = graph->task_count;
+    switch_job(w, job, graph);
+    if (tile->code != 0) {
+        fl_job_fail_device(job, graph->roots[0], &w->error, 0, 0);
+        fl_count(&w->share->failed, 1);
+        fl_count(&w->share->skipped, count - 1);
+    } else {
+        fl_count(&w->share->tiles, count);
+        fl_count(&w->share->done, count);
+        if (tile->timed) {
+            fl_count(&w->share->account.timed, count);
+            fl_count(&w->share->account.timed_ns, tile->ns);
+        }
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+    }
+    w->retired += count;
+}
+
+void fl_worker_retire(fl_worker *w, fl_tile *tile)
+{
+    if (FL_UNLIKELY(tile->is_replay)) {
+        retire_replay(w, tile);
+    } else if (tile->task != NULL) {
+        retire_task(w, tile);
+    } else {
+        retire_chunk(w, tile);
+    }
+}
+
+/* --- Picking --- */
+
+static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
+                                                               bool poisoned, fl_tile *tile)
+{
+    enter_task(w, task);
+    filch_job *job = w->job;
+    tile->job = job;
+    tile->task = task;
+    tile->code = 0;
+    tile->is_refused = tile->is_ahead = tile->is_replay = false;
+    tile->skip = poisoned;
+    tile->timed = false;
+    if (w->sched->keeps_holders) {
+        fl_place_begin(w, task);
+    }
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
+        tile->skip = true;
+        if (FL_LIKELY(!fl_task_is_divided(tile->task))) {
+            note_left_out(job); /* else it is left out if something is */
+        }
+    }
+}
+
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+{
+    take_claimed(w, task, poisoned, tile);
+}
+
+/* The same for one that was ready. In line: it is done for each. */
+static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_task *task,
+                                                            bool poisoned, fl_tile *tile)
+{
+    if (task->predecessors != 0) {
+        /* Set back for the next run, whose first decrement comes after this run's completion. Where
+         * there is one predecessor nobody counts, but fl_task_claim looks. */
+        fl_store_relaxed(&task->pending, task->predecessors);
+    }
+    take_claimed(w, task, poisoned, tile);
+}
+
+/* The newest entry of a level that is at or above the position floor. */
+static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_tile *tile)
+{
+    uint64_t hint;
+    /* Relaxed: only we move bottom. */
+    while (fl_load_relaxed(&w->levels[level].bottom) > floor &&
+           fl_deque_pop(&w->levels[level], &hint)) {
+        w->queued -= w->queued != 0;
+        fl_task *task;
+        bool poisoned;
+        if (!w->sched->mails) {
+            /* No notes are ever sent, so this entry is the only hint to the task. */
+            task = fl_hint_task(hint);
+            poisoned = fl_task_own(task);
+        } else if (!fl_task_claim(hint, &task, &poisoned)) {
+            continue;
+        }
+        take_task(w, task, poisoned, tile);
+        return true;
+    }
+    return false;
+}
+
+static bool pop_deques(fl_worker *w, fl_tile *tile)
+{
+    while (w->mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
+        if (pop_level(w, level, -1, tile)) {
+            return true;
+        }
+        w->mask &= ~(1u << level);
+        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
+    }
+    w->queued = 0;
+    return false;
+}
+
+void fl_worker_drain(fl_worker *w)
+{
+    fl_link *link = fl_inbox_drain(&w->inbox);
+    while (link != NULL) {
+        fl_link *next = link->next; /* before the push: a thief may run the task at once */
+        fl_worker_push(w, fl_task_of_link(link));
+        link = next;
+    }
+}
+
+static bool take_mail(fl_worker *w, fl_tile *tile)
+{
+    uint64_t hint;
+    while (fl_mailbox_take(&w->mailbox, &hint)) {
+        fl_task *task;
+        bool poisoned;
+        if (fl_task_claim(hint, &task, &poisoned)) {
+            take_task(w, task, poisoned, tile);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool pick_local(fl_worker *w, fl_tile *tile)
+{
+    if (w->bypass != NULL) {
+        fl_task *task = w->bypass;
+        uint32_t above = w->mask >> task->level >> 1; /* levels over the task's own */
+        w->bypass = NULL;
+        if (FL_LIKELY(above == 0)) {
+            take_task(w, task, fl_task_own(task), tile);
+            return true;
+        }
+        fl_worker_push(w, task);
+    }
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+        fl_worker_drain(w);
+    }
+    return w->mask != 0 && pop_deques(w, tile);
+}
+
+/* A tile whose job stands in spans: its task is known to nobody else. */
+static void take_from_span(fl_worker *w, fl_tile *tile)
+{
+    if (FL_UNLIKELY(tile->is_replay)) {
+        switch_job(w, tile->job, tile->job->graph);
+    } else if (tile->task != NULL) {
+        bool poisoned = FL_UNLIKELY(tile->is_claimed) ? tile->skip : fl_task_own(tile->task);
+        take_task(w, tile->task, poisoned, tile);
+    } else {
+        switch_job(w, tile->job, NULL); /* busy from here on */
+    }
+}
+
+/* Before anything else a wait takes what became ready here since it began, and then its own job's
+ * spans. What was here before may be any number of tasks that wait in turn, each on our stack. */
+static bool pick_for_wait(fl_worker *w, fl_tile *tile)
+{
+    const fl_frame *wait = w->frames;
+    if (w->bypass != NULL) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = NULL;
+    }
+    for (uint32_t mask = w->mask; mask != 0;) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
+        if (pop_level(w, level, wait->floors[level], tile)) {
+            return true;
+        }
+        mask &= ~(1u << level);
+    }
+    bool any = wait->goal != NULL && fl_nested_pick_goal(w, tile);
+    if (any) {
+        take_from_span(w, tile);
+    }
+    return any;
+}
+
+static bool is_deep(const fl_worker *w)
+{
+    return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
+}
+
+/* What was offered to this worker or to all, where that is done. Before spans: what graphs are at
+ * comes before what has not begun. */
+static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
+{
+    if (w->sched->mails && take_mail(w, tile)) {
+        return true;
+    }
+    /* Relaxed: as for what says that there is a board. */
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
+        return false;
+    }
+    take_from_span(w, tile);
+    return true;
+}
+
+/* What was kept before a wait began, which may be for it: nobody else finds it. */
+static __attribute__((noinline)) bool take_near(fl_worker *w, fl_tile *tile)
+{
+    if (w->offload == NULL || w->offload->near_count == 0) {
+        return false;
+    }
+    fl_near_take(w, tile);
+    take_from_span(w, tile);
+    return true;
+}
+
+static bool pick(fl_worker *w, fl_tile *tile)
+{
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
+        fl_room_gather(w);
+    }
+    if (FL_UNLIKELY(w->kept != NULL || w->adopted != NULL)) {
+        return fl_pick_claimed(w, tile);
+    }
+    if (FL_UNLIKELY(w->frames != NULL)) {
+        bool is_away = fl_worker_is_away(w);
+        if (is_away) {
+            fl_worker_drain(w);
+        }
+        if (pick_for_wait(w, tile)) {
+            return true;
+        }
+        fl_worker_flush(w);
+        if (w->completed != NULL) {
+            return false; /* the wait may be over: one more tile would be one more on the stack */
+        }
+        if (is_away) {
+            return take_near(w, tile);
+        }
+        if (is_deep(w) && fl_nested_pick_ahead(w, tile)) {
+            take_from_span(w, tile);
+            return true;
+        }
+    }
+    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && !is_deep(w) && fl_near_gather(w);
+    if (!is_kept && (pick_local(w, tile) ||
+                     /* Relaxed: whoever puts the first task on the board wakes all. */
+                     (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
+        return true;
+    }
+    if (is_deep(w) || !fl_pick_span(w, tile)) {
+        return is_deep(w) && take_near(w, tile);
+    }
+    take_from_span(w, tile);
+    return true;
+}
+
+bool fl_worker_pick(fl_worker *w, fl_tile *tile)
+{
+    while (pick(w, tile)) {
+        if (fl_tile_admit(w, tile)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- The step --- */
+
+static void run_completions(fl_worker *w)
+{
+    while (w->completed != NULL) {
+        filch_job *job = w->completed;
+        w->completed = job->next;
+        job->next = NULL;
+        fl_job_retired(job, 1);
+    }
+}
+
+/* Before a wait: a job must not look unfinished for as long as another one's tile, in flight here,
+ * takes. The device is busy with that one then. */
+static void count_off(fl_worker *w)
+{
+    fl_worker_flush(w);
+    const fl_tile *tile = w->has_stalled ? &w->stalled : NULL;
+    tile = w->homing_count != 0 ? &w->flights[w->homing].tile : tile;
+    for (uint32_t i = 0; i < w->flight_count && w->computing != 0; ++i) {
+        if (w->flights[i].launched != 0) {
+            tile = &w->flights[i].tile;
+            break;
+        }
+    }
+    if (tile != NULL) {
+        switch_job(w, tile->job, tile->task != NULL || tile->is_replay ? tile->job->graph : NULL);
+    }
+}
+
+static fl_act end_step(fl_worker *w, fl_act act)
+{
+    if (act == FL_ACT_WAIT && !w->device->is_synchronous) {
+        if (w->retired != 0) {
+            count_off(w);
+            act = w->completed != NULL ? FL_ACT_MORE : act;
+        }
+        fl_loss_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
+    }
+    if (w->completed != NULL) {
+        run_completions(w); /* first: what it makes ready is offered to others too */
+    }
+    if (w->pushed) {
+        fl_worker_wake_others(w);
+    }
+    w->in_step = false;
+    return act;
+}
+
+/* How long the worker sleeps until its next look, where nobody wakes it. */
+static uint64_t next_nap(const fl_worker *w)
+{
+    uint64_t nap = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
+    if (FL_LIKELY(nap < MOST_NAP_NS)) {
+        return nap;
+    }
+    /* On a virtual clock a tile may take years: the number of looks grows with the logarithm of the
+     * time, and none comes later than by a part of the time that the worker has been idle. */
+    return w->sched->agenda == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
+                                                               : w->nap_ns + w->nap_ns / LATE_PART;
+}
+
+/* Decides when to look again unasked. Wake-ups are left out where the queued work seems too short
+ * to share, and predictions may be wrong; so while jobs run, an idle worker looks again after a
+ * while that doubles each time. */
+void fl_worker_begin_idle(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    /* Relaxed: of an old value it only looks sooner. */
+    if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
+        uint64_t at = fl_board_look_at(w);
+        w->ready_at = at < w->ready_at ? at : w->ready_at;
+    }
+    fl_loss_idle(w);
+    w->wake_at = w->ready_at;
+    if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
+        fl_policy_note_idle(w);
+    }
+    if ((sched->drive == FILCH_DRIVE_THREADS || sched->agenda != NULL) && sched->count > 1 &&
+        sched->policy != FILCH_POLICY_STATIC &&
+        fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
+        w->nap_ns = next_nap(w);
+        uint64_t at = now(w) + w->nap_ns;
+        w->wake_at = at < w->wake_at ? at : w->wake_at;
+    }
+    if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
+        w->idle_since = now(w);
+    }
+}
+
+/* Out of line: it is looked for before each tile, and rarely there. */
+static __attribute__((noinline)) void end_spell(fl_worker *w)
+{
+    fl_trace_ring *ring = fl_trace_of(w);
+    if (w->ledger.is_gap) {
+        fl_loss_end_gap(w, true);
+        return;
+    }
+    if (ring != NULL) {
+        fl_trace_add(
+            ring, (fl_trace_event){.start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
+    }
+    w->idle_since = 0;
+}
+
+void fl_worker_end_idle(fl_worker *w)
+{
+    w->nap_ns = 0;
+    if (FL_UNLIKELY(w->idle_since != 0)) {
+        end_spell(w);
+    }
+}
+
+static bool is_gate(const fl_tile *tile)
+{
+    return tile->task != NULL && tile->task->is_gate;
+}
+
+void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
+{
+    tile->timed = true;
+    if (tile->task != NULL) {
+        tile->work = FL_UNLIKELY(tile->task->has_items) ? fl_divide_work(tile)
+                     : codelet->work != NULL            ? (double)tile->task->work
+                                                        : 1;
+    }
+}
+
+/* Prepares the tile that the driver is to run. */
+static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_tile *tile)
+{
+    if (is_gate(tile)) {
+        fl_tile_pass(tile);
+        return;
+    }
+    const filch_codelet *codelet = fl_tile_codelet(tile);
+    if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
+        fl_trace_of(w) != NULL) {
+        fl_tile_set_timed(tile, codelet);
+        if (FL_UNLIKELY(fl_tile_may_race(tile, codelet))) {
+            fl_spoil_offer(w, tile);
+        }
+    }
+}
+
+/* The tile is refused: it retires as a failed one, without running. */
+static void refuse(fl_tile *tile)
+{
+    tile->code = -1;
+    tile->is_refused = true;
+    tile->timed = false;
+}
+
+/* Whether the tile's operands are there; without them it is not run. */
+static fl_act await_operands(fl_worker *w)
+{
+    filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
+    fl_loss_wait(w, status == FILCH_NOT_READY);
+    if (status == FILCH_NOT_READY) {
+        w->wake_at = now(w) + FETCH_NAP_NS;
+        return FL_ACT_WAIT;
+    }
+    w->is_fetching = false;
+    w->has_tile = true;
+    if (status != FILCH_OK) {
+        refuse(&w->tile);
+        fl_offload_abandon(w);
+        return FL_ACT_MORE;
+    }
+    return FL_ACT_RUN;
+}
+
+/* Brings what the picked tile needs to the host's memory, where it may be elsewhere. */
+static fl_act fetch(fl_worker *w)
+{
+    if (!fl_offload_fetch(w, &w->tile)) {
+        refuse(&w->tile);
+        fl_offload_abandon(w);
+        return FL_ACT_MORE;
+    }
+    w->is_fetching = true;
+    return await_operands(w);
+}
+
+static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
+{
+    w->has_tile = false;
+    bool may_race = w->tile.task == NULL && w->tile.run != NULL; /* then not before it is decided */
+    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && !may_race &&
+        fl_offload_concerns(&w->tile) &&
+        !(w->tile.task != NULL &&
+          fl_task_is_divided(w->tile.task))) { /* nor before all pieces are */
+        fl_offload_commit_host(w, &w->tile);
+    }
+    fl_worker_retire(w, &w->tile);
+}
+
+/* With the tile that was picked. In line: it is done for each. */
+static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
+{
+    prepare(w, &w->tile);
+    w->has_tile = true;
+    w->waited_at = 0;
+    fl_worker_end_idle(w);
+    if (fl_load_relaxed(&w->hazard) != w->tile.job) {
+        fl_worker_leave(w);
+    }
+    return w->offload != NULL && !w->tile.skip && fl_offload_concerns(&w->tile) ? fetch(w)
+                                                                                : FL_ACT_RUN;
+}
+
+static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
+{
+    return begin(w);
+}
+
+static fl_act step_synchronous(fl_worker *w)
+{
+    if (FL_UNLIKELY(w->is_fetching)) {
+        return await_operands(w);
+    }
+    if (w->has_tile) {
+        retire_run(w);
+    }
+    for (;;) {
+        if (fl_worker_pick(w, &w->tile)) {
+            return begin(w);
+        }
+        fl_worker_flush(w);
+        fl_worker_leave(w);
+        if (w->completed != NULL) {
+            return FL_ACT_MORE; /* what completes may let other jobs start */
+        }
+        if (!is_deep(w) && fl_worker_steal(w)) {
+            continue;
+        }
+        if (fl_spoil_pick(w, &w->tile)) {
+            return begin_rare(w);
+        }
+        fl_worker_leave(w);
+        fl_worker_begin_idle(w);
+        return FL_ACT_WAIT;
+    }
+}
+
+/* The same where the device is withdrawn: what it is at ends. */
+static fl_act rest_synchronous(fl_worker *w)
+{
+    if (w->is_fetching) {
+        return await_operands(w);
+    }
+    if (w->has_tile) {
+        retire_run(w);
+    }
+    fl_away_settle(w);
+    if (fl_away_pick(w, &w->tile)) {
+        return begin_rare(w);
+    }
+    fl_worker_flush(w);
+    return fl_away_rest(w);
+}
+
+static __attribute__((noinline)) fl_act step_away(fl_worker *w)
+{
+    return w->device->is_synchronous ? rest_synchronous(w) : fl_flights_rest(w);
+}
+
+fl_act fl_worker_step(fl_worker *w)
+{
+    fl_act act;
+    w->in_step = true;
+    fl_count(&w->steps, 1);
+    /* Relaxed: whoever changes them wakes the worker. */
+    uint32_t duties = fl_load_relaxed(&w->duties);
+    if (FL_UNLIKELY((duties & FL_DUTY_AWAY) != 0)) {
+        act = step_away(w);
+    } else {
+        act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
+    }
+    if (FL_UNLIKELY((duties & FL_DUTY_VIGIL) != 0)) {
+        act = fl_await_step(w, act);
+    }
+    return end_step(w, act);
+}
+
+void fl_worker_settle(fl_worker *w)
+{
+    w->in_step = true;
+    if (w->has_tile) {
+        retire_run(w);
+    }
+    if (w->bypass != NULL) {
+        fl_worker_push(w, w->bypass);
+        w->bypass = NULL;
+    }
+    fl_worker_flush(w);
+    fl_worker_leave(w);
+    end_step(w, FL_ACT_MORE);
+}
+
+bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
+{
+    if (w->has_tile && w->tile.job == job) {
+        return true;
+    }
+    for (const fl_frame *frame = w->frames; frame != NULL; frame = frame->outer) {
+        if (frame->tile.job == job) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Median and median absolute deviation as location and scale, with a rejection rule, follow the
+ * Hampel identifier: F. R. Hampel, "The influence curve and its role in robust estimation",
+ * J. Amer. Statist. Assoc. 69, 1974. The fixed part comes from a resistant line through the middle
+ * of the outer thirds, as in J. W. Tukey, "Exploratory Data Analysis", 1977. */
+#include "sched/model/speed.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One tile in so many is timed once the first FL_SPEED_SAMPLES of a regime are. */
+#define PERIOD 64
+#define PERIOD_LONG 512
+/* Outliers in a row that make a new regime where they agree: where the largest is at most so many
+ * times the smallest. Against samples all older than AGED_NS two do. */
+#define REGIME 3
+#define REGIME_AGED 2
+#define AGREE 1.5
+/* Samples from which a deviation says anything. Until then the median alone holds off a bad one. */
+#define MAD_FILLED 5
+#define MAD_LIMIT 5.0
+/* Deviations below this part of the median are not told apart: samples that agree by chance, or to
+ * the clock's grain, would make outliers of good ones, and three of these next to a bad one a
+ * regime. A change that stays inside the band is the median's to follow. */
+#define MAD_FLOOR (1.0 / 16.0)
+/* A sample's weight halves so often as this passes; all but the newest together never weigh less
+ * than this, so that one alone does not decide. */
+#define AGED_NS 10000000000.0
+#define FRESH_NS (AGED_NS / 64.0)
+#define AGED_LEAST 2.25
+/* A fixed part is looked for in thirds of at least three samples whose works are so far apart, each
+ * so many samples, … */
+#define THIRD 3
+#define APART 2.0
+#define FIT_PERIOD 4
+/* … is believed where a unit of work costs so many times as much in small tiles as in large ones,
+ * since less may be noise, and hardly matters, … */
+#define FIT_GAIN 1.25
+/* … and leaves at least this part of a large tile's time to its work: otherwise noise would have
+ * larger tiles cost nothing. */
+#define WORK_LEAST (1.0 / 16.0)
+/* Sums of works stay finite. */
+#define WORK_MOST 1e300
+/* The proven speed is the least median of windows of samples, each as they came, since those that
+ * the estimate is made of were chosen by it. The least of a thousand is the luckiest one: so it
+ * counts by four standard errors more. That of a median has pi / 2 times the variance of a mean's
+ * (P. J. Huber, "Robust Statistics", 1981), and a normal distribution's deviation is 1.4826 times
+ * the median absolute one. The spread is that of all windows lately, or of this one. */
+#define PROVEN_ERRORS (4.0 * 1.2533 * 1.4826)
+#define SPREAD_GAIN (1.0 / 8.0)
+/* A line that holds for a wider range of works is taken though it is slower by this part. */
+#define PROVEN_SLACK (1.0 / 16.0)
+/* A prior that measurements disagree with by this factor, so many in a row, is forgotten. */
+#define DISAGREE 2.0
+#define DISAGREE_TIMES 2
+/* A device judged slow is tried again after so many times what a tile takes there, at least; and
+ * at most after so many times that. */
+#define PROBE_TILES 64.0
+#define PROBE_LEAST_NS 1000000.0
+#define PROBE_GROWTH 64.0
+
+void fl_speed_init(fl_speed *speed)
+{
+    memset(speed, 0, sizeof *speed);
+    speed->countdown = PERIOD - 1;
+}
+
+bool fl_speed_wants_sample(fl_speed *speed)
+{
+    if (speed->count < FL_SPEED_SAMPLES || speed->outliers > 0)
+        return true;
+    if (speed->countdown > 0) {
+        speed->countdown--;
+        return false;
+    }
+    speed->countdown = PERIOD - 1;
+    return true;
+}
+
+void fl_speed_put_off(fl_speed *speed)
+{
+    speed->countdown = PERIOD_LONG - 1;
+}
+
+void fl_speed_ask(fl_speed *speed)
+{
+    speed->countdown = 0;
+}
+
+/* --- Medians --- */
+
+/* Halves that are equal stay so when their weights are added up in another order. */
+#define ALMOST (1.0 - 1e-9)
+
+typedef struct weighted {
+    double value;
+    double weight;
+} weighted;
+
+static void insert(weighted *sorted, uint32_t count, weighted one)
+{
+    uint32_t at = count;
+
+    for (; at > 0 && sorted[at - 1].value > one.value; at--)
+        sorted[at] = sorted[at - 1];
+    sorted[at] = one;
+}
+
+/* The least value up to which half of the weight lies: the lower of the two in the middle where
+ * all weigh the same and count (> 0) is even. */
+static double weighted_median(const weighted *sorted, uint32_t count)
+{
+    double total = 0.0, sum = 0.0;
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        total += sorted[i].weight;
+    for (; at + 1 < count; at++) {
+        sum += sorted[at].weight;
+        if (2.0 * sum >= total * ALMOST)
+            break;
+    }
+    return sorted[at].value;
+}
+
+/* Median of the distances from middle, one of the values: merges those below and above it, which
+ * are in order already. */
+static double median_distance(const weighted *sorted, uint32_t count)
+{
+    uint32_t low = (count - 1) / 2, high = low, steps = (count - 1) / 2;
+    double middle = sorted[low].value, distance = 0.0;
+
+    while (steps-- > 0) {
+        double down = low > 0 ? middle - sorted[low - 1].value : INFINITY;
+        double up = high + 1 < count ? sorted[high + 1].value - middle : INFINITY;
+
+        if (down <= up) {
+            low--;
+            distance = down;
+        } else {
+            high++;
+            distance = up;
+        }
+    }
+    return distance;
+}
+
+/* --- The estimate --- */
+
+static double newest_age(const fl_speed *speed, uint64_t now)
+{
+    uint64_t at = speed->samples[speed->filled - 1].at;
+
+    return now > at ? (double)(now - at) : 0.0;
+}
+
+/* Of each sample, in order. */
+static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_SAMPLES])
+{
+    double floor = fmin(1.0, AGED_LEAST / (speed->filled > 1 ? speed->filled - 1 : 1));
+
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        uint64_t at = speed->samples[i].at;
+        double age = now > at ? (double)(now - at) : 0.0;
+
+        /* Powers cost as much as all the rest, and say nothing of what is this new. */
+        weights[i] = age < FRESH_NS ? 1.0 : fmax(floor, exp2(-age / AGED_NS));
+    }
+}
+
+/* Unweighted median of the samples, and the deviation from it; they are sorted with weights. */
+static double reduce(const fl_speed *speed, const double *weights, weighted *sorted,
+                     double *deviation)
+{
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        const fl_sample *sample = &speed->samples[i];
+        double value = sample->ns / (sample->work + speed->shape);
+
+        insert(sorted, i, (weighted){value, weights[i]});
+    }
+    *deviation = median_distance(sorted, speed->filled);
+    return sorted[(speed->filled - 1) / 2].value;
+}
+
+/* --- The proven speed --- */
+
+static void set_proven(fl_speed *speed, const fl_proven *proven)
+{
+    /* Relaxed: see fl_speed_get. */
+    fl_store_relaxed(&speed->proven_rate, fl_double_bits(proven->rate));
+    fl_store_relaxed(&speed->proven_fixed, fl_double_bits(proven->fixed));
+    fl_store_relaxed(&speed->proven_from, fl_double_bits(proven->from));
+    fl_store_relaxed(&speed->proven_to, fl_double_bits(proven->to));
+}
+
+fl_proven fl_speed_proven(const fl_speed *speed)
+{
+    return (fl_proven){.rate = fl_bits_double(fl_load_relaxed(&speed->proven_rate)),
+                       .fixed = fl_bits_double(fl_load_relaxed(&speed->proven_fixed)),
+                       .from = fl_bits_double(fl_load_relaxed(&speed->proven_from)),
+                       .to = fl_bits_double(fl_load_relaxed(&speed->proven_to))};
+}
+
+static double proven_time(const fl_proven *proven, double work)
+{
+    return proven->rate * work + proven->fixed;
+}
+
+/* Whether tiles took no longer by the one line than by the other, within a factor, where the other
+ * one was seen. */
+static bool reaches(const fl_proven *line, const fl_proven *other, double factor)
+{
+    return proven_time(line, other->from) <= factor * proven_time(other, other->from) &&
+           proven_time(line, other->to) <= factor * proven_time(other, other->to);
+}
+
+/* The line also holds for the works that the other one was seen at, where tiles took about as long
+ * as it says. Else part of their time may be fixed. */
+static void join_ranges(fl_proven *line, const fl_proven *other)
+{
+    if (reaches(other, &(fl_proven){line->rate, line->fixed, other->from, other->to}, FIT_GAIN)) {
+        line->from = fmin(line->from, other->from);
+        line->to = fmax(line->to, other->to);
+    }
+}
+
+static bool is_wider(const fl_proven *line, const fl_proven *other)
+{
+    return line->to / line->from > APART * other->to / other->from &&
+           reaches(line, other, 1.0 + PROVEN_SLACK);
+}
+
+/* What the window says. The quartiles of its works are the range: one tile of another work shows
+ * nothing. */
+static fl_proven measure_window(fl_speed *speed, uint32_t count)
+{
+    weighted rates[FL_SPEED_SAMPLES], works[FL_SPEED_SAMPLES];
+
+    for (uint32_t i = 0; i < count; i++) {
+        const fl_sample *sample = &speed->window[i];
+
+        insert(rates, i, (weighted){sample->ns / (sample->work + speed->shape), 1.0});
+        insert(works, i, (weighted){sample->work, 1.0});
+    }
+
+    double middle = rates[(count - 1) / 2].value;
+    double spread = median_distance(rates, count) / middle;
+
+    if (count == FL_SPEED_SAMPLES) {
+        double gain = speed->is_firm ? SPREAD_GAIN : 1.0;
+
+        speed->usual_spread += gain * (spread - speed->usual_spread);
+    }
+
+    double doubt = PROVEN_ERRORS * fmax(spread, speed->usual_spread) / sqrt(count);
+    double rate = middle * (1.0 + doubt);
+
+    return (fl_proven){rate, rate * speed->shape, works[count / 4].value,
+                       works[count - 1 - count / 4].value};
+}
+
+/* Takes the speed of the samples as they came for the proven one where it is better. That of a full
+ * window stays for ever. That of fewer stands until there are more, since three bad ones of five
+ * make the median. Windows are compared by a large tile of the newer one, as two lines may cross.
+ */
+static void prove(fl_speed *speed, const fl_sample *sample)
+{
+    uint32_t count = speed->window_count + 1;
+
+    speed->window[speed->window_count] = *sample;
+    speed->window_count = count % FL_SPEED_SAMPLES;
+    if (count < MAD_FILLED || (speed->is_firm && count < FL_SPEED_SAMPLES))
+        return;
+
+    fl_proven seen = measure_window(speed, count);
+    fl_proven before = fl_speed_proven(speed);
+
+    if (speed->is_firm &&
+        (proven_time(&seen, seen.to) < proven_time(&before, seen.to) || is_wider(&seen, &before))) {
+        join_ranges(&seen, &before);
+    } else if (speed->is_firm) {
+        join_ranges(&before, &seen);
+        seen = before;
+    }
+    speed->is_firm |= count == FL_SPEED_SAMPLES;
+    set_proven(speed, &seen);
+}
+
+static void publish(fl_speed *speed, uint64_t now)
+{
+    weighted sorted[FL_SPEED_SAMPLES + 1];
+    double weights[FL_SPEED_SAMPLES];
+    uint32_t count = speed->filled;
+    double rate;
+
+    if (count > 0) {
+        weigh(speed, now, weights);
+        speed->middle = reduce(speed, weights, sorted, &speed->deviation);
+    }
+    if (speed->prior.rate > 0.0) {
+        /* Of the usual tile, so that it can be compared whatever part of it is fixed. */
+        double work = count > 0 ? speed->large.work : 1.0;
+        double ns = speed->prior.rate * work + speed->prior.fixed;
+
+        insert(sorted, count++, (weighted){ns / (work + speed->shape), FL_SPEED_PRIOR});
+    }
+    rate = weighted_median(sorted, count);
+    /* One sample after the cold one cannot be told from a poisoned one; the cold one bounds it. */
+    if (count == 1 && speed->filled == 1)
+        rate = fmin(rate, speed->cold);
+    if (speed->filled >= MAD_FILLED)
+        speed->best = speed->best > 0.0 ? fmin(speed->best, rate) : rate;
+    /* Relaxed: nothing that is published makes anything else valid. */
+    fl_store_relaxed(&speed->rate, fl_double_bits(rate));
+    fl_store_relaxed(&speed->fixed, fl_double_bits(rate * speed->shape));
+    fl_store_relaxed(&speed->spread,
+                     fl_double_bits(speed->filled > 0 ? speed->deviation / speed->middle : 0.0));
+
+    fl_prior_state prior = speed->prior.rate > 0.0 ? FL_PRIOR_HELD
+                           : speed->against != 0   ? FL_PRIOR_FORGOTTEN
+                                                   : FL_PRIOR_NONE;
+
+    fl_store_relaxed(&speed->state, (uint64_t)speed->regimes << 32 | (uint64_t)prior << 16 |
+                                        (uint64_t)speed->filled);
+}
+
+fl_speed_view fl_speed_look(const fl_speed *speed)
+{
+    uint64_t state = fl_load_relaxed(&speed->state); /* relaxed: see fl_speed_get */
+
+    return (fl_speed_view){.rate = fl_speed_get(speed),
+                           .fixed = fl_speed_fixed(speed),
+                           .spread = fl_bits_double(fl_load_relaxed(&speed->spread)),
+                           .most_work = fl_speed_most_work(speed),
+                           .taken = fl_load_relaxed(&speed->taken),
+                           .samples = (uint32_t)(state & 0xffff),
+                           .regimes = (uint32_t)(state >> 32),
+                           .prior = (fl_prior_state)(state >> 16 & 0xffff)};
+}
+
+void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior)
+{
+    speed->prior = *prior;
+    speed->shape = prior->fixed / prior->rate;
+    speed->best = prior->rate;
+    fl_store_relaxed(&speed->most_work, fl_double_bits(prior->most_work));
+    if (prior->taken >= FL_SPEED_SAMPLES && prior->most_work > 0.0) {
+        const fl_proven proven = {prior->rate, prior->fixed, prior->most_work, prior->most_work};
+
+        set_proven(speed, &proven);
+        speed->is_firm = true;
+    }
+    publish(speed, 0);
+}
+
+void fl_speed_rest(fl_speed *speed, uint64_t now)
+{
+    if (speed->prior.rate > 0.0 && speed->filled > 0)
+        publish(speed, now);
+}
+
+/* --- The fixed part --- */
+
+/* The tile of count in the middle by the time of a unit of work. Medians of the works and of the
+ * times by themselves need not belong together where a third is of two kinds. */
+static const fl_sample *typical(const fl_sample *const *third, uint32_t count)
+{
+    const fl_sample *sorted[FL_SPEED_SAMPLES / THIRD];
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1]->ns * third[i]->work > third[i]->ns * sorted[at - 1]->work;
+             at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = third[i];
+    }
+    return sorted[(count - 1) / 2];
+}
+
+static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
+{
+    for (uint32_t i = 0; i < speed->filled; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted[at - 1]->work > speed->samples[i].work; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = &speed->samples[i];
+    }
+}
+
+/* The shape of the line through a small and a large tile. Its fixed part is not more than any tile
+ * ever took: chunks are cut to last about equally long, so a device that changes its speed little
+ * enough for no regime has tiles of unlike works that take the same time, as though all of it were
+ * fixed. */
+static double line_shape(const fl_speed *speed, const fl_sample *small, const fl_sample *large)
+{
+    double slope = (large->ns - small->ns) / (large->work - small->work), least, fixed;
+
+    least = WORK_LEAST * large->ns / large->work;
+    slope = fmax(slope, least);
+    fixed = small->ns - slope * small->work;
+    if (fixed > speed->quickest) {
+        fixed = speed->quickest;
+        slope = fmax((large->ns - fixed) / large->work, least);
+    }
+    return fmax(0.0, fixed / slope);
+}
+
+/* Tells the fixed part from the rate where the samples' works allow it; else it stays what it was,
+ * since tiles of one size, or two strays, say nothing of it. */
+static void fit(fl_speed *speed)
+{
+    const fl_sample *sorted[FL_SPEED_SAMPLES];
+    uint32_t third = speed->filled / 3;
+
+    if (third < THIRD || speed->large.work < APART * speed->least.work)
+        return;
+    sort_by_work(speed, sorted);
+
+    const fl_sample *small = typical(sorted, third);
+    const fl_sample *large = typical(sorted + speed->filled - third, third);
+
+    if (large->work < APART * small->work)
+        return;
+
+    double gain = small->ns / small->work / (large->ns / large->work);
+
+    speed->told_from = small->work / APART;
+    speed->told_to = large->work * APART;
+    speed->shape = gain > FIT_GAIN ? line_shape(speed, small, large) : 0.0;
+}
+
+/* --- Samples --- */
+
+static double expected(const fl_speed *speed, double work)
+{
+    return speed->middle * (work + speed->shape);
+}
+
+/* What the tile may take if nothing has changed. Where no tiles like it have told the fixed part,
+ * anything from all to nothing of those seen may be it: then more work takes no less than they did,
+ * and at most as much more as it is more. */
+static void foresee(const fl_speed *speed, double work, double *low, double *high)
+{
+    const fl_sample *least = &speed->least, *large = &speed->large;
+    bool is_told = work >= speed->told_from && work <= speed->told_to;
+    bool is_within = work >= least->work && work <= large->work;
+
+    *low = *high = expected(speed, work);
+    if (is_told || (is_within && large->work < APART * least->work))
+        return;
+
+    double fewest = fmin(least->ns, expected(speed, least->work));
+    double most = fmax(large->ns, expected(speed, large->work));
+
+    if (work < least->work) {
+        *low = fmin(*low, fewest * (work / least->work));
+        *high = fmax(*high, fmax(least->ns, expected(speed, least->work)));
+    } else if (work > large->work) {
+        *low = fmin(*low, fmin(large->ns, expected(speed, large->work)));
+        *high = fmax(*high, most * (work / large->work));
+    } else {
+        *low = fmin(*low, fewest);
+        *high = fmax(*high, most);
+    }
+}
+
+static bool is_outlier(const fl_speed *speed, double work, double ns)
+{
+    double low, high, band;
+
+    if (speed->filled < MAD_FILLED)
+        return false;
+    foresee(speed, work, &low, &high);
+    band = 1.0 + MAD_LIMIT * fmax(speed->deviation / speed->middle, MAD_FLOOR);
+    return ns > high * band || ns < low / band;
+}
+
+static void measure_range(fl_speed *speed)
+{
+    speed->least = speed->large = speed->samples[0];
+    for (uint32_t i = 1; i < speed->filled; i++) {
+        if (speed->samples[i].work <= speed->least.work)
+            speed->least = speed->samples[i];
+        if (speed->samples[i].work >= speed->large.work)
+            speed->large = speed->samples[i];
+    }
+}
+
+static void drop_oldest(fl_sample *samples, uint32_t *count)
+{
+    --*count;
+    memmove(samples, samples + 1, *count * sizeof *samples);
+}
+
+static void keep(fl_speed *speed, const fl_sample *sample)
+{
+    if (speed->filled == FL_SPEED_SAMPLES)
+        drop_oldest(speed->samples, &speed->filled);
+    speed->samples[speed->filled++] = *sample;
+    speed->outliers = 0;
+}
+
+/* Holds an outlier back; true when it and some before it make a regime. Of which those that agree
+ * are the samples, or all where none do: what they have in common is that nothing is as it was. */
+static bool suspect(fl_speed *speed, const fl_sample *sample)
+{
+    weighted sorted[FL_SPEED_PENDING];
+    uint32_t need = newest_age(speed, sample->at) > AGED_NS ? REGIME_AGED : REGIME, from = 0;
+    double low = 0.0, high = INFINITY;
+
+    speed->pending[speed->outliers++] = *sample;
+    for (uint32_t i = 0; i < speed->outliers; i++) {
+        const fl_sample *one = &speed->pending[i];
+
+        insert(sorted, i, (weighted){one->ns / expected(speed, one->work), 1.0});
+    }
+    while (from + need <= speed->outliers &&
+           sorted[from + need - 1].value > AGREE * sorted[from].value)
+        from++;
+    if (from + need <= speed->outliers) {
+        low = sorted[from].value;
+        high = sorted[from + need - 1].value;
+    } else if (speed->outliers < FL_SPEED_PENDING) {
+        return false;
+    }
+
+    uint32_t filled = 0;
+
+    for (uint32_t i = 0; i < speed->outliers; i++) {
+        double value = speed->pending[i].ns / expected(speed, speed->pending[i].work);
+
+        if (value >= low && value <= high)
+            speed->samples[filled++] = speed->pending[i];
+    }
+    speed->filled = speed->count = filled;
+    /* What slows a device down may slow its fixed part down, too. */
+    speed->quickest *= fmax(1.0, fmin(high, sorted[speed->outliers - 1].value));
+    speed->outliers = 0;
+    speed->told_from = speed->told_to = 0.0;
+    speed->regimes++;
+    return true;
+}
+
+/* Forgets a prior that is found wrong. */
+static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
+{
+    double said = speed->prior.rate * work + speed->prior.fixed;
+
+    if (!(speed->prior.rate > 0.0))
+        return;
+    if (ns > DISAGREE * said)
+        speed->against = speed->against > 0 ? speed->against + 1 : 1;
+    else if (ns < said / DISAGREE)
+        speed->against = speed->against < 0 ? speed->against - 1 : -1;
+    else
+        speed->against = 0;
+    if (speed->against >= DISAGREE_TIMES || speed->against <= -DISAGREE_TIMES) {
+        speed->prior.rate = 0.0;
+        speed->best = 0.0;
+        speed->shape = speed->told_to > 0.0 ? speed->shape : 0.0;
+        if (speed->filled > 0)
+            publish(speed, now);
+    }
+}
+
+static void raise(_Atomic uint64_t *most, double value)
+{
+    if (value > fl_bits_double(fl_load_relaxed(most)))
+        fl_store_relaxed(most, fl_double_bits(value)); /* relaxed: as all that is published */
+}
+
+double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
+{
+    const fl_sample sample = {work, ns, at};
+    double per_work = ns / work;
+
+    if (speed->count < UINT32_MAX)
+        speed->count++;
+    if (!(work > 0.0 && work < WORK_MOST) || !(ns > 0.0) || !isnormal(per_work))
+        return ns;
+    fl_store_relaxed(&speed->taken, fl_load_relaxed(&speed->taken) + 1); /* relaxed: as above */
+    raise(&speed->most_work, work);
+    if (speed->cold == 0.0) {
+        speed->cold = per_work;
+        return ns;
+    }
+    prove(speed, &sample);
+    doubt(speed, work, ns, at);
+    if (is_outlier(speed, work, ns)) {
+        double usual = expected(speed, work);
+
+        if (!suspect(speed, &sample))
+            return usual;
+    } else {
+        keep(speed, &sample);
+    }
+    speed->quickest = speed->quickest > 0.0 ? fmin(speed->quickest, ns) : ns;
+    speed->shortest = speed->shortest > 0.0 ? fmin(speed->shortest, ns) : ns;
+    measure_range(speed);
+    if (speed->told_to == 0.0 || speed->count % FIT_PERIOD == 0)
+        fit(speed);
+
+    double before = fl_speed_get(speed);
+
+    publish(speed, at);
+    if (fl_speed_get(speed) < before / AGREE)
+        speed->probe_after = 0; /* faster again: whoever judged it slow was wrong */
+    return ns;
+}
+
+/* --- Trials --- */
+
+double fl_speed_best(const fl_speed *speed)
+{
+    return speed->best;
+}
+
+bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now)
+{
+    double wait = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
+    uint64_t last = speed->filled > 0 ? speed->samples[speed->filled - 1].at : 0;
+
+    if (speed->outliers > 0) {
+        /* Slower still is no reason for another trial. */
+        const fl_sample *newest = &speed->pending[speed->outliers - 1];
+
+        if (newest->ns < expected(speed, newest->work))
+            return true;
+        last = newest->at;
+    }
+    return now >= speed->probe_at && now > last && (double)(now - last) >= wait;
+}
+
+void fl_speed_probe(fl_speed *speed, double ns, uint64_t now)
+{
+    double least = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
+    double wait = fmin(fmax(2.0 * (double)speed->probe_after, least), PROBE_GROWTH * least);
+
+    speed->probe_after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
+    speed->probe_at = now + speed->probe_after;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transfer cost between cores of one memory: the time that a task loses because its data are in
+ * another core's caches. Prices are by the nearest cache that two cores share, and by the memory
+ * nodes. Predictions only: nothing here is changed while jobs run, so any thread may call it. */
+#ifndef FL_SCHED_MODEL_TRANSFER_H
+#define FL_SCHED_MODEL_TRANSFER_H
+
+#include <stdint.h>
+
+#include "backend/backend.h"
+
+/* A task that one awake worker gives another: the line of the queue, the task's own, its views. */
+#define FL_HANDOFF_NS 300.0
+/* What a theft costs a host thread: finding the victim and moving its cache lines. */
+#define FL_THEFT_NS 1000.0
+/* A worker that sleeps: the system call, and the time until its thread runs. */
+#define FL_WAKE_UP_NS 10000.0
+
+/* Predicted time, ns, that device `to` loses with `bytes` that device `from` wrote last. */
+double fl_transfer_ns(const fl_device *from, const fl_device *to, double bytes);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler: its workers, the table of active jobs, and who sleeps.
+ *
+ * Active jobs. Jobs whose devices take from spans (graphs with roots, batches) stand in a table of
+ * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE
+ * TPDS 15, 2004); a job object is used again only when no hazard names it. At the end of a step a
+ * hazard is null or names a job of which the worker holds a tile, so nobody waits longer than a
+ * step.
+ *
+ * Sleepers. A worker that finds nothing sets its bit in idle, looks once more, and sleeps on its
+ * event. Whoever makes work available makes a full fence and then wakes one whose bit is set. */
+#ifndef FL_SCHED_WORKER_SCHED_H
+#define FL_SCHED_WORKER_SCHED_H
+
+#include "device/pool.h"
+#include "graph/scheduler.h"
+#include "sched/decide/policy.h"
+#include "sched/drive/agenda.h"
+#include "sched/model/history.h"
+#include "sched/ready/board.h"
+#include "sched/worker/worker.h"
+
+/* Work that one worker does in less time is not worth waking another for. */
+#define FL_WAKE_NS 10000.0
+
+/* How long a wait in poll mode sleeps when there is nothing that it could run: other threads may
+ * let go of workers unnoticed. */
+#define FL_POLL_NAP_NS 100000u
+
+/* Jobs that wait for events of the host's, and broadcasts on their way, and the worker that asks
+ * for them (await.c). */
+typedef struct fl_vigil {
+    uint32_t worker; /* whose device knows such events, or is simulated with a memory of its own; of
+                        several the first. Constant */
+    fl_inbox arrived;
+    /* The worker's: */
+    filch_job *waiting; /* linked by next */
+    uint64_t since;     /* when the newest arrived */
+    uint64_t look_at;
+} fl_vigil;
+
+#define FL_ACTIVE_SLOTS 256
+#define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
+/* Sets of FL_IMPL_* bits. */
+#define FL_KINDS ((FL_IMPL_HOST_FN | FL_IMPL_CUDA) + 1)
+
+struct fl_sched {
+    fl_scheduler scheduler; /* what the graph layer sees; first member */
+    fl_core *core;
+    fl_pool *pool;
+    double *scores; /* one a device */
+    fl_worker *workers;
+    uint32_t count;
+    filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
+    fl_rules rules;
+    fl_board *board; /* where ready tasks of graphs may go, or null */
+    filch_drive drive;
+    bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
+    /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
+     * may be stale or exist twice. */
+    bool mails;
+    /* Devices are cores of one memory, each with a thread: ready tasks go to the core that has
+     * their data (place.c). */
+    bool keeps_holders;
+    _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
+    _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
+    _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
+    fl_thread *threads;
+    uint32_t thread_count;
+    _Atomic uint32_t stopping;
+
+    /* Written for every short task, by the workers and by who makes tasks ready outside of them:
+     * apart from each other, and from what all threads read. */
+    _Alignas(64) _Atomic uint32_t searching; /* workers looking for work; a hint: relaxed */
+    _Alignas(64) _Atomic uint64_t routed;    /* tasks without a preferred device; relaxed: turns */
+    _Atomic uint64_t owed; /* bits of a double: ns; of tasks that no worker made ready */
+
+    fl_mutex slots_lock;
+    _Alignas(64) _Atomic uint64_t active[FL_ACTIVE_SLOTS / 64]; /* bits of slots in use */
+    _Atomic(filch_job *) slots[FL_ACTIVE_SLOTS];
+    filch_job *queue, *queue_last; /* jobs without a slot, under slots_lock */
+
+    uint64_t kinds[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
+    fl_backlog backlogs[FL_KINDS];           /* likewise */
+    /* Sets of devices that some codelet runs on, by number. Under slots_lock; who has a number may
+     * read its set, which was written before. */
+    uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
+    uint32_t able_count;
+    _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
+    /* Devices with memory of their own, where they are not all of one place, that found nothing to
+     * do. Relaxed: a guess. */
+    _Atomic uint32_t hungry;
+    /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
+    _Atomic uint32_t away_count;
+    _Atomic uint64_t roster;
+    /* Some device had no room for a part of a batch: those whose policy is to wait look for such.
+     */
+    _Atomic uint32_t has_left;
+    /* Some chunk was ever begun that may be run twice: those with nothing to do look for such. */
+    _Atomic uint32_t has_races;
+    /* Tasks that are being divided: likewise. */
+    _Atomic uint32_t dividing;
+
+    fl_vigil vigil;
+
+    fl_history history; /* speeds of earlier runs */
+    _Atomic uint64_t recalled, saves;
+    _Atomic uint32_t saved; /* a filch_status */
+
+    fl_mutex done_lock; /* somebody waits for a job */
+    fl_cond done;
+    _Alignas(64) _Atomic uint32_t waiters;
+    fl_mutex drive_lock; /* virtual clock: one thread drives at a time */
+    fl_agenda *agenda;   /* of the virtual clock, else null */
+    bool has_moved;      /* some worker did something; the driver's */
+};
+
+/* Of a runtime's configuration. */
+typedef struct fl_sched_config {
+    const double *scores; /* NULL: the devices' own */
+    filch_policy policy;
+    const filch_policy_desc *custom; /* in full; for FILCH_POLICY_CUSTOM alone */
+    filch_drive drive;
+} fl_sched_config;
+
+/* devices of pool. */
+filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
+                           const fl_sched_config *config, filch_error *error);
+/* Sorts the devices by what they can run; before there is any codelet. */
+void fl_sched_sort_devices(fl_sched *sched);
+/* No job runs. Stops and joins the threads. */
+void fl_sched_fini(fl_sched *sched);
+
+/* Makes a full fence, then wakes up to count idle workers, or so many of each kind where not all
+ * can run the same; for work that is already visible. */
+void fl_sched_wake(fl_sched *sched, uint32_t count);
+/* Wakes one particular worker if it sleeps; false if it does not. */
+bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
+/* The worker that the calling thread is, or null. */
+fl_worker *fl_sched_self(const fl_sched *sched);
+/* Puts a ready task where a device that can run it will find it; any thread. */
+void fl_sched_route(fl_sched *sched, fl_task *task);
+
+/* Withdrawn devices (away.c); any thread. Sets or clears a duty of FL_DUTY_AWAY; false: it was so
+ * already. */
+bool fl_away_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
+/* A job was cancelled: nothing of it waits for a device any more. */
+void fl_away_cancelled(fl_sched *sched);
+filch_presence fl_away_presence(const fl_sched *sched, uint32_t index);
+
+/* Awaiting (await.c): before there is any job; for any thread; and in the steps of the worker that
+ * keeps the vigil, whose result `act` may change. */
+void fl_await_init(fl_sched *sched);
+void fl_await_add(fl_sched *sched, filch_job *job);
+fl_act fl_await_step(fl_worker *worker, fl_act act);
+/* Whether the worker keeps the vigil, and has something to look at; in or after its step. */
+bool fl_await_is_on(const fl_worker *worker);
+
+/* fl_scheduler's job_report (report.c). */
+void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
+                    filch_losses *devices, size_t device_bytes, uint32_t count);
+
+/* Speeds of earlier runs (recall.c): those of a new codelet become its priors; those of this run
+ * are saved, statuses as filch_speeds_save. Any thread. */
+void fl_recall_priors(fl_sched *sched, filch_codelet *codelet);
+filch_status fl_recall_save(fl_sched *sched, filch_error *error);
+
+/* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
+ * which position on it can run everything. */
+bool fl_span_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
+/* So many grains, of want, that several chunks fit into the memory of the worker's device at once
+ * (pick.c). */
+uint32_t fl_chunk_fit(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t want);
+
+/* What somebody waits for: one job, or all of them. */
+typedef struct fl_goal {
+    const filch_job *job; /* null: until *running is 0 */
+    const _Atomic uint64_t *running;
+} fl_goal;
+
+static inline bool fl_goal_is_met(const fl_goal *goal)
+{
+    /* Acquire: whoever sees the end sees what the jobs did. */
+    return goal->job != NULL ? fl_load_acquire(&goal->job->result) != (int32_t)FILCH_NOT_READY
+                             : fl_load_acquire(goal->running) == 0;
+}
+
+/* Waits on a thread that is no worker, in the way that the drive asks for. */
+filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
+
+/* Drivers (driver.c, virtual.c). */
+int fl_drive_thread(void *arg);
+/* Polls workers for at most until `deadline`; *worked: whether any tile ran. */
+void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);
+/* Runs the simulation until the goal is met. */
+filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline);
+/* A worker waits for a job from inside a tile: it runs other tiles meanwhile. */
+filch_status fl_drive_nested(fl_worker *worker, fl_goal goal, uint64_t deadline);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a worker that has queued tasks wakes another one. */
+#include <math.h>
+
+#include "sched/model/transfer.h"
+#include "sched/worker/sched.h"
+
+/* A worker is woken for owed time that is at most so many times what waking costs, where those that
+ * were woken found nothing to take. */
+#define DEAREST_WAKE_UP 16.0
+
+/* A step that leaves a task queued loses about one task's time of each core that sleeps. A core is
+ * woken when that has added up to what waking costs (ski rental), and later where those that were
+ * woken took nothing. */
+static bool is_owed_enough(fl_worker *w, double mean)
+{
+    if (!w->sched->keeps_holders || mean <= FL_HANDOFF_NS) {
+        return false;
+    }
+    w->owed_ns += mean;
+    if (w->owed_ns < fmax(w->dear_ns, FL_WAKE_UP_NS)) {
+        return false;
+    }
+    /* Relaxed: a statistic. */
+    uint64_t robbed = w->share != NULL ? fl_load_relaxed(&w->share->stolen_out) : 0;
+    w->dear_ns = robbed != w->robbed
+                     ? FL_WAKE_UP_NS
+                     : fmin(2 * fmax(w->dear_ns, FL_WAKE_UP_NS), DEAREST_WAKE_UP * FL_WAKE_UP_NS);
+    w->robbed = robbed;
+    w->owed_ns = 0;
+    return true;
+}
+
+void fl_worker_wake_others(fl_worker *w)
+{
+    if (FL_UNLIKELY(fl_worker_is_away(w)) && w->frames == NULL) {
+        return; /* the next step sees to it */
+    }
+    w->pushed = false;
+    if (w->sched->count == 1 || w->queued == 0) {
+        return;
+    }
+    /* Relaxed: a hint. Who searches finds the task without being told. */
+    if (fl_load_relaxed(&w->sched->searching) != 0) {
+        return;
+    }
+    /* Tasks of unknown length are taken for long ones. */
+    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    if (mean == 0 || mean * w->queued >= FL_WAKE_NS || is_owed_enough(w, mean)) {
+        fl_sched_wake(w->sched, 1);
+    }
+}
