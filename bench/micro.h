@@ -26,7 +26,7 @@ typedef struct micro_list {
 } micro_list;
 
 int micro_deque(FILE *out, micro_list *list);
-int micro_span(FILE *out, micro_list *list);
+int micro_range(FILE *out, micro_list *list);
 int micro_idle(FILE *out, micro_list *list);
 int micro_dispatch(FILE *out, micro_list *list);
 int micro_arena(FILE *out, micro_list *list);

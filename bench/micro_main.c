@@ -13,7 +13,7 @@ static const struct {
     int (*run)(FILE *out, micro_list *list);
 } micros[] = {
     {"deque", "push, pop and theft of the work-stealing deque", micro_deque},
-    {"span", "take and cut of a batch's share", micro_span},
+    {"range", "take and cut of a batch's share", micro_range},
     {"dispatch", "a task: to build, to hold, to run", micro_dispatch},
     {"idle", "a device's work beside an idle one that may not have it", micro_idle},
     {"arena", "blocks of a GPU's memory, beside the driver's allocations", micro_arena},

@@ -636,10 +636,10 @@ filch_status filch_poll(filch_runtime *rt, double seconds, uint32_t *worked)
                                 ? "the runtime has threads of its own"
                                 : "called from one of the runtime's tasks or callbacks");
     }
-    uint64_t span = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
-    uint64_t start = span == 0 ? 0 : fl_time_now();
+    uint64_t range = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
+    uint64_t start = range == 0 ? 0 : fl_time_now();
     bool any;
-    fl_drive_poll(&rt->sched, span > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + span, &any);
+    fl_drive_poll(&rt->sched, range > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + range, &any);
     if (worked != NULL) {
         *worked = any;
     }

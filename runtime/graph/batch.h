@@ -6,7 +6,7 @@
 
 #include "graph/job.h"
 
-/* Grains are counted without gaps, so that spans of them can be cut anywhere. Those of a rest are
+/* Grains are counted without gaps, so that ranges of them can be cut anywhere. Those of a rest are
  * in stretches: grains that follow each other in the whole, too. */
 typedef struct fl_stretch {
     uint32_t end;   /* one past its last grain, as the rest counts them */

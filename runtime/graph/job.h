@@ -75,12 +75,12 @@ struct filch_job {
     _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */
     _Atomic uint32_t failed;    /* first failure is recorded in error; release after writing it */
     _Atomic uint32_t left_out;  /* something was skipped because of a cancellation */
-    /* Scheduler: stands in the table of active jobs or in the queue for it. Release: its spans are
+    /* Scheduler: stands in the table of active jobs or in the queue for it. Release: its ranges are
      * filled. */
     _Atomic uint32_t is_offered;
     filch_job *queued_next; /* scheduler: in that queue */
     fl_pieces *pieces;      /* scheduler: or null; constant while it is offered, as is … */
-    uint32_t cut;           /* … what its spans count (sched/decide/policy.h) */
+    uint32_t cut;           /* … what its ranges count (sched/decide/policy.h) */
     /* Scheduler: 1, what its devices are charged at its beginning is noted; 2, at its end. Release:
      * it was. */
     _Atomic uint32_t accounted;

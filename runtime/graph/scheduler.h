@@ -38,7 +38,7 @@ typedef struct fl_scheduler {
     size_t share_bytes;
     /* Fresh shares for a new run of the job. */
     void (*job_reset)(struct fl_scheduler *self, filch_job *job);
-    /* The job may run now: hands its roots or its spans to the devices. Any thread. */
+    /* The job may run now: hands its roots or its ranges to the devices. Any thread. */
     void (*job_start)(struct fl_scheduler *self, filch_job *job);
     /* The job waits for events, or is a broadcast that has begun: has fl_job_awaited called once
      * they are past, or it is over. Any thread. */

@@ -254,7 +254,7 @@ static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_
 /* Groups of a device's roots, in their order: large ones and those of codelets that are not for all
  * devices of their kinds, of codelets that are, and that are for all devices. The device takes from
  * the front; a thief cuts from the back, no further than the roots reach that it is sure to be able
- * to run (fl_span_is_open), so that whoever took a root can run it. Within a group by level,
+ * to run (fl_range_is_open), so that whoever took a root can run it. Within a group by level,
  * highest first. */
 enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
 #define ROOT_BINS ((size_t)ROOT_GROUPS * FL_LEVELS)

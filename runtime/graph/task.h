@@ -222,7 +222,7 @@ static inline bool fl_hint_is_live(uint64_t hint)
  *
  * Aliased epochs (exactly 2^23 runs after the hint was made) are harmless: a task is claimed only
  * while it is ready, pending == 0, and claiming a ready task is right whatever the hint meant. (A
- * closed graph's root is always at 0. It is found through spans, and has a hint only where it was
+ * closed graph's root is always at 0. It is found through ranges, and has a hint only where it was
  * kept and given back, or its device was lost: only that hint could outlive its run so long.) */
 static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisoned)
 {
@@ -246,8 +246,8 @@ static inline bool fl_task_claim(uint64_t hint, fl_task **claimed, bool *poisone
  * took the only one. */
 static inline bool fl_task_own(fl_task *task)
 {
-    /* Relaxed: the caller released the task itself, or got it from a span or a deque by an acquire.
-     * An adder of an open graph may hold the lock bit, so that word is changed by a
+    /* Relaxed: the caller released the task itself, or got it from a range or a deque by an
+     * acquire. An adder of an open graph may hold the lock bit, so that word is changed by a
      * read-modify-write. */
     uint64_t word = fl_load_relaxed(&task->word);
     if ((word & FL_TASK_OPEN) != 0) {

@@ -32,7 +32,7 @@ void fl_division_prepare(fl_division *division, const fl_division_about *about)
 void fl_division_open(fl_division *division, uint32_t lo, uint32_t hi)
 {
     uint64_t word = fl_load_relaxed(&division->word); /* free: only we change it */
-    fl_span_set(&division->span, lo, hi);
+    fl_range_set(&division->range, lo, hi);
     /* Release: the above, what it is about, and what the task reads, to whoever joins. */
     fl_store_release(&division->word, word + NEXT + 1);
 }
@@ -52,7 +52,7 @@ bool fl_division_join(fl_division *division, uint64_t word)
 
 bool fl_division_leave(fl_division *division, uint64_t *word)
 {
-    /* Release: our pieces, what we took from the span and our flags, to who ends the task. Nothing
+    /* Release: our pieces, what we took from the range and our flags, to who ends the task. Nothing
      * needs the acquire. */
     return fl_cas_acq_rel(&division->word, word, *word - 1);
 }

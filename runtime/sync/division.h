@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task that is being run in pieces, by whoever takes part (divide.c): the span of what has not
+/* A task that is being run in pieces, by whoever takes part (divide.c): the range of what has not
  * begun, and the count of those who have a part in it. The last of these to leave ends the task.
  *
  * The word is {turn : 32 | parts : 32}. Without parts the division is free. Its owner opens it with
- * one part; whoever has a part may take from the span; others join where there is a part, so that
+ * one part; whoever has a part may take from the range; others join where there is a part, so that
  * the task, which is not over before all parts are given up, need not be kept alive by anything
- * else. The last part is not given up before the span is empty. The turn moves on with each who
+ * else. The last part is not given up before the range is empty. The turn moves on with each who
  * opens or joins: were it not so, somebody could come, fail and go while the last one looks how the
  * task has ended, and the word be what it was. Lock-free. */
 #ifndef FL_SYNC_DIVISION_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "sync/span.h"
+#include "sync/range.h"
 
 /* Words of a set of devices. */
 #define FL_MEMBER_WORDS 16
@@ -27,7 +27,7 @@ enum {
 
 typedef struct fl_division {
     _Alignas(64) _Atomic uint64_t word;
-    fl_span span; /* grains that nobody has begun */
+    fl_range range; /* grains that nobody has begun */
     /* Constant while it is open. A name, to be followed by who has a part. */
     _Atomic uintptr_t task;
     _Atomic uintptr_t codelet;   /* lives as long as the runtime */
@@ -65,7 +65,7 @@ bool fl_division_join(fl_division *division, uint64_t word);
 /* Who has a part gives it up; *word: as seen, and as it is where it had changed. Of more than one:
  * the division may be another task's when this returns true. */
 bool fl_division_leave(fl_division *division, uint64_t *word);
-/* Of the last one, when the span is empty: true, the division is free, the task is over and the
+/* Of the last one, when the range is empty: true, the division is free, the task is over and the
  * caller's, and *flags says how. */
 bool fl_division_end(fl_division *division, uint64_t *word, uint32_t *flags);
 

@@ -59,7 +59,7 @@ fl_link *fl_inbox_drain(fl_inbox *inbox)
 
 bool fl_inbox_is_empty(const fl_inbox *inbox)
 {
-    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_event_announce, and the links are
-     * reached through fl_inbox_drain only. */
+    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_eventcount_announce, and the
+     * links are reached through fl_inbox_drain only. */
     return fl_load_relaxed(&inbox->head) == NULL;
 }

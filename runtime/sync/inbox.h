@@ -28,7 +28,7 @@ bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last);
 fl_link *fl_inbox_drain(fl_inbox *inbox);
 /* Likewise, but newest push first: the links are not touched. */
 fl_link *fl_inbox_take(fl_inbox *inbox);
-/* Any thread. After fl_event_announce it sees every push that its pusher notifies later. */
+/* Any thread. After fl_eventcount_announce it sees every push that its pusher notifies later. */
 bool fl_inbox_is_empty(const fl_inbox *inbox);
 
 #endif

@@ -65,8 +65,8 @@ bool fl_mailbox_take(fl_mailbox *mailbox, uint64_t *note)
 
 bool fl_mailbox_is_empty(const fl_mailbox *mailbox)
 {
-    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_event_announce. tail before head
-     * or after, a difference only means that somebody is putting or taking. */
+    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_eventcount_announce. tail before
+     * head or after, a difference only means that somebody is putting or taking. */
     uint64_t tail = fl_load_relaxed(&mailbox->tail);
     return fl_load_relaxed(&mailbox->head) == tail;
 }

@@ -26,7 +26,7 @@
 #define JOINS 1 /* of each thief */
 
 byte parts, turn;     /* the word */
-byte lo, hi;          /* the span, a word as well */
+byte lo, hi;          /* the range, a word as well */
 bool cut;             /* the flags */
 byte task;            /* 1 .. TASKS */
 byte inside[TASKS + 1]; /* who has a grain in hand */

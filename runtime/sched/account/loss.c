@@ -51,7 +51,7 @@ void fl_loss_record(const fl_worker *w, const fl_tile *tile, const filch_codelet
     fl_trace_add(ring, event);
 }
 
-/* Whether tasks are ready here that a thief could take. Batches' spans do not count: who has
+/* Whether tasks are ready here that a thief could take. Batches' ranges do not count: who has
  * nothing to do looks at these itself, and they may be for some devices alone. */
 static bool has_queued(const fl_worker *w)
 {

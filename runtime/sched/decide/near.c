@@ -3,7 +3,7 @@
  * is there already. In the order in which tasks became ready, each may bring something of its own
  * while others could run; and where all do not fit into memory, that order may bring everything
  * anew each time around, since what a task needs left just before. So a worker in that state, of a
- * device with memory of its own, keeps ready tasks to itself, from its spans and deques, and
+ * device with memory of its own, keeps ready tasks to itself, from its ranges and deques, and
  * chooses among those of the highest level: of which least is missing; of several of which nothing
  * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
  * their order brings the fewest tiles, or there are other devices and nothing comes from the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking from spans: the device's own share of each active job, in chunks that shrink with what is
+/* Taking from ranges: the device's own share of each active job, in chunks that shrink with what is
  * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
 #include <math.h>
 
@@ -24,7 +24,7 @@
 #define LEAST_FIXED 2.0
 /* … but never has more than so many times the work of any tile that was timed, */
 #define MOST_GROWTH 8.0
-/* … nor more than so many times the last one from the same span that is over, of which the first
+/* … nor more than so many times the last one from the same range that is over, of which the first
  * lasts this many dispatches, or what a tile takes whatever its work: measures were taken
  * elsewhere, and items need not cost alike. */
 #define MOST_STEP 4.0
@@ -173,7 +173,7 @@ void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
     double ns = counts ? fmax(took - fixed, 0) / tile->work : 0;
     fl_share *share = w->share;
     if (share->stolen_hi != 0 && (tile->lo < share->stolen_lo || tile->hi > share->stolen_hi)) {
-        return; /* of a span that the device had before */
+        return; /* of a range that the device had before */
     }
     share->known = tile->hi - tile->lo;
     if (tile->timed) {
@@ -193,7 +193,7 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
         double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
         all += ns > 0 ? 1 / ns : 0;
         own = ns > 0 && d == w->index ? 1 / ns : own;
-        left += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+        left += fl_range_peek(&fl_job_share(job, d)->range, &lo, &hi);
     }
     double fair = own > 0 ? ceil(left * own / all) : rest;
     return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
@@ -224,7 +224,7 @@ static double ask_end(const fl_worker *w, const filch_job *job, double work_a_gr
         if (!fl_devices_have(fl_batch_devices(job->batch), d)) {
             continue;
         }
-        grains += fl_span_peek(&fl_job_share(job, d)->span, &lo, &hi);
+        grains += fl_range_peek(&fl_job_share(job, d)->range, &lo, &hi);
         if (fl_speed_get(speed) > 0 && !fl_worker_is_off(&w->sched->workers[d])) {
             rate += 1 / fl_batch_ns(w->sched, job, d);
         }
@@ -251,8 +251,9 @@ static double near_end(const fl_worker *w)
     return NEAR_END_CHUNKS * (w->computing + 1);
 }
 
-/* The most grains of the next chunk by those before it of the same span; 0: none before one of them
- * is over. ns: what a grain is predicted to take; least: what a tile takes whatever its work. */
+/* The most grains of the next chunk by those before it of the same range; 0: none before one of
+ * them is over. ns: what a grain is predicted to take; least: what a tile takes whatever its work.
+ */
 static double most_grains(const fl_worker *w, const fl_share *share, double ns, double least)
 {
     if (share->chunk == 0) {
@@ -347,22 +348,22 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
         return fl_pieces_pick(w, job, tile);
     }
-    fl_span *span = &fl_job_share(job, w->index)->span;
+    fl_range *range = &fl_job_share(job, w->index)->range;
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    uint32_t rest = fl_span_peek(span, &lo, &hi);
+    uint32_t rest = fl_range_peek(range, &lo, &hi);
     bool is_others = rest != 0 && !is_cancelled && fl_room_is_out(w, job);
     uint32_t want = rest == 0 || is_others ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
     if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && want != 0 && !is_cancelled) {
         want = fl_policy_chunk(w, job, lo, rest, want);
     }
-    /* Nobody else takes from the front of our span, so lo stays what it is. */
+    /* Nobody else takes from the front of our range, so lo stays what it is. */
     uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
     want = want < most ? want : most;
     if (want > 1 && !is_cancelled) {
         want = fl_chunk_fit(w, job, lo, want);
     }
-    if (want == 0 || !fl_span_take(span, want, &lo, &hi)) {
+    if (want == 0 || !fl_range_take(range, want, &lo, &hi)) {
         return false;
     }
     fl_job_share(job, w->index)->chunk = hi - lo;
@@ -372,11 +373,11 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     return true;
 }
 
-/* Of the worker's span: up to `want` roots, those at its beginning that it had better leave to
+/* Of the worker's range: up to `want` roots, those at its beginning that it had better leave to
  * others given to them. */
 static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
-    while (fl_span_take(&fl_job_share(job, w->index)->span, want, lo, hi)) {
+    while (fl_range_take(&fl_job_share(job, w->index)->range, want, lo, hi)) {
         if (FL_LIKELY(!fl_lag_is_on(w))) {
             return true;
         }
@@ -407,7 +408,7 @@ static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_til
     if (!fl_near_chooses(w)) {
         return;
     }
-    uint32_t rest = fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi);
+    uint32_t rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
     fl_near_add(w, job->graph->roots[first]);
     bool has_more = rest != 0 && take_roots(w, job, fl_near_room(w, rest), &lo, &hi);
     choose_root(w, job->graph, lo, has_more ? hi : lo, tile);
@@ -419,10 +420,10 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     if (FL_UNLIKELY(w->sched->looks_ahead) && fl_replay_pick(w, job, tile)) {
         return true;
     }
-    fl_span *span = &fl_job_share(job, w->index)->span;
+    fl_range *range = &fl_job_share(job, w->index)->range;
     uint32_t want = 1;
     if (FL_UNLIKELY(fl_near_chooses(w))) {
-        want = fl_near_room(w, fl_span_peek(span, &lo, &hi));
+        want = fl_near_room(w, fl_range_peek(range, &lo, &hi));
     }
     if (!take_roots(w, job, want, &lo, &hi)) {
         return false;
@@ -442,7 +443,7 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
     return true;
 }
 
-bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint32_t *floor)
+bool fl_range_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint32_t *floor)
 {
     const fl_sched *sched = w->sched;
     *floor = 0;
@@ -471,7 +472,7 @@ bool fl_span_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uint
     return true;
 }
 
-bool fl_pick_span(fl_worker *w, fl_tile *tile)
+bool fl_pick_range(fl_worker *w, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
     bool has_near = w->offload != NULL && w->offload->near_count != 0;
@@ -499,13 +500,13 @@ bool fl_pick_span(fl_worker *w, fl_tile *tile)
     return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
 }
 
-static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, uint32_t *lo,
+static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, uint32_t *lo,
                      uint32_t *hi)
 {
     uint32_t rest, floor;
-    while ((rest = fl_span_peek(span, lo, hi)) != 0 && fl_span_is_open(w, job, *hi, &floor) &&
+    while ((rest = fl_range_peek(range, lo, hi)) != 0 && fl_range_is_open(w, job, *hi, &floor) &&
            floor < *hi) {
-        if (fl_span_cut(span, rest / 2 + rest % 2, floor, *hi, lo, hi)) {
+        if (fl_range_cut(range, rest / 2 + rest % 2, floor, *hi, lo, hi)) {
             return true;
         }
     }
@@ -515,7 +516,7 @@ static bool cut_half(const fl_worker *w, const filch_job *job, fl_span *span, ui
 bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
 {
     fl_sched *sched = w->sched;
-    /* Acquire: before, the spans are being filled one by one, and what we put in ours would be
+    /* Acquire: before, the ranges are being filled one by one, and what we put in ours would be
      * lost.
      */
     if (fl_load_acquire(&job->is_offered) == 0) {
@@ -526,9 +527,9 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
         if (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile)) {
             return true;
         }
-        /* Our own span is empty, and only we fill it. Half of another's, whatever policy and
+        /* Our own range is empty, and only we fill it. Half of another's, whatever policy and
          * predictions say: the other may be in a deep wait, and take only what that needs. */
-        fl_span *theirs = &fl_job_share(job, i)->span;
+        fl_range *theirs = &fl_job_share(job, i)->range;
         if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
             fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);

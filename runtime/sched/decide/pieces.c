@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches that a policy cuts: into pieces, each of which is some device's, or not at all, so that
- * all take from one span. A span of pieces counts positions in a list that is in the order of the
+ * all take from one range. A range of pieces counts positions in a list that is in the order of the
  * devices, and for each of these in the order of the items. */
 #include "sched/worker/sched.h"
 
@@ -134,7 +134,7 @@ static bool cut(fl_sched *sched, filch_job *job)
         job->pieces = pieces;
         job->cut = FL_CUT_PIECES;
         for (uint32_t d = 0, begin = 0; d < sched->count; begin = begins[d++]) {
-            fl_span_set(&fl_job_share(job, d)->span, begin, begins[d]);
+            fl_range_set(&fl_job_share(job, d)->range, begin, begins[d]);
         }
         fl_sub_relaxed(&sched->rules.placing, 1);
     } else {
@@ -151,7 +151,7 @@ bool fl_pieces_fill(fl_sched *sched, filch_job *job)
     const filch_policy_desc *with = &sched->rules.with;
     if (with->batches == FILCH_BATCHES_COMMON) {
         job->cut = FL_CUT_COMMON;
-        fl_span_set(&fl_job_share(job, 0)->span, 0, fl_batch_grains(job->batch));
+        fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
         return true;
     }
     /* Where there is no memory for a list the static partition does. */
@@ -162,11 +162,11 @@ bool fl_pieces_fill(fl_sched *sched, filch_job *job)
 
 static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
 {
-    fl_span *span = &fl_job_share(job, 0)->span;
+    fl_range *range = &fl_job_share(job, 0)->range;
     uint32_t rest;
-    /* Acquire: what cut the batch wrote, as the span's own taking has it. */
+    /* Acquire: what cut the batch wrote, as the range's own taking has it. */
     while (fl_devices_have(fl_batch_devices(job->batch), w->index) &&
-           (rest = fl_span_peek(span, lo, hi)) != 0) {
+           (rest = fl_range_peek(range, lo, hi)) != 0) {
         bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
         uint32_t most = fl_batch_reach(job->batch, *lo) - *lo, want = rest;
         if (!is_cancelled) {
@@ -174,7 +174,7 @@ static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi
         }
         want = want < most ? want : most;
         want = is_cancelled ? want : fl_chunk_fit(w, job, *lo, want);
-        if (fl_span_take_at(span, *lo, want, hi)) {
+        if (fl_range_take_at(range, *lo, want, hi)) {
             return true;
         }
     }
@@ -190,10 +190,10 @@ static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t
         return false;
     }
     for (uint32_t d = 0; d < w->sched->count; ++d) {
-        fl_span *left = &fl_job_share(job, (w->index + d) % w->sched->count)->left;
-        while ((rest = fl_span_peek(left, lo, hi)) != 0) {
+        fl_range *left = &fl_job_share(job, (w->index + d) % w->sched->count)->left;
+        while ((rest = fl_range_peek(left, lo, hi)) != 0) {
             uint32_t want = is_cancelled ? rest : fl_chunk_fit(w, job, *lo, rest);
-            if (fl_span_take_at(left, *lo, want, hi)) {
+            if (fl_range_take_at(left, *lo, want, hi)) {
                 return true;
             }
         }
@@ -204,7 +204,7 @@ static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t
 static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, uint32_t *hi)
 {
     uint32_t position, end;
-    if (!fl_span_take(&fl_job_share(job, w->index)->span, 1, &position, &end)) {
+    if (!fl_range_take(&fl_job_share(job, w->index)->range, 1, &position, &end)) {
         return false;
     }
     *lo = job->pieces->at[position].lo;
@@ -229,22 +229,22 @@ bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_tile *tile)
     return true;
 }
 
-static fl_span *span_of(const fl_worker *w, const filch_job *job)
+static fl_range *range_of(const fl_worker *w, const filch_job *job)
 {
-    return &fl_job_share(job, job->cut == FL_CUT_COMMON ? 0 : w->index)->span;
+    return &fl_job_share(job, job->cut == FL_CUT_COMMON ? 0 : w->index)->range;
 }
 
 bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
 {
-    fl_span *span = span_of(w, job);
-    if (job->cut != FL_CUT_SHARES && fl_span_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
+    fl_range *range = range_of(w, job);
+    if (job->cut != FL_CUT_SHARES && fl_range_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
         return true;
     }
     if (job->cut == FL_CUT_PIECES) {
         return take_piece(w, job, lo, hi);
     }
-    while (fl_span_peek(span, lo, hi) != 0) {
-        if (fl_span_take_at(span, *lo, fl_batch_reach(job->batch, *lo) - *lo, hi)) {
+    while (fl_range_peek(range, lo, hi) != 0) {
+        if (fl_range_take_at(range, *lo, fl_batch_reach(job->batch, *lo) - *lo, hi)) {
             return true;
         }
     }
@@ -256,20 +256,20 @@ bool fl_pieces_return(const fl_worker *w, const fl_tile *tile)
     fl_share *share = fl_job_share(tile->job, w->index);
     uint32_t lo, hi;
     if (tile->job->cut == FL_CUT_SHARES) {
-        return fl_span_return(&share->span, tile->lo, tile->hi);
+        return fl_range_return(&share->range, tile->lo, tile->hi);
     }
-    if (fl_span_peek(&share->left, &lo, &hi) != 0) {
+    if (fl_range_peek(&share->left, &lo, &hi) != 0) {
         return false;
     }
-    fl_span_set(&share->left, tile->lo, tile->hi); /* nobody else does */
+    fl_range_set(&share->left, tile->lo, tile->hi); /* nobody else does */
     return true;
 }
 
 uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
-    return fl_span_peek(span_of(w, job), &lo, &hi) +
-           fl_span_peek(&fl_job_share(job, w->index)->left, &lo, &hi);
+    return fl_range_peek(range_of(w, job), &lo, &hi) +
+           fl_range_peek(&fl_job_share(job, w->index)->left, &lo, &hi);
 }
 
 double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)

@@ -4,8 +4,8 @@
  * The default policy has no functions: what it costs is one predictable branch where a task is made
  * ready with more than one kind of device, where a chunk is taken, and where a worker finds
  * nothing. The policies to compare with (compare.c) are records as the host's are, and go through
- * the same workers: placed tasks come by inboxes, pieces of batches by spans, whose positions then
- * number pieces. What anyone may take stands in one queue, or in the first device's span. */
+ * the same workers: placed tasks come by inboxes, pieces of batches by ranges, whose positions then
+ * number pieces. What anyone may take stands in one queue, or in the first device's range. */
 #ifndef FL_SCHED_DECIDE_POLICY_H
 #define FL_SCHED_DECIDE_POLICY_H
 
@@ -96,14 +96,14 @@ bool fl_policy_victim(struct fl_worker *worker, uint32_t *victim, uint32_t *amou
 
 /* --- Batches (pieces.c) --- */
 
-/* How a job's work stands in its spans. */
+/* How a job's work stands in its ranges. */
 enum {
     FL_CUT_SHARES, /* each device's grains, or roots */
     FL_CUT_PIECES, /* positions of each device's pieces in job->pieces */
     FL_CUT_COMMON  /* all grains, in the first device's */
 };
 
-/* Fills the spans of a batch as the policy has it; false: by the default rules. */
+/* Fills the ranges of a batch as the policy has it; false: by the default rules. */
 bool fl_pieces_fill(struct fl_sched *sched, filch_job *job);
 /* Takes the next piece, or a chunk of what is for all. */
 bool fl_pieces_pick(struct fl_worker *worker, filch_job *job, struct fl_tile *tile);
@@ -114,9 +114,9 @@ uint32_t fl_policy_chunk(struct fl_worker *worker, const filch_job *job, uint32_
 bool fl_pieces_take_any(const struct fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
 /* Gives back a chunk that the worker took last from its part. False: it cannot be. */
 bool fl_pieces_return(const struct fl_worker *worker, const struct fl_tile *tile);
-/* What is left of the worker's part, in whatever the span counts. */
+/* What is left of the worker's part, in whatever the range counts. */
 uint32_t fl_pieces_rest(const struct fl_worker *worker, const filch_job *job);
-/* Work of positions [lo, hi) of a span, on the worker's device. */
+/* Work of positions [lo, hi) of a range, on the worker's device. */
 double fl_pieces_work(const struct fl_worker *worker, const filch_job *job, uint32_t lo,
                       uint32_t hi);
 

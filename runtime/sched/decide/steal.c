@@ -41,7 +41,7 @@
 /* The best victim found so far. */
 typedef struct fl_loot {
     uint32_t victim;
-    uint32_t slot;    /* of the job whose span is cut; FL_ACTIVE_SLOTS: the victim's deques */
+    uint32_t slot;    /* of the job whose range is cut; FL_ACTIVE_SLOTS: the victim's deques */
     double ns_left;   /* the victim's time for what it has */
     double ns_thief;  /* the thief's time for the same */
     uint32_t entries; /* grains, roots or deque entries */
@@ -56,7 +56,7 @@ typedef struct fl_loot {
 
 /* Whom this attempt has found to have nothing that pays: sets of workers. */
 typedef struct fl_barren {
-    uint64_t deques[FL_IDLE_WORDS], spans[FL_IDLE_WORDS];
+    uint64_t deques[FL_IDLE_WORDS], ranges[FL_IDLE_WORDS];
 } fl_barren;
 
 static bool has(const uint64_t *set, uint32_t index)
@@ -259,13 +259,13 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     consider(w, best, loot);
 }
 
-/* Whether a device has left its span to others (room.c). Relaxed: a hint. */
+/* Whether a device has left its range to others (room.c). Relaxed: a hint. */
 static bool is_left(const filch_job *job, uint32_t device)
 {
     return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
 }
 
-/* Roots in another's span, `entries` of them. Tasks of other kinds that the cores ran since the
+/* Roots in another's range, `entries` of them. Tasks of other kinds that the cores ran since the
  * last such may have been far shorter: of a core it is known how long these take. */
 static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
                           fl_loot *loot)
@@ -283,15 +283,15 @@ static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_wor
     loot->ns_way = way;
 }
 
-static void look_at_span(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
-                         fl_loot *best)
+static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
+                          fl_loot *best)
 {
     uint32_t lo, hi, floor;
-    uint32_t rest = fl_span_peek(&fl_job_share(job, victim)->span, &lo, &hi);
+    uint32_t rest = fl_range_peek(&fl_job_share(job, victim)->range, &lo, &hi);
     if (rest == 0) {
         return;
     }
-    if (!fl_span_is_open(w, job, hi, &floor) || floor >= hi ||
+    if (!fl_range_is_open(w, job, hi, &floor) || floor >= hi ||
         (job->batch != NULL && fl_room_is_out(w, job))) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         return;
@@ -349,9 +349,9 @@ static bool pays(fl_worker *w, const fl_loot *loot, double ns_piece)
     return false;
 }
 
-/* Reckons with what would have to be brought of a span, here and at the victim. False: the theft
+/* Reckons with what would have to be brought of a range, here and at the victim. False: the theft
  * does not pay then. */
-static bool weigh_span(fl_worker *w, fl_loot *loot)
+static bool weigh_range(fl_worker *w, fl_loot *loot)
 {
     const fl_worker *victim = &w->sched->workers[loot->victim];
     uint32_t lo, hi, floor, want = fair_share(loot);
@@ -360,13 +360,13 @@ static bool weigh_span(fl_worker *w, fl_loot *loot)
     if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 ||
         (loot->ns_left >= UNKNOWN_NS && !fl_lag_is_on(w)) ||
         (job = fl_worker_visit(w, loot->slot)) == NULL ||
-        fl_span_peek(&fl_job_share(job, loot->victim)->span, &lo, &hi) == 0 ||
-        !fl_span_is_open(w, job, hi, &floor)) {
+        fl_range_peek(&fl_job_share(job, loot->victim)->range, &lo, &hi) == 0 ||
+        !fl_range_is_open(w, job, hi, &floor)) {
         return true;
     }
     lo = lo > floor ? lo : floor;
     lo = hi - lo > want ? hi - want : lo;
-    fl_freight_of_span(w, victim, loot->slot, lo, hi, &freight);
+    fl_freight_of_range(w, victim, loot->slot, lo, hi, &freight);
     if (FL_UNLIKELY(freight.is_late) && !fl_worker_is_off(victim)) {
         refuse(w, loot->victim, loot->ns_left, FL_REFUSED_HELD);
         return false;
@@ -403,18 +403,18 @@ static void note_trial(fl_worker *w, const fl_loot *loot, const fl_task *task)
     }
 }
 
-/* Whether the worker may be given a span of the job (null: there is none). Not while it has some,
+/* Whether the worker may be given a range of the job (null: there is none). Not while it has some,
  * of which it may not begin more just now: until what it began is measured, say. Only the worker
- * fills its span once the job is in its slot, so an empty one stays empty. */
+ * fills its range once the job is in its slot, so an empty one stays empty. */
 static bool has_place(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
-    return job != NULL && fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) == 0 &&
+    return job != NULL && fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) == 0 &&
            !(job->batch != NULL && fl_room_is_out(w, job));
 }
 
 /* False: it is not there any more; look again. */
-static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
+static bool rob_range(fl_worker *w, const fl_loot *loot, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, loot->slot);
     uint32_t lo, hi, floor;
@@ -422,16 +422,16 @@ static bool rob_span(fl_worker *w, const fl_loot *loot, uint64_t start)
     if (!has_place(w, job)) {
         return false;
     }
-    fl_span *span = &fl_job_share(job, loot->victim)->span;
-    if (fl_span_peek(span, &lo, &hi) == 0 || !fl_span_is_open(w, job, hi, &floor) ||
-        !fl_span_cut(span, fair_share(loot), floor, hi, &lo, &hi)) {
+    fl_range *range = &fl_job_share(job, loot->victim)->range;
+    if (fl_range_peek(range, &lo, &hi) == 0 || !fl_range_is_open(w, job, hi, &floor) ||
+        !fl_range_cut(range, fair_share(loot), floor, hi, &lo, &hi)) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
         return false;
     }
     if (loot->ns_trial != 0) {
         fl_speed_probe(loot->speed, loot->ns_trial, fl_clock_now(&w->sched->core->clock));
     }
-    /* Before the span is set: another thief may then take it all and complete the job. */
+    /* Before the range is set: another thief may then take it all and complete the job. */
     note_theft(w, job, loot, hi - lo, start);
     fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
@@ -685,7 +685,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
 }
 
 /* Whether the rules let the worker rob that one: all; where a policy chooses, those alone that were
- * lost or withdrawn (and spans that are left to others), as no policy need know of these. */
+ * lost or withdrawn (and ranges that are left to others), as no policy need know of these. */
 static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
 {
     return victim != w->index &&
@@ -703,8 +703,8 @@ static bool rob_inboxes(fl_worker *w, const fl_beat *beat, bool is_of_off)
     return false;
 }
 
-static void look_at_spans(fl_worker *w, const fl_beat *beat, const fl_barren *barren,
-                          bool is_of_off, fl_loot *best)
+static void look_at_ranges(fl_worker *w, const fl_beat *beat, const fl_barren *barren,
+                           bool is_of_off, fl_loot *best)
 {
     const fl_sched *sched = w->sched;
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
@@ -716,9 +716,9 @@ static void look_at_spans(fl_worker *w, const fl_beat *beat, const fl_barren *ba
             const filch_job *job = fl_worker_visit(w, slot);
             for (uint32_t i = 0; job != NULL && i < beat->count; ++i) {
                 uint32_t victim = beat->victims[i];
-                if (!has(barren->spans, victim) &&
+                if (!has(barren->ranges, victim) &&
                     (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
-                    look_at_span(w, job, slot, victim, best);
+                    look_at_range(w, job, slot, victim, best);
                 }
             }
         }
@@ -728,7 +728,7 @@ static void look_at_spans(fl_worker *w, const fl_beat *beat, const fl_barren *ba
 static fl_loot find_loot(fl_worker *w, const fl_beat *beat, const fl_barren *barren, bool is_of_off)
 {
     fl_loot best = {0};
-    look_at_spans(w, beat, barren, is_of_off, &best);
+    look_at_ranges(w, beat, barren, is_of_off, &best);
     for (uint32_t i = 0; i < beat->count; ++i) {
         uint32_t victim = beat->victims[i];
         if (!has(barren->deques, victim) && may_rob(w, victim, is_of_off)) {
@@ -760,7 +760,7 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
         fl_beat_note(w, best.victim);
         if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
             /* Another victim's may cost nothing. */
-            add(best.slot < FL_ACTIVE_SLOTS ? barren->spans : barren->deques, best.victim);
+            add(best.slot < FL_ACTIVE_SLOTS ? barren->ranges : barren->deques, best.victim);
             continue;
         }
         if (is_of_off) {
@@ -768,13 +768,13 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
             /* Another look would find the same: on the virtual clock for ever. */
-            if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_span(w, &best)) {
-                if (rob_span(w, &best, start)) {
+            if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_range(w, &best)) {
+                if (rob_range(w, &best, start)) {
                     note_success(w, &best, since);
                 }
                 return true;
             }
-            add(barren->spans, best.victim);
+            add(barren->ranges, best.victim);
         } else if (!w->sched->mails) {
             if (rob_deques(w, &best, start)) {
                 note_success(w, &best, since);
@@ -820,7 +820,7 @@ static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
     for (loot.slot = 0; loot.slot < FL_ACTIVE_SLOTS; ++loot.slot) {
         /* Relaxed: a look, which the visit repeats. */
         uint64_t bits = fl_load_relaxed(&sched->active[loot.slot / 64]) >> loot.slot % 64;
-        if ((bits & 1) != 0 && rob_span(w, &loot, start)) {
+        if ((bits & 1) != 0 && rob_range(w, &loot, start)) {
             return true;
         }
     }

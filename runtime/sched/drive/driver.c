@@ -18,7 +18,7 @@ static bool is_stopping(const fl_sched *sched)
  * round, a waker between the two would leave us asleep without a bit, unseen by all later ones. */
 static void set_idle(fl_worker *w)
 {
-    fl_event_announce(&w->event);
+    fl_eventcount_announce(&w->event);
     /* Release: the announcement before the bit. The fence: both before the second look for work. */
     fl_or_release(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
     if (w->sched->keeps_holders) {
@@ -66,16 +66,17 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
         spin = start; /* the device has enough to do until then */
     }
-    while (t < spin && t < until && !fl_event_is_notified(&w->event) && !must_stay_awake(w, goal)) {
+    while (t < spin && t < until && !fl_eventcount_is_notified(&w->event) &&
+           !must_stay_awake(w, goal)) {
         for (int i = 0; i < 64; ++i) {
             fl_relax();
         }
         t = fl_time_now();
     }
     if (t >= until || must_stay_awake(w, goal)) {
-        fl_event_cancel(&w->event);
+        fl_eventcount_cancel(&w->event);
     } else {
-        fl_event_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
+        fl_eventcount_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
         fl_preempt_slept(&w->ledger.preempt, t, fl_time_now());
     }
 }
@@ -162,7 +163,7 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         }
         return;
     }
-    fl_event_cancel(&w->event);
+    fl_eventcount_cancel(&w->event);
     if (clear_idle(w)) {
         /* A waker chose us for work that we may not have found: pass it on before we are busy. */
         fl_sched_wake(w->sched, 1);

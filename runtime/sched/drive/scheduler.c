@@ -159,8 +159,8 @@ static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *sc
     return kept != 0 ? kept : count;
 }
 
-/* Fills the spans, then the slot: whoever sees the slot sees the spans. */
-static void fill_spans(fl_sched *sched, filch_job *job)
+/* Fills the ranges, then the slot: whoever sees the slot sees the ranges. */
+static void fill_ranges(fl_sched *sched, filch_job *job)
 {
     if (job->batch == NULL) {
         const uint32_t *begin =
@@ -173,7 +173,7 @@ static void fill_spans(fl_sched *sched, filch_job *job)
             share->root_ns = sched->keeps_holders && begin[d] < begin[d + 1]
                                  ? (float)fl_place_root_ns(sched, job->graph->roots[begin[d]], d)
                                  : 0;
-            fl_span_set(&share->span, share->root_begin, begin[d + 1]);
+            fl_range_set(&share->range, share->root_begin, begin[d + 1]);
         }
         return;
     }
@@ -197,8 +197,8 @@ static void fill_spans(fl_sched *sched, filch_job *job)
         count = 1;
     }
     for (uint32_t p = 0; p < count; ++p) {
-        fl_span_set(&fl_job_share(job, devices[parts[p].device])->span, (uint32_t)parts[p].lo,
-                    (uint32_t)parts[p].hi);
+        fl_range_set(&fl_job_share(job, devices[parts[p].device])->range, (uint32_t)parts[p].lo,
+                     (uint32_t)parts[p].hi);
     }
 }
 
@@ -209,7 +209,7 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
         uint64_t bits = fl_load_relaxed(&sched->active[word]); /* changed under our lock only */
         if (bits != UINT64_MAX) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(~bits);
-            /* Release: the job's fields and spans before the slot that leads to them … */
+            /* Release: the job's fields and ranges before the slot that leads to them … */
             fl_store_release(&sched->slots[slot], job);
             /* … and the slot before its bit. */
             fl_or_release(&sched->active[word], (uint64_t)1 << (slot % 64));
@@ -250,7 +250,7 @@ static bool has_roots(const filch_job *job)
     return !job->is_open && job->graph->root_count != 0;
 }
 
-/* Roots that are placed are in no span. */
+/* Roots that are placed are in no range. */
 static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
     if (job->batch != NULL) {
@@ -285,7 +285,7 @@ static void job_start(fl_scheduler *self, filch_job *job)
         }
         return;
     }
-    fill_spans(sched, job);
+    fill_ranges(sched, job);
     fl_mutex_lock(&sched->slots_lock);
     if (!enter_slot(sched, job)) {
         enqueue(sched, job);
@@ -387,7 +387,7 @@ static void notify(fl_sched *sched, uint32_t index)
     if (sched->agenda != NULL) {
         fl_agenda_add(sched->agenda, index);
     } else {
-        fl_event_notify_fenced(&sched->workers[index].event);
+        fl_eventcount_notify_fenced(&sched->workers[index].event);
     }
 }
 
@@ -614,8 +614,8 @@ static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t 
 static uint64_t deadline_after(const fl_sched *sched, double seconds)
 {
     uint64_t start = fl_clock_now(&sched->core->clock);
-    uint64_t span = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
-    return span > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + span;
+    uint64_t range = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
+    return range > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + range;
 }
 
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds)

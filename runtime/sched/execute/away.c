@@ -3,7 +3,7 @@
  *
  * The flag stands among the duties of the device's worker, which it looks at in each step. What is
  * in flight there ends; what waits is the others' from then on, whatever the policy: they rob the
- * worker's deques and spans as those of a lost device, and what nobody else knows of the worker
+ * worker's deques and ranges as those of a lost device, and what nobody else knows of the worker
  * gives away itself. What no device that is there can run it keeps, claimed, until one is.
  *
  * Who is there changes seldom; each change is counted, and everybody is woken to look again.
@@ -254,14 +254,14 @@ static bool is_taken(const fl_worker *w, uint64_t hint)
 }
 
 /* Of jobs that were cancelled there is nothing to wait for. */
-static void settle_span(fl_worker *w, filch_job *job)
+static void settle_range(fl_worker *w, filch_job *job)
 {
     uint32_t lo, hi;
     if (fl_load_relaxed(&job->cancelled) == 0) {
         return;
     }
     if (job->batch == NULL) {
-        while (fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
+        while (fl_range_take(&fl_job_share(job, w->index)->range, 1, &lo, &hi)) {
             fl_task *task = job->graph->roots[lo];
             settle_new(w, task, fl_task_own(task));
         }
@@ -273,7 +273,7 @@ static void settle_span(fl_worker *w, filch_job *job)
     }
 }
 
-static void settle_spans(fl_worker *w)
+static void settle_ranges(fl_worker *w)
 {
     fl_sched *sched = w->sched;
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
@@ -284,7 +284,7 @@ static void settle_spans(fl_worker *w)
             bits &= bits - 1;
             filch_job *job = fl_worker_visit(w, slot);
             if (job != NULL) {
-                settle_span(w, job);
+                settle_range(w, job);
             }
         }
     }
@@ -318,7 +318,7 @@ void fl_away_settle(fl_worker *w)
     w->roster = roster;
     settle_own(w, is_new);
     if (is_new) {
-        settle_spans(w);
+        settle_ranges(w);
         for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
             settle_new(w, task, fl_task_own(task));
         }

@@ -187,7 +187,7 @@ static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
 {
     uint32_t lo, hi;
     double others = others_rate(w, division), own = rate_of(w, codelet_of(division));
-    fl_rest rest = {.grains = fl_span_peek(&division->span, &lo, &hi)};
+    fl_rest rest = {.grains = fl_range_peek(&division->range, &lo, &hi)};
     rest.work = grain_work(division) * rest.grains;
     rest.ns_others = others > 0 ? rest.work / others : 0;
     rest.ns_grain = own > 0 ? grain_work(division) / own : 0;
@@ -343,7 +343,7 @@ static bool begin_piece(fl_worker *w, fl_tile *tile)
             want = 1; /* there is nobody to leave it to */
         }
     }
-    if (want == 0 || !fl_span_take(&division->span, want, &tile->lo, &tile->hi)) {
+    if (want == 0 || !fl_range_take(&division->range, want, &tile->lo, &tile->hi)) {
         fl_worker_retire(w, tile);
         return false;
     }
@@ -510,7 +510,7 @@ static void drop_rest(const fl_tile *tile, fl_division *division)
 {
     uint32_t lo, hi;
     bool has_failed = (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0;
-    if (fl_span_drain(&division->span, &lo, &hi) && !has_failed) {
+    if (fl_range_drain(&division->range, &lo, &hi) && !has_failed) {
         /* Relaxed, here and below: published by the part that we give up, or by the job's end. */
         fl_or_relaxed(&division->flags, FL_DIVISION_CUT);
         fl_store_relaxed(&tile->task->graph->job->left_out, 1);
@@ -532,7 +532,7 @@ static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
             if (fl_division_leave(division, &word)) {
                 return FL_LEAVING_LEFT;
             }
-        } else if (fl_span_peek(&division->span, &lo, &hi) != 0) {
+        } else if (fl_range_peek(&division->range, &lo, &hi) != 0) {
             return FL_LEAVING_STAYS; /* who joins now may take it, or not */
         } else if (fl_division_end(division, &word, flags)) {
             fl_sub_relaxed(&owner->open, 1);
@@ -625,7 +625,7 @@ bool fl_divide_retire(fl_worker *w, fl_tile *tile)
     /* Who did not like the rest leaves it to others, as does who is to end what it is at, or has
      * another part: one that joined, and was then given what a withdrawn device had. */
     if ((!has_run || fl_worker_is_away(w) || w->adopted == task ||
-         fl_span_peek(&division->span, &lo, &hi) == 0) &&
+         fl_range_peek(&division->range, &lo, &hi) == 0) &&
         may_conclude(w)) {
         leaving = leave(w, division, &flags);
     }

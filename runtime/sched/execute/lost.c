@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step of a worker whose device was lost. What other devices can run is left to them: hints and
- * spans stay where they are until somebody takes them, and tasks that nobody else knows of are
+ * ranges stay where they are until somebody takes them, and tasks that nobody else knows of are
  * routed away. The rest fails, and says why. Others may be lost later, so all of it is looked at
  * again in every step. */
 #include "sched/worker/sched.h"
@@ -153,13 +153,13 @@ bool fl_deques_settle(fl_worker *w, fl_hint_fn stays, fl_settle_fn settle)
     return is_wanted;
 }
 
-/* True: the job's span has something for others. */
-static bool settle_span(fl_worker *w, filch_job *job)
+/* True: the job's range has something for others. */
+static bool settle_range(fl_worker *w, filch_job *job)
 {
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t lo, hi;
     if (job->batch == NULL) {
-        while (fl_span_take(&fl_job_share(job, w->index)->span, 1, &lo, &hi)) {
+        while (fl_range_take(&fl_job_share(job, w->index)->range, 1, &lo, &hi)) {
             settle_task(w, job->graph->roots[lo]);
         }
         return false;
@@ -174,7 +174,7 @@ static bool settle_span(fl_worker *w, filch_job *job)
     return false;
 }
 
-static bool settle_spans(fl_worker *w)
+static bool settle_ranges(fl_worker *w)
 {
     fl_sched *sched = w->sched;
     bool is_wanted = false;
@@ -185,7 +185,7 @@ static bool settle_spans(fl_worker *w)
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             filch_job *job = fl_worker_visit(w, slot);
-            is_wanted = (job != NULL && settle_span(w, job)) || is_wanted;
+            is_wanted = (job != NULL && settle_range(w, job)) || is_wanted;
         }
     }
     return is_wanted;
@@ -251,7 +251,7 @@ static void settle_own(fl_worker *w)
 fl_act fl_lost_step(fl_worker *w)
 {
     settle_own(w);
-    bool is_wanted = settle_spans(w);
+    bool is_wanted = settle_ranges(w);
     is_wanted = fl_deques_settle(w, others_take, refuse_task) || is_wanted;
     is_wanted = fl_board_leave(w) || is_wanted;
     bool again = w->bypass != NULL;

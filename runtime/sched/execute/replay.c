@@ -355,7 +355,7 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
     filch_graph *graph = job->graph;
     uint32_t lo, hi;
     if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
-        fl_span_peek(&fl_job_share(job, w->index)->span, &lo, &hi) != graph->root_count ||
+        fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
         return false; /* or some of it has begun */
     }
@@ -382,7 +382,7 @@ bool fl_replay_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         return false;
     }
     /* Only we take from it: there is one device. */
-    fl_span_drain(&fl_job_share(job, w->index)->span, &lo, &hi);
+    fl_range_drain(&fl_job_share(job, w->index)->range, &lo, &hi);
     graph->is_replayed = true;
     *tile = (fl_tile){.job = job, .is_replay = true};
     return true;

@@ -5,8 +5,8 @@
  * there: in turn, from the next one on, each as often as there are devices at most, so that two do
  * not send it back and forth. It is claimed, and stays so.
  *
- * A batch's chunk goes back into its device's span, which the device leaves to the others from then
- * on: they rob it as they do one that is lost. Where a policy cut the batch a span may be of
+ * A batch's chunk goes back into its device's range, which the device leaves to the others from
+ * then on: they rob it as they do one that is lost. Where a policy cut the batch a range may be of
  * pieces, or for all: the chunk is put beside it, where anyone takes it. The last device has no
  * such way out, and tries all that is left before it fails. */
 #include "sched/worker/sched.h"

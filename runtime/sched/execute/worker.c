@@ -567,8 +567,8 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
     return w->mask != 0 && pop_deques(w, tile);
 }
 
-/* A tile whose job stands in spans: its task is known to nobody else. */
-static void take_from_span(fl_worker *w, fl_tile *tile)
+/* A tile whose job stands in ranges: its task is known to nobody else. */
+static void take_from_range(fl_worker *w, fl_tile *tile)
 {
     if (FL_UNLIKELY(tile->is_replay)) {
         switch_job(w, tile->job, tile->job->graph);
@@ -581,7 +581,7 @@ static void take_from_span(fl_worker *w, fl_tile *tile)
 }
 
 /* Before anything else a wait takes what became ready here since it began, and then its own job's
- * spans. What was here before may be any number of tasks that wait in turn, each on our stack. */
+ * ranges. What was here before may be any number of tasks that wait in turn, each on our stack. */
 static bool pick_for_wait(fl_worker *w, fl_tile *tile)
 {
     const fl_frame *wait = w->frames;
@@ -598,7 +598,7 @@ static bool pick_for_wait(fl_worker *w, fl_tile *tile)
     }
     bool any = wait->goal != NULL && fl_nested_pick_goal(w, tile);
     if (any) {
-        take_from_span(w, tile);
+        take_from_range(w, tile);
     }
     return any;
 }
@@ -608,7 +608,7 @@ static bool is_deep(const fl_worker *w)
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
-/* What was offered to this worker or to all, where that is done. Before spans: what graphs are at
+/* What was offered to this worker or to all, where that is done. Before ranges: what graphs are at
  * comes before what has not begun. */
 static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
 {
@@ -619,7 +619,7 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
     if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
         return false;
     }
-    take_from_span(w, tile);
+    take_from_range(w, tile);
     return true;
 }
 
@@ -630,7 +630,7 @@ static __attribute__((noinline)) bool take_near(fl_worker *w, fl_tile *tile)
         return false;
     }
     fl_near_take(w, tile);
-    take_from_span(w, tile);
+    take_from_range(w, tile);
     return true;
 }
 
@@ -658,7 +658,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
             return take_near(w, tile);
         }
         if (is_deep(w) && fl_nested_pick_ahead(w, tile)) {
-            take_from_span(w, tile);
+            take_from_range(w, tile);
             return true;
         }
     }
@@ -668,10 +668,10 @@ static bool pick(fl_worker *w, fl_tile *tile)
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
         return true;
     }
-    if (is_deep(w) || !fl_pick_span(w, tile)) {
+    if (is_deep(w) || !fl_pick_range(w, tile)) {
         return is_deep(w) && take_near(w, tile);
     }
-    take_from_span(w, tile);
+    take_from_range(w, tile);
     return true;
 }
 

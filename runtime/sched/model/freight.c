@@ -266,7 +266,7 @@ fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task)
     return haul;
 }
 
-/* --- Spans --- */
+/* --- Ranges --- */
 
 static void add_scaled(fl_freight *freight, const fl_freight *seen, double by)
 {
@@ -333,8 +333,8 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
     add_scaled(freight, &seen, reach < hi ? (double)(hi - lo) / (reach - lo) : 1);
 }
 
-void fl_freight_of_span(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
-                        uint32_t hi, fl_freight *freight)
+void fl_freight_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
+                         uint32_t hi, fl_freight *freight)
 {
     const fl_route route = route_of(thief, victim);
     filch_job *job = fl_worker_visit(thief, slot);

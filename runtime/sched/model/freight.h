@@ -41,8 +41,8 @@ fl_haul fl_freight_haul(const fl_worker *w, const fl_task *task);
 void fl_freight_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
                          uint32_t count, fl_freight *freights);
 /* Of positions [lo, hi) of the job in a slot: its roots, or its grains. The same. */
-void fl_freight_of_span(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
-                        uint32_t hi, fl_freight *freight);
+void fl_freight_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
+                         uint32_t hi, fl_freight *freight);
 
 /* Of grains [lo, hi) of a batch, whose job the caller has kept, to be run by the thief although the
  * victim is at them: how long their results take from the thief, and what they read to it, all

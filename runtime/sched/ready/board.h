@@ -35,7 +35,7 @@ typedef struct fl_board fl_board;
  * null. FILCH_OUT_OF_MEMORY. The devices are sorted. */
 filch_status fl_board_open(fl_sched *sched);
 void fl_board_close(fl_sched *sched);
-/* A closed graph's job begins: false where its roots are to be in spans. True: they are on the
+/* A closed graph's job begins: false where its roots are to be in ranges. True: they are on the
  * board or on their way, and the job may be over. */
 bool fl_board_begin(fl_sched *sched, filch_job *job);
 /* The job is over. */

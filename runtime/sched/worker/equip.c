@@ -26,7 +26,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
         return FILCH_OUT_OF_MEMORY;
     }
     filch_status status = fl_flights_init(w);
-    if (status != FILCH_OK || (status = fl_event_init(&w->event)) != FILCH_OK) {
+    if (status != FILCH_OK || (status = fl_eventcount_init(&w->event)) != FILCH_OK) {
         fl_flights_fini(w);
         fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
         return status;
@@ -37,7 +37,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
             while (level-- > 0) {
                 fl_deque_fini(&w->levels[level]);
             }
-            fl_event_fini(&w->event);
+            fl_eventcount_fini(&w->event);
             fl_flights_fini(w);
             fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
             return status;
@@ -52,7 +52,7 @@ void fl_worker_fini(fl_worker *w)
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         fl_deque_fini(&w->levels[level]);
     }
-    fl_event_fini(&w->event);
+    fl_eventcount_fini(&w->event);
     fl_flights_fini(w);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free_aligned(memory, w->shadow, w->shadow_bytes, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler: its workers, the table of active jobs, and who sleeps.
  *
- * Active jobs. Jobs whose devices take from spans (graphs with roots, batches) stand in a table of
+ * Active jobs. Jobs whose devices take from ranges (graphs with roots, batches) stand in a table of
  * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE
  * TPDS 15, 2004); a job object is used again only when no hazard names it. At the end of a step a
  * hazard is null or names a job of which the worker holds a tile, so nobody waits longer than a
@@ -165,9 +165,9 @@ void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *repo
 void fl_recall_priors(fl_sched *sched, filch_codelet *codelet);
 filch_status fl_recall_save(fl_sched *sched, filch_error *error);
 
-/* Whether the worker may cut from a span of the job that ends at hi (pick.c); if so, *floor: from
+/* Whether the worker may cut from a range of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */
-bool fl_span_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
+bool fl_range_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
 /* So many grains, of want, that several chunks fit into the memory of the worker's device at once
  * (pick.c). */
 uint32_t fl_chunk_fit(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t want);

@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "graph/job.h"
 #include "sched/account/ledger.h"
-#include "sync/span.h"
+#include "sync/range.h"
 
 /* What a job is charged for its time on a device. The device's worker writes, anybody reads, but
  * for what is said to be others'; all relaxed: statistics, which are exact once the job is complete
@@ -52,10 +52,10 @@ typedef struct fl_rated {
 /* Counts are written by the device's worker alone (relaxed load and store) and read by anybody;
  * they are exact once the job is complete. */
 typedef struct fl_share {
-    fl_span span; /* grains of a batch, or positions in the graph's roots */
+    fl_range range; /* grains of a batch, or positions in the graph's roots */
     /* Of a batch that a policy cut: grains that the device had taken, and could not do. Anyone
      * takes them. */
-    fl_span left;
+    fl_range left;
     _Alignas(64) _Atomic uint64_t tiles;
     _Atomic uint64_t items;
     _Atomic uint64_t done; /* tasks, or items, that succeeded */
@@ -68,9 +68,9 @@ typedef struct fl_share {
     _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
     uint32_t fill;    /* grains whose threads fill the device; 0: not known, or one will do */
     uint32_t quantum; /* so many are launched with as many threads as one; 0: not known */
-    uint32_t chunk;   /* grains that the device took last from this span; 0 none yet */
-    /* The owner's: grains of the chunk of this span that was over last, 0: none is; chunks taken
-     * until then; and, of a span that was stolen, what it was: chunks of others say nothing of it.
+    uint32_t chunk;   /* grains that the device took last from this range; 0 none yet */
+    /* The owner's: grains of the chunk of this range that was over last, 0: none is; chunks taken
+     * until then; and, of a range that was stolen, what it was: chunks of others say nothing of it.
      */
     uint32_t known, unseen, stolen_lo, stolen_hi;
     /* The owner's: ns until all devices are through with the batch, and for how many chunks more
@@ -100,14 +100,14 @@ typedef struct fl_share {
     _Atomic uint32_t losing;
 } fl_share;
 
-/* The owner's span is filled with what was another's, of which its chunks so far say nothing. */
+/* The owner's range is filled with what was another's, of which its chunks so far say nothing. */
 static inline void fl_share_refill(fl_share *share, uint32_t lo, uint32_t hi)
 {
     share->chunk = share->known = share->unseen = 0;
     share->stolen_lo = lo;
     share->stolen_hi = hi;
     fl_store_relaxed(&share->recent, 0); /* an estimate: no order */
-    fl_span_set(&share->span, lo, hi);
+    fl_range_set(&share->range, lo, hi);
 }
 
 static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)

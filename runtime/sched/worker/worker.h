@@ -13,7 +13,7 @@
 #include "sched/worker/share.h"
 #include "sync/deque.h"
 #include "sync/division.h"
-#include "sync/event.h"
+#include "sync/eventcount.h"
 #include "sync/inbox.h"
 #include "sync/mailbox.h"
 #include "sync/race.h"
@@ -242,7 +242,7 @@ typedef struct fl_worker {
     fl_mailbox mailbox;
     fl_ledger ledger;
     _Alignas(64) _Atomic(filch_job *) hazard;
-    fl_event event;
+    fl_eventcount event;
     _Atomic uint32_t held;     /* poll mode: a thread runs this worker */
     _Atomic uint32_t is_lost;  /* the device does not answer; only ever set, by the owner */
     _Atomic uint32_t duties;   /* FL_DUTY_*; those of being away change under sched->slots_lock */
@@ -348,9 +348,9 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 
 /* A task that the worker has claimed already, in pick.c. */
 bool fl_pick_claimed(fl_worker *worker, fl_tile *tile);
-/* A tile from a span of any active job: the device's own share, in pick.c. */
-bool fl_pick_span(fl_worker *worker, fl_tile *tile);
-/* A tile from the spans of a job that the caller keeps alive: the device's own, else another's. */
+/* A tile from a range of any active job: the device's own share, in pick.c. */
+bool fl_pick_range(fl_worker *worker, fl_tile *tile);
+/* A tile from the ranges of a job that the caller keeps alive: the device's own, else another's. */
 bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_tile *tile);
 /* Takes work from another worker (steal.c); sets ready_at. True: look again, there is some. */
 bool fl_worker_steal(fl_worker *worker);
@@ -488,7 +488,7 @@ bool fl_near_gather(fl_worker *worker);
 bool fl_near_waits(fl_worker *worker);
 /* Nothing can be put on the device now: fetches what comes next. */
 void fl_near_fetch(fl_worker *worker);
-/* How many roots of the `rest` in a span the worker takes at once; those beyond the first it adds,
+/* How many roots of the `rest` in a range the worker takes at once; those beyond the first it adds,
  * and then takes one of all. */
 uint32_t fl_near_room(const fl_worker *worker, uint32_t rest);
 void fl_near_add(fl_worker *worker, fl_task *task);
@@ -559,8 +559,8 @@ bool fl_room_relieve(fl_worker *worker);
 /* Whether a device other than the worker's may still run grains of the batch: it answers, and had
  * room for those that it took; under FILCH_POLICY_STATIC none does. */
 bool fl_room_others(const fl_worker *worker, const filch_job *job);
-/* A chunk that the caller took last from its span, of which a grain has no room on the device, is
- * left to others, with the rest of the span. False: there are none. */
+/* A chunk that the caller took last from its range, of which a grain has no room on the device, is
+ * left to others, with the rest of the range. False: there are none. */
 bool fl_room_leave(fl_worker *worker, const fl_tile *tile);
 /* Whether that was so, and others are left. */
 static inline bool fl_room_is_out(const fl_worker *w, const filch_job *job)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sync/span.h"
+#include "sync/range.h"
 
-/* Orders. fl_span_set releases; everything that takes acquires. Between two sets the word changes
+/* Orders. fl_range_set releases; everything that takes acquires. Between two sets the word changes
  * by read-modify-writes only, which continue the release sequence of the set, so each taker sees
  * what its set published without any of the takers having to release. The word is the whole state:
  * a compare-and-swap that succeeds on an old value which came back takes what is there now, so
@@ -22,23 +22,23 @@ static uint32_t word_hi(uint64_t word)
     return (uint32_t)(word >> 32);
 }
 
-void fl_span_set(fl_span *span, uint32_t lo, uint32_t hi)
+void fl_range_set(fl_range *range, uint32_t lo, uint32_t hi)
 {
     /* Release: what the range stands for before the range. */
-    fl_store_release(&span->word, word_pack(lo, hi));
+    fl_store_release(&range->word, word_pack(lo, hi));
 }
 
-bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
+bool fl_range_take(fl_range *range, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
-    /* Relaxed: the swap acquires; an empty span gives nothing that would need it. */
-    uint64_t word = fl_load_relaxed(&span->word);
+    /* Relaxed: the swap acquires; an empty range gives nothing that would need it. */
+    uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t first = word_lo(word), end = word_hi(word);
         if (first >= end)
             return false;
         uint32_t next = end - first > want ? first + want : end;
         /* Acquire: what was published with the set before the use of the range. */
-        if (fl_cas_acquire(&span->word, &word, word_pack(next, end))) {
+        if (fl_cas_acquire(&range->word, &word, word_pack(next, end))) {
             *lo = first;
             *hi = next;
             return true;
@@ -46,34 +46,34 @@ bool fl_span_take(fl_span *span, uint32_t want, uint32_t *lo, uint32_t *hi)
     }
 }
 
-bool fl_span_take_at(fl_span *span, uint32_t lo, uint32_t want, uint32_t *hi)
+bool fl_range_take_at(fl_range *range, uint32_t lo, uint32_t want, uint32_t *hi)
 {
-    /* Relaxed and acquire as in fl_span_take. */
-    uint64_t word = fl_load_relaxed(&span->word);
+    /* Relaxed and acquire as in fl_range_take. */
+    uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t end = word_hi(word);
         if (word_lo(word) != lo || lo >= end)
             return false;
         uint32_t next = end - lo > want ? lo + want : end;
-        if (fl_cas_acquire(&span->word, &word, word_pack(next, end))) {
+        if (fl_cas_acquire(&range->word, &word, word_pack(next, end))) {
             *hi = next;
             return true;
         }
     }
 }
 
-bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
-                 uint32_t *hi)
+bool fl_range_cut(fl_range *range, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
+                  uint32_t *hi)
 {
-    /* Relaxed and acquire as in fl_span_take. */
-    uint64_t word = fl_load_relaxed(&span->word);
+    /* Relaxed and acquire as in fl_range_take. */
+    uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t first = word_lo(word);
         uint32_t least = first > floor ? first : floor;
         if (word_hi(word) != end || least >= end)
             return false;
         uint32_t next = end - least > want ? end - want : least;
-        if (fl_cas_acquire(&span->word, &word, word_pack(first, next))) {
+        if (fl_cas_acquire(&range->word, &word, word_pack(first, next))) {
             *lo = next;
             *hi = end;
             return true;
@@ -81,28 +81,28 @@ bool fl_span_cut(fl_span *span, uint32_t want, uint32_t floor, uint32_t end, uin
     }
 }
 
-bool fl_span_return(fl_span *span, uint32_t lo, uint32_t hi)
+bool fl_range_return(fl_range *range, uint32_t lo, uint32_t hi)
 {
     /* Relaxed: thieves change the end alone. */
-    uint64_t word = fl_load_relaxed(&span->word);
+    uint64_t word = fl_load_relaxed(&range->word);
     while (word_lo(word) == hi) {
-        /* Acquire: as in fl_span_take; what the range stands for was published by the set. */
-        if (fl_cas_acquire(&span->word, &word, word_pack(lo, word_hi(word)))) {
+        /* Acquire: as in fl_range_take; what the range stands for was published by the set. */
+        if (fl_cas_acquire(&range->word, &word, word_pack(lo, word_hi(word)))) {
             return true;
         }
     }
     return false;
 }
 
-bool fl_span_drain(fl_span *span, uint32_t *lo, uint32_t *hi)
+bool fl_range_drain(fl_range *range, uint32_t *lo, uint32_t *hi)
 {
-    return fl_span_take(span, UINT32_MAX, lo, hi);
+    return fl_range_take(range, UINT32_MAX, lo, hi);
 }
 
-uint32_t fl_span_peek(const fl_span *span, uint32_t *lo, uint32_t *hi)
+uint32_t fl_range_peek(const fl_range *range, uint32_t *lo, uint32_t *hi)
 {
     /* Relaxed: a snapshot of one word, for estimates; taking is what synchronizes. */
-    uint64_t word = fl_load_relaxed(&span->word);
+    uint64_t word = fl_load_relaxed(&range->word);
     *lo = word_lo(word);
     *hi = word_hi(word);
     return *lo < *hi ? *hi - *lo : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sync/event.h"
+#include "sync/eventcount.h"
 
 #include "base/clock.h"
 
 enum { EVENT_AWAKE = 0, EVENT_ANNOUNCED = 1, EVENT_NOTIFIED = 2 };
 
-filch_status fl_event_init(fl_event *event)
+filch_status fl_eventcount_init(fl_eventcount *event)
 {
     atomic_init(&event->state, EVENT_AWAKE);
     filch_status status = fl_mutex_init(&event->lock);
@@ -17,21 +17,21 @@ filch_status fl_event_init(fl_event *event)
     return status;
 }
 
-void fl_event_fini(fl_event *event)
+void fl_eventcount_fini(fl_eventcount *event)
 {
     fl_cond_fini(&event->cond);
     fl_mutex_fini(&event->lock);
 }
 
-void fl_event_announce(fl_event *event)
+void fl_eventcount_announce(fl_eventcount *event)
 {
     /* Relaxed store, then the fence: the announcement before the re-check's loads, whatever order
-     * those have. Pairs with the fence in fl_event_notify. */
+     * those have. Pairs with the fence in fl_eventcount_notify. */
     fl_store_relaxed(&event->state, EVENT_ANNOUNCED);
     fl_fence_seq_cst();
 }
 
-void fl_event_cancel(fl_event *event)
+void fl_eventcount_cancel(fl_eventcount *event)
 {
     /* Relaxed: the re-check has found the work and synchronized with it. A waker that saw the
      * announcement either fails its swap or signals a condition on which nobody waits; its swap may
@@ -39,7 +39,7 @@ void fl_event_cancel(fl_event *event)
     fl_store_relaxed(&event->state, EVENT_AWAKE);
 }
 
-bool fl_event_sleep(fl_event *event, uint64_t ns)
+bool fl_eventcount_sleep(fl_eventcount *event, uint64_t ns)
 {
     /* Relaxed: only whether to wait; the exchange below acquires. */
     if (fl_load_relaxed(&event->state) == EVENT_ANNOUNCED && ns > 0) {
@@ -66,16 +66,16 @@ bool fl_event_sleep(fl_event *event, uint64_t ns)
     return fl_exchange_acquire(&event->state, EVENT_AWAKE) == EVENT_NOTIFIED;
 }
 
-bool fl_event_notify(fl_event *event)
+bool fl_eventcount_notify(fl_eventcount *event)
 {
-    /* The work before the load of state; pairs with the fence in fl_event_announce. Of two fences
-     * one is first: then either that waker's work is seen by the re-check, or the announcement
-     * here. */
+    /* The work before the load of state; pairs with the fence in fl_eventcount_announce. Of two
+     * fences one is first: then either that waker's work is seen by the re-check, or the
+     * announcement here. */
     fl_fence_seq_cst();
-    return fl_event_notify_fenced(event);
+    return fl_eventcount_notify_fenced(event);
 }
 
-bool fl_event_notify_fenced(fl_event *event)
+bool fl_eventcount_notify_fenced(fl_eventcount *event)
 {
     /* Relaxed: ordered by the caller's fence. Most of the time nobody sleeps, and this is all. */
     uint32_t state = fl_load_relaxed(&event->state);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "stress.h"
-#include "sync/event.h"
+#include "sync/eventcount.h"
 
 enum { PRODUCERS_MAX = 3, LIMIT_S = 30, SPIN_MAX = 64 };
 
@@ -25,7 +25,7 @@ typedef struct producer {
 
 typedef struct field {
     stress stress;
-    fl_event event;
+    fl_eventcount event;
     producer producers[PRODUCERS_MAX];
     uint64_t count, each; /* producers, and pieces of each */
     _Atomic bool given_up;
@@ -49,12 +49,12 @@ static int producer_main(void *arg)
         if (stress_below(&random, 2)) {
             /* Release: payload before posted; notify makes the fence. */
             fl_store_release(&p->posted, n);
-            p->notified += fl_event_notify(&f->event);
+            p->notified += fl_eventcount_notify(&f->event);
         } else {
             /* Release: payload before posted; then the fence that notify_fenced asks for. */
             fl_store_release(&p->posted, n);
             fl_fence_seq_cst();
-            p->notified += fl_event_notify_fenced(&f->event);
+            p->notified += fl_eventcount_notify_fenced(&f->event);
         }
         /* Acquire: the sleeper has read payload. */
         for (uint64_t turns = 0; fl_load_acquire(&p->done) != n;) {
@@ -120,11 +120,11 @@ static void run(field *f, uint64_t count, uint64_t each, uint64_t *sleeps, uint6
         spin(&random);
         if (done == count * each)
             break;
-        fl_event_announce(&f->event);
+        fl_eventcount_announce(&f->event);
         if (work_there(f)) {
-            fl_event_cancel(&f->event);
+            fl_eventcount_cancel(&f->event);
             ++*cancels;
-        } else if (fl_event_sleep(&f->event, LIMIT_S * FL_NS_PER_S)) {
+        } else if (fl_eventcount_sleep(&f->event, LIMIT_S * FL_NS_PER_S)) {
             ++*sleeps;
         } else {
             stress_fail(&f->stress, "wake-up lost after pieces", done);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 {
     static field f;
     stress_begin(&f.stress, "event", argc, argv, 500000, 10000000);
-    if (fl_event_init(&f.event) != FILCH_OK)
+    if (fl_eventcount_init(&f.event) != FILCH_OK)
         return 2;
     atomic_init(&f.given_up, false);
     uint64_t sleeps = 0, cancels = 0, woken = 0;
@@ -153,6 +153,6 @@ int main(int argc, char **argv)
                     woken);
     printf("%" PRIu64 " sleeps woken, %" PRIu64 " cancelled, %" PRIu64 " notifications that woke\n",
            sleeps, cancels, woken);
-    fl_event_fini(&f.event);
+    fl_eventcount_fini(&f.event);
     return stress_end(&f.stress);
 }

@@ -8,87 +8,87 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "sync/event.h"
+#include "sync/eventcount.h"
 
 enum { SHORT_NS = 2000000 };
 
 static int setup(void **state)
 {
-    static fl_event event;
+    static fl_eventcount event;
     *state = &event;
-    return fl_event_init(&event) != FILCH_OK;
+    return fl_eventcount_init(&event) != FILCH_OK;
 }
 
 static int teardown(void **state)
 {
-    fl_event_fini(*state);
+    fl_eventcount_fini(*state);
     return 0;
 }
 
 static void test_layout(void **state)
 {
     (void)state;
-    assert_int_equal(alignof(fl_event), 64);
-    assert_int_equal(offsetof(fl_event, state), 0);
+    assert_int_equal(alignof(fl_eventcount), 64);
+    assert_int_equal(offsetof(fl_eventcount, state), 0);
     /* State, mutex and condition variable of glibc: two lines. */
-    assert_true(sizeof(fl_event) <= 128);
+    assert_true(sizeof(fl_eventcount) <= 128);
 }
 
 static void test_nobody_sleeps(void **state)
 {
-    fl_event *event = *state;
-    assert_false(fl_event_notify(event));
-    assert_false(fl_event_notify_fenced(event));
+    fl_eventcount *event = *state;
+    assert_false(fl_eventcount_notify(event));
+    assert_false(fl_eventcount_notify_fenced(event));
     /* Such a notification is not kept: whoever announces later looks for the work itself. */
-    fl_event_announce(event);
-    assert_false(fl_event_sleep(event, 0));
+    fl_eventcount_announce(event);
+    assert_false(fl_eventcount_sleep(event, 0));
 }
 
 static void test_notified_before_sleep(void **state)
 {
-    fl_event *event = *state;
+    fl_eventcount *event = *state;
     for (int lap = 0; lap < 2; lap++) {
-        fl_event_announce(event);
-        assert_true(lap ? fl_event_notify_fenced(event) : fl_event_notify(event));
+        fl_eventcount_announce(event);
+        assert_true(lap ? fl_eventcount_notify_fenced(event) : fl_eventcount_notify(event));
         /* One waker wakes. */
-        assert_false(fl_event_notify(event));
+        assert_false(fl_eventcount_notify(event));
         /* Returns at once; with the notification lost it would never return. */
-        assert_true(fl_event_sleep(event, UINT64_MAX));
-        assert_false(fl_event_notify(event));
+        assert_true(fl_eventcount_sleep(event, UINT64_MAX));
+        assert_false(fl_eventcount_notify(event));
     }
     /* Also when there is no time to sleep. */
-    fl_event_announce(event);
-    assert_true(fl_event_notify(event));
-    assert_true(fl_event_sleep(event, 0));
+    fl_eventcount_announce(event);
+    assert_true(fl_eventcount_notify(event));
+    assert_true(fl_eventcount_sleep(event, 0));
 }
 
 static void test_time_limit(void **state)
 {
-    fl_event *event = *state;
-    fl_event_announce(event);
+    fl_eventcount *event = *state;
+    fl_eventcount_announce(event);
     uint64_t start = fl_time_now();
-    assert_false(fl_event_sleep(event, SHORT_NS));
+    assert_false(fl_eventcount_sleep(event, SHORT_NS));
     assert_true(fl_time_now() - start >= SHORT_NS);
     /* Awake again. */
-    assert_false(fl_event_notify(event));
+    assert_false(fl_eventcount_notify(event));
 }
 
 static void test_cancel(void **state)
 {
-    fl_event *event = *state;
-    fl_event_announce(event);
-    fl_event_cancel(event);
-    assert_false(fl_event_notify(event));
+    fl_eventcount *event = *state;
+    fl_eventcount_announce(event);
+    fl_eventcount_cancel(event);
+    assert_false(fl_eventcount_notify(event));
     /* A notification that came before the cancel does not leak into the next sleep. */
-    fl_event_announce(event);
-    assert_true(fl_event_notify(event));
-    fl_event_cancel(event);
-    fl_event_announce(event);
-    assert_false(fl_event_sleep(event, 0));
+    fl_eventcount_announce(event);
+    assert_true(fl_eventcount_notify(event));
+    fl_eventcount_cancel(event);
+    fl_eventcount_announce(event);
+    assert_false(fl_eventcount_sleep(event, 0));
 }
 
 typedef struct pair {
-    fl_event *event;
+    fl_eventcount *event;
     _Atomic int work;
 } pair;
 
@@ -102,17 +102,17 @@ static int waker_main(void *arg)
     while (fl_time_now() - start < SHORT_NS)
         fl_thread_yield();
     fl_store_relaxed(&p->work, 1);
-    return fl_event_notify(p->event) ? 0 : 1;
+    return fl_eventcount_notify(p->event) ? 0 : 1;
 }
 
-static void sleep_until_woken(fl_event *event, uint64_t ns)
+static void sleep_until_woken(fl_eventcount *event, uint64_t ns)
 {
     pair p = {.event = event};
     fl_thread thread;
     atomic_init(&p.work, 0);
     assert_int_equal(fl_thread_start(&thread, waker_main, &p), FILCH_OK);
-    fl_event_announce(event);
-    assert_true(fl_event_sleep(event, ns));
+    fl_eventcount_announce(event);
+    assert_true(fl_eventcount_sleep(event, ns));
     assert_int_equal(fl_load_relaxed(&p.work), 1);
     fl_thread_join(thread);
 }

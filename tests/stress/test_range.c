@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four workers, each with a span, divide a range among themselves over and over: take from the own
- * span, else cut from another's and keep the rest in the own one. Every grain is handed out exactly
- * once, with what was written before the range was set. A take, cut, drain or set that had
+/* Four workers, each with a range, divide a range among themselves over and over: take from the own
+ * range, else cut from another's and keep the rest in the own one. Every grain is handed out
+ * exactly once, with what was written before the range was set. A take, cut, drain or set that had
  * something to do is an operation. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@
 #include "base/thread.h"
 #include "patience.h"
 #include "stress.h"
-#include "sync/span.h"
+#include "sync/range.h"
 
 enum { WORKERS = 4, GRAINS_MAX = 4096 };
 
 typedef struct field {
     stress stress;
-    fl_span spans[WORKERS];
+    fl_range ranges[WORKERS];
     stress_set taken;
     uint64_t payload[GRAINS_MAX]; /* plain memory that a set publishes */
     _Atomic uint64_t round;
@@ -48,32 +48,32 @@ static void consume(field *f, uint32_t lo, uint32_t hi)
 static bool work_once(worker *w, fl_random *random)
 {
     field *f = w->field;
-    fl_span *own = &f->spans[w->self];
+    fl_range *own = &f->ranges[w->self];
     uint32_t lo, hi, want = 1 + (uint32_t)stress_below(random, 4);
-    if (fl_span_take(own, want, &lo, &hi)) {
+    if (fl_range_take(own, want, &lo, &hi)) {
         if (hi - lo > want)
             stress_fail(&f->stress, "more than was wanted", hi - lo);
         w->takes++;
         /* Sometimes the end of it goes back, unless somebody drained the rest meanwhile. */
-        if (hi - lo > 1 && stress_below(random, 4) == 0 && fl_span_return(own, hi - 1, hi))
+        if (hi - lo > 1 && stress_below(random, 4) == 0 && fl_range_return(own, hi - 1, hi))
             hi--;
         consume(f, lo, hi);
         return true;
     }
-    fl_span *victim = &f->spans[stress_below(random, WORKERS)];
+    fl_range *victim = &f->ranges[stress_below(random, WORKERS)];
     if (victim == own)
         return false;
     if (stress_below(random, 16) == 0) {
-        if (!fl_span_drain(victim, &lo, &hi))
+        if (!fl_range_drain(victim, &lo, &hi))
             return false;
         w->drains++;
     } else {
-        uint32_t left = fl_span_peek(victim, &lo, &hi);
-        if (!fl_span_cut(victim, left / 2 + 1, 0, hi, &lo, &hi))
+        uint32_t left = fl_range_peek(victim, &lo, &hi);
+        if (!fl_range_cut(victim, left / 2 + 1, 0, hi, &lo, &hi))
             return false;
         w->cuts++;
     }
-    fl_span_set(own, lo, hi);
+    fl_range_set(own, lo, hi);
     return true;
 }
 
@@ -99,7 +99,7 @@ static bool run_round(worker *w, fl_random *random, uint64_t round)
         f->payload[i] = stress_hash(&f->stress, round + i);
     fl_store_relaxed(&f->round, round);
     fl_store_relaxed(&f->left, grains);
-    fl_span_set(&f->spans[w->self], 0, grains);
+    fl_range_set(&f->ranges[w->self], 0, grains);
     uint64_t start = fl_time_now();
     /* Acquire: pairs with the release in consume. */
     for (uint64_t idle = 0; fl_load_acquire(&f->left) != 0;) {
@@ -122,11 +122,11 @@ int main(int argc, char **argv)
     static field f;
     worker workers[WORKERS];
     fl_thread threads[WORKERS];
-    stress_begin(&f.stress, "span", argc, argv, 5000000, 50000000);
+    stress_begin(&f.stress, "range", argc, argv, 5000000, 50000000);
     stress_set_init(&f.taken, GRAINS_MAX);
     atomic_init(&f.done, false);
     for (uint32_t i = 0; i < WORKERS; i++) {
-        fl_span_set(&f.spans[i], 0, 0);
+        fl_range_set(&f.ranges[i], 0, 0);
         workers[i] = (worker){.field = &f, .self = i};
         if (i > 0 && fl_thread_start(&threads[i], worker_main, &workers[i]) != FILCH_OK)
             return 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sync/event.c: no wake-up is lost. Two wakers publish work and notify; the sleeper does all of
+/* runtime/sync/eventcount.c: no wake-up is lost. Two wakers publish work and notify; the sleeper does all of
  * it, or sleeps. A sleeper left waiting while nobody else can move is an invalid end state, which the
  * search reports. One of the sleeps may end at its time limit; the others have none, so a limit hides
  * nothing. Stores to work and to the announcement go through store buffers (total store order), which a
