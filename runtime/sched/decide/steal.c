@@ -15,6 +15,8 @@
 #define LEAST_THEFT_NS 150.0
 #define MOST_THEFT_NS 3000.0
 #define THEFT_WEIGHT 0.125
+/* A task is not far shorter than a theft if so many are longer. */
+#define LONG_FOR_THEFT 2.0
 /* Stolen tasks together last about this long; one task may last longer. */
 #define HAUL_NS 50000.0
 #define MOST_STOLEN 64
@@ -212,6 +214,20 @@ static void note_success(fl_worker *w, const fl_loot *loot, uint64_t since)
     }
 }
 
+/* Cores: a theft that is refused only for what the theft itself costs is made once the worker has
+ * been idle beside such for as long as a wake-up takes: one core may have all tasks, and run them
+ * so that never more than one is to be had. The data then stay with the thief. Tasks that are far
+ * shorter than a theft are better together. ns_piece, ns_left: without the theft. */
+static bool may_wait_for_held(const fl_worker *w, double ns_piece, double ns_left)
+{
+    return w->sched->keeps_holders && ns_piece < ns_left && LONG_FOR_THEFT * ns_piece > w->theft_ns;
+}
+
+static double price_of_held(double ns_way)
+{
+    return fmax(ns_way, FL_WAKE_UP_NS);
+}
+
 static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
 {
     if (loot.ns_left <= best->ns_left) {
@@ -224,6 +240,10 @@ static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
     } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
         loot.ns_left = 0; /* any theft that pays is better */
         loot.ns_trial = ns_piece;
+        *best = loot;
+    } else if (best->entries == 0 && may_wait_for_held(w, ns_piece + ns_before(w), loot.ns_left)) {
+        loot.ns_left = 0;
+        loot.ns_way = price_of_held(loot.ns_way);
         *best = loot;
     } else {
         refuse(w, loot.victim, loot.ns_left, FL_REFUSED_HELD);
@@ -643,6 +663,9 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim)
     if (theirs == 0 || own_tile(w, victim) + way + theft_ns(w, victim) < before + theirs) {
         return theirs != 0 && !has_waited(w, victim->index, way);
     }
+    if (may_wait_for_held(w, own_tile(w, victim) + way, (1 + HALF_DONE) * theirs)) {
+        return !has_waited(w, victim->index, price_of_held(way));
+    }
     refuse(w, victim->index, before + theirs, FL_REFUSED_HELD);
     return true;
 }
@@ -679,7 +702,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
     }
     if (got != 0) {
-        end_wait(w, fl_place_theft_ns(w, victim));
+        end_wait(w, price_of_held(fl_place_theft_ns(w, victim)));
     }
     return got != 0;
 }
