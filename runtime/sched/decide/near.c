@@ -131,8 +131,8 @@ void fl_near_expect(fl_worker *w, const fl_task *task)
 
 bool fl_near_is_new(const fl_worker *w)
 {
-    return w->offload != NULL && w->device->place != 0 && !fl_near_chooses(w) &&
-           fl_load_relaxed(&w->tile_ns) == 0; /* ours: no order */
+    return w->offload != NULL && w->device->place != 0 && w->offload->near_count == 0 &&
+           !fl_near_chooses(w) && fl_load_relaxed(&w->tile_ns) == 0; /* ours: no order */
 }
 
 void fl_near_note(fl_worker *w)

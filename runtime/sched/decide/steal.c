@@ -647,9 +647,11 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
 
 /* Cores: whether the victim ends what stands in its inbox before the thief would. Its present task
  * counts when the thief has seen it at that for some time: where all cores have as much to do, one
- * that is done a little earlier would take the next one's task, and that one then another's. */
-static bool is_for_victim(fl_worker *w, const fl_worker *victim)
+ * that is done a little earlier would take the next one's task, and that one then another's.
+ * *price: what the thief waited for, ns. */
+static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
 {
+    *price = 0;
     if (!w->sched->keeps_holders || fl_worker_is_off(victim) ||
         fl_load_relaxed(&victim->nested) != 0) { /* an estimate */
         return false;
@@ -661,10 +663,12 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim)
                     : seen_ns(w, victim->index) > WAITED_OF_TASK * theirs ? HALF_DONE * theirs
                                                                           : 0;
     if (theirs == 0 || own_tile(w, victim) + way + theft_ns(w, victim) < before + theirs) {
-        return theirs != 0 && !has_waited(w, victim->index, way);
+        *price = way;
+        return theirs != 0 && !has_waited(w, victim->index, *price);
     }
     if (may_wait_for_held(w, own_tile(w, victim) + way, (1 + HALF_DONE) * theirs)) {
-        return !has_waited(w, victim->index, price_of_held(way));
+        *price = price_of_held(way);
+        return !has_waited(w, victim->index, *price);
     }
     refuse(w, victim->index, before + theirs, FL_REFUSED_HELD);
     return true;
@@ -677,7 +681,8 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     fl_sched *sched = w->sched;
     uint32_t got = 0;
     bool some_left = false;
-    if (fl_inbox_is_empty(&victim->inbox) || is_for_victim(w, victim)) {
+    double price;
+    if (fl_inbox_is_empty(&victim->inbox) || is_for_victim(w, victim, &price)) {
         return false;
     }
     for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
@@ -702,7 +707,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
     }
     if (got != 0) {
-        end_wait(w, price_of_held(fl_place_theft_ns(w, victim)));
+        end_wait(w, price);
     }
     return got != 0;
 }
