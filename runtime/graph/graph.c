@@ -529,14 +529,35 @@ static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t
     return fl_run_bytes(graph->slots[access.slot]->use.data, access.tile, access.tile + 1);
 }
 
-/* Whether an access says where its task belongs: it writes, or reads what lies in parts, as what it
- * is read for does. A vector that is added up, not a table that all read. */
+static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    return graph->slots[task->accesses[i].slot]->tile_count;
+}
+
+/* Whether the task writes a handle of so many tiles. */
+static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32_t tiles)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        uint32_t mode = task->accesses[i].mode;
+        if (mode != FILCH_READ && mode != FILCH_SCRATCH && parts_of(graph, task, i) == tiles) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an access says where its task belongs: it writes, or reads what lies in parts (at least
+ * one a device, or as many as a handle that the task writes has), as what it is read for does. A
+ * vector that is added up, not a table that all read. */
 static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
-    fl_task_access access = task->accesses[i];
-    return access.mode != FILCH_SCRATCH &&
-           (access.mode != FILCH_READ ||
-            graph->slots[access.slot]->tile_count >= graph->object.core->scheduler->device_count);
+    uint32_t mode = task->accesses[i].mode;
+    if (mode != FILCH_READ) {
+        return mode != FILCH_SCRATCH;
+    }
+    uint32_t parts = parts_of(graph, task, i);
+    return parts >= graph->object.core->scheduler->device_count ||
+           (parts > 1 && writes_as_many(graph, task, parts));
 }
 
 /* The largest such tile that is written, unless others are far larger; else the largest. Of several

@@ -232,15 +232,14 @@ static void small_tiles_leave_roots_at_home(void **state)
 
 /* Of four tiles at one place one core holds two, of which one is the main tile, and the other core
  * holds two: the next task goes to the other core, and whoever runs it holds all four. */
-static void tiles_of_one_place_come_together(void **state)
+static void come_together(const char *devices)
 {
-    (void)state;
     enum { HANDLES = 4 };
     _Atomic uint32_t ran_on;
     double *more[HANDLES];
     filch_data *handles[HANDLES];
     filch_access all[HANDLES];
-    open_cores("host:2", TILES, 1);
+    open_cores(devices, TILES, 1);
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     for (int h = 0; h < HANDLES; ++h) {
         more[h] = calloc((size_t)CELLS * TILES, sizeof **more);
@@ -269,6 +268,13 @@ static void tiles_of_one_place_come_together(void **state)
         free(more[h]);
     }
     close_cores();
+}
+
+static void tiles_of_one_place_come_together(void **state)
+{
+    (void)state;
+    come_together("host:2");
+    come_together("host:4@any"); /* more cores than tiles */
 }
 
 /* A table that was written once and that all read draws no task to the core that wrote it. */
