@@ -26,6 +26,9 @@
 /* A task in the inbox of a core has waited long when that core was seen for this part of the time
  * of its tasks at one and the same task. */
 #define WAITED_OF_TASK 0.25
+/* A core that searches takes what stands in its inbox at once; one that has not stepped for so long
+ * was taken away by the system. */
+#define SEARCHER_GONE_NS 40000.0
 /* How far from the top of a deque a thief looks for a task that it can run. */
 #define LOOK_DEPTH 32
 /* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
@@ -399,18 +402,18 @@ static bool weigh_range(fl_worker *w, fl_loot *loot)
     return pays(w, loot, loot->ns_thief / loot->entries + loot->ns_fixed);
 }
 
-static void note_theft(fl_worker *w, const filch_job *job, const fl_loot *loot, uint64_t n,
+static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint64_t n,
                        uint64_t start)
 {
     fl_count(&fl_job_share(job, w->index)->stolen_in, n);
-    fl_add_relaxed(&fl_job_share(job, loot->victim)->stolen_out, n);
+    fl_add_relaxed(&fl_job_share(job, victim)->stolen_out, n);
     fl_trace_ring *ring = fl_trace_of(w);
     if (ring != NULL) {
         uint64_t end = fl_clock_now(&w->sched->core->clock);
         fl_trace_add(ring, (fl_trace_event){.start = start != 0 ? start : end,
                                             .end = end,
                                             .first = n,
-                                            .other = loot->victim,
+                                            .other = victim,
                                             .kind = FL_TRACE_THEFT});
     }
 }
@@ -452,7 +455,7 @@ static bool rob_range(fl_worker *w, const fl_loot *loot, uint64_t start)
         fl_speed_probe(loot->speed, loot->ns_trial, fl_clock_now(&w->sched->core->clock));
     }
     /* Before the range is set: another thief may then take it all and complete the job. */
-    note_theft(w, job, loot, hi - lo, start);
+    note_theft(w, job, loot->victim, hi - lo, start);
     fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
 }
@@ -607,7 +610,7 @@ static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
         uint32_t level = fl_lag_is_on(w) ? i : FL_LEVELS - 1 - i;
         if (adopt_one(w, loot, &victim->levels[level])) {
             note_trial(w, loot, w->adopted);
-            note_theft(w, w->adopted->graph->job, loot, 1, start);
+            note_theft(w, w->adopted->graph->job, loot->victim, 1, start);
             return true;
         }
     }
@@ -636,7 +639,7 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
                 continue;
             }
             fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
-            note_theft(w, task->graph->job, loot, 1, start);
+            note_theft(w, task->graph->job, loot->victim, 1, start);
             note_trial(w, loot, task);
             fl_worker_push(w, task);
             ++got;
@@ -645,10 +648,27 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
     return got != 0;
 }
 
-/* Cores: whether the victim ends what stands in its inbox before the thief would. Its present task
- * counts when the thief has seen it at that for some time: where all cores have as much to do, one
- * that is done a little earlier would take the next one's task, and that one then another's.
- * *price: what the thief waited for, ns. */
+/* How long the victim is away from its inbox, ns: while it is woken, at the rest of the task that
+ * it has been seen at for some time, or as long as the system keeps its core. 0: it takes what
+ * stands there at once, or after its present task. */
+static double away_ns(const fl_worker *w, const fl_worker *victim, double task_ns)
+{
+    double seen = seen_ns(w, victim->index);
+    switch ((fl_worker_state)fl_load_relaxed(&victim->state)) { /* relaxed: an estimate */
+    case FL_WORKER_ASLEEP:
+        return FL_WAKE_UP_NS;
+    case FL_WORKER_SEARCHING:
+        return seen > SEARCHER_GONE_NS ? seen : 0;
+    case FL_WORKER_RUNNING:
+        break;
+    }
+    return seen > WAITED_OF_TASK * task_ns ? HALF_DONE * task_ns : 0;
+}
+
+/* Cores: whether the victim ends what stands in its inbox before the thief would. A victim that is
+ * not away from it keeps it: where all cores have as much to do, one that is done a little earlier
+ * would take the next one's task, and that one then another's. *price: what the thief waited for,
+ * ns. */
 static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
 {
     *price = 0;
@@ -657,20 +677,19 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
         return false;
     }
     double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
-    /* Relaxed: an estimate. */
-    fl_worker_state state = (fl_worker_state)fl_load_relaxed(&victim->state);
-    double before = state == FL_WORKER_ASLEEP                             ? FL_WAKE_UP_NS
-                    : seen_ns(w, victim->index) > WAITED_OF_TASK * theirs ? HALF_DONE * theirs
-                                                                          : 0;
-    if (theirs == 0 || own_tile(w, victim) + way + theft_ns(w, victim) < before + theirs) {
-        *price = way;
-        return theirs != 0 && !has_waited(w, victim->index, *price);
+    double own = own_tile(w, victim), away = away_ns(w, victim, theirs);
+    if (theirs == 0) {
+        return false;
     }
-    if (may_wait_for_held(w, own_tile(w, victim) + way, (1 + HALF_DONE) * theirs)) {
+    if (away > 0 && own + way + theft_ns(w, victim) < away + theirs) {
+        *price = way;
+        return !has_waited(w, victim->index, *price);
+    }
+    if (away > 0 && may_wait_for_held(w, own + way, (1 + HALF_DONE) * theirs)) {
         *price = price_of_held(way);
         return !has_waited(w, victim->index, *price);
     }
-    refuse(w, victim->index, before + theirs, FL_REFUSED_HELD);
+    refuse(w, victim->index, away + theirs, FL_REFUSED_HELD);
     return true;
 }
 
@@ -694,6 +713,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
                                          (can_run && fl_trial_keeps(w, victim, task));
         is_wanted = is_wanted && (fl_worker_is_off(victim) || !fl_lag_holds_up(w, task));
         if (is_wanted && can_run) {
+            note_theft(w, task->graph->job, victim->index, 1, 0);
             fl_worker_push(w, task);
             ++got;
         } else {
@@ -822,6 +842,7 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
     fl_barren barren = {.deques = {0}};
     fl_beat beat;
+    uint64_t waited_at = w->waited_at;
     fl_beat_begin(w, &beat);
     while (fl_beat_next(w, &beat)) {
         if (rob_inboxes(w, &beat, is_of_off) || rob_some(w, &beat, &barren, is_of_off, start)) {
@@ -830,6 +851,9 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
     }
     if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
+    }
+    if (w->waited_at == waited_at) {
+        w->waited_at = 0; /* nothing was to be had: what comes next was not waited for */
     }
     w->watch = w->next_watch;
     return false;
