@@ -35,8 +35,8 @@
     X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")       \
     X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
       "Newest trace events that are kept, of each worker and each direction of copies.")       \
-    X(spin_us, "FILCH_SPIN_US", NUMBER, "20", 0, 1000000, "",                                  \
-      "Microseconds that an idle worker spins before it sleeps.")                              \
+    X(spin_us, "FILCH_SPIN_US", NUMBER, "100", 0, 1000000, "",                                 \
+      "Microseconds that an idle core spins before it sleeps; a GPU's worker a fifth.")        \
     X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
       "Streams on which a GPU or slice computes; 0: two.")                                     \
     X(replay, "FILCH_REPLAY", INTEGER, "-1", -1, UINT32_MAX, "",                               \

@@ -63,7 +63,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->log, FILCH_LOG_DEFAULT);
     assert_int_equal(settings->trace, 0);
     assert_int_equal(settings->trace_events, 65536);
-    assert_true(settings->spin_us == 20.0);
+    assert_true(settings->spin_us == 100.0);
     assert_int_equal(settings->lanes, 0);
     assert_string_equal(settings->nvrtc, "");
     assert_string_equal(settings->cache_dir, "");

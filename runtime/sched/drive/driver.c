@@ -6,6 +6,9 @@
 /* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not
  * spun: they end by themselves. */
 #define NAPS_SPUN 4
+/* A GPU's worker spins this part of the time that a core's worker does: its driver tells it of more
+ * than it could see by spinning. */
+#define GPU_SPIN 5u
 /* Of a GPU's worker, which wakes up just before a tile is predicted to end. */
 #define SLACK_NS 1000u
 
@@ -55,14 +58,21 @@ static bool must_stay_awake(const fl_worker *w, const fl_goal *goal)
     return is_stopping(w->sched) || (goal != NULL && fl_goal_is_met(goal));
 }
 
+static uint64_t spin_ns(const fl_worker *w)
+{
+    uint64_t ns = (uint64_t)(w->sched->core->settings.spin_us * 1000);
+    return w->device->is_synchronous ? ns : ns / GPU_SPIN;
+}
+
 /* Spins a little, then sleeps, until notified, wake_at or the deadline. Announced before. */
 static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
-    uint64_t start = fl_time_now();
-    uint64_t spin = start + (uint64_t)(w->sched->core->settings.spin_us * 1000);
+    uint64_t start = fl_time_now(), spin = start;
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
-    spin = w->sched->keeps_holders ? start : spin; /* it has searched */
+    if (!w->sched->keeps_holders) { /* else it has searched */
+        spin += spin_ns(w);
+    }
     if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
         spin = start; /* the device has enough to do until then */
     }
@@ -112,7 +122,7 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     fl_sched *sched = w->sched;
     uint64_t t = fl_time_now(), least = first_look_ns(w), gap = least, nap = w->nap_ns;
     uint64_t look_at = t + gap;
-    uint64_t end = t + (uint64_t)(sched->core->settings.spin_us * 1000);
+    uint64_t end = t + spin_ns(w);
     fl_act act = FL_ACT_WAIT;
     end = deadline < end ? deadline : end;
     /* Relaxed, both: a hint for those who would wake somebody. */
