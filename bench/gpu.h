@@ -7,7 +7,7 @@
 
 #include "filch/filch.h"
 
-#include "backend/cuda/loader.h"
+#include "backend/cuda/driver/loader.h"
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "device/pool.h"
-#include "memory/place.h"
-#include "memory/source.h"
+#include "memory/alloc/node.h"
+#include "memory/alloc/source.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

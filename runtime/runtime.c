@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "device/score.h"
-#include "graph/logbook.h"
-#include "graph/outline.h"
-#include "memory/multicast.h"
+#include "graph/build/structure_trace.h"
+#include "graph/job/job_trace.h"
+#include "memory/host/multicast.h"
 
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later ones only append. */
@@ -137,7 +137,7 @@ static void free_rings(filch_runtime *rt)
         fl_trace_ring_free(&rt->core.memory, rt->rings[i]);
         rt->rings[i] = NULL;
     }
-    fl_logbook_free(rt->logbook);
+    fl_job_trace_free(rt->logbook);
     rt->logbook = NULL;
 }
 
@@ -160,7 +160,7 @@ static filch_status make_rings(filch_runtime *rt)
             }
         }
     }
-    rt->logbook = fl_logbook_new(&rt->core, (uint64_t)rt->core.settings.trace_events);
+    rt->logbook = fl_job_trace_new(&rt->core, (uint64_t)rt->core.settings.trace_events);
     if (rt->logbook == NULL) {
         free_rings(rt);
         return FILCH_OUT_OF_MEMORY;
@@ -472,7 +472,7 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
 static void keep_speeds(filch_runtime *rt)
 {
     filch_error error = FILCH_ERROR_INIT;
-    if (fl_history_is_on(&rt->sched.history) && fl_recall_save(&rt->sched, &error) != FILCH_OK) {
+    if (fl_speed_file_is_on(&rt->sched.history) && fl_prior_save(&rt->sched, &error) != FILCH_OK) {
         fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "measured speeds are not kept: %s",
                      error.text);
     }
@@ -719,7 +719,7 @@ static void put_outline(FILE *file, fl_core *core)
                 (unsigned long long)budget_of(rt, device));
     }
     fprintf(file, "]");
-    fl_outline_write(file, rt->logbook);
+    fl_structure_trace_write(file, rt->logbook);
 }
 
 filch_status filch_trace_write(filch_runtime *rt, const char *path)

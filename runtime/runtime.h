@@ -5,9 +5,9 @@
 #include "device/cpu_claim.h"
 #include "device/pool.h"
 #include "filch/filch.h"
-#include "graph/graph.h"
-#include "graph/job.h"
-#include "memory/place.h"
+#include "graph/build/graph.h"
+#include "graph/job/job.h"
+#include "memory/alloc/node.h"
 #include "module/kernel.h"
 #include "sched/worker/sched.h"
 
@@ -24,7 +24,7 @@ struct filch_runtime {
     /* Null until tracing starts: one a worker, and then for each device two, of copies in and out,
      * where its backend can tell of such. */
     fl_trace_ring **rings;
-    struct fl_logbook *logbook; /* likewise: of jobs */
+    struct fl_job_trace *logbook; /* likewise: of jobs */
 };
 
 #endif

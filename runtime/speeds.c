@@ -68,12 +68,12 @@ filch_status filch_speeds_save(filch_runtime *rt)
     if (status != FILCH_OK) {
         return status;
     }
-    if (!fl_history_is_on(&rt->sched.history)) {
+    if (!fl_speed_file_is_on(&rt->sched.history)) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_speeds_save", NULL,
                             "neither the configuration nor FILCH_SPEEDS names a file");
     }
     filch_error error = FILCH_ERROR_INIT;
-    status = fl_recall_save(&rt->sched, &error);
+    status = fl_prior_save(&rt->sched, &error);
     if (status != FILCH_OK) {
         fl_error_store(&rt->core.errors, &error);
     }

@@ -328,7 +328,8 @@ struct fl_backend {
     uint32_t (*target)(const fl_device *device);
     /* Version of the driver that loads them, e.g. 12040 for CUDA 12.4. */
     int (*version)(const fl_device *device);
-    /* Multicast objects; null where there is no such thing. Only memory/multicast.c uses them. */
+    /* Multicast objects; null where there is no such thing. Only memory/host/multicast.c uses them.
+     */
     const struct fl_multicast_ops *multicast;
     /* Loads an image for the device's place, and finds a kernel in it. Any thread. */
     filch_status (*module_load)(fl_device *device, const void *image, size_t bytes,
@@ -383,7 +384,7 @@ struct fl_backend {
     uint64_t (*own)(const fl_device *device);
     /* Devices that only pretend: true ns of a tile of that cost, begun at a time on the idle
      * device; the dispatch overhead included. NULL where nobody knows. Any thread. */
-    double (*tile_ns)(const fl_device *device, double cost, uint64_t from);
+    double (*item_ns)(const fl_device *device, double cost, uint64_t from);
 };
 
 /* Blocks until the marker, of this device, is past; otherwise as fl_backend.reached. */

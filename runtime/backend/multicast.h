@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Multicast objects, as a backend may have them: memory of several devices behind one address, at
- * which an instruction writes to, or adds up, all of them. Only the steps: memory/multicast.c keeps
- * their order, and undoes them.
+ * which an instruction writes to, or adds up, all of them. Only the steps: memory/host/multicast.c
+ * keeps their order, and undoes them.
  *
  * What takes something away (release, unbind, unmap, give_address) is tried even where the device
  * is lost. Any thread; these may serialize the device. */

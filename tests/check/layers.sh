@@ -80,8 +80,8 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
     if (rank[layer(target)] > rank[mine])
         bad(mine " includes " target ", which lies above it")
     if (target ~ /^backend\/[^\/]+\//) {
-        folder = target
-        sub(/\/[^\/]*$/, "", folder)
+        split(target, parts, "/")
+        folder = parts[1] "/" parts[2]
         if (FILENAME != "runtime/backend/backend.c" && index(own, folder "/") != 1)
             bad("only backend/backend.c and the backend itself may include " target)
     }

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 #include "fakecuda.h"
 #include "names.h"
 

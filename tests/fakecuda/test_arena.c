@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "memory/slab.h"
+#include "memory/alloc/slab.h"
 
 #include "fake.h"
 #include "jobs.h"

@@ -11,7 +11,7 @@
 
 #include "base/thread.h"
 #include "device/pool.h"
-#include "memory/place.h"
+#include "memory/alloc/node.h"
 
 #include "jobs.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define N 2048
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 #include "fake.h"
 #include "jobs.h"
 

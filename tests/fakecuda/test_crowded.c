@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "fake.h"
 #include "make.h"
-#include "memory/replica.h"
+#include "memory/tiles/replica.h"
 #include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=set,scratch,halt"

@@ -16,7 +16,7 @@
 
 #include "backend/cuda/describe.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/loader.h"
+#include "backend/cuda/driver/loader.h"
 #include "device/pool.h"
 #include "fake.h"
 

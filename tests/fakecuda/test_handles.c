@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "fake.h"
-#include "memory/data.h"
+#include "memory/tiles/data.h"
 
 #include "jobs.h"
 

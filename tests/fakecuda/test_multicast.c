@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 #include "backend/cuda/multicast.h"
 #include "fakecuda.h"
 #include "filch/filch.h"

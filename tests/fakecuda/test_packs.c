@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backend/cuda/pack.h"
+#include "backend/cuda/queue/pack.h"
 #include "base/thread.h"
 #include "device/pool.h"
 #include "fakecuda.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles with short columns come with their neighbours (memory/run.h): how many copies that takes,
- * and that what tasks see is right whatever was brought together. */
+/* Tiles with short columns come with their neighbours (memory/tiles/coalesce.h): how many copies
+ * that takes, and that what tasks see is right whatever was brought together. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 
 #define N 32768 /* elements of a vector, of 256 KiB in all */
 #include "jobs.h"
-#include "memory/slab.h"
+#include "memory/alloc/slab.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define VECTOR (N * sizeof(uint64_t))

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "backend/cuda/device.h"
-#include "backend/cuda/lane.h"
-#include "backend/cuda/span.h"
+#include "backend/cuda/queue/lane.h"
+#include "backend/cuda/queue/span.h"
 #include "base/clock.h"
 #include "device/pool.h"
 #include "fakecuda.h"

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "backend/cuda/device.h"
-#include "backend/cuda/lane.h"
-#include "backend/cuda/stage.h"
+#include "backend/cuda/queue/lane.h"
+#include "backend/cuda/queue/stage.h"
 #include "base/clock.h"
 #include "bench.h"
 #include "fake.h"

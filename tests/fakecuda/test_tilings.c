@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/build/graph.h"
 #include "make.h"
 #include "patience.h"
 #include "random.h"

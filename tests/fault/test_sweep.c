@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 #include "fakecuda.h"
 #include "sweep.h"
 

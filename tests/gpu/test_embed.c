@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/loader.h"
+#include "backend/cuda/driver/loader.h"
 
 enum { ITEMS = 100000, BYTES = 1 << 16, DRIVER_DEVICE = 0 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 
 enum { MOST_HANDLES = 4, MOST_TASKS = 40, MOST_GRAPHS = 3, MOST_ROUNDS = 5 };
 enum { MOST_CUTS = 6 };

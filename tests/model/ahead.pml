@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking ahead, runtime/sched/decide/ahead.c: a task with two predecessors, of which each worker has one,
+/* Looking ahead, runtime/sched/decide/lookahead.c: a task with two predecessors, of which each worker has one,
  * through three runs of its graph. Either worker may put the task behind them, or find it ready by a
  * hint, fresh or stale, or as the task that it just made ready. The second predecessor may fail.
  *
@@ -133,7 +133,7 @@ inline use_hint()
     d_step { won = false; skips = false; hint[me] = 0 }
 }
 
-/* fl_ahead_release; who makes the task ready keeps it (fl_task_own), or gives hints to it. */
+/* fl_lookahead_release; who makes the task ready keeps it (fl_task_own), or gives hints to it. */
 inline release(poisons)
 {
     d_step {

@@ -488,8 +488,8 @@ static void check(property_world *world, fl_random *random)
     for (uint32_t i = 0; i < t.plan_count; ++i) {
         make_plan(&t, &t.plans[i], random);
     }
-    uint32_t rounds = 1 + fl_random_below(random, 3);
-    for (uint32_t i = 0; i < rounds && !property_has_failed(); ++i) {
+    uint32_t victim_order = 1 + fl_random_below(random, 3);
+    for (uint32_t i = 0; i < victim_order && !property_has_failed(); ++i) {
         run_round(&t, random);
     }
     if (t.is_restartable) {

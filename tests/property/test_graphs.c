@@ -682,8 +682,8 @@ static void check_bytes(const trial *t)
 /* The graphs in a random order at once; the next round resubmits them. */
 static void run_rounds(trial *t, fl_random *random)
 {
-    uint32_t rounds = 1 + fl_random_below(random, 3);
-    for (uint32_t r = 0; r < rounds && !property_has_failed(); ++r) {
+    uint32_t victim_order = 1 + fl_random_below(random, 3);
+    for (uint32_t r = 0; r < victim_order && !property_has_failed(); ++r) {
         uint32_t order[MOST_GRAPHS] = {0};
         for (uint32_t i = 0; i < t->plan_count; ++i) {
             uint32_t k = fl_random_below(random, i + 1);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "graph/codelet.h"
+#include "graph/task/codelet.h"
 #include "patience.h"
 #include "property.h"
 #include "runtime.h"

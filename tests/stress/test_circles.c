@@ -18,7 +18,7 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
-#include "graph/job.h"
+#include "graph/job/job.h"
 #include "stress.h"
 
 enum { HANDLES = 5, TILES = 2, GRAPHS = 3, JOBS = 4 * GRAPHS, MOST_NOTES = 4096, PATIENCE_S = 200 };
@@ -79,7 +79,7 @@ static void print_queues(field *f)
     fl_mutex_lock(&core->lock);
     for (int h = 0; h < HANDLES; ++h) {
         fprintf(stderr, "handle %d:", h);
-        for (const fl_use *use = f->data[h]->first; use != NULL; use = use->next) {
+        for (const fl_queued_access *use = f->data[h]->first; use != NULL; use = use->next) {
             const filch_job *job = use->job;
             fprintf(stderr, " %s(%s, %s)", use->is_hold ? "the host" : job->label,
                     use->writes ? "writes" : "reads", use->granted ? "has it" : "waits");

@@ -133,11 +133,12 @@ int main(int argc, char **argv)
     }
     fl_random random;
     fl_random_init(&random, f.stress.seed, 0);
-    uint64_t rounds = 0, grains_mean = GRAINS_MAX / 2;
+    uint64_t victim_order = 0, grains_mean = GRAINS_MAX / 2;
     /* Takes of 2.5 grains on average are by far the most operations. */
     uint64_t rounds_wanted = f.stress.operations * 5 / 2 / grains_mean + 1;
-    while (rounds < rounds_wanted && run_round(&workers[0], &random, rounds * GRAINS_MAX))
-        rounds++;
+    while (victim_order < rounds_wanted &&
+           run_round(&workers[0], &random, victim_order * GRAINS_MAX))
+        victim_order++;
     /* Release: pairs with the workers' acquire. */
     fl_store_release(&f.done, true);
     worker total = workers[0];
@@ -147,8 +148,8 @@ int main(int argc, char **argv)
         total.cuts += workers[i].cuts;
         total.drains += workers[i].drains;
     }
-    printf("%" PRIu64 " rounds: %" PRIu64 " takes, %" PRIu64 " cuts, %" PRIu64 " drains\n", rounds,
-           total.takes, total.cuts, total.drains);
+    printf("%" PRIu64 " rounds: %" PRIu64 " takes, %" PRIu64 " cuts, %" PRIu64 " drains\n",
+           victim_order, total.takes, total.cuts, total.drains);
     stress_set_fini(&f.taken);
     return stress_end(&f.stress);
 }

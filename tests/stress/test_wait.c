@@ -102,7 +102,7 @@ static void finish(filch_job *job)
     check(filch_job_release(job), "filch_job_release");
 }
 
-static void wait_behind(world *w, uint64_t rounds)
+static void wait_behind(world *w, uint64_t victim_order)
 {
     double cell = 0;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
@@ -119,7 +119,7 @@ static void wait_behind(world *w, uint64_t rounds)
     for (int i = 0; i < WORKERS; ++i) {
         add(waiters, w->wait, w, NULL, FILCH_READ);
     }
-    for (uint64_t round = 0; round < rounds && fl_load_relaxed(&run.failures) == 0; ++round) {
+    for (uint64_t round = 0; round < victim_order && fl_load_relaxed(&run.failures) == 0; ++round) {
         fl_store_relaxed(&w->written, 0);
         fl_store_relaxed(&w->reads, 0);
         filch_job *first = submit(writer);

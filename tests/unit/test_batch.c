@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/job.h"
+#include "graph/job/job.h"
 
 #define N 1000
 #define WARNING_SIZE 256

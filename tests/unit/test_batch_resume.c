@@ -604,7 +604,7 @@ static void the_rest_takes_its_turn(void **state)
 
 /* --- From callbacks --- */
 
-static _Atomic int rounds, over;
+static _Atomic int victim_order, over;
 
 /* Resumes until all is done, with nothing kept by anybody. */
 static void resume_itself(filch_job *job, filch_status status, void *user)
@@ -622,7 +622,7 @@ static void resume_itself(filch_job *job, filch_status status, void *user)
             break;
         }
     }
-    ++rounds;
+    ++victim_order;
     wrong += filch_batch_resume(job, NULL, &how, NULL) != FILCH_OK;
     wrong += filch_batch_resume(job, NULL, &how, NULL) != FILCH_WRONG_STATE;
 }
@@ -636,10 +636,10 @@ static void a_callback_may_resume(void **state)
         bad[i] = true;
     }
     how.on_complete = resume_itself;
-    rounds = over = 0;
+    victim_order = over = 0;
     assert_ok(filch_batch_submit(runtime, &desc, &how, NULL));
     assert_true(fixture_await(&over, 1));
-    assert_int_equal(rounds, 9);
+    assert_int_equal(victim_order, 9);
     assert_int_equal(wrong, 0);
     for (int i = 0; i < N; ++i) {
         assert_int_equal(ran[i], 1);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/codelet.h"
+#include "graph/task/codelet.h"
 
 static fixture_memory memory;
 static filch_runtime *runtime;

@@ -49,7 +49,7 @@ int main(void)
 #define CUmemPool_attribute own_CUmemPool_attribute
 #define CUmemAccessDesc own_CUmemAccessDesc
 #define CUmulticastObjectProp own_CUmulticastObjectProp
-#include "backend/cuda/api.h"
+#include "backend/cuda/driver/api.h"
 #undef CUresult
 #undef CUdevice_attribute
 #undef CUdevice_P2PAttribute

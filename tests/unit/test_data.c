@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "memory/data.h"
+#include "memory/tiles/data.h"
 
 static filch_runtime *runtime;
 static double buffer[64];
@@ -360,10 +360,10 @@ static void destroy_waits_for_graphs(void **state)
 }
 
 /* The queue of jobs (data.h), without jobs. */
-static fl_use *order[16];
+static fl_queued_access *order[16];
 static size_t order_count;
 
-static void granted(fl_use *use, void *user)
+static void granted(fl_queued_access *use, void *user)
 {
     (void)user;
     order[order_count++] = use;
@@ -373,27 +373,27 @@ static void uses_are_granted_in_order(void **state)
 {
     (void)state;
     filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
-    fl_use uses[6];
+    fl_queued_access uses[6];
     static const bool writes[6] = {false, false, true, false, false, true}; /* r r W r r W */
     for (size_t i = 0; i < 6; ++i) {
-        uses[i] = (fl_use){.data = data, .writes = writes[i]};
-        assert_int_equal(fl_use_enqueue(&uses[i]), i < 2);
+        uses[i] = (fl_queued_access){.data = data, .writes = writes[i]};
+        assert_int_equal(fl_access_queue_enqueue(&uses[i]), i < 2);
     }
     assert_status(filch_data_destroy(data), FILCH_BUSY);
-    fl_use_leave(&uses[1], granted, NULL);
+    fl_access_queue_leave(&uses[1], granted, NULL);
     assert_int_equal(order_count, 0); /* the first reader still reads */
-    fl_use_leave(&uses[0], granted, NULL);
+    fl_access_queue_leave(&uses[0], granted, NULL);
     assert_int_equal(order_count, 1);
     assert_ptr_equal(order[0], &uses[2]);
-    fl_use_leave(&uses[2], granted, NULL);
+    fl_access_queue_leave(&uses[2], granted, NULL);
     assert_int_equal(order_count, 3); /* both readers at once */
     assert_ptr_equal(order[1], &uses[3]);
     assert_ptr_equal(order[2], &uses[4]);
-    fl_use_leave(&uses[3], granted, NULL);
-    fl_use_leave(&uses[4], granted, NULL);
+    fl_access_queue_leave(&uses[3], granted, NULL);
+    fl_access_queue_leave(&uses[4], granted, NULL);
     assert_int_equal(order_count, 4);
     assert_ptr_equal(order[3], &uses[5]);
-    fl_use_leave(&uses[5], granted, NULL);
+    fl_access_queue_leave(&uses[5], granted, NULL);
     assert_null(data->first);
     assert_null(data->last);
     assert_ok(filch_data_destroy(data));
@@ -403,16 +403,17 @@ static void one_that_leaves_ungranted_lets_the_next_in(void **state)
 {
     (void)state;
     filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
-    fl_use reader = {.data = data}, writer = {.data = data, .writes = true}, late = {.data = data};
+    fl_queued_access reader = {.data = data}, writer = {.data = data, .writes = true},
+                     late = {.data = data};
     order_count = 0;
-    assert_true(fl_use_enqueue(&reader));
-    assert_false(fl_use_enqueue(&writer));
-    assert_false(fl_use_enqueue(&late));
-    fl_use_leave(&writer, granted, NULL);
+    assert_true(fl_access_queue_enqueue(&reader));
+    assert_false(fl_access_queue_enqueue(&writer));
+    assert_false(fl_access_queue_enqueue(&late));
+    fl_access_queue_leave(&writer, granted, NULL);
     assert_int_equal(order_count, 1);
     assert_ptr_equal(order[0], &late);
-    fl_use_leave(&reader, granted, NULL);
-    fl_use_leave(&late, granted, NULL);
+    fl_access_queue_leave(&reader, granted, NULL);
+    fl_access_queue_leave(&late, granted, NULL);
     assert_ok(filch_data_destroy(data));
 }
 

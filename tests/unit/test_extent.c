@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "memory/extent.h"
+#include "memory/alloc/extent.h"
 #include "random.h"
 #include "untouchable.h"
 

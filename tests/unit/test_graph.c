@@ -2,8 +2,8 @@
 /* Building closed graphs: what is refused, what depends on what, and what a task is given. */
 #include "fixture.h"
 
-#include "graph/codelet.h"
 #include "graph/scheduler.h"
+#include "graph/task/codelet.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/build/graph.h"
 #include "patience.h"
 
 enum { N = 8, FAIL_CODE = 77 };

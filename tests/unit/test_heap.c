@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/heap.h"
+#include "memory/alloc/heap.h"
 #include "random.h"
 #include "untouchable.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/thread.h"
 #include "random.h"
-#include "sched/model/history.h"
+#include "sched/model/speed_file.h"
 
 static fixture_memory counted;
 static fl_memory memory;
@@ -66,29 +66,29 @@ static fl_record make_record(uint32_t number, double rate, int64_t saved)
     return made;
 }
 
-static fl_history *open_here(const char *where)
+static fl_speed_file *open_here(const char *where)
 {
-    static fl_history history;
+    static fl_speed_file history;
 
-    fl_history_open(&history, &memory, where);
+    fl_speed_file_open(&history, &memory, where);
     return &history;
 }
 
 static filch_status save(const fl_record *records, size_t count)
 {
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
     filch_error error = FILCH_ERROR_INIT;
-    filch_status status = fl_history_save(history, records, count, &error);
+    filch_status status = fl_speed_file_save(history, records, count, &error);
 
     assert_int_equal(error.status, status);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     return status;
 }
 
-static double rate_of(const fl_history *history, uint32_t number)
+static double rate_of(const fl_speed_file *history, uint32_t number)
 {
     fl_record wanted = make_record(number, 0.0, 0);
-    const fl_record *found = fl_history_find(history, &wanted.key);
+    const fl_record *found = fl_speed_file_find(history, &wanted.key);
 
     return found == NULL ? 0.0 : found->rate;
 }
@@ -96,12 +96,12 @@ static double rate_of(const fl_history *history, uint32_t number)
 /* What opening says, and how many records there are. */
 static filch_status status_here(size_t *count)
 {
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
     filch_status status = history->loaded;
 
     if (count != NULL)
         *count = history->count;
-    fl_history_close(history);
+    fl_speed_file_close(history);
     return status;
 }
 
@@ -111,12 +111,12 @@ static void off_is_off(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        fl_history *history = open_here(none[i]);
+        fl_speed_file *history = open_here(none[i]);
 
-        assert_false(fl_history_is_on(history));
+        assert_false(fl_speed_file_is_on(history));
         assert_int_equal(history->loaded, FILCH_NOT_FOUND);
         assert_true(rate_of(history, 1) == 0.0);
-        fl_history_close(history);
+        fl_speed_file_close(history);
     }
     assert_int_equal(count_files(), 0);
 }
@@ -131,19 +131,19 @@ static void what_is_saved_is_found(void **state)
     assert_int_equal(save(records, 100), FILCH_OK);
     assert_int_equal(count_files(), 1);
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
     assert_int_equal(history->loaded, FILCH_OK);
     assert_int_equal(history->count, 100);
     for (uint32_t i = 0; i < 100; i++) {
         fl_record wanted = make_record(i, 1.0 + i, 5);
-        const fl_record *found = fl_history_find(history, &wanted.key);
+        const fl_record *found = fl_speed_file_find(history, &wanted.key);
 
         assert_non_null(found);
         assert_memory_equal(found, &wanted, sizeof wanted);
     }
     assert_true(rate_of(history, 100) == 0.0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
 }
 
 /* Of one key the record saved last stays, and what others saved. */
@@ -158,18 +158,18 @@ static void saves_add_up(void **state)
     assert_int_equal(save(second, 3), FILCH_OK);
     assert_int_equal(save(NULL, 0), FILCH_OK);
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
     assert_int_equal(history->count, 3);
     assert_true(rate_of(history, 1) == 10.0);
     assert_true(rate_of(history, 2) == 21.0);
     assert_true(rate_of(history, 3) == 31.0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
 }
 
 static void the_oldest_go(void **state)
 {
-    enum { MORE = FL_HISTORY_MOST + 1000 };
+    enum { MORE = FL_SPEED_FILE_MOST + 1000 };
     static fl_record records[MORE];
 
     (void)state;
@@ -177,19 +177,19 @@ static void the_oldest_go(void **state)
         records[i] = make_record(i, 1.0, i);
     assert_int_equal(save(records, MORE), FILCH_OK);
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
-    assert_int_equal(history->count, FL_HISTORY_MOST);
+    assert_int_equal(history->count, FL_SPEED_FILE_MOST);
     assert_true(rate_of(history, 999) == 0.0);
     assert_true(rate_of(history, 1000) == 1.0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     records[0] = make_record(0, 2.0, MORE);
     assert_int_equal(save(records, 1), FILCH_OK);
     history = open_here(path);
-    assert_int_equal(history->count, FL_HISTORY_MOST);
+    assert_int_equal(history->count, FL_SPEED_FILE_MOST);
     assert_true(rate_of(history, 0) == 2.0);
     assert_true(rate_of(history, 1000) == 0.0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
 }
 
 static size_t read_bytes(unsigned char *bytes, size_t most)
@@ -221,17 +221,17 @@ static void check_damaged(const unsigned char *bytes, size_t size, bool is_kind)
 
     write_bytes(bytes, size);
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
     assert_int_equal(history->loaded, size == 0 ? FILCH_NOT_FOUND : FILCH_DATA);
     assert_int_equal(history->count, 0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     assert_int_equal(save(&fresh, 1), is_kind ? FILCH_OK : FILCH_DATA);
     if (is_kind) {
         history = open_here(path);
         assert_int_equal(history->count, 1);
         assert_true(rate_of(history, 9) == 90.0);
-        fl_history_close(history);
+        fl_speed_file_close(history);
     } else {
         assert_int_equal(read_bytes(after, sizeof after), size);
         assert_memory_equal(after, bytes, size);
@@ -248,7 +248,7 @@ static void no_byte_may_differ(void **state)
 
     size_t size = read_bytes(bytes, sizeof bytes);
 
-    assert_int_equal(size, FL_HISTORY_HEADER + 2 * sizeof(fl_record));
+    assert_int_equal(size, FL_SPEED_FILE_HEADER + 2 * sizeof(fl_record));
     for (size_t i = 0; i < size; i++) {
         for (unsigned bit = 1; bit < 256; bit *= 16) {
             memcpy(spoilt, bytes, size);
@@ -343,12 +343,12 @@ static void files_beside_are_left_alone(void **state)
 
 static void a_full_disk_leaves_the_old_speeds(void **state)
 {
-    const struct rlimit small = {.rlim_cur = FL_HISTORY_HEADER, .rlim_max = RLIM_INFINITY};
+    const struct rlimit small = {.rlim_cur = FL_SPEED_FILE_HEADER, .rlim_max = RLIM_INFINITY};
     const fl_record records[2] = {make_record(1, 10.0, 5), make_record(2, 20.0, 6)};
     filch_error error = FILCH_ERROR_INIT;
     struct rlimit usual;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    fl_history *history;
+    fl_speed_file *history;
     filch_status status;
 
     (void)state;
@@ -356,10 +356,10 @@ static void a_full_disk_leaves_the_old_speeds(void **state)
     history = open_here(path);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    status = fl_history_save(history, &records[1], 1, &error);
+    status = fl_speed_file_save(history, &records[1], 1, &error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
     (void)signal(SIGXFSZ, handler);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     assert_int_equal(status, FILCH_IO);
     assert_int_equal(error.native_code, EFBIG);
     assert_non_null(strstr(error.text, strerror(EFBIG)));
@@ -374,11 +374,11 @@ static void a_folder_that_is_not_there(void **state)
     filch_error error = FILCH_ERROR_INIT;
 
     (void)state;
-    fl_history *history = open_here("/nowhere/at/all/speeds");
+    fl_speed_file *history = open_here("/nowhere/at/all/speeds");
     assert_int_equal(history->loaded, FILCH_NOT_FOUND);
-    assert_int_equal(fl_history_save(history, &record, 1, &error), FILCH_IO);
+    assert_int_equal(fl_speed_file_save(history, &record, 1, &error), FILCH_IO);
     assert_non_null(strstr(error.text, "/nowhere/at/all/speeds"));
-    fl_history_close(history);
+    fl_speed_file_close(history);
 }
 
 static void paths_may_be_relative(void **state)
@@ -389,14 +389,14 @@ static void paths_may_be_relative(void **state)
     (void)state;
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(folder), 0);
-    fl_history *history = open_here("speeds");
+    fl_speed_file *history = open_here("speeds");
     assert_int_equal(chdir("/"), 0); /* the file is where it was when the name was given */
-    assert_int_equal(fl_history_save(history, &record, 1, NULL), FILCH_OK);
+    assert_int_equal(fl_speed_file_save(history, &record, 1, NULL), FILCH_OK);
     assert_int_equal(chdir(here), 0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     history = open_here(path);
     assert_true(rate_of(history, 1) == 10.0);
-    fl_history_close(history);
+    fl_speed_file_close(history);
 }
 
 static void memory_may_lack(void **state)
@@ -407,16 +407,16 @@ static void memory_may_lack(void **state)
     assert_int_equal(save(&record, 1), FILCH_OK);
     fixture_memory_fail_after(&counted, 1);
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
     assert_int_equal(history->loaded, FILCH_OUT_OF_MEMORY);
     assert_int_equal(history->count, 0);
     for (int64_t call = 1; call <= 2; call++) {
         fixture_memory_fail_after(&counted, call);
-        assert_int_equal(fl_history_save(history, &record, 1, NULL), FILCH_OUT_OF_MEMORY);
+        assert_int_equal(fl_speed_file_save(history, &record, 1, NULL), FILCH_OUT_OF_MEMORY);
     }
-    assert_int_equal(fl_history_save(history, &record, 1, NULL), FILCH_OK);
-    fl_history_close(history);
+    assert_int_equal(fl_speed_file_save(history, &record, 1, NULL), FILCH_OK);
+    fl_speed_file_close(history);
     assert_int_equal(count_files(), 1);
 }
 
@@ -449,10 +449,10 @@ static void processes_lose_nothing(void **state)
     }
     /* Readers meanwhile see a whole file, or none. */
     for (int i = 0; i < 200; i++) {
-        fl_history *history = open_here(path);
+        fl_speed_file *history = open_here(path);
 
         assert_true(history->loaded == FILCH_OK || history->loaded == FILCH_NOT_FOUND);
-        fl_history_close(history);
+        fl_speed_file_close(history);
     }
     for (uint32_t p = 0; p < PROCESSES; p++) {
         int status;
@@ -461,21 +461,21 @@ static void processes_lose_nothing(void **state)
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
 
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
 
     assert_int_equal(history->count, PROCESSES * SAVES);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     assert_int_equal(count_files(), 1);
 }
 
 static int save_in_thread(void *arg)
 {
-    const fl_history *history = arg;
+    const fl_speed_file *history = arg;
 
     for (uint32_t i = 0; i < SAVES; i++) {
         fl_record record = make_record(i, 1.0 + i, 5);
 
-        if (fl_history_save(history, &record, 1, NULL) != FILCH_OK)
+        if (fl_speed_file_save(history, &record, 1, NULL) != FILCH_OK)
             return 1;
     }
     return 0;
@@ -487,12 +487,12 @@ static void threads_wait_for_each_other(void **state)
     size_t count;
 
     (void)state;
-    fl_history *history = open_here(path);
+    fl_speed_file *history = open_here(path);
     for (int t = 0; t < 3; t++)
         assert_int_equal(fl_thread_start(&threads[t], save_in_thread, history), FILCH_OK);
     for (int t = 0; t < 3; t++)
         fl_thread_join(threads[t]);
-    fl_history_close(history);
+    fl_speed_file_close(history);
     assert_int_equal(status_here(&count), FILCH_OK);
     assert_int_equal(count, SAVES);
 }

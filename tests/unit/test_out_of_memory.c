@@ -120,10 +120,10 @@ static void add_tasks(filch_graph *graph, filch_codelet *codelet, filch_data *da
     }
 }
 
-static void check_cells(int rounds)
+static void check_cells(int victim_order)
 {
     int64_t expected[32] = {0};
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < victim_order; ++round) {
         for (int64_t i = 0; i < 300; ++i) {
             int64_t a = i * 7 % 20, b = i * 3 % 10 + 20;
             expected[a] = (int64_t)((uint64_t)expected[a] * 3 + (uint64_t)i);

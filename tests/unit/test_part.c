@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "memory/part.h"
+#include "memory/route/part.h"
 #include "random.h"
 
 enum { MOST = 4096, ROUNDS = 3000 };

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cuda/piece.h"
+#include "backend/cuda/queue/piece.h"
 #include "random.h"
 
 #define KIB ((size_t)1 << 10)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "memory/place.h"
+#include "memory/alloc/node.h"
 #include "random.h"
 #include "untouchable.h"
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "memory/evict.h"
-#include "memory/plan.h"
+#include "memory/route/plan.h"
+#include "memory/tiles/evict.h"
 
 #define MB ((uint64_t)1000000)
 #define HOST                                          \
@@ -145,11 +145,11 @@ static void a_relay_must_be_better_than_a_straight_way(void **state)
 static void the_farthest_next_use_leaves_first(void **state)
 {
     const fl_candidate empty = {.is_valid = false, .next = 1};
-    const fl_candidate never = {.is_valid = true, .next = FL_USE_NEVER};
-    const fl_candidate never_only = {.is_valid = true, .is_only = true, .next = FL_USE_NEVER};
+    const fl_candidate never = {.is_valid = true, .next = FL_ACCESS_NEVER};
+    const fl_candidate never_only = {.is_valid = true, .is_only = true, .next = FL_ACCESS_NEVER};
     const fl_candidate far = {.is_valid = true, .next = 100}, near = {.is_valid = true, .next = 40};
     const fl_candidate far_only = {.is_valid = true, .is_only = true, .next = 100};
-    const fl_candidate old = {.is_valid = true, .next = FL_USE_UNKNOWN, .unused = 70};
+    const fl_candidate old = {.is_valid = true, .next = FL_ACCESS_UNKNOWN, .unused = 70};
     const fl_candidate *order[] = {&empty, &never, &never_only, &far, &old, &far_only, &near};
     (void)state;
     for (size_t i = 0; i + 1 < sizeof order / sizeof *order; i++)

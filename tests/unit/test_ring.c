@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "backend/cuda/lane.h"
-#include "backend/cuda/ring.h"
+#include "backend/cuda/queue/lane.h"
+#include "backend/cuda/queue/ring.h"
 #include "random.h"
 
 #define KIB ((size_t)1 << 10)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/build/graph.h"
 
 static fixture_memory memory;
 static filch_runtime *runtime;

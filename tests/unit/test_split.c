@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/build/graph.h"
 #include "patience.h"
 #include "random.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "memory/spread.h"
+#include "memory/route/spread.h"
 #include "random.h"
 
 enum { PLACES = 9, MANY = 33 };

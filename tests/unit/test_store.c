@@ -2,7 +2,7 @@
 #include "fixture.h"
 
 #include "base/thread.h"
-#include "graph/store.h"
+#include "graph/task/store.h"
 
 static void *piece_alloc(size_t size, size_t align, void *user)
 {

@@ -2,7 +2,7 @@
 /* The claim of a task by a hint. */
 #include "fixture.h"
 
-#include "graph/graph.h"
+#include "graph/build/graph.h"
 
 /* A hint of exactly 2^23 runs ago has the epoch of now. */
 static void test_aliased_hint_claims_only_what_is_ready(void **state)

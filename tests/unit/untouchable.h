@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
-#include "memory/heap.h"
+#include "memory/alloc/heap.h"
 
 #define GRANULARITY ((size_t)2 << 20)
 

@@ -2,7 +2,7 @@
 #include "backend/cuda/chunk.h"
 
 #include "backend/cuda/device.h"
-#include "backend/cuda/lane.h"
+#include "backend/cuda/queue/lane.h"
 
 /* Of chunks that cuMemAlloc gives. Blocks of this size and more begin at a multiple of it; what is
  * needed is that they begin at one of jemalloc's pages. */

@@ -11,15 +11,15 @@
 #include "backend/cuda/chunk.h"
 #include "backend/cuda/describe.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/driver/pointer.h"
 #include "backend/cuda/event.h"
-#include "backend/cuda/lane.h"
 #include "backend/cuda/links.h"
 #include "backend/cuda/multicast.h"
-#include "backend/cuda/pointer.h"
-#include "backend/cuda/replay.h"
+#include "backend/cuda/queue/graph.h"
+#include "backend/cuda/queue/lane.h"
+#include "backend/cuda/queue/span.h"
+#include "backend/cuda/queue/stage.h"
 #include "backend/cuda/slices.h"
-#include "backend/cuda/span.h"
-#include "backend/cuda/stage.h"
 
 /* So that a kernel's last blocks and the next one's first run together. Of slices, too, though
  * three have more streams than the eight that hardware queues keep apart: measured with and without

@@ -5,7 +5,7 @@
 #define FL_BACKEND_CUDA_GPU_H
 
 #include "backend/backend.h"
-#include "backend/cuda/loader.h"
+#include "backend/cuda/driver/loader.h"
 #include "base/atomic.h"
 #include "base/config.h"
 

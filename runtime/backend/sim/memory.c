@@ -765,5 +765,5 @@ const fl_backend fl_sim_memory_backend = {
     .trace_start = memory_trace_start,
     .trace_stop = memory_trace_stop,
     .began = memory_began,
-    .tile_ns = memory_tile_ns,
+    .item_ns = memory_tile_ns,
 };

@@ -291,5 +291,5 @@ const fl_backend fl_sim_backend = {
     .lost = sim_lost,
     .launch = sim_launch,
     .poll = sim_poll,
-    .tile_ns = sim_tile_ns,
+    .item_ns = sim_tile_ns,
 };

@@ -124,10 +124,10 @@ double fl_bound_area(fl_bound_fn ns, const void *user, uint32_t kinds, uint32_t 
     if (kinds < 2 || devices < 2 || !(best > 0)) {
         return best; /* exact, or there is nothing to search for */
     }
-    uint32_t rounds = LOOKS / kinds / devices < ROUNDS ? LOOKS / kinds / devices : ROUNDS;
-    for (uint32_t i = 0; i < rounds; ++i) {
+    uint32_t victim_order = LOOKS / kinds / devices < ROUNDS ? LOOKS / kinds / devices : ROUNDS;
+    for (uint32_t i = 0; i < victim_order; ++i) {
         spread(&market);
-        move(&market, STEP / (1 + 4.0 * i / rounds));
+        move(&market, STEP / (1 + 4.0 * i / victim_order));
         best = fmax(best, value(&market));
     }
     return best;

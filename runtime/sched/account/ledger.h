@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker was at, from one change to the next: each instant belongs to one kind of spell, so
  * that the parts of any stretch of time add up to it. Jobs are charged by what it says when they
- * begin and when they end (loss.c). The worker writes it, when it takes up a job, drops it, or is
- * idle for another reason than before; never once a tile. */
+ * begin and when they end (account.c). The worker writes it, when it takes up a job, drops it, or
+ * is idle for another reason than before; never once a tile. */
 #ifndef FL_SCHED_ACCOUNT_LEDGER_H
 #define FL_SCHED_ACCOUNT_LEDGER_H
 
@@ -58,7 +58,7 @@ typedef struct fl_ledger {
     fl_backlog *backlog;            /* of devices alike; constant */
     _Alignas(64) _Atomic uint64_t refused[FL_REFUSALS];
     _Atomic uint64_t gap_ns; /* what a dispatch costs; 0: not known */
-    /* The owner's: for the accounts of the job that it is on (loss.c). */
+    /* The owner's: for the accounts of the job that it is on (account.c). */
     uint32_t gaps[FL_GAPS]; /* what the last measured dispatches cost */
     uint32_t gap_count;
     uint32_t gap_turn;   /* timed tasks until one is measured */

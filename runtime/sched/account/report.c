@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sched/account/account.h"
 #include "sched/account/bound.h"
-#include "sched/account/loss.h"
 #include "sched/account/rated.h"
 
 static uint64_t least_of(uint64_t a, uint64_t b)
@@ -250,7 +250,7 @@ static bool could_work(const fl_rates *rates, uint32_t d, bool has_ended)
     const fl_worker *w = &rates->sched->workers[d];
     const filch_job *job = rates->job;
     bool is_off = has_ended ? fl_load_relaxed(&fl_job_share(job, d)->account.is_off) != 0
-                            : fl_worker_is_off(w);
+                            : fl_worker_is_unavailable(w);
     return !is_off && (job->batch == NULL || fl_devices_have(fl_batch_devices(job->batch), d));
 }
 
@@ -348,15 +348,15 @@ static void fold(filch_losses *losses, size_t bytes)
     }
 }
 
-void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
-                    filch_losses *devices, size_t device_bytes, uint32_t count)
+void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
+                       filch_losses *devices, size_t device_bytes, uint32_t count)
 {
     const fl_sched *sched = (const fl_sched *)(const void *)self;
     /* Acquire: what was noted comes before. */
     uint32_t accounted = fl_load_acquire(&job->accounted);
-    uint64_t end = accounted == FL_LOSS_BEGUN   ? fl_clock_now(&sched->core->clock)
-                   : accounted == FL_LOSS_ENDED ? job->finished
-                                                : 0;
+    uint64_t end = accounted == FL_ACCOUNT_BEGUN   ? fl_clock_now(&sched->core->clock)
+                   : accounted == FL_ACCOUNT_ENDED ? job->finished
+                                                   : 0;
     uint64_t begin = fl_load_relaxed(&job->started);
     fl_rates rates;
     rates.sched = sched;
@@ -371,10 +371,10 @@ void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *repo
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_parts parts = {.own = 0};
         filch_losses losses;
-        if (accounted == FL_LOSS_ENDED) {
+        if (accounted == FL_ACCOUNT_ENDED) {
             settled(&fl_job_share(job, d)->account, &parts);
-        } else if (accounted == FL_LOSS_BEGUN) {
-            fl_loss_measure(sched, job, d, end, end, &parts);
+        } else if (accounted == FL_ACCOUNT_BEGUN) {
+            fl_account_measure(sched, job, d, end, end, &parts);
         }
         fill(sched, job, d, &parts, &losses);
         rate(&rates, d, &losses);
@@ -384,6 +384,6 @@ void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *repo
             memcpy((char *)devices + d * device_bytes, &losses, device_bytes);
         }
     }
-    find_twins(&rates, accounted == FL_LOSS_ENDED);
+    find_twins(&rates, accounted == FL_ACCOUNT_ENDED);
     fill_bounds(&rates, report);
 }

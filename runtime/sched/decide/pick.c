@@ -3,7 +3,7 @@
  * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
 #include <math.h>
 
-#include "sched/decide/lag.h"
+#include "sched/decide/slow.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
 
@@ -56,7 +56,7 @@
 
 /* Parts of divided tasks come first: what others need may be waiting for the memory that these
  * hold. */
-bool fl_pick_claimed(fl_worker *w, fl_tile *tile)
+bool fl_pick_claimed(fl_worker *w, fl_item *tile)
 {
     fl_task *task = fl_divide_part(w);
     if (task != NULL) {
@@ -64,7 +64,7 @@ bool fl_pick_claimed(fl_worker *w, fl_tile *tile)
     } else if (w->kept != NULL) {
         fl_link *link = w->kept;
         w->kept = link->next;
-        fl_lag_note_taken(w);
+        fl_slow_note_taken(w);
         fl_worker_take(w, fl_task_of_link(link), false, tile);
     } else {
         task = w->adopted;
@@ -164,7 +164,7 @@ double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
     return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
 }
 
-void fl_batch_learn(const fl_worker *w, const fl_tile *tile)
+void fl_batch_learn(const fl_worker *w, const fl_item *tile)
 {
     /* A chunk of a few dispatches is mostly dispatch. */
     double took = (double)tile->fair;
@@ -189,7 +189,7 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
     for (uint32_t d = 0; d < w->sched->count; ++d) {
         uint32_t lo, hi;
         bool runs = fl_devices_have(fl_batch_devices(job->batch), d) &&
-                    !fl_worker_is_away(&w->sched->workers[d]);
+                    !fl_worker_is_offline(&w->sched->workers[d]);
         double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
         all += ns > 0 ? 1 / ns : 0;
         own = ns > 0 && d == w->index ? 1 / ns : own;
@@ -205,7 +205,7 @@ static bool has_thieves(const fl_worker *w, const filch_job *job)
     bool may = w->sched->policy != FILCH_POLICY_STATIC;
     for (uint32_t d = 0; d < w->sched->count && may; ++d) {
         if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d) &&
-            !fl_worker_is_away(&w->sched->workers[d])) {
+            !fl_worker_is_offline(&w->sched->workers[d])) {
             return true;
         }
     }
@@ -225,7 +225,7 @@ static double ask_end(const fl_worker *w, const filch_job *job, double work_a_gr
             continue;
         }
         grains += fl_range_peek(&fl_job_share(job, d)->range, &lo, &hi);
-        if (fl_speed_get(speed) > 0 && !fl_worker_is_off(&w->sched->workers[d])) {
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_unavailable(&w->sched->workers[d])) {
             rate += 1 / fl_batch_ns(w->sched, job, d);
         }
     }
@@ -343,7 +343,7 @@ uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uin
     return want;
 }
 
-static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
+static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *tile)
 {
     if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
         return fl_pieces_pick(w, job, tile);
@@ -352,7 +352,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t rest = fl_range_peek(range, &lo, &hi);
-    bool is_others = rest != 0 && !is_cancelled && fl_room_is_out(w, job);
+    bool is_others = rest != 0 && !is_cancelled && fl_full_is_out(w, job);
     uint32_t want = rest == 0 || is_others ? 0 : is_cancelled ? rest : chunk_size(w, job, lo, rest);
     if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && want != 0 && !is_cancelled) {
         want = fl_policy_chunk(w, job, lo, rest, want);
@@ -368,7 +368,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
     }
     fl_job_share(job, w->index)->chunk = hi - lo;
     ++fl_job_share(job, w->index)->unseen;
-    *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    *tile = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
     tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }
@@ -378,11 +378,11 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_tile *tile)
 static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
     while (fl_range_take(&fl_job_share(job, w->index)->range, want, lo, hi)) {
-        if (FL_LIKELY(!fl_lag_is_on(w))) {
+        if (FL_LIKELY(!fl_slow_is_on(w))) {
             return true;
         }
         fl_worker_flush(w); /* the job may be over as soon as others have the root */
-        if (!fl_lag_sends(w, job->graph->roots[*lo])) {
+        if (!fl_slow_sends(w, job->graph->roots[*lo])) {
             return true;
         }
     }
@@ -391,49 +391,49 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
 
 /* Of roots that are the worker's the one to begin with; it keeps the others. */
 static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
-                        fl_tile *tile)
+                        fl_item *tile)
 {
     for (uint32_t root = lo; root < hi; ++root) {
-        fl_near_add(w, graph->roots[root]);
+        fl_locality_add(w, graph->roots[root]);
     }
-    fl_near_take(w, tile);
+    fl_locality_take(w, tile);
 }
 
 /* The first root of a device of which nothing is over yet, taken before it was known that tiles
  * have to be brought: more are taken to choose from. The first one keeps the job from its end. */
-static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_tile *tile)
+static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *tile)
 {
     uint32_t lo, hi;
-    fl_near_expect(w, job->graph->roots[first]);
-    if (!fl_near_chooses(w)) {
+    fl_locality_expect(w, job->graph->roots[first]);
+    if (!fl_locality_chooses(w)) {
         return;
     }
     uint32_t rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
-    fl_near_add(w, job->graph->roots[first]);
-    bool has_more = rest != 0 && take_roots(w, job, fl_near_room(w, rest), &lo, &hi);
+    fl_locality_add(w, job->graph->roots[first]);
+    bool has_more = rest != 0 && take_roots(w, job, fl_locality_room(w, rest), &lo, &hi);
     choose_root(w, job->graph, lo, has_more ? hi : lo, tile);
 }
 
-static bool pick_root(fl_worker *w, filch_job *job, fl_tile *tile)
+static bool pick_root(fl_worker *w, filch_job *job, fl_item *tile)
 {
     uint32_t lo, hi;
-    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_replay_pick(w, job, tile)) {
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_pick(w, job, tile)) {
         return true;
     }
     fl_range *range = &fl_job_share(job, w->index)->range;
     uint32_t want = 1;
-    if (FL_UNLIKELY(fl_near_chooses(w))) {
-        want = fl_near_room(w, fl_range_peek(range, &lo, &hi));
+    if (FL_UNLIKELY(fl_locality_chooses(w))) {
+        want = fl_locality_room(w, fl_range_peek(range, &lo, &hi));
     }
     if (!take_roots(w, job, want, &lo, &hi)) {
         return false;
     }
     const filch_graph *graph = job->graph;
-    tile->is_replay = tile->is_claimed = false;
+    tile->is_graph = tile->is_claimed = false;
     tile->task = graph->roots[lo];
     if (FL_UNLIKELY(hi - lo > 1)) {
         choose_root(w, graph, lo, hi, tile);
-    } else if (FL_UNLIKELY(fl_near_is_new(w))) {
+    } else if (FL_UNLIKELY(fl_locality_is_new(w))) {
         begin_to_choose(w, job, lo, tile);
     } else if (lo + ROOTS_AHEAD < graph->root_count) {
         const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
@@ -472,12 +472,12 @@ bool fl_range_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uin
     return true;
 }
 
-bool fl_pick_range(fl_worker *w, fl_tile *tile)
+bool fl_pick_range(fl_worker *w, fl_item *tile)
 {
     fl_sched *sched = w->sched;
-    bool has_near = w->offload != NULL && w->offload->near_count != 0;
-    if (FL_UNLIKELY(has_near) && fl_near_room(w, FL_NEAR) == 1) {
-        fl_near_take(w, tile);
+    bool has_near = w->offload != NULL && w->offload->window_count != 0;
+    if (FL_UNLIKELY(has_near) && fl_locality_room(w, FL_LOCALITY_WINDOW) == 1) {
+        fl_locality_take(w, tile);
         return true;
     }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
@@ -494,7 +494,7 @@ bool fl_pick_range(fl_worker *w, fl_tile *tile)
         }
     }
     if (FL_UNLIKELY(has_near)) { /* before what has not begun */
-        fl_near_take(w, tile);
+        fl_locality_take(w, tile);
         return true;
     }
     return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
@@ -513,7 +513,7 @@ static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, 
     return false;
 }
 
-bool fl_pick_goal(fl_worker *w, filch_job *job, fl_tile *tile)
+bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *tile)
 {
     fl_sched *sched = w->sched;
     /* Acquire: before, the ranges are being filled one by one, and what we put in ours would be

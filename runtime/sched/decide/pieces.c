@@ -212,10 +212,10 @@ static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, u
     return true;
 }
 
-bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_tile *tile)
+bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_item *tile)
 {
     uint32_t lo, hi;
-    if (fl_load_relaxed(&job->cancelled) == 0 && fl_room_is_out(w, job)) {
+    if (fl_load_relaxed(&job->cancelled) == 0 && fl_full_is_out(w, job)) {
         return false;
     }
     if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
@@ -224,7 +224,7 @@ bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_tile *tile)
         return false;
     }
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    *tile = (fl_tile){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    *tile = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
     tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }
@@ -251,7 +251,7 @@ bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32
     return false;
 }
 
-bool fl_pieces_return(const fl_worker *w, const fl_tile *tile)
+bool fl_pieces_return(const fl_worker *w, const fl_item *tile)
 {
     fl_share *share = fl_job_share(tile->job, w->index);
     uint32_t lo, hi;

@@ -68,7 +68,7 @@ static fl_kind *kind_of(fl_worker *w, const filch_codelet *codelet)
 
 void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
 {
-    uint64_t mean = fl_load_relaxed(&w->tile_ns); /* only we write it */
+    uint64_t mean = fl_load_relaxed(&w->item_ns); /* only we write it */
     if (codelet == NULL) {
         return; /* a gate takes no time */
     }
@@ -78,7 +78,7 @@ void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
     const fl_kind *kind = kind_of(w, codelet);
     w->kind = codelet;
     if (kind->codelet == codelet && kind->mean != mean) {
-        fl_store_relaxed(&w->tile_ns, kind->mean);
+        fl_store_relaxed(&w->item_ns, kind->mean);
     }
 }
 
@@ -154,7 +154,7 @@ static void choose_cores(const fl_sched *sched, const filch_graph *graph, fl_roo
         uint32_t index = task->access_count != 0 ? owner_of(task) : 0;
         uint16_t core = (uint16_t)(task->home - 1);
         if (index != 0 && room->positions[index - 1] < most &&
-            !fl_worker_is_off(&sched->workers[index - 1]) &&
+            !fl_worker_is_unavailable(&sched->workers[index - 1]) &&
             fl_worker_can_run(&sched->workers[index - 1], task)) {
             core = (uint16_t)(index - 1);
         }
@@ -250,7 +250,7 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
 
 static double mean_of(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    return fl_bits_double(fl_load_relaxed(&w->item_ns));
 }
 
 double fl_place_theft_ns(const fl_worker *thief, const fl_worker *victim)
@@ -310,7 +310,7 @@ uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
     for (uint32_t i = 1; i < sched->count && !is_enough; ++i) {
         uint32_t other = (target + i) % sched->count;
         const fl_worker *w = &sched->workers[other];
-        if (fl_load_relaxed(&w->state) != FL_WORKER_ASLEEP && !fl_worker_is_off(w) &&
+        if (fl_load_relaxed(&w->state) != FL_WORKER_ASLEEP && !fl_worker_is_unavailable(w) &&
             fl_worker_can_run(w, task)) {
             return other;
         }
@@ -327,11 +327,11 @@ bool fl_place_gives(fl_worker *w, fl_task *task)
     }
     fl_worker *owner = &sched->workers[index - 1];
     /* Relaxed: who is just beginning to wait inside a task takes it all the same. */
-    if (fl_worker_is_off(owner) || !fl_worker_can_run(owner, task) ||
+    if (fl_worker_is_unavailable(owner) || !fl_worker_can_run(owner, task) ||
         fl_load_relaxed(&owner->nested) != 0 || w->frames != NULL) {
         return false;
     }
-    bool has_work = w->bypass != NULL || w->mask != 0;
+    bool has_work = w->next_task != NULL || w->mask != 0;
     double price = fl_transfer_ns(owner->device, w->device, task->bytes);
     /* Relaxed: looked at again behind the push. */
     if (fl_load_relaxed(&owner->state) == FL_WORKER_ASLEEP &&

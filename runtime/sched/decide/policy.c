@@ -56,12 +56,12 @@ void fl_rules_fini(fl_sched *sched)
 double fl_true_speed(const fl_device *device)
 {
     const double enough = 1e6 * (double)(device->overhead_ns + 1);
-    if (device->backend->tile_ns == NULL) {
+    if (device->backend->item_ns == NULL) {
         return 0;
     }
     double ns = 0, cost = 1;
     for (uint32_t i = 0; i < 100 && ns < enough; ++i, cost *= 2) {
-        ns = device->backend->tile_ns(device, cost, 0);
+        ns = device->backend->item_ns(device, cost, 0);
     }
     ns -= (double)device->overhead_ns;
     return ns > 0 ? cost / 2 * 1e9 / ns : 0;
@@ -130,14 +130,14 @@ static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void 
     return task->predecessors != 0 && fl_worker_can_run(w, task);
 }
 
-static bool take(fl_tile *tile, fl_task *task)
+static bool take(fl_item *tile, fl_task *task)
 {
-    tile->is_replay = tile->is_claimed = false;
+    tile->is_graph = tile->is_claimed = false;
     tile->task = task;
     return task != NULL;
 }
 
-bool fl_policy_pick(fl_worker *w, fl_tile *tile)
+bool fl_policy_pick(fl_worker *w, fl_item *tile)
 {
     return take(tile, common_take(w, may_run, NULL));
 }
@@ -166,7 +166,7 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
     return found;
 }
 
-bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_tile *tile)
+bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *tile)
 {
     fl_sched *sched = w->sched;
     /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
@@ -334,7 +334,7 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
             --left;
         }
         fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
-        if (FL_UNLIKELY(fl_worker_is_away(&sched->workers[device]))) {
+        if (FL_UNLIKELY(fl_worker_is_offline(&sched->workers[device]))) {
             fl_sched_wake_worker(sched, device); /* it gives them away */
         }
     }

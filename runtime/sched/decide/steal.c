@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "sched/decide/beat.h"
-#include "sched/decide/lag.h"
 #include "sched/decide/place.h"
-#include "sched/model/freight.h"
+#include "sched/decide/slow.h"
+#include "sched/decide/victims.h"
+#include "sched/model/missing.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/sched.h"
 
@@ -44,7 +44,7 @@
 #define PARTS_EACH 2u
 
 /* The best victim found so far. */
-typedef struct fl_loot {
+typedef struct fl_steal_candidate {
     uint32_t victim;
     uint32_t slot;    /* of the job whose range is cut; FL_ACTIVE_SLOTS: the victim's deques */
     double ns_left;   /* the victim's time for what it has */
@@ -57,12 +57,12 @@ typedef struct fl_loot {
                         does */
     double ns_bring; /* of each, what it lacks here; 0 where nothing, or not known */
     double ns_way;   /* cores: what the data of each cost here; 0 where nothing, or not known */
-} fl_loot;
+} fl_steal_candidate;
 
 /* Whom this attempt has found to have nothing that pays: sets of workers. */
-typedef struct fl_barren {
+typedef struct fl_ruled_out {
     uint64_t deques[FL_IDLE_WORDS], ranges[FL_IDLE_WORDS];
-} fl_barren;
+} fl_ruled_out;
 
 static bool has(const uint64_t *set, uint32_t index)
 {
@@ -76,7 +76,7 @@ static void add(uint64_t *set, uint32_t index)
 
 static double mean_tile(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    return fl_bits_double(fl_load_relaxed(&w->item_ns));
 }
 
 /* A task's predicted time here, by the victim's and our own measures and the scores. */
@@ -103,7 +103,7 @@ static bool is_watched(const fl_worker *w, uint32_t victim)
  * at a time is, until it moves or is robbed. */
 static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 {
-    fl_beat_note(w, victim);
+    fl_victims_note(w, victim);
     w->ready_at = at < w->ready_at ? at : w->ready_at;
     if (is_watched(w, victim)) {
         w->next_watch = w->watch;
@@ -138,23 +138,25 @@ static double victim_tile(const fl_worker *w, const fl_worker *victim)
 /* Whether a theft that is refused by what was measured here would pay if the device were as fast as
  * it once was, or as its score says, and it is time to try whether it is: nothing else would ever
  * tell. Never the victim's last grain. */
-static bool may_try(const fl_worker *w, const fl_loot *loot, double ns_piece)
+static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, double ns_piece)
 {
-    if (loot->entries == 1) {
+    if (candidate->entries == 1) {
         return false;
     }
-    if (loot->speed == NULL) {
+    if (candidate->speed == NULL) {
         /* Tasks: of a graph's roots it cannot be told here which they are. */
         double once = w->trial.best;
-        return loot->slot == FL_ACTIVE_SLOTS && once > 0 && once + FL_THEFT_NS < loot->ns_left &&
-               fl_trial_is_due(w, mean_tile(w));
+        return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
+               once + FL_THEFT_NS < candidate->ns_left && fl_explore_is_due(w, mean_tile(w));
     }
-    double score = w->sched->scores[w->index], best = fl_speed_best(loot->speed);
-    double by_score = loot->ns_left * w->sched->scores[loot->victim] / score; /* maybe infinite */
-    double as_once = ns_piece * best / fl_speed_get(loot->speed);
-    double hope = best > 0 ? fmin(as_once, by_score / loot->entries) : by_score / loot->entries;
-    return hope + FL_THEFT_NS < loot->ns_left &&
-           fl_speed_probe_is_due(loot->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
+    double score = w->sched->scores[w->index], best = fl_speed_best(candidate->speed);
+    double by_score =
+        candidate->ns_left * w->sched->scores[candidate->victim] / score; /* maybe infinite */
+    double as_once = ns_piece * best / fl_speed_get(candidate->speed);
+    double hope =
+        best > 0 ? fmin(as_once, by_score / candidate->entries) : by_score / candidate->entries;
+    return hope + FL_THEFT_NS < candidate->ns_left &&
+           fl_speed_probe_is_due(candidate->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
 }
 
 /* Until what is in flight here is over, as far as a theft goes on beside it; what is stolen is
@@ -207,13 +209,13 @@ static double theft_ns(const fl_worker *w, const fl_worker *victim)
 }
 
 /* since: when the look began. */
-static void note_success(fl_worker *w, const fl_loot *loot, uint64_t since)
+static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint64_t since)
 {
     if (w->sched->keeps_holders) {
         double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
         ns = fmin(fmax(ns, LEAST_THEFT_NS), MOST_THEFT_NS);
         w->theft_ns += THEFT_WEIGHT * (ns - w->theft_ns);
-        end_wait(w, loot->ns_way);
+        end_wait(w, candidate->ns_way);
     }
 }
 
@@ -231,29 +233,31 @@ static double price_of_held(double ns_way)
     return fmax(ns_way, FL_WAKE_UP_NS);
 }
 
-static void consider(fl_worker *w, fl_loot *best, fl_loot loot)
+static void consider(fl_worker *w, fl_steal_candidate *best, fl_steal_candidate candidate)
 {
-    if (loot.ns_left <= best->ns_left) {
+    if (candidate.ns_left <= best->ns_left) {
         return;
     }
     /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
-    double ns_piece = loot.ns_thief / loot.entries + loot.ns_fixed;
-    if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[loot.victim]) < loot.ns_left) {
-        *best = loot;
-    } else if (best->entries == 0 && may_try(w, &loot, ns_piece)) {
-        loot.ns_left = 0; /* any theft that pays is better */
-        loot.ns_trial = ns_piece;
-        *best = loot;
-    } else if (best->entries == 0 && may_wait_for_held(w, ns_piece + ns_before(w), loot.ns_left)) {
-        loot.ns_left = 0;
-        loot.ns_way = price_of_held(loot.ns_way);
-        *best = loot;
+    double ns_piece = candidate.ns_thief / candidate.entries + candidate.ns_fixed;
+    if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[candidate.victim]) <
+        candidate.ns_left) {
+        *best = candidate;
+    } else if (best->entries == 0 && may_try(w, &candidate, ns_piece)) {
+        candidate.ns_left = 0; /* any theft that pays is better */
+        candidate.ns_trial = ns_piece;
+        *best = candidate;
+    } else if (best->entries == 0 &&
+               may_wait_for_held(w, ns_piece + ns_before(w), candidate.ns_left)) {
+        candidate.ns_left = 0;
+        candidate.ns_way = price_of_held(candidate.ns_way);
+        *best = candidate;
     } else {
-        refuse(w, loot.victim, loot.ns_left, FL_REFUSED_HELD);
+        refuse(w, candidate.victim, candidate.ns_left, FL_REFUSED_HELD);
     }
 }
 
-static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
+static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candidate *best)
 {
     uint32_t mask = fl_load_relaxed(&victim->level_mask);
     int64_t entries = 0;
@@ -271,18 +275,18 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_loot *best)
     /* Before the entries it has its present tile to finish. Where tiles are brought, what that
      * costs the thief is as much. */
     double at_work = w->offload == NULL ? HALF_DONE : 0;
-    fl_loot loot = {.victim = victim->index,
-                    .slot = FL_ACTIVE_SLOTS,
-                    .ns_left = fl_worker_is_off(victim) ? LOST_NS
-                               : theirs > 0             ? theirs * ((double)entries + at_work)
-                                                        : UNKNOWN_NS,
-                    .ns_thief = (own + way) * (double)entries,
-                    .ns_way = way,
-                    .entries = (uint32_t)entries};
-    consider(w, best, loot);
+    fl_steal_candidate candidate = {.victim = victim->index,
+                                    .slot = FL_ACTIVE_SLOTS,
+                                    .ns_left = fl_worker_is_unavailable(victim) ? LOST_NS
+                                               : theirs > 0 ? theirs * ((double)entries + at_work)
+                                                            : UNKNOWN_NS,
+                                    .ns_thief = (own + way) * (double)entries,
+                                    .ns_way = way,
+                                    .entries = (uint32_t)entries};
+    consider(w, best, candidate);
 }
 
-/* Whether a device has left its range to others (room.c). Relaxed: a hint. */
+/* Whether a device has left its range to others (full.c). Relaxed: a hint. */
 static bool is_left(const filch_job *job, uint32_t device)
 {
     return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
@@ -291,7 +295,7 @@ static bool is_left(const filch_job *job, uint32_t device)
 /* Roots in another's range, `entries` of them. Tasks of other kinds that the cores ran since the
  * last such may have been far shorter: of a core it is known how long these take. */
 static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
-                          fl_loot *loot)
+                          fl_steal_candidate *candidate)
 {
     double theirs = victim_tile(w, victim), own = own_tile(w, victim);
     double way = fl_place_theft_ns(w, victim);
@@ -301,13 +305,13 @@ static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_wor
     theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
     /* A core has its present tile to finish first, as above. */
     double at_work = w->sched->keeps_holders ? HALF_DONE : 0;
-    loot->ns_left = theirs * (loot->entries + at_work);
-    loot->ns_thief = (own + way) * loot->entries;
-    loot->ns_way = way;
+    candidate->ns_left = theirs * (candidate->entries + at_work);
+    candidate->ns_thief = (own + way) * candidate->entries;
+    candidate->ns_way = way;
 }
 
 static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uint32_t victim,
-                          fl_loot *best)
+                          fl_steal_candidate *best)
 {
     uint32_t lo, hi, floor;
     uint32_t rest = fl_range_peek(&fl_job_share(job, victim)->range, &lo, &hi);
@@ -315,91 +319,95 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
         return;
     }
     if (!fl_range_is_open(w, job, hi, &floor) || floor >= hi ||
-        (job->batch != NULL && fl_room_is_out(w, job))) {
+        (job->batch != NULL && fl_full_is_out(w, job))) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         return;
     }
     lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
     rest = hi - lo;
-    fl_loot loot = {.victim = victim, .slot = slot, .entries = rest};
+    fl_steal_candidate candidate = {.victim = victim, .slot = slot, .entries = rest};
     if (job->batch != NULL) {
         const filch_codelet *codelet = fl_batch_codelet(job->batch);
         double work = fl_pieces_work(w, job, lo, hi);
-        loot.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
-        loot.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
-        loot.speed = fl_codelet_speed(codelet, w->index);
-        loot.ns_fixed = fl_speed_fixed(loot.speed);
+        candidate.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
+        candidate.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
+        candidate.speed = fl_codelet_speed(codelet, w->index);
+        candidate.ns_fixed = fl_speed_fixed(candidate.speed);
     } else {
-        look_at_roots(w, job, &w->sched->workers[victim], &loot);
+        look_at_roots(w, job, &w->sched->workers[victim], &candidate);
     }
-    loot.ns_left = loot.ns_left > 0 ? loot.ns_left : UNKNOWN_NS;
-    if (fl_worker_is_off(&w->sched->workers[victim]) || is_left(job, victim)) {
-        loot.ns_left = LOST_NS;
+    candidate.ns_left = candidate.ns_left > 0 ? candidate.ns_left : UNKNOWN_NS;
+    if (fl_worker_is_unavailable(&w->sched->workers[victim]) || is_left(job, victim)) {
+        candidate.ns_left = LOST_NS;
     }
-    consider(w, best, loot);
+    consider(w, best, candidate);
 }
 
 /* Pieces to take so that victim and thief end together. */
-static uint32_t fair_share(const fl_loot *loot)
+static uint32_t fair_share(const fl_steal_candidate *candidate)
 {
-    if (FL_UNLIKELY(loot->want != 0)) {
-        return loot->want;
+    if (FL_UNLIKELY(candidate->want != 0)) {
+        return candidate->want;
     }
-    if (loot->ns_trial != 0) {
+    if (candidate->ns_trial != 0) {
         return 1;
     }
-    if (loot->ns_bring > 0) {
+    if (candidate->ns_bring > 0) {
         /* What comes next is brought while the one before runs; but for the first. */
-        double own = loot->ns_thief / loot->entries, theirs = loot->ns_left / loot->entries;
-        double most =
-            (loot->ns_left - fmin(own, loot->ns_bring)) / (theirs + fmax(own, loot->ns_bring));
-        return most < 1 ? 1 : most < loot->entries ? (uint32_t)most : loot->entries;
+        double own = candidate->ns_thief / candidate->entries,
+               theirs = candidate->ns_left / candidate->entries;
+        double most = (candidate->ns_left - fmin(own, candidate->ns_bring)) /
+                      (theirs + fmax(own, candidate->ns_bring));
+        return most < 1 ? 1 : most < candidate->entries ? (uint32_t)most : candidate->entries;
     }
-    double share = loot->ns_thief > 0 ? loot->ns_left / (loot->ns_left + loot->ns_thief) : 0.5;
-    double pieces = share * loot->entries;
+    double share = candidate->ns_thief > 0
+                       ? candidate->ns_left / (candidate->ns_left + candidate->ns_thief)
+                       : 0.5;
+    double pieces = share * candidate->entries;
     return pieces < 1 ? 1 : (uint32_t)pieces;
 }
 
 /* Whether it pays to take a piece that takes so long here, and to bring what it needs. */
-static bool pays(fl_worker *w, const fl_loot *loot, double ns_piece)
+static bool pays(fl_worker *w, const fl_steal_candidate *candidate, double ns_piece)
 {
-    double ns_then = ns_piece + fmax(loot->ns_bring, ns_before(w)) + FL_THEFT_NS;
-    if (loot->ns_bring <= 0 || ns_then < loot->ns_left) {
+    double ns_then = ns_piece + fmax(candidate->ns_bring, ns_before(w)) + FL_THEFT_NS;
+    if (candidate->ns_bring <= 0 || ns_then < candidate->ns_left) {
         return true;
     }
-    bool is_dear = ns_piece + ns_before(w) + FL_THEFT_NS < loot->ns_left;
-    refuse(w, loot->victim, loot->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
+    bool is_dear = ns_piece + ns_before(w) + FL_THEFT_NS < candidate->ns_left;
+    refuse(w, candidate->victim, candidate->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
     return false;
 }
 
 /* Reckons with what would have to be brought of a range, here and at the victim. False: the theft
  * does not pay then. */
-static bool weigh_range(fl_worker *w, fl_loot *loot)
+static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
 {
-    const fl_worker *victim = &w->sched->workers[loot->victim];
-    uint32_t lo, hi, floor, want = fair_share(loot);
-    fl_freight freight;
+    const fl_worker *victim = &w->sched->workers[candidate->victim];
+    uint32_t lo, hi, floor, want = fair_share(candidate);
+    fl_missing missing;
     const filch_job *job = NULL;
-    if (!fl_freight_matters(w, victim) || loot->ns_trial != 0 ||
-        (loot->ns_left >= UNKNOWN_NS && !fl_lag_is_on(w)) ||
-        (job = fl_worker_visit(w, loot->slot)) == NULL ||
-        fl_range_peek(&fl_job_share(job, loot->victim)->range, &lo, &hi) == 0 ||
+    if (!fl_missing_matters(w, victim) || candidate->ns_trial != 0 ||
+        (candidate->ns_left >= UNKNOWN_NS && !fl_slow_is_on(w)) ||
+        (job = fl_worker_visit(w, candidate->slot)) == NULL ||
+        fl_range_peek(&fl_job_share(job, candidate->victim)->range, &lo, &hi) == 0 ||
         !fl_range_is_open(w, job, hi, &floor)) {
         return true;
     }
     lo = lo > floor ? lo : floor;
     lo = hi - lo > want ? hi - want : lo;
-    fl_freight_of_range(w, victim, loot->slot, lo, hi, &freight);
-    if (FL_UNLIKELY(freight.is_late) && !fl_worker_is_off(victim)) {
-        refuse(w, loot->victim, loot->ns_left, FL_REFUSED_HELD);
+    fl_missing_of_range(w, victim, candidate->slot, lo, hi, &missing);
+    if (FL_UNLIKELY(missing.is_late) && !fl_worker_is_unavailable(victim)) {
+        refuse(w, candidate->victim, candidate->ns_left, FL_REFUSED_HELD);
         return false;
     }
-    if (!freight.is_known || loot->ns_left >= UNKNOWN_NS) {
+    if (!missing.is_known || candidate->ns_left >= UNKNOWN_NS) {
         return true;
     }
-    loot->ns_bring = freight.bring_ns / (hi - lo);
-    loot->ns_left = fmax(loot->ns_left, freight.victim_ns / (hi - lo) * loot->entries);
-    return pays(w, loot, loot->ns_thief / loot->entries + loot->ns_fixed);
+    candidate->ns_bring = missing.bring_ns / (hi - lo);
+    candidate->ns_left =
+        fmax(candidate->ns_left, missing.victim_ns / (hi - lo) * candidate->entries);
+    return pays(w, candidate, candidate->ns_thief / candidate->entries + candidate->ns_fixed);
 }
 
 static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint64_t n,
@@ -419,10 +427,10 @@ static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint
 }
 
 /* Of the task that was stolen. */
-static void note_trial(fl_worker *w, const fl_loot *loot, const fl_task *task)
+static void note_trial(fl_worker *w, const fl_steal_candidate *candidate, const fl_task *task)
 {
-    if (FL_UNLIKELY(loot->ns_trial != 0)) {
-        fl_trial_begin(w, mean_tile(w), task);
+    if (FL_UNLIKELY(candidate->ns_trial != 0)) {
+        fl_explore_begin(w, mean_tile(w), task);
     }
 }
 
@@ -433,29 +441,29 @@ static bool has_place(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
     return job != NULL && fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) == 0 &&
-           !(job->batch != NULL && fl_room_is_out(w, job));
+           !(job->batch != NULL && fl_full_is_out(w, job));
 }
 
 /* False: it is not there any more; look again. */
-static bool rob_range(fl_worker *w, const fl_loot *loot, uint64_t start)
+static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
-    filch_job *job = fl_worker_visit(w, loot->slot);
+    filch_job *job = fl_worker_visit(w, candidate->slot);
     uint32_t lo, hi, floor;
     /* The slot may hold another job by now, of which we have a share that setting would drop. */
     if (!has_place(w, job)) {
         return false;
     }
-    fl_range *range = &fl_job_share(job, loot->victim)->range;
+    fl_range *range = &fl_job_share(job, candidate->victim)->range;
     if (fl_range_peek(range, &lo, &hi) == 0 || !fl_range_is_open(w, job, hi, &floor) ||
-        !fl_range_cut(range, fair_share(loot), floor, hi, &lo, &hi)) {
+        !fl_range_cut(range, fair_share(candidate), floor, hi, &lo, &hi)) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
         return false;
     }
-    if (loot->ns_trial != 0) {
-        fl_speed_probe(loot->speed, loot->ns_trial, fl_clock_now(&w->sched->core->clock));
+    if (candidate->ns_trial != 0) {
+        fl_speed_probe(candidate->speed, candidate->ns_trial, fl_clock_now(&w->sched->core->clock));
     }
     /* Before the range is set: another thief may then take it all and complete the job. */
-    note_theft(w, job, loot->victim, hi - lo, start);
+    note_theft(w, job, candidate->victim, hi - lo, start);
     fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
 }
@@ -477,7 +485,7 @@ typedef struct fl_oldest {
     uint64_t hints[OLDEST];
     int64_t at[OLDEST];
     bool is_top[OLDEST]; /* when it was looked at: then it is still that entry while it is there */
-    fl_freight freights[OLDEST];
+    fl_missing missing[OLDEST];
 } fl_oldest;
 
 static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_oldest *oldest)
@@ -513,7 +521,7 @@ static uint32_t least_of(const fl_oldest *oldest)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < oldest->count; ++i) {
-        best = oldest->freights[i].bytes < oldest->freights[best].bytes ? i : best;
+        best = oldest->missing[i].bytes < oldest->missing[best].bytes ? i : best;
     }
     return best;
 }
@@ -525,7 +533,7 @@ static void forget(fl_oldest *oldest, uint32_t index)
         oldest->hints[i] = oldest->hints[i + 1];
         oldest->at[i] = oldest->at[i + 1];
         oldest->is_top[i] = oldest->is_top[i + 1];
-        oldest->freights[i] = oldest->freights[i + 1];
+        oldest->missing[i] = oldest->missing[i + 1];
     }
 }
 
@@ -533,7 +541,7 @@ static void forget(fl_oldest *oldest, uint32_t index)
 static void forget_late(fl_worker *w, fl_oldest *oldest)
 {
     for (uint32_t i = oldest->count; i-- > 0;) {
-        if (FL_UNLIKELY(oldest->freights[i].is_late)) {
+        if (FL_UNLIKELY(oldest->missing[i].is_late)) {
             fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
             forget(oldest, i);
         }
@@ -542,39 +550,40 @@ static void forget_late(fl_worker *w, fl_oldest *oldest)
 
 /* Reckons with what is to be brought for a task, and what the victim would have to bring for one
  * like these. False: the theft does not pay then. */
-static bool weigh_task(fl_worker *w, const fl_loot *loot, const fl_oldest *oldest, uint32_t index)
+static bool weigh_task(fl_worker *w, const fl_steal_candidate *candidate, const fl_oldest *oldest,
+                       uint32_t index)
 {
-    const fl_freight *freight = &oldest->freights[index];
-    fl_loot all = *loot;
+    const fl_missing *missing = &oldest->missing[index];
+    fl_steal_candidate all = *candidate;
     double theirs = 0;
-    if (loot->want != 0 || !freight->is_known || loot->ns_left >= UNKNOWN_NS) {
+    if (candidate->want != 0 || !missing->is_known || candidate->ns_left >= UNKNOWN_NS) {
         return true;
     }
     for (uint32_t i = 0; i < oldest->count; ++i) {
-        theirs += oldest->freights[i].victim_ns / oldest->count;
+        theirs += oldest->missing[i].victim_ns / oldest->count;
     }
-    all.ns_bring = freight->bring_ns;
-    all.ns_left = fmax(loot->ns_left, theirs * loot->entries);
-    return pays(w, &all, freight->ns > 0 ? freight->ns : loot->ns_thief / loot->entries);
+    all.ns_bring = missing->bring_ns;
+    all.ns_left = fmax(candidate->ns_left, theirs * candidate->entries);
+    return pays(w, &all, missing->ns > 0 ? missing->ns : candidate->ns_thief / candidate->entries);
 }
 
 /* Of the oldest entries of one deque, the one that lacks least here becomes the next tile. It stays
  * in the deque, where it is dead, until it comes to the top or the owner pops it. */
-static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
+static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_deque *deque)
 {
-    const fl_worker *victim = &w->sched->workers[loot->victim];
-    bool matters = fl_freight_matters(w, victim);
+    const fl_worker *victim = &w->sched->workers[candidate->victim];
+    bool matters = fl_missing_matters(w, victim);
     fl_oldest oldest;
     for (int tries = 0; tries < MOST_TRIES; ++tries) {
         look_at_oldest(w, deque, matters ? OLDEST : 1, &oldest);
         if (oldest.count == 0) {
             return false;
         }
-        memset(oldest.freights, 0, sizeof oldest.freights);
+        memset(oldest.missing, 0, sizeof oldest.missing);
         if (matters) {
-            fl_freight_of_hints(w, victim, oldest.hints, oldest.count, oldest.freights);
+            fl_missing_of_hints(w, victim, oldest.hints, oldest.count, oldest.missing);
         }
-        if (loot->ns_trial == 0 && !fl_worker_is_off(victim)) {
+        if (candidate->ns_trial == 0 && !fl_worker_is_unavailable(victim)) {
             forget_late(w, &oldest);
         }
         if (oldest.count == 0) {
@@ -582,7 +591,7 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
         }
         while (oldest.count != 0) {
             uint32_t best = least_of(&oldest);
-            if (!weigh_task(w, loot, &oldest, best)) {
+            if (!weigh_task(w, candidate, &oldest, best)) {
                 return false;
             }
             if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
@@ -591,7 +600,7 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
                 if (oldest.is_top[best]) {
                     fl_deque_drop(deque, oldest.at[best]);
                 }
-                w->brought_ns = oldest.freights[best].bring_ns;
+                w->brought_ns = oldest.missing[best].bring_ns;
                 return true;
             }
             fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
@@ -603,14 +612,14 @@ static bool adopt_one(fl_worker *w, const fl_loot *loot, fl_deque *deque)
 
 /* Devices of different places or kinds: one task, by claiming it where it is. Who lags takes what
  * is least urgent. */
-static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
+static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
-    fl_worker *victim = &w->sched->workers[loot->victim];
+    fl_worker *victim = &w->sched->workers[candidate->victim];
     for (uint32_t i = 0; i < FL_LEVELS; ++i) {
-        uint32_t level = fl_lag_is_on(w) ? i : FL_LEVELS - 1 - i;
-        if (adopt_one(w, loot, &victim->levels[level])) {
-            note_trial(w, loot, w->adopted);
-            note_theft(w, w->adopted->graph->job, loot->victim, 1, start);
+        uint32_t level = fl_slow_is_on(w) ? i : FL_LEVELS - 1 - i;
+        if (adopt_one(w, candidate, &victim->levels[level])) {
+            note_trial(w, candidate, w->adopted);
+            note_theft(w, w->adopted->graph->job, candidate->victim, 1, start);
             return true;
         }
     }
@@ -618,12 +627,12 @@ static bool rob_hints(fl_worker *w, const fl_loot *loot, uint64_t start)
 }
 
 /* Devices that are alike: several tasks, each of which has one hint. */
-static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
+static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
-    fl_worker *victim = &w->sched->workers[loot->victim];
+    fl_worker *victim = &w->sched->workers[candidate->victim];
     double own = own_tile(w, victim);
-    uint32_t want = fair_share(loot);
-    if (loot->want == 0 && own * want > HAUL_NS) {
+    uint32_t want = fair_share(candidate);
+    if (candidate->want == 0 && own * want > HAUL_NS) {
         want = own > HAUL_NS ? 1 : (uint32_t)(HAUL_NS / own);
     }
     want = want < MOST_STOLEN ? want : MOST_STOLEN;
@@ -639,8 +648,8 @@ static bool rob_deques(fl_worker *w, const fl_loot *loot, uint64_t start)
                 continue;
             }
             fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
-            note_theft(w, task->graph->job, loot->victim, 1, start);
-            note_trial(w, loot, task);
+            note_theft(w, task->graph->job, candidate->victim, 1, start);
+            note_trial(w, candidate, task);
             fl_worker_push(w, task);
             ++got;
         }
@@ -672,7 +681,7 @@ static double away_ns(const fl_worker *w, const fl_worker *victim, double task_n
 static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
 {
     *price = 0;
-    if (!w->sched->keeps_holders || fl_worker_is_off(victim) ||
+    if (!w->sched->keeps_holders || fl_worker_is_unavailable(victim) ||
         fl_load_relaxed(&victim->nested) != 0) { /* an estimate */
         return false;
     }
@@ -710,8 +719,8 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         bool can_run = fl_worker_can_run(w, task);
         bool is_wanted = most != 0 ? got < most
                                    : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
-                                         (can_run && fl_trial_keeps(w, victim, task));
-        is_wanted = is_wanted && (fl_worker_is_off(victim) || !fl_lag_holds_up(w, task));
+                                         (can_run && fl_explore_keeps(w, victim, task));
+        is_wanted = is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task));
         if (is_wanted && can_run) {
             note_theft(w, task->graph->job, victim->index, 1, 0);
             fl_worker_push(w, task);
@@ -737,13 +746,13 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
 static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
 {
     return victim != w->index &&
-           FL_LIKELY(!is_of_off || fl_worker_is_off(&w->sched->workers[victim]));
+           FL_LIKELY(!is_of_off || fl_worker_is_unavailable(&w->sched->workers[victim]));
 }
 
-static bool rob_inboxes(fl_worker *w, const fl_beat *beat, bool is_of_off)
+static bool rob_inboxes(fl_worker *w, const fl_victim_list *victims, bool is_of_off)
 {
-    for (uint32_t i = 0; i < beat->count; ++i) {
-        uint32_t victim = beat->victims[i];
+    for (uint32_t i = 0; i < victims->count; ++i) {
+        uint32_t victim = victims->victims[i];
         if (may_rob(w, victim, is_of_off) && rob_inbox(w, &w->sched->workers[victim], 0)) {
             return true;
         }
@@ -751,8 +760,8 @@ static bool rob_inboxes(fl_worker *w, const fl_beat *beat, bool is_of_off)
     return false;
 }
 
-static void look_at_ranges(fl_worker *w, const fl_beat *beat, const fl_barren *barren,
-                           bool is_of_off, fl_loot *best)
+static void look_at_ranges(fl_worker *w, const fl_victim_list *victims,
+                           const fl_ruled_out *ruled_out, bool is_of_off, fl_steal_candidate *best)
 {
     const fl_sched *sched = w->sched;
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
@@ -762,9 +771,9 @@ static void look_at_ranges(fl_worker *w, const fl_beat *beat, const fl_barren *b
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             const filch_job *job = fl_worker_visit(w, slot);
-            for (uint32_t i = 0; job != NULL && i < beat->count; ++i) {
-                uint32_t victim = beat->victims[i];
-                if (!has(barren->ranges, victim) &&
+            for (uint32_t i = 0; job != NULL && i < victims->count; ++i) {
+                uint32_t victim = victims->victims[i];
+                if (!has(ruled_out->ranges, victim) &&
                     (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
                     look_at_range(w, job, slot, victim, best);
                 }
@@ -773,13 +782,14 @@ static void look_at_ranges(fl_worker *w, const fl_beat *beat, const fl_barren *b
     }
 }
 
-static fl_loot find_loot(fl_worker *w, const fl_beat *beat, const fl_barren *barren, bool is_of_off)
+static fl_steal_candidate find_loot(fl_worker *w, const fl_victim_list *victims,
+                                    const fl_ruled_out *ruled_out, bool is_of_off)
 {
-    fl_loot best = {0};
-    look_at_ranges(w, beat, barren, is_of_off, &best);
-    for (uint32_t i = 0; i < beat->count; ++i) {
-        uint32_t victim = beat->victims[i];
-        if (!has(barren->deques, victim) && may_rob(w, victim, is_of_off)) {
+    fl_steal_candidate best = {0};
+    look_at_ranges(w, victims, ruled_out, is_of_off, &best);
+    for (uint32_t i = 0; i < victims->count; ++i) {
+        uint32_t victim = victims->victims[i];
+        if (!has(ruled_out->deques, victim) && may_rob(w, victim, is_of_off)) {
             look_at_deques(w, &w->sched->workers[victim], &best);
         }
     }
@@ -796,19 +806,19 @@ static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
 }
 
 /* True: something was taken, or somebody else was quicker: look again. */
-static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool is_of_off,
-                     uint64_t start)
+static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *ruled_out,
+                     bool is_of_off, uint64_t start)
 {
     for (;;) {
         uint64_t since = w->sched->keeps_holders ? fl_clock_now(&w->sched->core->clock) : 0;
-        fl_loot best = find_loot(w, beat, barren, is_of_off);
+        fl_steal_candidate best = find_loot(w, victims, ruled_out, is_of_off);
         if (best.entries == 0) {
             return false;
         }
-        fl_beat_note(w, best.victim);
+        fl_victims_note(w, best.victim);
         if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
             /* Another victim's may cost nothing. */
-            add(best.slot < FL_ACTIVE_SLOTS ? barren->ranges : barren->deques, best.victim);
+            add(best.slot < FL_ACTIVE_SLOTS ? ruled_out->ranges : ruled_out->deques, best.victim);
             continue;
         }
         if (is_of_off) {
@@ -822,7 +832,7 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
                 }
                 return true;
             }
-            add(barren->ranges, best.victim);
+            add(ruled_out->ranges, best.victim);
         } else if (!w->sched->mails) {
             if (rob_deques(w, &best, start)) {
                 note_success(w, &best, since);
@@ -831,7 +841,7 @@ static bool rob_some(fl_worker *w, const fl_beat *beat, fl_barren *barren, bool 
         } else if (rob_hints(w, &best, start)) {
             return true;
         } else {
-            add(barren->deques, best.victim);
+            add(ruled_out->deques, best.victim);
         }
     }
 }
@@ -840,12 +850,13 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
 {
     uint64_t refused = fl_ledger_refused(&w->ledger);
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
-    fl_barren barren = {.deques = {0}};
-    fl_beat beat;
+    fl_ruled_out ruled_out = {.deques = {0}};
+    fl_victim_list victims;
     uint64_t waited_at = w->waited_at;
-    fl_beat_begin(w, &beat);
-    while (fl_beat_next(w, &beat)) {
-        if (rob_inboxes(w, &beat, is_of_off) || rob_some(w, &beat, &barren, is_of_off, start)) {
+    fl_victims_begin(w, &victims);
+    while (fl_victims_next(w, &victims)) {
+        if (rob_inboxes(w, &victims, is_of_off) ||
+            rob_some(w, &victims, &ruled_out, is_of_off, start)) {
             return true;
         }
     }
@@ -864,15 +875,16 @@ static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
 {
     fl_sched *sched = w->sched;
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&sched->core->clock) : 0;
-    fl_loot loot = {.victim = victim, .slot = FL_ACTIVE_SLOTS, .entries = amount, .want = amount};
+    fl_steal_candidate candidate = {
+        .victim = victim, .slot = FL_ACTIVE_SLOTS, .entries = amount, .want = amount};
     if (rob_inbox(w, &sched->workers[victim], amount) ||
-        (sched->mails ? rob_hints(w, &loot, start) : rob_deques(w, &loot, start))) {
+        (sched->mails ? rob_hints(w, &candidate, start) : rob_deques(w, &candidate, start))) {
         return true;
     }
-    for (loot.slot = 0; loot.slot < FL_ACTIVE_SLOTS; ++loot.slot) {
+    for (candidate.slot = 0; candidate.slot < FL_ACTIVE_SLOTS; ++candidate.slot) {
         /* Relaxed: a look, which the visit repeats. */
-        uint64_t bits = fl_load_relaxed(&sched->active[loot.slot / 64]) >> loot.slot % 64;
-        if ((bits & 1) != 0 && rob_range(w, &loot, start)) {
+        uint64_t bits = fl_load_relaxed(&sched->active[candidate.slot / 64]) >> candidate.slot % 64;
+        if ((bits & 1) != 0 && rob_range(w, &candidate, start)) {
             return true;
         }
     }

@@ -63,8 +63,8 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     const fl_sched *sched = view->sched;
     const fl_worker *w = &sched->workers[device];
     const fl_backend *backend = w->device->backend;
-    if (sched->rules.is_perfect && backend->tile_ns != NULL) {
-        return backend->tile_ns(w->device, cost_on(view, w), from);
+    if (sched->rules.is_perfect && backend->item_ns != NULL) {
+        return backend->item_ns(w->device, cost_on(view, w), from);
     }
     double work = work_on(view, w);
     double ns = fl_sched_ns(sched, codelet_of(view), device) * work;
@@ -91,7 +91,7 @@ static uint64_t missing_of_task(const fl_sched *sched, const fl_device *device, 
         filch_data *data = fl_graph_data(task->graph, access.slot);
         /* Acquire: as who looks further. What no device ever had is in the host's memory. */
         if (device->place != 0 || fl_load_acquire(&data->replicas) != NULL) {
-            bytes += fl_tile_outlook(sched->core->places, device, data, access.tile).missing;
+            bytes += fl_tile_next_use(sched->core->places, device, data, access.tile).missing;
         }
     }
     return bytes;
@@ -189,7 +189,7 @@ uint32_t filch_policy_devices(const filch_policy_view *view)
 uint32_t filch_policy_can_run(const filch_policy_view *view, uint32_t device)
 {
     const fl_worker *w = worker_of(view, device);
-    return w != NULL && !fl_worker_is_off(w) &&
+    return w != NULL && !fl_worker_is_unavailable(w) &&
            (view->task != NULL  ? fl_worker_can_run(w, view->task)
             : view->job != NULL ? fl_devices_have(fl_batch_devices(view->job->batch), device)
                                 : true);

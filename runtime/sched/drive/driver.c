@@ -100,7 +100,7 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
 
 static uint64_t first_look_ns(const fl_worker *w)
 {
-    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* our own */
+    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* our own */
     return (uint64_t)(mean < LEAST_LOOK_NS  ? LEAST_LOOK_NS
                       : mean < MOST_LOOK_NS ? mean
                                             : MOST_LOOK_NS);
@@ -219,7 +219,7 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     bool worked = advance(w);
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_drive_poll(sched, 0, &worked);
-        worked = worked || fl_room_relieve(w);
+        worked = worked || fl_full_relieve(w);
         uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
         deadline = nap < deadline ? nap : deadline;
     }
@@ -249,7 +249,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->frames = &frame;
     /* Release: before the bits of idle workers, for who wakes those of withdrawn devices. */
     fl_store_release(&w->nested, frame.depth);
-    w->has_tile = false;
+    w->has_item = false;
     w->views = views;
     w->scratch = NULL;
     w->scratch_bytes = 0;
@@ -275,7 +275,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->scratch = outer_scratch;
     w->scratch_bytes = outer_bytes;
     w->tile = frame.tile;
-    w->has_tile = true;
+    w->has_item = true;
     w->frames = frame.outer;
     fl_store_release(&w->nested, frame.depth - 1);
     w->ledger.nested_ns = nested; /* those inside this wait are part of it */

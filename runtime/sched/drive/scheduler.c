@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sched/decide/lag.h"
 #include "sched/decide/place.h"
+#include "sched/decide/slow.h"
 #include "sched/model/partition.h"
 
 static fl_sched *sched_of(fl_scheduler *self)
@@ -27,7 +27,7 @@ static void codelet_init(fl_scheduler *self, filch_codelet *codelet)
         }
     }
     codelet->kind_count = codelet->device_count;
-    fl_recall_priors(sched, codelet);
+    fl_prior_set(sched, codelet);
 }
 
 static uint8_t able(fl_scheduler *self, const uint64_t *set)
@@ -59,7 +59,7 @@ static bool device_is_lost(fl_scheduler *self, uint32_t device)
     const fl_worker *w = &sched_of(self)->workers[device];
     const fl_backend *backend = w->device->backend;
     /* The worker may not have noticed yet what a call of its backend's found. */
-    return fl_worker_is_lost(w) || (backend->lost != NULL && backend->lost(w->device, NULL));
+    return fl_worker_has_failed(w) || (backend->lost != NULL && backend->lost(w->device, NULL));
 }
 
 /* Those of the set, all where it is null; with their scores, or all alike where those are 0. Room
@@ -140,7 +140,7 @@ static void job_reset(fl_scheduler *self, filch_job *job)
 static bool is_absent(const fl_sched *sched, uint32_t index, uint64_t t)
 {
     const fl_device *device = &sched->pool->devices[index];
-    return fl_worker_is_away(&sched->workers[index]) || device->joins_at > t ||
+    return fl_worker_is_offline(&sched->workers[index]) || device->joins_at > t ||
            (t >= device->leaves_at && t < device->returns_at);
 }
 
@@ -271,8 +271,8 @@ static bool was_cancelled(const filch_job *job)
 static void job_start(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
-    fl_loss_begin(sched, job);
-    if (job->batch == NULL && has_roots(job) && fl_board_begin(sched, job)) {
+    fl_account_begin(sched, job);
+    if (job->batch == NULL && has_roots(job) && fl_shared_queue_begin(sched, job)) {
         return;
     }
     if (!needs_slot(sched, job)) {
@@ -297,7 +297,7 @@ static void job_start(fl_scheduler *self, filch_job *job)
     fl_mutex_unlock(&sched->slots_lock);
     fl_sched_wake(sched, sched->count);
     if (FL_UNLIKELY(is_cancelled)) {
-        fl_away_cancelled(sched);
+        fl_offline_cancelled(sched);
     }
 }
 
@@ -318,10 +318,10 @@ static bool leave_slot(fl_sched *sched, const filch_job *job)
 static void job_retire(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
-    fl_loss_end(sched, job);
-    fl_board_end(sched, job);
+    fl_account_end(sched, job);
+    fl_shared_queue_end(sched, job);
     if (FL_UNLIKELY(sched->looks_ahead) && job->graph != NULL && !job->is_open) {
-        fl_replay_note(job);
+        fl_graph_launch_note(job);
     }
     if (sched->keeps_holders && job->graph != NULL) {
         fl_place_restore(job->graph);
@@ -347,13 +347,13 @@ static void job_retire(fl_scheduler *self, filch_job *job)
         fl_sched_wake(sched, sched->count);
     }
     if (FL_UNLIKELY(is_cancelled)) {
-        fl_away_cancelled(sched);
+        fl_offline_cancelled(sched);
     }
 }
 
 static void job_cancelled(fl_scheduler *self)
 {
-    fl_away_cancelled(sched_of(self));
+    fl_offline_cancelled(sched_of(self));
 }
 
 static fl_traffic *job_traffic(fl_scheduler *self, const filch_job *job)
@@ -363,7 +363,7 @@ static fl_traffic *job_traffic(fl_scheduler *self, const filch_job *job)
 
 static void job_await(fl_scheduler *self, filch_job *job)
 {
-    fl_await_add(sched_of(self), job);
+    fl_host_events_add(sched_of(self), job);
 }
 
 static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
@@ -384,8 +384,8 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 /* After its bit was cleared. */
 static void notify(fl_sched *sched, uint32_t index)
 {
-    if (sched->agenda != NULL) {
-        fl_agenda_add(sched->agenda, index);
+    if (sched->events != NULL) {
+        fl_event_queue_add(sched->events, index);
     } else {
         fl_eventcount_notify_fenced(&sched->workers[index].event);
     }
@@ -395,8 +395,8 @@ static void notify(fl_sched *sched, uint32_t index)
  * one is idle. */
 static void stir(fl_sched *sched)
 {
-    if (sched->agenda != NULL && fl_sched_self(sched) == NULL) {
-        fl_add_relaxed(&sched->agenda->stirs, 1); /* after the waker's fence */
+    if (sched->events != NULL && fl_sched_self(sched) == NULL) {
+        fl_add_relaxed(&sched->events->stirs, 1); /* after the waker's fence */
     }
 }
 
@@ -405,7 +405,7 @@ static void stir(fl_sched *sched)
  * for which it had left its work. */
 static bool is_resting(const fl_worker *w)
 {
-    return FL_UNLIKELY(fl_worker_is_away(w)) && !fl_worker_is_lost(w) &&
+    return FL_UNLIKELY(fl_worker_is_offline(w)) && !fl_worker_has_failed(w) &&
            fl_load_relaxed(&w->nested) == 0;
 }
 
@@ -420,8 +420,8 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             uint64_t bit = bits & (~bits + 1);
             bits ^= bit;
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
-            bool is_lost = fl_worker_is_lost(&sched->workers[index]);
-            if (is_lost && sched->agenda != NULL) {
+            bool is_lost = fl_worker_has_failed(&sched->workers[index]);
+            if (is_lost && sched->events != NULL) {
                 continue; /* two that offer each other what is left would do so for ever */
             }
             if (is_resting(&sched->workers[index])) {
@@ -431,7 +431,7 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
                 notify(sched, index);
                 /* It gives away, at most; or there may be nothing for it. */
-                count -= !is_lost && !fl_lag_is_on(&sched->workers[index]);
+                count -= !is_lost && !fl_slow_is_on(&sched->workers[index]);
             }
         }
     }
@@ -486,10 +486,10 @@ static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32
         if (!fl_worker_can_run(w, task)) {
             continue;
         }
-        if (!fl_worker_is_off(w)) {
+        if (!fl_worker_is_unavailable(w)) {
             return target;
         }
-        if (!fl_worker_is_lost(w)) {
+        if (!fl_worker_has_failed(w)) {
             away = away == sched->count ? target : away;
         } else if (sched->policy == FILCH_POLICY_STATIC && away == sched->count) {
             return target;
@@ -737,7 +737,7 @@ static void graph_drop(fl_scheduler *self, filch_graph *graph)
 {
     (void)self;
     if (graph->replay != NULL) {
-        fl_replay_drop(graph);
+        fl_graph_launch_drop(graph);
     }
     if (graph->root_room != NULL) {
         fl_place_drop(graph);
@@ -749,7 +749,7 @@ static void fill_interface(fl_sched *sched)
     sched->scheduler = (fl_scheduler){
         .device_count = sched->count,
         .looks_ahead = sched->looks_ahead,
-        .recalls = fl_history_is_on(&sched->history),
+        .recalls = fl_speed_file_is_on(&sched->history),
         .speed_bytes = sched->count * sizeof(fl_speed),
         .codelet_init = codelet_init,
         .able = able,
@@ -768,7 +768,7 @@ static void fill_interface(fl_sched *sched)
         .job_wait = job_wait,
         .count_wait = count_wait,
         .job_stats = job_stats,
-        .job_report = fl_loss_report,
+        .job_report = fl_account_report,
         .least_ns = least_ns,
         .job_done = job_done,
         .graph_drop = graph_drop,
@@ -880,19 +880,19 @@ static filch_status init_agenda(fl_sched *sched)
     if (!sched->pool->is_virtual) {
         return FILCH_OK;
     }
-    sched->agenda = fl_alloc_zeroed(memory, sizeof *sched->agenda);
-    if (sched->agenda == NULL) {
+    sched->events = fl_alloc_zeroed(memory, sizeof *sched->events);
+    if (sched->events == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
-    return fl_agenda_init(sched->agenda, memory, sched->count);
+    return fl_event_queue_init(sched->events, memory, sched->count);
 }
 
 static void free_arrays(fl_sched *sched)
 {
     const fl_memory *memory = &sched->core->memory;
-    if (sched->agenda != NULL) {
-        fl_agenda_fini(sched->agenda, memory);
-        fl_free(memory, sched->agenda, sizeof *sched->agenda);
+    if (sched->events != NULL) {
+        fl_event_queue_fini(sched->events, memory);
+        fl_free(memory, sched->events, sizeof *sched->events);
     }
     fl_free(memory, sched->scores, sched->count * sizeof *sched->scores);
     fl_free_aligned(memory, sched->workers, sched->count * sizeof *sched->workers, 64);
@@ -901,8 +901,8 @@ static void free_arrays(fl_sched *sched)
 
 static void open_history(fl_sched *sched)
 {
-    fl_history *history = &sched->history;
-    fl_history_open(history, &sched->core->memory, sched->core->settings.speeds);
+    fl_speed_file *history = &sched->history;
+    fl_speed_file_open(history, &sched->core->memory, sched->core->settings.speeds);
     if (history->loaded != FILCH_OK && history->loaded != FILCH_NOT_FOUND) {
         fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
                      "speeds of earlier runs are not known: %s (%s)", sched->core->settings.speeds,
@@ -934,11 +934,11 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
         goto arrays;
     }
     fl_sched_sort_devices(sched);
-    if ((status = fl_board_open(sched)) != FILCH_OK) {
+    if ((status = fl_shared_queue_open(sched)) != FILCH_OK) {
         what = "memory for its board";
         goto rules;
     }
-    fl_await_init(sched);
+    fl_host_events_init(sched);
     if ((status = init_locks(sched)) != FILCH_OK) {
         what = "locks";
         goto rules;
@@ -946,7 +946,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     if ((status = init_workers(sched)) != FILCH_OK) {
         goto locks;
     }
-    fl_lag_init(sched);
+    fl_slow_init(sched);
     open_history(sched);
     fl_store_relaxed(&sched->saved, (uint32_t)FILCH_NOT_READY); /* nobody else is there yet */
     fill_interface(sched);
@@ -955,14 +955,14 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
         return FILCH_OK;
     }
     what = "worker threads";
-    fl_history_close(&sched->history);
+    fl_speed_file_close(&sched->history);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
 locks:
     fini_locks(sched);
 rules:
-    fl_board_close(sched);
+    fl_shared_queue_close(sched);
     fl_rules_fini(sched);
 arrays:
     free_arrays(sched);
@@ -976,9 +976,9 @@ void fl_sched_fini(fl_sched *sched)
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
-    fl_history_close(&sched->history);
+    fl_speed_file_close(&sched->history);
     fini_locks(sched);
-    fl_board_close(sched);
+    fl_shared_queue_close(sched);
     fl_rules_fini(sched);
     free_arrays(sched);
 }

@@ -14,32 +14,32 @@ static bool has_room(const fl_worker *w)
 
 static void step(fl_sched *sched, uint32_t index)
 {
-    fl_agenda *agenda = sched->agenda;
+    fl_event_queue *events = sched->events;
     fl_worker *w = &sched->workers[index];
     uint64_t bit = (uint64_t)1 << index % 64;
-    uint64_t stirs = fl_load_relaxed(&agenda->stirs); /* a host's thread may come in between */
+    uint64_t stirs = fl_load_relaxed(&events->stirs); /* a host's thread may come in between */
     fl_and_acq_rel(&sched->idle[index / 64], ~bit);   /* acquire: as in driver.c */
     fl_tss_set(sched->core->worker, w);
-    uint64_t turn = fl_away_turn(w); /* before the step, which does as it has it */
+    uint64_t turn = fl_offline_turn(w); /* before the step, which does as it has it */
     fl_act act = fl_worker_step(w);
-    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_window_is_held(w)) {
+    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_depth_is_held(w)) {
         act = fl_worker_step(w); /* as threads do before they sleep */
     }
     fl_tss_set(sched->core->worker, NULL);
-    fl_agenda_engage(agenda, index,
-                     w->in_flight != 0 || w->has_stalled || fl_window_is_held(w) ||
-                         fl_await_is_on(w));
+    fl_event_queue_engage(events, index,
+                          w->in_flight != 0 || w->has_stalled || fl_depth_is_held(w) ||
+                              fl_host_events_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;
-        fl_agenda_add(agenda, index);
+        fl_event_queue_add(events, index);
         return;
     }
-    fl_agenda_set(agenda, index, w->wake_at < turn ? w->wake_at : turn);
+    fl_event_queue_set(events, index, w->wake_at < turn ? w->wake_at : turn);
     if (has_room(w)) {
         fl_or_release(&sched->idle[index / 64], bit);
         fl_fence_seq_cst(); /* the bit before the look for what was published meanwhile */
-        if (fl_load_relaxed(&agenda->stirs) != stirs) {
-            fl_agenda_add(agenda, index);
+        if (fl_load_relaxed(&events->stirs) != stirs) {
+            fl_event_queue_add(events, index);
         }
     }
 }
@@ -48,9 +48,9 @@ static void step(fl_sched *sched, uint32_t index)
 static bool step_due(fl_sched *sched)
 {
     bool any = false;
-    fl_agenda_reach(sched->agenda, fl_clock_now(&sched->core->clock));
+    fl_event_queue_reach(sched->events, fl_clock_now(&sched->core->clock));
     for (uint32_t word = 0; word * 64 < sched->count; ++word) {
-        uint64_t bits = fl_agenda_take(sched->agenda, word);
+        uint64_t bits = fl_event_queue_take(sched->events, word);
         any = any || bits != 0;
         while (bits != 0) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -81,15 +81,15 @@ static uint64_t next_by_itself(const fl_sched *sched)
  * first; *swept: they have. The present time: they are to. */
 static uint64_t next_time(fl_sched *sched, bool *swept)
 {
-    if (sched->agenda->engaged_count != 0) {
-        return fl_agenda_next(sched->agenda);
+    if (sched->events->engaged_count != 0) {
+        return fl_event_queue_next(sched->events);
     }
     if (*swept && !sched->has_moved) {
         return next_by_itself(sched);
     }
     *swept = true;
     sched->has_moved = false;
-    fl_agenda_add_all(sched->agenda);
+    fl_event_queue_add_all(sched->events);
     return fl_clock_now(&sched->core->clock);
 }
 
@@ -98,7 +98,7 @@ filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
     filch_status status = FILCH_OK;
     bool swept = false;
     fl_mutex_lock(&sched->drive_lock);
-    fl_agenda_add_all(sched->agenda); /* whatever the host has done since */
+    fl_event_queue_add_all(sched->events); /* whatever the host has done since */
     while (!fl_goal_is_met(&goal)) {
         if (step_due(sched)) {
             continue;

@@ -19,7 +19,7 @@
  * launch, which no piece's end gives back; each later piece finds everything there, and waits, on
  * its lane, for what brings it. What is written is no tile's contents for anybody before all pieces
  * are seen to be over: then a flight of nothing but the way home makes it that, takes over what was
- * held, and retires the task (fl_flight_conclude). */
+ * held, and retires the task (fl_in_flight_conclude). */
 #include <math.h>
 
 #include "sched/account/rated.h"
@@ -109,19 +109,20 @@ static double rate_of(const fl_worker *w, const filch_codelet *codelet)
 /* Pieces in that memory, of a codelet that the runtime keeps. */
 static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t place)
 {
-    return memory_of(w) == place && !fl_worker_is_off(w) && fl_codelet_runs_on(codelet, w->index);
+    return memory_of(w) == place && !fl_worker_is_unavailable(w) &&
+           fl_codelet_runs_on(codelet, w->index);
 }
 
 /* --- A tile --- */
 
-double fl_divide_work(const fl_tile *tile)
+double fl_divide_work(const fl_item *tile)
 {
     const fl_division *division = fl_task_items(tile->task)->division;
     return division != NULL ? grain_work(division) * (tile->hi - tile->lo)
                             : (double)tile->task->work;
 }
 
-void fl_divide_range(const fl_tile *tile, uint64_t *lo, uint64_t *hi)
+void fl_divide_range(const fl_item *tile, uint64_t *lo, uint64_t *hi)
 {
     const fl_items *items = fl_task_items(tile->task);
     *lo = 0;
@@ -131,7 +132,7 @@ void fl_divide_range(const fl_tile *tile, uint64_t *lo, uint64_t *hi)
     }
 }
 
-double fl_divide_whole(const fl_tile *tile, double ns)
+double fl_divide_whole(const fl_item *tile, double ns)
 {
     double work = (double)tile->task->work;
     return tile->work > 0 && work > tile->work ? ns * (work / tile->work) : ns;
@@ -330,7 +331,7 @@ static bool open_division(fl_worker *w, fl_task *task)
 
 /* Takes the next piece. False: there is none for this worker, which has left, or will look again.
  */
-static bool begin_piece(fl_worker *w, fl_tile *tile)
+static bool begin_piece(fl_worker *w, fl_item *tile)
 {
     fl_division *division = fl_task_items(tile->task)->division;
     uint32_t want = 0;
@@ -352,7 +353,7 @@ static bool begin_piece(fl_worker *w, fl_tile *tile)
     return true;
 }
 
-bool fl_divide_admit(fl_worker *w, fl_tile *tile)
+bool fl_divide_admit(fl_worker *w, fl_item *tile)
 {
     const fl_items *items = fl_task_items(tile->task);
     bool is_whole = items->division == NULL &&
@@ -361,14 +362,14 @@ bool fl_divide_admit(fl_worker *w, fl_tile *tile)
         return false;
     }
     if (!tile->skip) {
-        fl_tile_set_timed(tile, tile->task->codelet); /* a piece costs more than two clock looks */
+        fl_item_set_timed(tile, tile->task->codelet); /* a piece costs more than two clock looks */
     }
     return true;
 }
 
-bool fl_divide_begin(fl_worker *w, fl_flight *flight)
+bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
 {
-    fl_tile *tile = &flight->tile;
+    fl_item *tile = &flight->tile;
     fl_items *items = fl_task_items(tile->task);
     /* Of one that is put behind others on a lane, other lanes would have to wait for these, too. */
     if (items->division == NULL && !tile->is_ahead && prepare(w, tile->task) != NULL) {
@@ -385,20 +386,20 @@ bool fl_divide_begin(fl_worker *w, fl_flight *flight)
     if (items->division == NULL) {
         return false;
     }
-    fl_tile_set_timed(tile, tile->task->codelet);
+    fl_item_set_timed(tile, tile->task->codelet);
     flight->expected = fl_speed_time(fl_codelet_speed(tile->task->codelet, w->index), tile->work);
     return true;
 }
 
 /* Whether the task's division is only prepared. Of one that we have a part in it is not free. */
-static bool is_first(const fl_tile *tile)
+static bool is_first(const fl_item *tile)
 {
     return fl_division_is_free(fl_task_items(tile->task)->division);
 }
 
-void fl_divide_launched(fl_worker *w, fl_flight *flight)
+void fl_divide_launched(fl_worker *w, fl_in_flight *flight)
 {
-    fl_tile *tile = &flight->tile;
+    fl_item *tile = &flight->tile;
     if (!is_first(tile)) {
         return;
     }
@@ -410,7 +411,7 @@ void fl_divide_launched(fl_worker *w, fl_flight *flight)
     fl_add_relaxed(&division->begun, 1);
 }
 
-void fl_divide_refused(const fl_tile *tile)
+void fl_divide_refused(const fl_item *tile)
 {
     if (is_first(tile)) {
         fl_task_items(tile->task)->division = NULL; /* a task as any */
@@ -490,7 +491,7 @@ bool fl_divide_join(fl_worker *w)
 /* --- The end --- */
 
 /* What the piece says of the job and of the device; or how it failed, of one that never was. */
-static void note_piece(fl_worker *w, const fl_tile *tile, bool has_run)
+static void note_piece(fl_worker *w, const fl_item *tile, bool has_run)
 {
     fl_worker_note(w, tile);
     if (has_run) {
@@ -506,7 +507,7 @@ static void note_piece(fl_worker *w, const fl_tile *tile, bool has_run)
 }
 
 /* Nobody begins any more of it. */
-static void drop_rest(const fl_tile *tile, fl_division *division)
+static void drop_rest(const fl_item *tile, fl_division *division)
 {
     uint32_t lo, hi;
     bool has_failed = (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0;
@@ -557,7 +558,7 @@ static void go_on(fl_worker *w, fl_task *task)
 
 /* The task is over, and the worker's; how is in the flags. What all pieces wrote is told of now, as
  * nobody may use it before. True: it can be retired; else it will, when that has come home. */
-static bool conclude(fl_worker *w, fl_tile *tile, uint32_t flags)
+static bool conclude(fl_worker *w, fl_item *tile, uint32_t flags)
 {
     fl_items *items = fl_task_items(tile->task);
     tile->code = (flags & FL_DIVISION_FAILED) != 0 ? -1 : 0;
@@ -566,7 +567,7 @@ static bool conclude(fl_worker *w, fl_tile *tile, uint32_t flags)
     if (memory_of(w) != 0) {
         /* Though some failed: what is there now is what they left of it, as of any that fails. */
         items->is_over = true;
-        fl_flight_conclude(w, tile);
+        fl_in_flight_conclude(w, tile);
         return false;
     }
     items->division = NULL;
@@ -580,7 +581,7 @@ static bool conclude(fl_worker *w, fl_tile *tile, uint32_t flags)
 }
 
 /* The flight that concluded the task has landed. */
-static bool retire_concluded(fl_worker *w, fl_tile *tile)
+static bool retire_concluded(fl_worker *w, fl_item *tile)
 {
     fl_items *items = fl_task_items(tile->task);
     items->is_over = false;
@@ -597,7 +598,7 @@ static bool may_conclude(const fl_worker *w)
     return w->device->is_synchronous || w->in_flight < w->flight_count;
 }
 
-bool fl_divide_retire(fl_worker *w, fl_tile *tile)
+bool fl_divide_retire(fl_worker *w, fl_item *tile)
 {
     fl_task *task = tile->task;
     fl_items *items = fl_task_items(task);
@@ -624,7 +625,7 @@ bool fl_divide_retire(fl_worker *w, fl_tile *tile)
     }
     /* Who did not like the rest leaves it to others, as does who is to end what it is at, or has
      * another part: one that joined, and was then given what a withdrawn device had. */
-    if ((!has_run || fl_worker_is_away(w) || w->adopted == task ||
+    if ((!has_run || fl_worker_is_offline(w) || w->adopted == task ||
          fl_range_peek(&division->range, &lo, &hi) == 0) &&
         may_conclude(w)) {
         leaving = leave(w, division, &flags);
@@ -659,7 +660,7 @@ fl_task *fl_divide_part(fl_worker *w)
 
 bool fl_divide_drop(fl_worker *w, fl_task *task)
 {
-    fl_tile tile = {0};
+    fl_item tile = {0};
     fl_worker_take(w, task, false, &tile);
     fl_worker_retire(w, &tile);
     bool stays = w->adopted == task;

@@ -18,7 +18,7 @@ static fl_device *carrier(const fl_worker *w)
     return w->device->place != 0 ? w->device : NULL;
 }
 
-bool fl_offload_concerns(const fl_tile *tile)
+bool fl_offload_concerns(const fl_item *tile)
 {
     return tile->task != NULL ? tile->task->access_count != 0
                               : fl_batch_view_count(tile->job->batch) != 0;
@@ -38,11 +38,11 @@ static void adapt_operand(const fl_worker *w, const fl_task *task, uint32_t acce
         operand->tile = 0;
         operand->tile_end = 1;
     } else if (operand->mode == FILCH_COMMUTE) {
-        const fl_turn *turn = fl_task_extras(task)[access].turn;
+        const fl_commute_lock *turn = fl_task_extras(task)[access].turn;
         operand->mode = FILCH_READWRITE;
         if (task->graph->kind == FILCH_GRAPH_CLOSED) {
             operand->is_final =
-                turn->is_final && fl_turn_is_last(turn) && !operand->data->is_managed;
+                turn->is_final && fl_commute_lock_is_last(turn) && !operand->data->is_managed;
         }
     } else if (task->combines) {
         operand->is_final = operand->is_final && fl_combines_last(task);
@@ -80,7 +80,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
     }
 }
 
-static bool chunk_operands(fl_worker *w, const fl_tile *tile)
+static bool chunk_operands(fl_worker *w, const fl_item *tile)
 {
     const fl_batch *batch = tile->job->batch;
     uint64_t lo, hi;
@@ -104,7 +104,7 @@ static bool chunk_operands(fl_worker *w, const fl_tile *tile)
     return true;
 }
 
-bool fl_offload_list(fl_worker *w, const fl_tile *tile)
+bool fl_offload_list(fl_worker *w, const fl_item *tile)
 {
     if (tile->task != NULL) {
         task_operands(w, tile->task);
@@ -120,16 +120,16 @@ static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, boo
 }
 
 /* Nothing has to leave for a second run of a chunk. */
-static bool is_spare(const fl_tile *tile)
+static bool is_spare(const fl_item *tile)
 {
     return tile->task == NULL && tile->run != NULL && tile->run->is_second;
 }
 
-bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
+bool fl_offload_fetch(fl_worker *w, const fl_item *tile)
 {
     fl_offload *offload = w->offload;
     fl_outlook outlook = {w, tile, false};
-    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     fl_admission admission = admit(w, &foresight, offload->is_tight);
     admission.is_spare = is_spare(tile);
     offload->waits.count = 0;
@@ -141,7 +141,7 @@ bool fl_offload_fetch(fl_worker *w, const fl_tile *tile)
                           &admission, &offload->waits, &w->error);
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
-        fl_near_note(w);
+        fl_locality_note(w);
     }
     if (status == FILCH_NOT_READY) {
         w->error.status = status; /* there is nothing to say */
@@ -184,9 +184,9 @@ fl_marker fl_offload_arriving(const fl_worker *w)
 bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 {
     fl_offload *offload = w->offload;
-    const fl_tile tile = {.job = task->graph->job, .task = task};
+    const fl_item tile = {.job = task->graph->job, .task = task};
     fl_outlook outlook = {w, &tile, !is_claimed};
-    const fl_foresight foresight = {fl_foresee_prepare, fl_foresee, &outlook};
+    const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     const fl_admission admission = admit(w, &foresight, false);
     if (fl_task_has_extras(task)) {
         return false; /* of what it uses, some is made when it begins */
@@ -197,7 +197,7 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
         fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
                           &admission, &offload->waits, &w->error);
     if (status == FILCH_OK) {
-        fl_near_note(w);
+        fl_locality_note(w);
         note_fetched(w);
         /* What is on its way stays where it is until it has arrived. */
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
@@ -218,12 +218,12 @@ void fl_offload_abandon(fl_worker *w)
     }
 }
 
-void fl_offload_release(fl_worker *w, fl_flight *flight)
+void fl_offload_release(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
     flight->is_admitted = false;
-    if (flight->tile.is_replay) {
-        fl_replay_release(w, flight->tile.job->graph);
+    if (flight->tile.is_graph) {
+        fl_graph_launch_release(w, flight->tile.job->graph);
     } else if (fl_offload_list(w, &flight->tile)) {
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
                             flight->tile.task == NULL ? &flight->staged : NULL);
@@ -253,7 +253,7 @@ bool fl_offload_clear(fl_worker *w)
     return true;
 }
 
-bool fl_offload_move(fl_worker *w, fl_flight *flight)
+bool fl_offload_move(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
     fl_waits *waits = &offload->waits;
@@ -272,12 +272,12 @@ bool fl_offload_move(fl_worker *w, fl_flight *flight)
         return false;
     }
     while (waits->count != 0) {
-        fl_flight_add_home(w, flight, waits->at[--waits->count]);
+        fl_in_flight_add_home(w, flight, waits->at[--waits->count]);
     }
     return true;
 }
 
-void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
+void fl_offload_commit_host(fl_worker *w, fl_item *tile)
 {
     fl_offload *offload = w->offload;
     bool fits = true;
@@ -303,7 +303,7 @@ void fl_offload_commit_host(fl_worker *w, fl_tile *tile)
 /* Whether recent tiles were. */
 static bool is_short(const fl_worker *w)
 {
-    double ns = fl_bits_double(fl_load_relaxed(&w->tile_ns)); /* an estimate: no order */
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* an estimate: no order */
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
@@ -395,7 +395,7 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
 }
 
 /* Whether the tile is of items: a chunk, or a task that has some. */
-static bool has_range(const fl_tile *tile)
+static bool has_range(const fl_item *tile)
 {
     return tile->task == NULL || tile->task->has_items;
 }
@@ -413,11 +413,11 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
 }
 
 /* The kernel's parameters: views, the items, the arguments. */
-static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *call,
+static bool fill_params(fl_worker *w, const fl_item *tile, const filch_call *call,
                         fl_launch *launch)
 {
     fl_offload *offload = w->offload;
-    const filch_codelet *codelet = fl_tile_codelet(tile);
+    const filch_codelet *codelet = fl_item_codelet(tile);
     const fl_function *function = launch->function;
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->view_count; ++i) {
@@ -448,7 +448,7 @@ static bool fill_params(fl_worker *w, const fl_tile *tile, const filch_call *cal
     return true;
 }
 
-static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, const fl_kernel *kernel,
+static bool fill_shape(fl_worker *w, fl_item *tile, const filch_call *call, const fl_kernel *kernel,
                        filch_shape *shape)
 {
     const fl_loaded *loaded = &kernel->places[w->device->place];
@@ -463,7 +463,7 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
         fl_kernel_complete_shape(shape);
     }
     const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
-    return wrong == NULL || refuse(w, fl_tile_codelet(tile), wrong);
+    return wrong == NULL || refuse(w, fl_item_codelet(tile), wrong);
 }
 
 /* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
@@ -476,7 +476,7 @@ static bool fill_shape(fl_worker *w, fl_tile *tile, const filch_call *call, cons
 
 /* What a kernel's geometry is asked for: chunks of up to so many grains, all from one. */
 typedef struct fl_inquiry {
-    const fl_tile *tile;
+    const fl_item *tile;
     const filch_call *call;
     const fl_kernel *kernel;
     uint32_t lo, most;
@@ -532,7 +532,7 @@ static uint32_t grains_for(const fl_inquiry *asked, double threads)
  * blocks divide. Asked of the kernel's geometry for numbers of grains, since neither a single
  * grain's tells it, where blocks take several, nor the chunk's, where kernels go on in strides and
  * are as large as the device whatever they get. */
-static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
+static void note_fill(fl_worker *w, const fl_item *tile, const filch_call *call,
                       const fl_kernel *kernel)
 {
     fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
@@ -552,7 +552,7 @@ static void note_fill(fl_worker *w, const fl_tile *tile, const filch_call *call,
     share->fill = fill < most ? (uint32_t)fill : most;
 }
 
-static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
+static void describe(fl_worker *w, const fl_item *tile, filch_call *call)
 {
     *call = (filch_call){.views = w->views,
                          .device = w->index,
@@ -574,7 +574,7 @@ static void describe(fl_worker *w, const fl_tile *tile, filch_call *call)
 }
 
 /* Sends home what is wanted there, but what waits for a race to be decided. */
-static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
+static bool commit(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 {
     fl_offload *offload = w->offload;
     bool fits = true;
@@ -590,21 +590,21 @@ static bool commit(fl_worker *w, fl_flight *flight, fl_marker marker)
                    FILCH_OK &&
                fits;
         if (home != 0) {
-            fl_flight_add_home(w, flight, home);
+            fl_in_flight_add_home(w, flight, home);
         }
     }
     return fits;
 }
 
-bool fl_offload_commit_pieces(fl_worker *w, fl_flight *flight)
+bool fl_offload_commit_pieces(fl_worker *w, fl_in_flight *flight)
 {
     return fl_offload_list(w, &flight->tile) && commit(w, flight, 0);
 }
 
 /* What a kernel is launched with. */
-static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch *launch)
+static bool fill(fl_worker *w, fl_item *tile, const filch_call *call, fl_launch *launch)
 {
-    const fl_kernel *kernel = fl_tile_codelet(tile)->kernel;
+    const fl_kernel *kernel = fl_item_codelet(tile)->kernel;
     launch->function = &kernel->places[w->device->place].function;
     if (!fill_params(w, tile, call, launch) || !fill_shape(w, tile, call, kernel, &launch->shape)) {
         return false;
@@ -615,7 +615,7 @@ static bool fill(fl_worker *w, fl_tile *tile, const filch_call *call, fl_launch 
     return true;
 }
 
-bool fl_offload_fill(fl_worker *w, fl_tile *tile, fl_launch *launch)
+bool fl_offload_fill(fl_worker *w, fl_item *tile, fl_launch *launch)
 {
     filch_call call;
     describe(w, tile, &call);
@@ -623,7 +623,7 @@ bool fl_offload_fill(fl_worker *w, fl_tile *tile, fl_launch *launch)
 }
 
 /* Notes what the tile waits for in other places. */
-static bool note_foreign(fl_worker *w, fl_flight *flight)
+static bool note_foreign(fl_worker *w, fl_in_flight *flight)
 {
     const fl_waits *waits = &w->offload->waits;
     for (uint32_t i = 0; i < waits->count; ++i) {
@@ -644,7 +644,7 @@ static bool note_foreign(fl_worker *w, fl_flight *flight)
 
 /* Timing takes three calls of the driver's, as much as a launch. Short tiles wait for the last one
  * timed to come back: hundreds may be launched before it tells that enough are. */
-static bool wants_time(const fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+static bool wants_time(const fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
 {
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
     if (tile->task == NULL || fl_trace_of(w) != NULL) {
@@ -663,7 +663,7 @@ static bool wants_time(const fl_worker *w, const fl_tile *tile, const filch_code
 /* Whether the tile may be held back. Not where the device waits for it, since nothing is in flight;
  * nor a codelet's first one, which may be refused, and then has to be at once; nor one whose
  * results go home right behind it. */
-static bool is_brief(const fl_worker *w, const fl_flight *flight)
+static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 {
     const fl_offload *offload = w->offload;
     if (w->computing == 0 || flight->tile.task == NULL || flight->expected <= 0 ||
@@ -679,20 +679,20 @@ static bool is_brief(const fl_worker *w, const fl_flight *flight)
 }
 
 /* Of a chunk that may be run twice it does not depend whether there is memory for that. */
-static bool fetch(fl_worker *w, fl_tile *tile)
+static bool fetch(fl_worker *w, fl_item *tile)
 {
     return fl_offload_fetch(w, tile) ||
-           (tile->task == NULL && fl_spoil_forgo(tile) && fl_offload_fetch(w, tile));
+           (tile->task == NULL && fl_speculate_forgo(tile) && fl_offload_fetch(w, tile));
 }
 
 /* The tile, whose operands were fetched, goes on a lane. launch: its tag and its call are set, what
  * is called is not. */
-static bool put_on_lane(fl_worker *w, fl_flight *flight, fl_launch *launch, filch_call *call,
+static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, filch_call *call,
                         bool is_piece)
 {
     fl_offload *offload = w->offload;
-    fl_tile *tile = &flight->tile;
-    const filch_codelet *codelet = fl_tile_codelet(tile);
+    fl_item *tile = &flight->tile;
+    const filch_codelet *codelet = fl_item_codelet(tile);
     /* One that only pretends runs nothing, whatever the codelet has. */
     const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
     uint32_t lane = choose_lane(w);
@@ -703,7 +703,7 @@ static bool put_on_lane(fl_worker *w, fl_flight *flight, fl_launch *launch, filc
     bool is_timed = is_piece || wants_time(w, tile, codelet);
     /* One by one: compilers clear a structure of this size in a way that takes as long as all the
      * rest. */
-    launch->cost = kernel == NULL ? fl_tile_cost(w, tile) : 0;
+    launch->cost = kernel == NULL ? fl_item_cost(w, tile) : 0;
     launch->lane = lane;
     launch->name = codelet->name;
     launch->function = NULL;
@@ -736,9 +736,9 @@ static bool put_on_lane(fl_worker *w, fl_flight *flight, fl_launch *launch, filc
     return true;
 }
 
-bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
+bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
 {
-    fl_tile *tile = &flight->tile;
+    fl_item *tile = &flight->tile;
     if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
         tile->task->successor_count != 0) {
         /* To be looked at next, when the driver has driven it out of the near caches. In an open
@@ -747,9 +747,9 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
         __builtin_prefetch(&tile->task->successors[0]->more);
     }
     if (tile->task != NULL && tile->task->access_count != 0) {
-        fl_near_expect(w, tile->task);
+        fl_locality_expect(w, tile->task);
     }
-    if (!fetch(w, tile) || (tile->is_ahead && !fl_ahead_waits(w, tile->task)) ||
+    if (!fetch(w, tile) || (tile->is_ahead && !fl_lookahead_waits(w, tile->task)) ||
         !note_foreign(w, flight)) {
         return false;
     }
@@ -771,12 +771,12 @@ bool fl_offload_launch(fl_worker *w, fl_flight *flight, uint32_t tag)
     if (FL_UNLIKELY(is_piece)) {
         fl_divide_launched(w, flight); /* what it writes is committed with all of the task */
     } else if (!commit(w, flight, launch.marker)) {
-        fl_flight_fail(w, flight, &w->error);
+        fl_in_flight_fail(w, flight, &w->error);
     } else {
-        fl_ahead_launched(w, tag, launch.marker);
+        fl_lookahead_launched(w, tag, launch.marker);
     }
     if (FL_UNLIKELY(tile->task == NULL && tile->run != NULL)) {
-        fl_shadow_hold(w, tile->run);
+        fl_private_hold(w, tile->run);
     }
     return true;
 }

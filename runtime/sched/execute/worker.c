@@ -2,9 +2,9 @@
 #include "sched/worker/worker.h"
 
 #include "sched/account/rated.h"
-#include "sched/decide/lag.h"
 #include "sched/decide/place.h"
-#include "sched/drive/nested.h"
+#include "sched/decide/slow.h"
+#include "sched/drive/nested_wait.h"
 #include "sched/worker/sched.h"
 
 /* How long an idle worker sleeps between looks while jobs run. */
@@ -20,7 +20,7 @@ const fl_core *fl_worker_core(const fl_worker *w)
     return w->sched->core;
 }
 
-const filch_codelet *fl_tile_codelet(const fl_tile *tile)
+const filch_codelet *fl_item_codelet(const fl_item *tile)
 {
     return tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
 }
@@ -41,7 +41,7 @@ void fl_worker_flush(fl_worker *w)
     }
     uint64_t t = now(w);
     fl_count(&w->share->busy_ns, t - w->busy_since);
-    fl_loss_flush(w, t);
+    fl_account_flush(w, t);
     int64_t retired = w->retired;
     w->job = NULL;
     w->share = NULL;
@@ -133,11 +133,11 @@ static void make_ready(fl_worker *w, fl_task *task)
     if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
         return;
     }
-    if (w->bypass == NULL) {
-        w->bypass = task;
-    } else if (task->level > w->bypass->level) {
-        fl_worker_push(w, w->bypass);
-        w->bypass = task;
+    if (w->next_task == NULL) {
+        w->next_task = task;
+    } else if (task->level > w->next_task->level) {
+        fl_worker_push(w, w->next_task);
+        w->next_task = task;
     } else {
         fl_worker_push(w, task);
     }
@@ -158,7 +158,7 @@ static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *t
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
     }
     /* Acquire-release: as below. */
-    if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_turns_take(task)) {
+    if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_commute_locks_take(task)) {
         make_ready(w, task);
     }
 }
@@ -171,7 +171,7 @@ static inline void release_one(fl_worker *w, fl_task *task, const fl_release *ho
         return;
     }
     if (FL_UNLIKELY(how->is_looked_ahead)) {
-        if (fl_ahead_release(task, how->run, poisoned)) {
+        if (fl_lookahead_release(task, how->run, poisoned)) {
             make_ready(w, task);
         }
         return;
@@ -216,7 +216,7 @@ static inline __attribute__((always_inline)) void release_successors(fl_worker *
 
 /* --- Retiring --- */
 
-static inline void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n, uint64_t tiles)
+static inline void count_outcome(fl_worker *w, const fl_item *tile, uint64_t n, uint64_t tiles)
 {
     fl_share *share = w->share;
     if (FL_UNLIKELY(tile->skip)) {
@@ -228,13 +228,13 @@ static inline void count_outcome(fl_worker *w, const fl_tile *tile, uint64_t n, 
 }
 
 /* A piece tells how long its whole task would have taken here; a trial is of whole ones. */
-static double mean_by_piece(const fl_tile *tile, double mean, double ns)
+static double mean_by_piece(const fl_item *tile, double mean, double ns)
 {
     double whole = fl_divide_whole(tile, ns);
-    return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_trial_mean */
+    return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_explore_mean */
 }
 
-static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codelet)
+static void learn(fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
 {
     double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->fair,
                              tile->start + tile->ns);
@@ -243,16 +243,16 @@ static void learn(fl_worker *w, const fl_tile *tile, const filch_codelet *codele
             fl_place_turn(w, codelet); /* it waited for tasks of another kind, which ran here */
         }
         /* Only we write it; thieves read an estimate. */
-        double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+        double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
         ns = ns != 0 ? ns : 1;
         mean = FL_UNLIKELY(fl_task_is_divided(tile->task)) ? mean_by_piece(tile, mean, ns)
-                                                           : fl_trial_mean(w, tile, mean, ns);
-        fl_store_relaxed(&w->tile_ns, fl_double_bits(mean));
+                                                           : fl_explore_mean(w, tile, mean, ns);
+        fl_store_relaxed(&w->item_ns, fl_double_bits(mean));
         /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
-        fl_lag_learn(w, tile->task);
+        fl_slow_learn(w, tile->task);
         if (w->sched->board != NULL &&
-            (mean > FL_BOARD_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
-            fl_board_learn(w, tile);
+            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
+            fl_shared_queue_learn(w, tile);
         }
     }
 }
@@ -263,10 +263,10 @@ static void note_left_out(filch_job *job)
     fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
 }
 
-static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_t last)
+static void fail_tile(fl_worker *w, const fl_item *tile, uint64_t first, uint64_t last)
 {
     if (!tile->timed) {
-        fl_loss_spoiled(w, tile);
+        fl_account_spoiled(w, tile);
     }
     if (tile->is_refused) {
         fl_job_fail_device(w->job, tile->task, &w->error, first, last);
@@ -275,7 +275,7 @@ static void fail_tile(fl_worker *w, const fl_tile *tile, uint64_t first, uint64_
     }
 }
 
-static inline void note(fl_worker *w, const fl_tile *tile)
+static inline void note(fl_worker *w, const fl_item *tile)
 {
     enter_task(w, tile->task);
     if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
@@ -283,12 +283,12 @@ static inline void note(fl_worker *w, const fl_tile *tile)
     }
     if (tile->timed && !tile->skip) {
         learn(w, tile, tile->task->codelet);
-        fl_loss_record(w, tile, tile->task->codelet);
-        fl_loss_timed(w, tile);
+        fl_account_record(w, tile, tile->task->codelet);
+        fl_account_timed(w, tile);
     }
 }
 
-void fl_worker_note(fl_worker *w, const fl_tile *tile)
+void fl_worker_note(fl_worker *w, const fl_item *tile)
 {
     note(w, tile);
 }
@@ -296,7 +296,7 @@ void fl_worker_note(fl_worker *w, const fl_tile *tile)
 /* Hands the turns of a task that is over on. */
 static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
 {
-    for (fl_link *link = fl_turns_give(task); link != NULL;) {
+    for (fl_link *link = fl_commute_locks_give(task); link != NULL;) {
         fl_link *next = link->next; /* before the task is another's */
         make_ready(w, fl_task_of_link(link));
         link = next;
@@ -312,7 +312,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
         fl_open_retire(task, failed);
     }
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
-        fl_ahead_retired(task, failed);
+        fl_lookahead_retired(task, failed);
     }
     if (FL_UNLIKELY(!is_plain) && task->commutes) {
         give_turns(w, task);
@@ -327,7 +327,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
 }
 
 /* The same of one that was run in pieces, each of which has been noted, when the last is over. */
-static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_tile *tile)
+static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *tile)
 {
     if (fl_divide_retire(w, tile)) {
         enter_task(w, tile->task);
@@ -336,7 +336,7 @@ static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_tile *tile
     }
 }
 
-static void retire_task(fl_worker *w, fl_tile *tile)
+static void retire_task(fl_worker *w, fl_item *tile)
 {
     fl_task *task = tile->task;
     bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
@@ -345,7 +345,7 @@ static void retire_task(fl_worker *w, fl_tile *tile)
             retire_divided(w, tile);
             return;
         }
-        if (fl_task_has_partials(task) && fl_partials_retire(w, tile)) {
+        if (fl_task_has_partials(task) && fl_reduce_retire(w, tile)) {
             return;
         }
     }
@@ -369,19 +369,19 @@ static void retire_task(fl_worker *w, fl_tile *tile)
 }
 
 /* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
-static void retire_lost(fl_worker *w, fl_tile *tile)
+static void retire_lost(fl_worker *w, fl_item *tile)
 {
     if (tile->timed) {
         learn(w, tile, fl_batch_codelet(tile->job->batch));
-        fl_loss_record(w, tile, fl_batch_codelet(tile->job->batch));
+        fl_account_record(w, tile, fl_batch_codelet(tile->job->batch));
     }
-    fl_spoil_drop(w, tile);
+    fl_speculate_drop(w, tile);
 }
 
-static void retire_chunk(fl_worker *w, fl_tile *tile)
+static void retire_chunk(fl_worker *w, fl_item *tile)
 {
     filch_job *job = tile->job;
-    if (FL_UNLIKELY(tile->run != NULL) && !fl_spoil_decide(w, tile, NULL)) {
+    if (FL_UNLIKELY(tile->run != NULL) && !fl_speculate_decide(w, tile, NULL)) {
         retire_lost(w, tile);
         return;
     }
@@ -397,8 +397,8 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
         }
         if (tile->timed) {
             learn(w, tile, fl_batch_codelet(job->batch));
-            fl_loss_record(w, tile, fl_batch_codelet(job->batch));
-            fl_loss_timed(w, tile);
+            fl_account_record(w, tile, fl_batch_codelet(job->batch));
+            fl_account_timed(w, tile);
         }
         fl_batch_learn(w, tile);
         fl_count(&w->share->items, last - first);
@@ -413,7 +413,7 @@ static void retire_chunk(fl_worker *w, fl_tile *tile)
 }
 
 /* All tasks of a graph at once (replay.c). Where that failed, nobody knows which of them did. */
-static void retire_replay(fl_worker *w, const fl_tile *tile)
+static void retire_replay(fl_worker *w, const fl_item *tile)
 {
     filch_job *job = tile->job;
     const filch_graph *graph = job->graph;
@@ -436,9 +436,9 @@ static void retire_replay(fl_worker *w, const fl_tile *tile)
     w->retired += count;
 }
 
-void fl_worker_retire(fl_worker *w, fl_tile *tile)
+void fl_worker_retire(fl_worker *w, fl_item *tile)
 {
-    if (FL_UNLIKELY(tile->is_replay)) {
+    if (FL_UNLIKELY(tile->is_graph)) {
         retire_replay(w, tile);
     } else if (tile->task != NULL) {
         retire_task(w, tile);
@@ -450,14 +450,14 @@ void fl_worker_retire(fl_worker *w, fl_tile *tile)
 /* --- Picking --- */
 
 static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
-                                                               bool poisoned, fl_tile *tile)
+                                                               bool poisoned, fl_item *tile)
 {
     enter_task(w, task);
     filch_job *job = w->job;
     tile->job = job;
     tile->task = task;
     tile->code = 0;
-    tile->is_refused = tile->is_ahead = tile->is_replay = false;
+    tile->is_refused = tile->is_ahead = tile->is_graph = false;
     tile->skip = poisoned;
     tile->timed = false;
     if (w->sched->keeps_holders) {
@@ -471,14 +471,14 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
     }
 }
 
-void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_tile *tile)
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_item *tile)
 {
     take_claimed(w, task, poisoned, tile);
 }
 
 /* The same for one that was ready. In line: it is done for each. */
 static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_task *task,
-                                                            bool poisoned, fl_tile *tile)
+                                                            bool poisoned, fl_item *tile)
 {
     if (task->predecessors != 0) {
         /* Set back for the next run, whose first decrement comes after this run's completion. Where
@@ -489,7 +489,7 @@ static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_tas
 }
 
 /* The newest entry of a level that is at or above the position floor. */
-static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_tile *tile)
+static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_item *tile)
 {
     uint64_t hint;
     /* Relaxed: only we move bottom. */
@@ -511,7 +511,7 @@ static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_til
     return false;
 }
 
-static bool pop_deques(fl_worker *w, fl_tile *tile)
+static bool pop_deques(fl_worker *w, fl_item *tile)
 {
     while (w->mask != 0) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
@@ -535,7 +535,7 @@ void fl_worker_drain(fl_worker *w)
     }
 }
 
-static bool take_mail(fl_worker *w, fl_tile *tile)
+static bool take_mail(fl_worker *w, fl_item *tile)
 {
     uint64_t hint;
     while (fl_mailbox_take(&w->mailbox, &hint)) {
@@ -549,12 +549,12 @@ static bool take_mail(fl_worker *w, fl_tile *tile)
     return false;
 }
 
-static bool pick_local(fl_worker *w, fl_tile *tile)
+static bool pick_local(fl_worker *w, fl_item *tile)
 {
-    if (w->bypass != NULL) {
-        fl_task *task = w->bypass;
+    if (w->next_task != NULL) {
+        fl_task *task = w->next_task;
         uint32_t above = w->mask >> task->level >> 1; /* levels over the task's own */
-        w->bypass = NULL;
+        w->next_task = NULL;
         if (FL_LIKELY(above == 0)) {
             take_task(w, task, fl_task_own(task), tile);
             return true;
@@ -568,9 +568,9 @@ static bool pick_local(fl_worker *w, fl_tile *tile)
 }
 
 /* A tile whose job stands in ranges: its task is known to nobody else. */
-static void take_from_range(fl_worker *w, fl_tile *tile)
+static void take_from_range(fl_worker *w, fl_item *tile)
 {
-    if (FL_UNLIKELY(tile->is_replay)) {
+    if (FL_UNLIKELY(tile->is_graph)) {
         switch_job(w, tile->job, tile->job->graph);
     } else if (tile->task != NULL) {
         bool poisoned = FL_UNLIKELY(tile->is_claimed) ? tile->skip : fl_task_own(tile->task);
@@ -582,12 +582,12 @@ static void take_from_range(fl_worker *w, fl_tile *tile)
 
 /* Before anything else a wait takes what became ready here since it began, and then its own job's
  * ranges. What was here before may be any number of tasks that wait in turn, each on our stack. */
-static bool pick_for_wait(fl_worker *w, fl_tile *tile)
+static bool pick_for_wait(fl_worker *w, fl_item *tile)
 {
     const fl_frame *wait = w->frames;
-    if (w->bypass != NULL) {
-        fl_worker_push(w, w->bypass);
-        w->bypass = NULL;
+    if (w->next_task != NULL) {
+        fl_worker_push(w, w->next_task);
+        w->next_task = NULL;
     }
     for (uint32_t mask = w->mask; mask != 0;) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
@@ -610,13 +610,13 @@ static bool is_deep(const fl_worker *w)
 
 /* What was offered to this worker or to all, where that is done. Before ranges: what graphs are at
  * comes before what has not begun. */
-static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
+static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *tile)
 {
     if (w->sched->mails && take_mail(w, tile)) {
         return true;
     }
     /* Relaxed: as for what says that there is a board. */
-    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_board_pick(w, tile)) {
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_shared_queue_pick(w, tile)) {
         return false;
     }
     take_from_range(w, tile);
@@ -624,26 +624,26 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_tile *tile)
 }
 
 /* What was kept before a wait began, which may be for it: nobody else finds it. */
-static __attribute__((noinline)) bool take_near(fl_worker *w, fl_tile *tile)
+static __attribute__((noinline)) bool take_near(fl_worker *w, fl_item *tile)
 {
-    if (w->offload == NULL || w->offload->near_count == 0) {
+    if (w->offload == NULL || w->offload->window_count == 0) {
         return false;
     }
-    fl_near_take(w, tile);
+    fl_locality_take(w, tile);
     take_from_range(w, tile);
     return true;
 }
 
-static bool pick(fl_worker *w, fl_tile *tile)
+static bool pick(fl_worker *w, fl_item *tile)
 {
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
-        fl_room_gather(w);
+        fl_full_gather(w);
     }
     if (FL_UNLIKELY(w->kept != NULL || w->adopted != NULL)) {
         return fl_pick_claimed(w, tile);
     }
     if (FL_UNLIKELY(w->frames != NULL)) {
-        bool is_away = fl_worker_is_away(w);
+        bool is_away = fl_worker_is_offline(w);
         if (is_away) {
             fl_worker_drain(w);
         }
@@ -662,7 +662,7 @@ static bool pick(fl_worker *w, fl_tile *tile)
             return true;
         }
     }
-    bool is_kept = FL_UNLIKELY(fl_near_chooses(w)) && !is_deep(w) && fl_near_gather(w);
+    bool is_kept = FL_UNLIKELY(fl_locality_chooses(w)) && !is_deep(w) && fl_locality_gather(w);
     if (!is_kept && (pick_local(w, tile) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
@@ -675,10 +675,10 @@ static bool pick(fl_worker *w, fl_tile *tile)
     return true;
 }
 
-bool fl_worker_pick(fl_worker *w, fl_tile *tile)
+bool fl_worker_pick(fl_worker *w, fl_item *tile)
 {
     while (pick(w, tile)) {
-        if (fl_tile_admit(w, tile)) {
+        if (fl_item_admit(w, tile)) {
             return true;
         }
     }
@@ -702,7 +702,7 @@ static void run_completions(fl_worker *w)
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
-    const fl_tile *tile = w->has_stalled ? &w->stalled : NULL;
+    const fl_item *tile = w->has_stalled ? &w->stalled : NULL;
     tile = w->homing_count != 0 ? &w->flights[w->homing].tile : tile;
     for (uint32_t i = 0; i < w->flight_count && w->computing != 0; ++i) {
         if (w->flights[i].launched != 0) {
@@ -711,7 +711,7 @@ static void count_off(fl_worker *w)
         }
     }
     if (tile != NULL) {
-        switch_job(w, tile->job, tile->task != NULL || tile->is_replay ? tile->job->graph : NULL);
+        switch_job(w, tile->job, tile->task != NULL || tile->is_graph ? tile->job->graph : NULL);
     }
 }
 
@@ -722,7 +722,7 @@ static fl_act end_step(fl_worker *w, fl_act act)
             count_off(w);
             act = w->completed != NULL ? FL_ACT_MORE : act;
         }
-        fl_loss_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
+        fl_account_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
     }
     if (w->completed != NULL) {
         run_completions(w); /* first: what it makes ready is offered to others too */
@@ -743,7 +743,7 @@ static uint64_t next_nap(const fl_worker *w)
     }
     /* On a virtual clock a tile may take years: the number of looks grows with the logarithm of the
      * time, and none comes later than by a part of the time that the worker has been idle. */
-    return w->sched->agenda == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
+    return w->sched->events == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
                                                                : w->nap_ns + w->nap_ns / LATE_PART;
 }
 
@@ -755,15 +755,15 @@ void fl_worker_begin_idle(fl_worker *w)
     fl_sched *sched = w->sched;
     /* Relaxed: of an old value it only looks sooner. */
     if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
-        uint64_t at = fl_board_look_at(w);
+        uint64_t at = fl_shared_queue_look_at(w);
         w->ready_at = at < w->ready_at ? at : w->ready_at;
     }
-    fl_loss_idle(w);
+    fl_account_idle(w);
     w->wake_at = w->ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_policy_note_idle(w);
     }
-    if ((sched->drive == FILCH_DRIVE_THREADS || sched->agenda != NULL) && sched->count > 1 &&
+    if ((sched->drive == FILCH_DRIVE_THREADS || sched->events != NULL) && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC &&
         fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
         w->nap_ns = next_nap(w);
@@ -780,7 +780,7 @@ static __attribute__((noinline)) void end_spell(fl_worker *w)
 {
     fl_trace_ring *ring = fl_trace_of(w);
     if (w->ledger.is_gap) {
-        fl_loss_end_gap(w, true);
+        fl_account_end_gap(w, true);
         return;
     }
     if (ring != NULL) {
@@ -798,12 +798,12 @@ void fl_worker_end_idle(fl_worker *w)
     }
 }
 
-static bool is_gate(const fl_tile *tile)
+static bool is_gate(const fl_item *tile)
 {
     return tile->task != NULL && tile->task->is_gate;
 }
 
-void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
+void fl_item_set_timed(fl_item *tile, const filch_codelet *codelet)
 {
     tile->timed = true;
     if (tile->task != NULL) {
@@ -814,24 +814,24 @@ void fl_tile_set_timed(fl_tile *tile, const filch_codelet *codelet)
 }
 
 /* Prepares the tile that the driver is to run. */
-static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_tile *tile)
+static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item *tile)
 {
     if (is_gate(tile)) {
-        fl_tile_pass(tile);
+        fl_item_pass(tile);
         return;
     }
-    const filch_codelet *codelet = fl_tile_codelet(tile);
+    const filch_codelet *codelet = fl_item_codelet(tile);
     if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
         fl_trace_of(w) != NULL) {
-        fl_tile_set_timed(tile, codelet);
-        if (FL_UNLIKELY(fl_tile_may_race(tile, codelet))) {
-            fl_spoil_offer(w, tile);
+        fl_item_set_timed(tile, codelet);
+        if (FL_UNLIKELY(fl_item_may_race(tile, codelet))) {
+            fl_speculate_offer(w, tile);
         }
     }
 }
 
 /* The tile is refused: it retires as a failed one, without running. */
-static void refuse(fl_tile *tile)
+static void refuse(fl_item *tile)
 {
     tile->code = -1;
     tile->is_refused = true;
@@ -842,13 +842,13 @@ static void refuse(fl_tile *tile)
 static fl_act await_operands(fl_worker *w)
 {
     filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
-    fl_loss_wait(w, status == FILCH_NOT_READY);
+    fl_account_wait(w, status == FILCH_NOT_READY);
     if (status == FILCH_NOT_READY) {
         w->wake_at = now(w) + FETCH_NAP_NS;
         return FL_ACT_WAIT;
     }
     w->is_fetching = false;
-    w->has_tile = true;
+    w->has_item = true;
     if (status != FILCH_OK) {
         refuse(&w->tile);
         fl_offload_abandon(w);
@@ -871,7 +871,7 @@ static fl_act fetch(fl_worker *w)
 
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
-    w->has_tile = false;
+    w->has_item = false;
     bool may_race = w->tile.task == NULL && w->tile.run != NULL; /* then not before it is decided */
     if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && !may_race &&
         fl_offload_concerns(&w->tile) &&
@@ -886,7 +886,7 @@ static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
     prepare(w, &w->tile);
-    w->has_tile = true;
+    w->has_item = true;
     w->waited_at = 0;
     fl_worker_end_idle(w);
     if (fl_load_relaxed(&w->hazard) != w->tile.job) {
@@ -906,7 +906,7 @@ static fl_act step_synchronous(fl_worker *w)
     if (FL_UNLIKELY(w->is_fetching)) {
         return await_operands(w);
     }
-    if (w->has_tile) {
+    if (w->has_item) {
         retire_run(w);
     }
     for (;;) {
@@ -921,7 +921,7 @@ static fl_act step_synchronous(fl_worker *w)
         if (!is_deep(w) && fl_worker_steal(w)) {
             continue;
         }
-        if (fl_spoil_pick(w, &w->tile)) {
+        if (fl_speculate_pick(w, &w->tile)) {
             return begin_rare(w);
         }
         fl_worker_leave(w);
@@ -936,20 +936,20 @@ static fl_act rest_synchronous(fl_worker *w)
     if (w->is_fetching) {
         return await_operands(w);
     }
-    if (w->has_tile) {
+    if (w->has_item) {
         retire_run(w);
     }
-    fl_away_settle(w);
-    if (fl_away_pick(w, &w->tile)) {
+    fl_offline_settle(w);
+    if (fl_offline_pick(w, &w->tile)) {
         return begin_rare(w);
     }
     fl_worker_flush(w);
-    return fl_away_rest(w);
+    return fl_offline_rest(w);
 }
 
 static __attribute__((noinline)) fl_act step_away(fl_worker *w)
 {
-    return w->device->is_synchronous ? rest_synchronous(w) : fl_flights_rest(w);
+    return w->device->is_synchronous ? rest_synchronous(w) : fl_in_flight_rest(w);
 }
 
 fl_act fl_worker_step(fl_worker *w)
@@ -959,13 +959,13 @@ fl_act fl_worker_step(fl_worker *w)
     fl_count(&w->steps, 1);
     /* Relaxed: whoever changes them wakes the worker. */
     uint32_t duties = fl_load_relaxed(&w->duties);
-    if (FL_UNLIKELY((duties & FL_DUTY_AWAY) != 0)) {
+    if (FL_UNLIKELY((duties & FL_DUTY_OFFLINE) != 0)) {
         act = step_away(w);
     } else {
-        act = w->device->is_synchronous ? step_synchronous(w) : fl_flights_step(w);
+        act = w->device->is_synchronous ? step_synchronous(w) : fl_in_flight_step(w);
     }
-    if (FL_UNLIKELY((duties & FL_DUTY_VIGIL) != 0)) {
-        act = fl_await_step(w, act);
+    if (FL_UNLIKELY((duties & FL_DUTY_POLL_EVENTS) != 0)) {
+        act = fl_host_events_step(w, act);
     }
     return end_step(w, act);
 }
@@ -973,12 +973,12 @@ fl_act fl_worker_step(fl_worker *w)
 void fl_worker_settle(fl_worker *w)
 {
     w->in_step = true;
-    if (w->has_tile) {
+    if (w->has_item) {
         retire_run(w);
     }
-    if (w->bypass != NULL) {
-        fl_worker_push(w, w->bypass);
-        w->bypass = NULL;
+    if (w->next_task != NULL) {
+        fl_worker_push(w, w->next_task);
+        w->next_task = NULL;
     }
     fl_worker_flush(w);
     fl_worker_leave(w);
@@ -987,7 +987,7 @@ void fl_worker_settle(fl_worker *w)
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
 {
-    if (w->has_tile && w->tile.job == job) {
+    if (w->has_item && w->tile.job == job) {
         return true;
     }
     for (const fl_frame *frame = w->frames; frame != NULL; frame = frame->outer) {

@@ -15,9 +15,9 @@
 #include "device/pool.h"
 #include "graph/scheduler.h"
 #include "sched/decide/policy.h"
-#include "sched/drive/agenda.h"
-#include "sched/model/history.h"
-#include "sched/ready/board.h"
+#include "sched/drive/event_queue.h"
+#include "sched/model/speed_file.h"
+#include "sched/ready/shared_queue.h"
 #include "sched/worker/worker.h"
 
 /* Work that one worker does in less time is not worth waking another for. */
@@ -28,8 +28,8 @@
 #define FL_POLL_NAP_NS 100000u
 
 /* Jobs that wait for events of the host's, and broadcasts on their way, and the worker that asks
- * for them (await.c). */
-typedef struct fl_vigil {
+ * for them (host_events.c). */
+typedef struct fl_event_polling {
     uint32_t worker; /* whose device knows such events, or is simulated with a memory of its own; of
                         several the first. Constant */
     fl_inbox arrived;
@@ -37,7 +37,7 @@ typedef struct fl_vigil {
     filch_job *waiting; /* linked by next */
     uint64_t since;     /* when the newest arrived */
     uint64_t look_at;
-} fl_vigil;
+} fl_event_polling;
 
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
@@ -53,7 +53,7 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
     fl_rules rules;
-    fl_board *board; /* where ready tasks of graphs may go, or null */
+    fl_shared_queue *board; /* where ready tasks of graphs may go, or null */
     filch_drive drive;
     bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
@@ -101,18 +101,18 @@ struct fl_sched {
     /* Tasks that are being divided: likewise. */
     _Atomic uint32_t dividing;
 
-    fl_vigil vigil;
+    fl_event_polling polling;
 
-    fl_history history; /* speeds of earlier runs */
+    fl_speed_file history; /* speeds of earlier runs */
     _Atomic uint64_t recalled, saves;
     _Atomic uint32_t saved; /* a filch_status */
 
     fl_mutex done_lock; /* somebody waits for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
-    fl_mutex drive_lock; /* virtual clock: one thread drives at a time */
-    fl_agenda *agenda;   /* of the virtual clock, else null */
-    bool has_moved;      /* some worker did something; the driver's */
+    fl_mutex drive_lock;    /* virtual clock: one thread drives at a time */
+    fl_event_queue *events; /* of the virtual clock, else null */
+    bool has_moved;         /* some worker did something; the driver's */
 };
 
 /* Of a runtime's configuration. */
@@ -141,29 +141,29 @@ fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
 
-/* Withdrawn devices (away.c); any thread. Sets or clears a duty of FL_DUTY_AWAY; false: it was so
- * already. */
-bool fl_away_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
+/* Withdrawn devices (offline.c); any thread. Sets or clears a duty of FL_DUTY_OFFLINE; false: it
+ * was so already. */
+bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
 /* A job was cancelled: nothing of it waits for a device any more. */
-void fl_away_cancelled(fl_sched *sched);
-filch_presence fl_away_presence(const fl_sched *sched, uint32_t index);
+void fl_offline_cancelled(fl_sched *sched);
+filch_presence fl_offline_presence(const fl_sched *sched, uint32_t index);
 
-/* Awaiting (await.c): before there is any job; for any thread; and in the steps of the worker that
- * keeps the vigil, whose result `act` may change. */
-void fl_await_init(fl_sched *sched);
-void fl_await_add(fl_sched *sched, filch_job *job);
-fl_act fl_await_step(fl_worker *worker, fl_act act);
+/* Awaiting (host_events.c): before there is any job; for any thread; and in the steps of the worker
+ * that keeps the vigil, whose result `act` may change. */
+void fl_host_events_init(fl_sched *sched);
+void fl_host_events_add(fl_sched *sched, filch_job *job);
+fl_act fl_host_events_step(fl_worker *worker, fl_act act);
 /* Whether the worker keeps the vigil, and has something to look at; in or after its step. */
-bool fl_await_is_on(const fl_worker *worker);
+bool fl_host_events_is_on(const fl_worker *worker);
 
 /* fl_scheduler's job_report (report.c). */
-void fl_loss_report(fl_scheduler *self, const filch_job *job, filch_report *report,
-                    filch_losses *devices, size_t device_bytes, uint32_t count);
+void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
+                       filch_losses *devices, size_t device_bytes, uint32_t count);
 
-/* Speeds of earlier runs (recall.c): those of a new codelet become its priors; those of this run
+/* Speeds of earlier runs (prior.c): those of a new codelet become its priors; those of this run
  * are saved, statuses as filch_speeds_save. Any thread. */
-void fl_recall_priors(fl_sched *sched, filch_codelet *codelet);
-filch_status fl_recall_save(fl_sched *sched, filch_error *error);
+void fl_prior_set(fl_sched *sched, filch_codelet *codelet);
+filch_status fl_prior_save(fl_sched *sched, filch_error *error);
 
 /* Whether the worker may cut from a range of the job that ends at hi (pick.c); if so, *floor: from
  * which position on it can run everything. */

@@ -4,7 +4,7 @@
 #define FL_SCHED_WORKER_SHARE_H
 
 #include "base/bits.h"
-#include "graph/job.h"
+#include "graph/job/job.h"
 #include "sched/account/ledger.h"
 #include "sync/range.h"
 
@@ -28,7 +28,7 @@ typedef struct fl_account {
     _Atomic uint64_t starved_ns, held_ns, unshared_ns, tail_ns, own_ns, other_ns;
     _Atomic uint64_t gap_ns; /* what a dispatch cost */
     _Atomic uint64_t is_off; /* the device was withdrawn, or lost */
-    /* Chunks run twice (spoil.c): second runs here, those of them that counted, and chunks that
+    /* Chunks run twice (speculate.c): second runs here, those of them that counted, and chunks that
      * nobody could run a second time though their codelet allows it. */
     _Atomic uint64_t restarts, restarts_won, restarts_refused;
     /* Tasks that were begun in pieces here, and pieces run here (divide.c). */
@@ -78,7 +78,7 @@ typedef struct fl_share {
     double until_end;
     uint32_t believed;
     /* The device had no room for a grain of the batch: others have what is left of it here, while
-     * there are any (room.c). Only ever set; relaxed: who finds out late tries in vain. */
+     * there are any (full.c). Only ever set; relaxed: who finds out late tries in vain. */
     _Atomic uint32_t is_out;
     /* The graph's positions for the device, since a thief that looks at the job does not keep its
      * graph alive; constant while the job runs. */

@@ -33,7 +33,7 @@ static bool is_owed_enough(fl_worker *w, double mean)
 
 void fl_worker_wake_others(fl_worker *w)
 {
-    if (FL_UNLIKELY(fl_worker_is_away(w)) && w->frames == NULL) {
+    if (FL_UNLIKELY(fl_worker_is_offline(w)) && w->frames == NULL) {
         return; /* the next step sees to it */
     }
     w->pushed = false;
@@ -45,7 +45,7 @@ void fl_worker_wake_others(fl_worker *w)
         return;
     }
     /* Tasks of unknown length are taken for long ones. */
-    double mean = fl_bits_double(fl_load_relaxed(&w->tile_ns));
+    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
     if (mean == 0 || mean * w->queued >= FL_WAKE_NS || is_owed_enough(w, mean)) {
         fl_sched_wake(w->sched, 1);
     }

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/cuda/queue/pack.h"
+
+#include <string.h>
+
+#include "base/thread.h"
+
+/* Graphs of two sizes, so that fewer kernels than the large one has are not launched one by one. */
+#define SIZES 2
+static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
+
+/* Making the graphs costs about as much as so many launches. */
+#define WORTH_LAUNCHES 256u
+/* Room for parameters. Kernels with more of them are not short. */
+#define MOST_PARAMS 512u
+#define MOST_BYTES 16384u
+#define PARAM_ALIGN 16u
+
+typedef struct fl_held {
+    CUfunction function;
+    filch_shape shape;
+    uint32_t first; /* of its parameters */
+} fl_held;
+
+typedef struct fl_chain {
+    CUgraph graph; /* null: not made */
+    CUgraphExec executable;
+    CUgraphNode nodes[FL_CUDA_PACK];
+} fl_chain;
+
+struct fl_cuda_pack {
+    const fl_memory *memory;
+    /* The owner's: */
+    uint32_t count, param_count, bytes;
+    fl_held held[FL_CUDA_PACK];
+    void *params[MOST_PARAMS];
+    _Alignas(PARAM_ALIGN) char values[MOST_BYTES];
+    fl_mutex lock; /* what follows */
+    fl_chain chains[SIZES];
+    uint32_t launches; /* of single kernels, since the graphs were forgotten */
+    bool cannot;       /* the driver refuses */
+};
+
+fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
+{
+    fl_cuda_pack *pack = fl_alloc_aligned(memory, sizeof *pack, 64);
+    if (pack == NULL) {
+        return NULL;
+    }
+    memset(pack, 0, sizeof *pack);
+    pack->memory = memory;
+    if (fl_mutex_init(&pack->lock) != FILCH_OK) {
+        fl_free_aligned(memory, pack, sizeof *pack, 64);
+        return NULL;
+    }
+    return pack;
+}
+
+/* Under the lock. */
+static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
+{
+    for (int i = 0; i < SIZES; ++i) {
+        fl_chain *chain = &pack->chains[i];
+        if (chain->executable != NULL) {
+            api->cuGraphExecDestroy(chain->executable); /* once it is over, where it is in flight */
+        }
+        if (chain->graph != NULL) {
+            api->cuGraphDestroy(chain->graph);
+        }
+        *chain = (fl_chain){.graph = NULL};
+    }
+    pack->launches = 0;
+}
+
+void fl_cuda_pack_free(const fl_cuda_api *api, fl_cuda_pack *pack)
+{
+    if (pack == NULL) {
+        return;
+    }
+    const fl_memory *memory = pack->memory;
+    if (api != NULL) {
+        drop_chains(api, pack);
+    }
+    fl_mutex_fini(&pack->lock);
+    fl_free_aligned(memory, pack, sizeof *pack, 64);
+}
+
+void fl_cuda_pack_forget(const fl_cuda_api *api, fl_cuda_pack *pack)
+{
+    fl_mutex_lock(&pack->lock);
+    drop_chains(api, pack);
+    pack->cannot = false;
+    fl_mutex_unlock(&pack->lock);
+}
+
+void fl_cuda_pack_drop(fl_cuda_pack *pack)
+{
+    pack->count = pack->param_count = pack->bytes = 0;
+}
+
+uint32_t fl_cuda_pack_count(const fl_cuda_pack *pack)
+{
+    return pack->count;
+}
+
+static uint32_t align_up(uint32_t at)
+{
+    return (at + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+}
+
+bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
+{
+    uint32_t at = pack->bytes;
+    if (pack->count == FL_CUDA_PACK || pack->param_count + launch->param_count > MOST_PARAMS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < launch->param_count; ++i) {
+        if (launch->param_bytes[i] > MOST_BYTES - at) {
+            return false;
+        }
+        memcpy(pack->values + at, launch->params[i], launch->param_bytes[i]);
+        pack->params[pack->param_count + i] = pack->values + at;
+        at = align_up(at + launch->param_bytes[i]);
+    }
+    pack->held[pack->count++] =
+        (fl_held){launch->function->handle, launch->shape, pack->param_count};
+    pack->param_count += launch->param_count;
+    pack->bytes = at;
+    return true;
+}
+
+static CUDA_KERNEL_NODE_PARAMS params_of(fl_cuda_pack *pack, const fl_held *held)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){
+        .func = held->function,
+        .gridDimX = held->shape.grid[0],
+        .gridDimY = held->shape.grid[1],
+        .gridDimZ = held->shape.grid[2],
+        .blockDimX = held->shape.block[0],
+        .blockDimY = held->shape.block[1],
+        .blockDimZ = held->shape.block[2],
+        .sharedMemBytes = held->shape.shared_bytes,
+        .kernelParams = pack->params + held->first,
+    };
+}
+
+/* Under the lock: a chain of so many kernels, all like this one until they are told otherwise. */
+static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain,
+                           uint32_t size, const fl_held *like)
+{
+    const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, like);
+    CUresult result = api->cuGraphCreate(&chain->graph, 0);
+    if (result != FL_CUDA_SUCCESS) {
+        chain->graph = NULL;
+        return result;
+    }
+    for (uint32_t i = 0; i < size && result == FL_CUDA_SUCCESS; ++i) {
+        result = api->cuGraphAddKernelNode(&chain->nodes[i], chain->graph,
+                                           i != 0 ? &chain->nodes[i - 1] : NULL, i != 0, &params);
+    }
+    if (result == FL_CUDA_SUCCESS) {
+        result = api->cuGraphInstantiateWithFlags(&chain->executable, chain->graph, 0);
+        chain->executable = result == FL_CUDA_SUCCESS ? chain->executable : NULL;
+    }
+    return result;
+}
+
+/* Under the lock: puts as many kernels as the chain has on the stream. */
+static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which, uint32_t from,
+                          CUstream stream)
+{
+    fl_chain *chain = &pack->chains[which];
+    CUresult result = FL_CUDA_SUCCESS;
+    if (chain->executable == NULL) {
+        result = make_chain(api, pack, chain, sizes[which], &pack->held[from]);
+    }
+    for (uint32_t i = 0; i < sizes[which] && result == FL_CUDA_SUCCESS; ++i) {
+        const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, &pack->held[from + i]);
+        result = api->cuGraphExecKernelNodeSetParams(chain->executable, chain->nodes[i], &params);
+    }
+    return result == FL_CUDA_SUCCESS ? api->cuGraphLaunch(chain->executable, stream) : result;
+}
+
+static CUresult put_one(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_held *held,
+                        CUstream stream)
+{
+    const filch_shape *shape = &held->shape;
+    return api->cuLaunchKernel(held->function, shape->grid[0], shape->grid[1], shape->grid[2],
+                               shape->block[0], shape->block[1], shape->block[2],
+                               shape->shared_bytes, stream, pack->params + held->first, NULL);
+}
+
+/* Under the lock: the largest chain that is worth making or made, and not longer than what is left;
+ * SIZES: none. */
+static int choose_chain(const fl_cuda_pack *pack, uint32_t left)
+{
+    int which = 0;
+    if (pack->cannot || pack->launches < WORTH_LAUNCHES) {
+        return SIZES;
+    }
+    while (which < SIZES && sizes[which] > left) {
+        ++which;
+    }
+    return which;
+}
+
+void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
+                      CUresult results[FL_CUDA_PACK])
+{
+    uint32_t at = 0;
+    fl_mutex_lock(&pack->lock);
+    while (at < pack->count) {
+        int which = choose_chain(pack, pack->count - at);
+        if (which < SIZES && put_chain(api, pack, which, at, stream) == FL_CUDA_SUCCESS) {
+            for (uint32_t i = 0; i < sizes[which]; ++i) {
+                results[at++] = FL_CUDA_SUCCESS;
+            }
+            continue;
+        }
+        if (which < SIZES) {
+            /* A launch that fails has started nothing, unless the context is lost: then all that
+             * follow fail, too. */
+            drop_chains(api, pack);
+            pack->cannot = true;
+        }
+        results[at] = put_one(api, pack, &pack->held[at], stream);
+        if (results[at] != FL_CUDA_SUCCESS && api->cuStreamSynchronize(stream) == FL_CUDA_SUCCESS) {
+            results[at] = put_one(api, pack, &pack->held[at], stream);
+        }
+        ++at;
+        pack->launches += pack->launches < WORTH_LAUNCHES;
+    }
+    fl_mutex_unlock(&pack->lock);
+    fl_cuda_pack_drop(pack);
+}

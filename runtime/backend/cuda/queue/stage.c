@@ -1,0 +1,969 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "backend/cuda/queue/stage.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/queue/lane.h"
+#include "backend/cuda/queue/piece.h"
+#include "backend/cuda/queue/ring.h"
+#include "base/clock.h"
+
+/* Smaller copies in are the driver's: it keeps such in its command buffer, or is as fast. Copies
+ * out never are, however small: who puts one there would stand still until the kernels before it
+ * are over. */
+#define LEAST_BYTES_IN ((size_t)64 << 10)
+/* Units that a call lands where there are no helpers. */
+#define UNITS_OF_CALL 4
+/* Helpers where the setting leaves it open: a part of the cores, and what fills one link. */
+#define HELPERS_MOST 64
+#define HELPERS_USUAL 7
+#define CORES_OF_HELPER 2
+/* Slots of copies in up to this size are written past the caches. */
+#define PAST_MOST ((size_t)64 << 20)
+/* Who has nothing to do looks so long for more before it sleeps: tiles follow each other, a piece
+ * comes in 40 us, and a thread takes 25 to 120 us to be woken. */
+#define SPIN_NS 100000u
+/* Between two looks: who puts copies on the lane needs its lock, too. */
+#define RELAXES 40
+/* More sleepers than these are woken all at once. */
+#define WAKES_EACH 2
+/* Naps of who waits for the device, growing by a part of the time waited. */
+#define LEAST_NAP_NS 5000u
+#define MOST_NAP_NS 500000u
+#define NAPS_OF_WAIT 8
+/* Pointers that are remembered, by their regions; and copies after which the driver is asked again.
+ * What is remembered wrongly costs time and nothing else. */
+#define KNOWN 512
+#define REGION_BITS 16
+#define ASK_AGAIN 63u
+#define KNOWN_PINNED 64u
+
+/* A copy in while its caller waits. */
+typedef struct fl_load {
+    fl_device *device;
+    const fl_copy *copy;
+    fl_cut cut;
+    size_t next;              /* piece that has no slot yet */
+    size_t left;              /* bytes of those */
+    fl_cuda_slot *open;       /* has units that nobody has taken; null: none does */
+    _Atomic uint32_t filling; /* pieces with slots; release after the buffer was read */
+    uint64_t last;            /* newest sequence of its pieces; 0: none */
+    filch_status status;      /* first failure, and what it was */
+    filch_error error;
+    struct fl_load *later;
+} fl_load;
+
+struct fl_cuda_stage {
+    fl_cuda_gpu *gpu;
+    fl_log log;
+    uint32_t wanted;       /* helpers */
+    uint64_t affinity[16]; /* as the device's */
+    fl_mutex making;       /* rings and helpers being made */
+    bool has_started;
+    fl_mutex lock; /* all below but what is atomic */
+    fl_cond work;  /* for helpers */
+    fl_cond done;  /* for callers */
+    fl_ring in, out;
+    fl_cuda_slot *first, *last; /* aboard */
+    uint64_t copies;            /* out, so far */
+    uint32_t landing;           /* units */
+    fl_load *loads;             /* with units left */
+    uint32_t dozing, sleeping;  /* helpers that wait for work, awake or not */
+    uint32_t waiting;           /* callers that sleep */
+    bool is_watched;            /* a helper looks at the lanes again and again */
+    bool is_ending;
+    uint32_t lookers;              /* at lanes, without the lock */
+    _Atomic uint32_t bell;         /* counts what there is to wake up for */
+    _Atomic uint32_t helper_count; /* release after they were started */
+    fl_thread helpers[HELPERS_MOST];
+    _Atomic uint64_t known[KNOWN]; /* region, pinned or not, copies since it was asked for */
+};
+
+/* --- Which copies --- */
+
+static const void *host_side(const fl_copy *copy)
+{
+    return copy->from_device == NULL ? copy->from : copy->to;
+}
+
+/* Relaxed throughout: each entry is whole by itself, and may be wrong. */
+static bool is_pageable(fl_cuda_stage *stage, const void *pointer)
+{
+    uint64_t region = (uint64_t)(uintptr_t)pointer >> REGION_BITS;
+    _Atomic uint64_t *known = &stage->known[region % KNOWN];
+    uint64_t entry = fl_load_relaxed(known);
+    if (entry >> 8 == region && (entry & ASK_AGAIN) != 0) {
+        fl_store_relaxed(known, entry - 1);
+        return (entry & KNOWN_PINNED) == 0;
+    }
+    unsigned type = 0;
+    CUresult result = stage->gpu->api->cuPointerGetAttribute(
+        &type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pointer);
+    /* Another failure is none of ours: the copy will be told of it. */
+    bool is_pinned = result != FL_CUDA_ERROR_INVALID_VALUE;
+    fl_store_relaxed(known, region << 8 | (is_pinned ? KNOWN_PINNED : 0) | ASK_AGAIN);
+    return !is_pinned;
+}
+
+static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_ring *ring);
+
+static fl_ring *ring_of(fl_cuda_stage *stage, const fl_copy *copy)
+{
+    return copy->from_device == NULL ? &stage->in : &stage->out;
+}
+
+bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
+{
+    fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
+    size_t least = copy->from_device == NULL ? LEAST_BYTES_IN : 1;
+    return (copy->from_device == NULL || copy->to_device == NULL) &&
+           copy->width * copy->height >= least && is_pageable(stage, host_side(copy)) &&
+           is_ready(stage, (fl_device *)(uintptr_t)device, ring_of(stage, copy));
+}
+
+/* --- Waking and waiting; the lock is held --- */
+
+static void lock_stage(fl_cuda_stage *stage)
+{
+    fl_mutex_lock_soon(&stage->lock);
+}
+
+/* There are so many units more to take, or something to look after: helpers that must be woken for
+ * it, by wake_up. */
+static uint32_t ring_bell(fl_cuda_stage *stage, size_t units)
+{
+    /* Relaxed: who spins takes the lock before it believes it. */
+    fl_add_relaxed(&stage->bell, 1);
+    size_t wanted = units > stage->dozing ? units - stage->dozing : 0;
+    return wanted < stage->sleeping ? (uint32_t)wanted : stage->sleeping;
+}
+
+/* Not under the lock, which who wakes up needs. */
+static void wake_up(fl_cuda_stage *stage, uint32_t wakes)
+{
+    if (wakes > WAKES_EACH) {
+        fl_cond_broadcast(&stage->work);
+        return;
+    }
+    for (uint32_t i = 0; i < wakes; ++i) {
+        fl_cond_signal(&stage->work);
+    }
+}
+
+static void tell_done(fl_cuda_stage *stage)
+{
+    if (stage->waiting != 0) {
+        fl_cond_broadcast(&stage->done);
+    }
+}
+
+static void sleep_until_done(fl_cuda_stage *stage)
+{
+    ++stage->waiting;
+    fl_cond_wait(&stage->done, &stage->lock);
+    --stage->waiting;
+}
+
+static uint64_t nap_after(uint64_t waited)
+{
+    uint64_t nap = waited / NAPS_OF_WAIT;
+    return nap < LEAST_NAP_NS ? LEAST_NAP_NS : nap > MOST_NAP_NS ? MOST_NAP_NS : nap;
+}
+
+/* Some microseconds, in which another may have the processor. */
+static void pause_briefly(void)
+{
+    for (uint32_t i = 0; i < RELAXES; ++i) {
+        fl_relax();
+    }
+    fl_thread_yield();
+}
+
+/* Who waits for the device does so awake at first, then by naps on a condition: as one of `count`
+ * that do. *since is 0 at the first time. */
+static void rest(fl_cuda_stage *stage, uint64_t *since, fl_cond *on, uint32_t *count)
+{
+    uint64_t now = fl_time_now();
+    *since = *since != 0 ? *since : now;
+    if (now - *since < SPIN_NS) {
+        fl_mutex_unlock(&stage->lock);
+        pause_briefly();
+        lock_stage(stage);
+        return;
+    }
+    ++*count;
+    fl_cond_wait_for(on, &stage->lock, nap_after(now - *since));
+    --*count;
+}
+
+static bool is_lost(const fl_cuda_stage *stage)
+{
+    return fl_cuda_lost(stage->gpu, NULL, NULL);
+}
+
+/* --- Landing --- */
+
+static bool leads_to(const fl_cuda_slot *slot, const char *to, size_t pitch, size_t width,
+                     size_t height)
+{
+    return fl_columns_overlap(slot->host, slot->pitch, slot->width, slot->height, to, pitch, width,
+                              height);
+}
+
+/* Under the lock: whether one of another copy, put before, is aboard that leads to the same bytes;
+ * those of one copy lead to different ones. */
+static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
+{
+    for (const fl_cuda_slot *other = stage->first; other != NULL && other != slot;
+         other = other->next) {
+        if (other->copy != slot->copy &&
+            leads_to(other, slot->host, slot->pitch, slot->width, slot->height)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Under the lock: a piece with units that nobody has taken, which the device is past and that may
+ * land: what was put before it and leads to the same bytes lands first. */
+static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
+{
+    if (stage->first == NULL || is_lost(stage)) {
+        return NULL;
+    }
+    for (fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
+        if (slot->state == SLOT_LANDING && slot->begun != slot->units) {
+            return slot;
+        }
+        /* Acquire: what the device wrote. */
+        if (slot->state == SLOT_ABOARD && fl_load_acquire(&slot->lane->passed) >= slot->sequence) {
+            slot->is_behind = slot->is_behind && has_before(stage, slot);
+            if (!slot->is_behind) {
+                return slot;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void take_out(fl_cuda_stage *stage, fl_cuda_slot *slot)
+{
+    fl_cuda_slot *before = NULL;
+    for (fl_cuda_slot *at = stage->first; at != slot; at = at->next) {
+        before = at;
+    }
+    *(before != NULL ? &before->next : &stage->first) = slot->next;
+    stage->last = stage->last == slot ? before : stage->last;
+    slot->state = SLOT_FREE;
+    slot->lane = NULL; /* what landed is free at once */
+}
+
+/* Lands one unit, without the lock meanwhile. False: there is none that may. */
+static bool land_one(fl_cuda_stage *stage)
+{
+    fl_cuda_slot *slot = find_landable(stage);
+    uint32_t wakes = 0;
+    if (slot == NULL) {
+        return false;
+    }
+    if (slot->state == SLOT_ABOARD) {
+        slot->state = SLOT_LANDING;
+        wakes = ring_bell(stage, slot->units - 1);
+    }
+    uint32_t unit = slot->begun++;
+    ++stage->landing;
+    fl_mutex_unlock(&stage->lock);
+    wake_up(stage, wakes);
+    fl_slot_land(slot->bytes, slot->host, slot->pitch, slot->width, fl_cuda_slot_begin(slot, unit),
+                 fl_cuda_slot_begin(slot, unit + 1));
+    lock_stage(stage);
+    --stage->landing;
+    if (++slot->ended == slot->units) {
+        /* The lane outlives its pieces. Release: the bytes, before it is seen that none is aboard;
+         * those of others are before ours by the lock. */
+        fl_sub_acq_rel(&slot->lane->aboard, 1);
+        take_out(stage, slot);
+    }
+    tell_done(stage);
+    return true;
+}
+
+/* --- Looking --- */
+
+static bool fill_any(fl_cuda_stage *stage);
+
+static bool can_open(const fl_load *load)
+{
+    return load->status == FILCH_OK && load->next < load->cut.pieces;
+}
+
+/* Under the lock: the oldest slot in, if the device is what it waits for, and a load for it. */
+static fl_cuda_slot *find_awaited(fl_cuda_stage *stage)
+{
+    fl_ring *ring = &stage->in;
+    fl_cuda_slot *oldest = &ring->slots[ring->oldest];
+    if (ring->used == 0 || oldest->state != SLOT_FREE || oldest->lane == NULL) {
+        return NULL;
+    }
+    for (const fl_load *load = stage->loads; load != NULL; load = load->later) {
+        if (can_open(load)) {
+            return oldest;
+        }
+    }
+    return NULL;
+}
+
+/* Under the lock: whether it is the device that may give us work. */
+static bool is_pending(fl_cuda_stage *stage)
+{
+    return (stage->first != NULL || find_awaited(stage) != NULL) && !is_lost(stage);
+}
+
+/* Looks how far the lanes are that pieces aboard and loads wait for, without the lock meanwhile. */
+static void look_around(fl_cuda_stage *stage)
+{
+    fl_device *devices[FL_RING_SLOTS];
+    uint32_t count = 0;
+    for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
+        bool is_new = fl_load_relaxed(&slot->lane->passed) < slot->sequence; /* else landable */
+        for (uint32_t i = 0; i < count && is_new; ++i) {
+            is_new = devices[i] != slot->device;
+        }
+        if (is_new) {
+            devices[count++] = slot->device;
+        }
+    }
+    const fl_cuda_slot *awaited = find_awaited(stage);
+    fl_device *other = awaited != NULL ? awaited->device : NULL;
+    ++stage->lookers; /* whose lanes are looked at is not closed meanwhile */
+    fl_mutex_unlock(&stage->lock);
+    for (uint32_t i = 0; i < count; ++i) {
+        (void)fl_cuda_lane_look(devices[i], FL_LANE_OUT, NULL);
+    }
+    if (other != NULL) {
+        (void)fl_cuda_lane_look(other, FL_LANE_IN, NULL);
+    }
+    lock_stage(stage);
+    if (--stage->lookers == 0) {
+        tell_done(stage);
+    }
+}
+
+/* Under the lock: whether there is work, or room for some. */
+static bool has_work(fl_cuda_stage *stage)
+{
+    const fl_cuda_slot *awaited = find_awaited(stage);
+    return find_landable(stage) != NULL || (awaited != NULL && fl_cuda_slot_is_free(awaited));
+}
+
+/* What a caller does that waits, and found nothing to land or to fill. Where a helper watches, that
+ * one looks. */
+static void linger(fl_cuda_stage *stage, uint64_t *since)
+{
+    if (!stage->is_watched) {
+        look_around(stage);
+    }
+    if (!has_work(stage)) {
+        rest(stage, since, &stage->done, &stage->waiting);
+    }
+}
+
+/* What a caller does that waits for landings. */
+static void press(fl_cuda_stage *stage, uint64_t *since)
+{
+    if (land_one(stage) || fill_any(stage)) {
+        *since = 0;
+    } else {
+        linger(stage, since);
+    }
+}
+
+/* --- For lanes --- */
+
+void fl_cuda_stage_board(fl_cuda_stage *stage, fl_cuda_slot *slot, fl_cuda_lane *lane,
+                         uint64_t sequence)
+{
+    uint32_t wakes = 0;
+    lock_stage(stage);
+    slot->lane = lane;
+    slot->sequence = sequence;
+    slot->state = SLOT_ABOARD;
+    slot->next = NULL;
+    slot->is_behind = has_before(stage, slot);
+    *(stage->last != NULL ? &stage->last->next : &stage->first) = slot;
+    stage->last = slot;
+    fl_add_relaxed(&lane->aboard, 1); /* it is looked at under the lane's lock */
+    if (!stage->is_watched) {
+        wakes = ring_bell(stage, 1);
+    }
+    fl_mutex_unlock(&stage->lock);
+    wake_up(stage, wakes);
+}
+
+uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uint64_t passed)
+{
+    lock_stage(stage);
+    for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
+        if (slot->lane == lane) { /* its first: it was put under the lane's lock */
+            passed = slot->sequence <= passed ? slot->sequence - 1 : passed;
+            break;
+        }
+    }
+    fl_mutex_unlock(&stage->lock);
+    return passed;
+}
+
+bool fl_cuda_stage_help(fl_cuda_stage *stage)
+{
+    bool has_landed = false;
+    /* Acquire: they were started before. */
+    if (fl_load_acquire(&stage->helper_count) != 0) {
+        return false;
+    }
+    lock_stage(stage);
+    for (uint32_t i = 0; i < UNITS_OF_CALL && land_one(stage); ++i) {
+        has_landed = true;
+    }
+    fl_mutex_unlock(&stage->lock);
+    return has_landed;
+}
+
+void fl_cuda_stage_quiet(fl_cuda_stage *stage)
+{
+    lock_stage(stage);
+    while (stage->landing != 0) {
+        sleep_until_done(stage);
+    }
+    fl_mutex_unlock(&stage->lock);
+}
+
+filch_status fl_cuda_stage_await(fl_device *device, fl_marker marker, filch_error *error)
+{
+    fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
+    filch_status status;
+    uint64_t since = 0;
+    while ((status = fl_cuda_reached(device, marker, error)) == FILCH_NOT_READY) {
+        lock_stage(stage);
+        if (land_one(stage)) {
+            since = 0;
+        } else {
+            rest(stage, &since, &stage->done, &stage->waiting);
+        }
+        fl_mutex_unlock(&stage->lock);
+    }
+    return status;
+}
+
+void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
+{
+    fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
+    uint64_t since = 0;
+    /* Acquire: no ring, no pieces. */
+    if (copy->to_device != NULL || fl_load_acquire(&stage->out.state) != RING_THERE) {
+        return;
+    }
+    lock_stage(stage);
+    for (const fl_cuda_slot *slot = stage->first; slot != NULL && !is_lost(stage);) {
+        if (leads_to(slot, copy->to, copy->to_pitch, copy->width, copy->height)) {
+            press(stage, &since);
+            slot = stage->first;
+        } else {
+            slot = slot->next;
+        }
+    }
+    fl_mutex_unlock(&stage->lock);
+}
+
+/* --- Filling --- */
+
+/* Under the lock: a slot for the load's next piece; null: there is none, or no room. */
+static fl_cuda_slot *open_slot(fl_cuda_stage *stage, fl_load *load)
+{
+    char *from;
+    if (!can_open(load)) {
+        return NULL;
+    }
+    fl_copy piece = fl_cut_piece(load->copy, &load->cut, load->next, &from);
+    fl_cuda_slot *slot = fl_ring_take(&stage->in, &piece, from, load->copy->from_pitch);
+    if (slot != NULL) {
+        slot->piece.from = slot->bytes;
+        load->open = slot;
+        load->left -= piece.width * piece.height;
+        ++load->next;
+        fl_add_relaxed(&load->filling, 1); /* under the lock, as is the look for the end */
+    }
+    return slot;
+}
+
+/* The slot is full: without the lock meanwhile, puts its piece on the lane. */
+static void put_slot(fl_cuda_stage *stage, fl_load *load, fl_cuda_slot *slot)
+{
+    fl_cuda_scope scope;
+    filch_error error = FILCH_ERROR_INIT;
+    fl_mutex_unlock(&stage->lock);
+    filch_status status = fl_cuda_enter(fl_cuda_of(load->device)->gpu, &scope, &error);
+    if (status == FILCH_OK) {
+        status = fl_cuda_lane_put(load->device, FL_LANE_IN, &slot->piece, NULL, &error);
+        fl_cuda_leave(&scope);
+    }
+    lock_stage(stage);
+    if (status == FILCH_OK) {
+        slot->device = load->device;
+        slot->lane = &fl_cuda_of(load->device)->lanes->lane[FL_LANE_IN];
+        slot->sequence = fl_marker_sequence(slot->piece.marker);
+        load->last = load->last > slot->sequence ? load->last : slot->sequence;
+    } else if (load->status == FILCH_OK) {
+        load->status = status;
+        load->error = error;
+    }
+    slot->state = SLOT_FREE;
+    /* Release: the caller's buffer was read. The load is there until we let go of the lock. */
+    if (fl_sub_acq_rel(&load->filling, 1) == 1 && !can_open(load)) {
+        tell_done(stage);
+    }
+}
+
+/* Fills a unit of the load's, without the lock meanwhile. False: there is none, or no room. */
+static bool fill_one(fl_cuda_stage *stage, fl_load *load)
+{
+    fl_cuda_slot *slot = load->open;
+    uint32_t wakes = 0;
+    if (slot == NULL) {
+        slot = open_slot(stage, load);
+        if (slot == NULL) {
+            return false;
+        }
+        wakes = ring_bell(stage, slot->units - 1 + load->left / FL_UNIT_BYTES);
+    }
+    uint32_t unit = slot->begun++;
+    bool is_past = load->copy->width * load->copy->height <= PAST_MOST;
+    load->open = slot->begun != slot->units ? slot : NULL;
+    fl_mutex_unlock(&stage->lock);
+    wake_up(stage, wakes);
+    fl_slot_fill(slot->bytes, slot->host, slot->pitch, slot->width, fl_cuda_slot_begin(slot, unit),
+                 fl_cuda_slot_begin(slot, unit + 1), is_past);
+    lock_stage(stage);
+    if (++slot->ended == slot->units) {
+        put_slot(stage, load, slot);
+    }
+    return true;
+}
+
+static bool fill_any(fl_cuda_stage *stage)
+{
+    for (fl_load *load = stage->loads; load != NULL; load = load->later) {
+        if (fill_one(stage, load)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- Helpers --- */
+
+/* Waits for more to do: for a moment awake. */
+static void doze(fl_cuda_stage *stage, uint32_t bell)
+{
+    uint64_t begun = fl_time_now();
+    ++stage->dozing;
+    fl_mutex_unlock(&stage->lock);
+    while (fl_load_relaxed(&stage->bell) == bell && fl_time_now() - begun < SPIN_NS) {
+        pause_briefly();
+    }
+    lock_stage(stage);
+    --stage->dozing;
+    if (fl_load_relaxed(&stage->bell) == bell && !stage->is_ending) {
+        ++stage->sleeping;
+        fl_cond_wait(&stage->work, &stage->lock);
+        --stage->sleeping;
+    }
+}
+
+/* What a helper does that can do nothing: one looks at the lanes, the others wait for the bell. */
+static void stand_by(fl_cuda_stage *stage, uint64_t *since, uint32_t bell)
+{
+    if (stage->is_watched || !is_pending(stage)) {
+        *since = 0;
+        doze(stage, bell);
+        return;
+    }
+    stage->is_watched = true;
+    look_around(stage);
+    if (!has_work(stage) && !stage->is_ending) {
+        rest(stage, since, &stage->work, &stage->sleeping);
+    }
+    stage->is_watched = false;
+}
+
+static int help(void *argument)
+{
+    fl_cuda_stage *stage = argument;
+    uint64_t since = 0;
+    fl_thread_name("filch-stage");
+    fl_thread_slack(1000);
+    for (size_t i = 0; i < sizeof stage->affinity / sizeof stage->affinity[0]; ++i) {
+        if (stage->affinity[i] != 0) { /* refused: merely not near */
+            (void)sched_setaffinity(0, sizeof stage->affinity,
+                                    (const cpu_set_t *)(const void *)stage->affinity);
+            break;
+        }
+    }
+    lock_stage(stage);
+    while (!stage->is_ending) {
+        uint32_t bell = fl_load_relaxed(&stage->bell); /* changed under the lock only */
+        if (land_one(stage) || fill_any(stage)) {
+            since = 0;
+        } else {
+            stand_by(stage, &since, bell);
+        }
+    }
+    fl_mutex_unlock(&stage->lock);
+    return 0;
+}
+
+/* --- Copies --- */
+
+/* Nothing of a copy that failed is left under way: what it used may be gone. */
+static void abandon(fl_device *device, uint32_t lane, uint64_t last)
+{
+    if (last != 0) {
+        (void)fl_cuda_stage_await(device, fl_marker_make(device->info.index, lane, last), NULL);
+    }
+}
+
+/* Under the lock: fills the load's slots, and does what else there is while there is no room. */
+static void fill_all(fl_cuda_stage *stage, fl_load *load)
+{
+    uint64_t since = 0;
+    while (load->open != NULL || can_open(load)) {
+        if (fill_one(stage, load) || land_one(stage) || fill_any(stage)) {
+            since = 0;
+        } else if (fl_cuda_lost(stage->gpu, load->device->info.name, &load->error)) {
+            load->status = FILCH_DEVICE_LOST;
+        } else {
+            linger(stage, &since);
+        }
+    }
+}
+
+/* Under the lock: waits for the helpers' pieces, first awake, as they are about to be done. */
+static void wait_for_helpers(fl_cuda_stage *stage, fl_load *load)
+{
+    uint64_t begun = fl_time_now();
+    fl_mutex_unlock(&stage->lock);
+    /* Relaxed: the lock orders it. */
+    while (fl_load_relaxed(&load->filling) != 0 && fl_time_now() - begun < SPIN_NS) {
+        fl_thread_yield();
+    }
+    lock_stage(stage);
+    while (fl_load_relaxed(&load->filling) != 0) {
+        sleep_until_done(stage);
+    }
+}
+
+static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_copy *copy,
+                            fl_marker *marker, filch_error *error)
+{
+    fl_load load = {.device = device,
+                    .copy = copy,
+                    .left = copy->width * copy->height,
+                    .error = FILCH_ERROR_INIT};
+    fl_load **at = &stage->loads;
+    (void)fl_cuda_lane_look(device, FL_LANE_IN, NULL); /* a loss is found when it is waited for */
+    lock_stage(stage);
+    load.cut = fl_cut_copy(copy, FL_SLOT_MOST, fl_ring_is_idle(&stage->in));
+    while (*at != NULL) {
+        at = &(*at)->later;
+    }
+    *at = &load;
+    fill_all(stage, &load);
+    for (at = &stage->loads; *at != &load;) {
+        at = &(*at)->later;
+    }
+    *at = load.later;
+    wait_for_helpers(stage, &load);
+    fl_mutex_unlock(&stage->lock);
+    *marker = fl_marker_make(device->info.index, FL_LANE_IN, load.last);
+    if (load.status != FILCH_OK) {
+        abandon(device, FL_LANE_IN, load.last);
+        if (error != NULL) {
+            fl_error_copy(error, &load.error);
+        }
+    }
+    return load.status;
+}
+
+/* Under the lock: whether it is for another device's kernels, which may take any time, that there
+ * is no room: the ring is in order, and slices share it. begun: when the wait did. */
+static bool is_held_up(fl_cuda_stage *stage, const fl_device *device, uint64_t begun)
+{
+    fl_cuda_slot *oldest = &stage->out.slots[stage->out.oldest];
+    if (oldest->state != SLOT_ABOARD || oldest->device == device ||
+        fl_load_acquire(&oldest->lane->passed) >= oldest->sequence) {
+        return false;
+    }
+    oldest->is_late = oldest->is_late || fl_time_now() - begun >= SPIN_NS;
+    return oldest->is_late;
+}
+
+/* A slot for a piece out; null: the GPU is lost, or others hold all. */
+static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_device *device, const fl_copy *piece,
+                                char *to, size_t pitch)
+{
+    fl_cuda_slot *slot = NULL;
+    uint64_t since = 0, begun = 0;
+    lock_stage(stage);
+    while (!is_lost(stage) && (slot = fl_ring_take(&stage->out, piece, to, pitch)) == NULL) {
+        begun = begun != 0 ? begun : fl_time_now();
+        if (is_held_up(stage, device, begun)) {
+            break;
+        }
+        press(stage, &since);
+    }
+    fl_mutex_unlock(&stage->lock);
+    return slot;
+}
+
+/* A piece for which there is no slot is the driver's: it takes no longer than our own kernels do.
+ */
+static filch_status put_by_itself(fl_device *device, fl_copy *piece, char *to, size_t pitch,
+                                  filch_error *error)
+{
+    piece->to = to;
+    piece->to_pitch = pitch;
+    fl_cuda_stage_make_way(device, piece);
+    return fl_cuda_lane_put(device, FL_LANE_OUT, piece, NULL, error);
+}
+
+/* A piece, which goes by the slot. */
+static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, fl_copy *piece,
+                                fl_cuda_slot *slot, uint64_t number, filch_error *error)
+{
+    piece->to = slot->bytes;
+    slot->device = device;
+    slot->copy = number;
+    filch_status status = fl_cuda_lane_put(device, FL_LANE_OUT, piece, slot, error);
+    if (status != FILCH_OK) {
+        lock_stage(stage);
+        if (slot->state == SLOT_TAKEN) { /* it was not put there */
+            slot->state = SLOT_FREE;
+        }
+        fl_mutex_unlock(&stage->lock);
+    }
+    return status;
+}
+
+static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_copy *copy,
+                             fl_marker *marker, filch_error *error)
+{
+    fl_cut cut = fl_cut_copy(copy, FL_SLOT_MOST, false);
+    filch_status status = FILCH_OK;
+    uint64_t last = 0;
+    lock_stage(stage);
+    uint64_t number = ++stage->copies;
+    fl_mutex_unlock(&stage->lock);
+    for (size_t k = 0; k < cut.pieces && status == FILCH_OK; ++k) {
+        char *to;
+        fl_copy piece = fl_cut_piece(copy, &cut, k, &to);
+        fl_cuda_slot *slot = await_slot(stage, device, &piece, to, copy->to_pitch);
+        if (slot != NULL) {
+            status = put_by_slot(stage, device, &piece, slot, number, error);
+        } else if (fl_cuda_lost(stage->gpu, device->info.name, error)) {
+            status = FILCH_DEVICE_LOST;
+        } else {
+            status = put_by_itself(device, &piece, to, copy->to_pitch, error);
+        }
+        if (status == FILCH_OK) {
+            *marker = piece.marker;
+            last = fl_marker_sequence(piece.marker);
+        }
+    }
+    if (status != FILCH_OK) {
+        abandon(device, FL_LANE_OUT, last);
+    }
+    return status;
+}
+
+filch_status fl_cuda_stage_copy(fl_device *device, fl_copy *copy, filch_error *error)
+{
+    fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
+    fl_copy whole = *copy;
+    if (whole.height == 1 || (whole.to_pitch == whole.width && whole.from_pitch == whole.width)) {
+        whole.width *= whole.height;
+        whole.to_pitch = whole.from_pitch = whole.width;
+        whole.height = 1;
+    }
+    return copy->from_device == NULL ? copy_in(stage, device, &whole, &copy->marker, error)
+                                     : copy_out(stage, device, &whole, &copy->marker, error);
+}
+
+/* --- Beginning and end --- */
+
+static uint32_t count_helpers(const fl_settings *settings)
+{
+    cpu_set_t cores;
+    if (settings->drive == FILCH_DRIVE_POLL) {
+        return 0;
+    }
+    if (settings->stage_threads >= 0) {
+        return (uint32_t)settings->stage_threads;
+    }
+    int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    uint32_t share = (uint32_t)count / CORES_OF_HELPER;
+    return share < 1 ? 1 : share > HELPERS_USUAL ? HELPERS_USUAL : share;
+}
+
+filch_status fl_cuda_stage_open(fl_device *device, const fl_discovery *how)
+{
+    fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
+    fl_cuda_stage *stage = fl_alloc_zeroed(how->memory, sizeof *stage);
+    if (stage == NULL) {
+        goto failed;
+    }
+    if (fl_mutex_init(&stage->making) != FILCH_OK) {
+        goto memory;
+    }
+    if (fl_mutex_init(&stage->lock) != FILCH_OK) {
+        goto making;
+    }
+    if (fl_cond_init(&stage->work) != FILCH_OK) {
+        goto lock;
+    }
+    if (fl_cond_init(&stage->done) != FILCH_OK) {
+        goto work;
+    }
+    stage->gpu = gpu;
+    stage->log = how->log != NULL ? *how->log : (fl_log){.fn = NULL};
+    stage->wanted = count_helpers(how->settings);
+    memcpy(stage->affinity, device->info.affinity, sizeof stage->affinity);
+    gpu->stage = stage;
+    return FILCH_OK;
+work:
+    fl_cond_fini(&stage->work);
+lock:
+    fl_mutex_fini(&stage->lock);
+making:
+    fl_mutex_fini(&stage->making);
+memory:
+    fl_free(how->memory, stage, sizeof *stage);
+failed:
+    return fl_error_fill(how->error,
+                         (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device->info.name},
+                         "no memory for copies of pageable memory");
+}
+
+/* Under stage->making. What the system refuses is done by fewer, or by the callers. */
+static void start_helpers(fl_cuda_stage *stage)
+{
+    uint32_t count = 0;
+    while (!stage->has_started && count < stage->wanted &&
+           fl_thread_start(&stage->helpers[count], help, stage) == FILCH_OK) {
+        ++count;
+    }
+    if (!stage->has_started) {
+        fl_store_release(&stage->helper_count, count); /* pairs with fl_cuda_stage_help */
+    }
+    stage->has_started = true;
+}
+
+static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring *ring)
+{
+    void *memory = NULL;
+    size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* and the caller */
+    bytes = bytes > FL_RING_MOST ? FL_RING_MOST : bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes;
+    CUresult result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
+    if (result == FL_CUDA_ERROR_OUT_OF_MEMORY && bytes > FL_RING_LEAST) {
+        bytes = FL_RING_LEAST; /* which is slower, but the driver's own copies are more so */
+        result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
+    }
+    if (result != FL_CUDA_SUCCESS) {
+        filch_error error = FILCH_ERROR_INIT;
+        (void)fl_cuda_call_fail(device, result, "cuMemHostAlloc", &error);
+        fl_log_write(&stage->log, FILCH_LOG_WARNING,
+                     "copies of pageable memory are the driver's, as there are no page-locked "
+                     "buffers: %s",
+                     error.text);
+        return RING_REFUSED;
+    }
+    ring->memory = memory;
+    ring->bytes = bytes;
+    start_helpers(stage);
+    return RING_THERE;
+}
+
+static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_ring *ring)
+{
+    /* Acquire: the slots. */
+    uint32_t state = fl_load_acquire(&ring->state);
+    if (state == RING_NONE) {
+        fl_mutex_lock(&stage->making);
+        state = fl_load_relaxed(&ring->state);
+        if (state == RING_NONE) {
+            state = make_ring(stage, device, ring);
+            fl_store_release(&ring->state, state);
+        }
+        fl_mutex_unlock(&stage->making);
+    }
+    return state == RING_THERE;
+}
+
+void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
+{
+    lock_stage(stage);
+    for (fl_cuda_slot *slot = stage->first, *next; slot != NULL; slot = next) {
+        next = slot->next;
+        if (slot->lane == lane) {
+            take_out(stage, slot);
+        }
+    }
+    for (uint32_t i = 0; i < FL_RING_SLOTS; ++i) {
+        fl_cuda_slot *slots[] = {&stage->in.slots[i], &stage->out.slots[i]};
+        for (uint32_t k = 0; k < 2; ++k) {
+            if (slots[k]->lane == lane) {
+                slots[k]->lane = NULL;
+                slots[k]->device = NULL;
+            }
+        }
+    }
+    /* Who began to look at it before does not know that it goes. */
+    while (stage->lookers != 0) {
+        sleep_until_done(stage);
+    }
+    fl_mutex_unlock(&stage->lock);
+}
+
+void fl_cuda_stage_close(fl_cuda_gpu *gpu, const fl_memory *memory)
+{
+    fl_cuda_stage *stage = gpu->stage;
+    fl_cuda_scope scope;
+    if (stage == NULL) {
+        return;
+    }
+    fl_mutex_lock(&stage->lock);
+    stage->is_ending = true;
+    fl_add_relaxed(&stage->bell, 1); /* who spins takes the lock */
+    fl_cond_broadcast(&stage->work);
+    fl_mutex_unlock(&stage->lock);
+    for (uint32_t i = 0; i < fl_load_relaxed(&stage->helper_count); ++i) {
+        fl_thread_join(stage->helpers[i]);
+    }
+    if ((stage->in.memory != NULL || stage->out.memory != NULL) &&
+        fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK) {
+        if (stage->in.memory != NULL) {
+            (void)gpu->api->cuMemFreeHost(stage->in.memory);
+        }
+        if (stage->out.memory != NULL) {
+            (void)gpu->api->cuMemFreeHost(stage->out.memory);
+        }
+        (void)fl_cuda_leave(&scope);
+    }
+    fl_cond_fini(&stage->done);
+    fl_cond_fini(&stage->work);
+    fl_mutex_fini(&stage->lock);
+    fl_mutex_fini(&stage->making);
+    fl_free(memory, stage, sizeof *stage);
+    gpu->stage = NULL;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of predecessors, for workers that put tasks on a device behind what they wait for. */
+#include "graph/build/graph.h"
+#include "graph/scheduler.h"
+
+/* Where the next predecessor of each task goes, and which task's successors are being listed. */
+typedef struct fl_listing {
+    filch_graph *graph;
+    uint32_t *next;
+    uint32_t from;
+} fl_listing;
+
+static void list_one(fl_task *successor, void *user)
+{
+    const fl_listing *listing = user;
+    listing->graph->pred_list[listing->next[successor->order]++] = listing->from;
+}
+
+/* All tasks in one epoch, later than any of theirs: tasks of one run then tell by their epochs
+ * which of them have been claimed. Stale hints are of earlier epochs and stay stale. */
+static void align_epochs(filch_graph *graph)
+{
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        uint64_t word = fl_load_relaxed(&fl_graph_task_at(graph, i)->word); /* nobody runs it */
+        latest = word > latest ? word : latest;
+    }
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        fl_task *task = fl_graph_task_at(graph, i);
+        fl_store_relaxed(&task->word, fl_word_next_epoch(latest));
+        /* A run marks them with the epoch after it; this one is no run's. */
+        fl_store_relaxed(&graph->markers[task->order],
+                         fl_mark_run(fl_word_epoch(fl_word_next_epoch(latest))));
+    }
+}
+
+bool fl_graph_list_predecessors(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    uint32_t count = graph->task_count;
+    uint32_t *begin = fl_alloc_zeroed(memory, ((size_t)count + 1) * sizeof *begin);
+    uint32_t *next = fl_alloc(memory, ((size_t)count + 1) * sizeof *next);
+    size_t total = 0;
+    for (uint32_t i = 0; begin != NULL && next != NULL && i < count; ++i) {
+        begin[i] = next[i] = (uint32_t)total;
+        total += fl_graph_task_at(graph, i)->predecessors;
+    }
+    uint32_t *list = begin != NULL && next != NULL && total < UINT32_MAX
+                         ? fl_alloc(memory, total * sizeof *list)
+                         : NULL;
+    _Atomic uint64_t *markers = fl_alloc_zeroed(memory, ((size_t)count + 1) * sizeof *markers);
+    if (list == NULL || markers == NULL) {
+        fl_free(memory, list, total * sizeof *list);
+        fl_free(memory, (void *)markers, ((size_t)count + 1) * sizeof *markers);
+        fl_free(memory, begin, ((size_t)count + 1) * sizeof *begin);
+        fl_free(memory, next, ((size_t)count + 1) * sizeof *next);
+        return false;
+    }
+    begin[count] = (uint32_t)total;
+    graph->pred_begin = begin;
+    graph->pred_list = list;
+    graph->pred_total = total;
+    graph->markers = markers;
+    fl_listing listing = {graph, next, 0};
+    for (; listing.from < count; ++listing.from) {
+        fl_graph_each_successor(fl_graph_task_at(graph, listing.from), list_one, &listing);
+    }
+    fl_free(memory, next, ((size_t)count + 1) * sizeof *next);
+    align_epochs(graph);
+    return true;
+}

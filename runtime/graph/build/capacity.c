@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/build/capacity.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/build/graph.h"
+#include "memory/alloc/node.h"
+
+/* The devices that can run something, and what it needs of each. */
+typedef struct fl_fitting {
+    const uint64_t *devices; /* bit set */
+    uint64_t (*need)(const void *what, uint32_t place);
+    const void *what;
+} fl_fitting;
+
+/* Most that a device can hold; UINT64_MAX: it has no memory of its own, or only pretends. */
+static uint64_t room_of(const fl_device *device)
+{
+    return device->place != 0 && device->backend->memory_take != NULL ? device->info.budget
+                                                                      : UINT64_MAX;
+}
+
+/* Whether some device has room for it: fitting, if not null, are the bits of those; else *needs is
+ * more than the *most that any has. */
+static bool fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting, uint64_t *needs,
+                 uint64_t *most)
+{
+    const fl_places *places = core->places;
+    bool any = false;
+    *needs = *most = 0;
+    for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
+        const fl_device *device = &places->devices[d];
+        bool has_limit = room_of(device) != UINT64_MAX;
+        if (!fl_devices_have(what->devices, d)) {
+            continue;
+        }
+        uint64_t need = has_limit ? what->need(what->what, device->place) : 0;
+        if (!has_limit || need <= device->info.budget) {
+            any = true;
+            if (fitting == NULL) {
+                return true;
+            }
+            fitting[d / 64] |= (uint64_t)1 << d % 64;
+        } else if (device->info.budget >= *most) {
+            *most = device->info.budget;
+            *needs = need;
+        }
+    }
+    return any;
+}
+
+/* --- Tasks --- */
+
+static bool is_named_before(const filch_task_desc *desc, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; ++k) {
+        const filch_access *a = &desc->accesses[k], *b = &desc->accesses[i];
+        if (a->data == b->data && a->row == b->row && a->col == b->col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t tile_bytes(const filch_data *data, uint32_t tile)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    return view.rows * view.cols * view.element;
+}
+
+/* Bytes that a tile takes in a place. A partial result stands in for one that is reduced to: its
+ * home is the host's memory. */
+static uint64_t need_of(const filch_data *data, uint32_t tile, bool is_partial, uint32_t place)
+{
+    return (is_partial ? 0 : data->home) != place ? tile_bytes(data, tile) : 0;
+}
+
+static uint64_t task_need(const void *what, uint32_t place)
+{
+    const filch_task_desc *desc = what;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *access = &desc->accesses[i];
+        if (access->mode == FILCH_SCRATCH) {
+            bytes += (access->bytes + 63) / 64 * 64;
+        } else if (!is_named_before(desc, i)) {
+            uint32_t tile = fl_data_tile(access->data, access->row, access->col);
+            bytes += need_of(access->data, tile, access->mode == FILCH_REDUCE, place);
+        }
+    }
+    return bytes;
+}
+
+filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *desc)
+{
+    const fl_core *core = graph->object.core;
+    if (core->places->count == 1) {
+        return FILCH_OK;
+    }
+    const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
+    uint64_t needs, most;
+    if (fits(core, &fitting, NULL, &needs, &most)) {
+        return FILCH_OK;
+    }
+    return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
+                           "'%s' needs %" PRIu64 " bytes, the largest device that can run it "
+                           "has %" PRIu64,
+                           fl_graph_name_of(graph, desc), needs, most);
+}
+
+/* The tile, and one partial result after the other. */
+static uint64_t combination_need(const void *what, uint32_t place)
+{
+    const filch_access *access = what;
+    uint32_t tile = fl_data_tile(access->data, access->row, access->col);
+    return need_of(access->data, tile, false, place) + need_of(access->data, tile, true, place);
+}
+
+filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_desc *desc,
+                                     uint32_t i)
+{
+    const fl_core *core = graph->object.core;
+    const filch_data *data = desc->accesses[i].data;
+    const filch_codelet *combine = data->reduction_combine;
+    const fl_fitting fitting = {combine->runs_on, combination_need, &desc->accesses[i]};
+    uint64_t needs, most;
+    if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
+        return FILCH_OK;
+    }
+    return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
+                           "access %u: '%s', which combines '%s', needs %" PRIu64
+                           " bytes for the tile and a partial result, the largest device that can "
+                           "run it has %" PRIu64,
+                           i, combine->name, data->label, needs, most);
+}
+
+static bool is_used_before(const fl_task *task, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; ++k) {
+        if (task->accesses[k].mode != FILCH_SCRATCH &&
+            (task->accesses[k].mode == FILCH_REDUCE) == (task->accesses[i].mode == FILCH_REDUCE) &&
+            task->accesses[k].slot == task->accesses[i].slot &&
+            task->accesses[k].tile == task->accesses[i].tile) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t fl_capacity_need(const fl_task *task, uint32_t place)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            bytes += (uint64_t)access.tile * 64;
+            continue;
+        }
+        if (!is_used_before(task, i)) {
+            bytes += need_of(fl_graph_data(task->graph, access.slot), access.tile,
+                             access.mode == FILCH_REDUCE, place);
+        }
+    }
+    return bytes;
+}
+
+bool fl_capacity_has_room(const fl_core *core, const fl_task *task, uint32_t device)
+{
+    const fl_device *at = &core->places->devices[device];
+    return fl_capacity_need(task, at->place) <= room_of(at);
+}
+
+bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
+{
+    if (core->places->count == 1) {
+        return false;
+    }
+    uint32_t count = core->scheduler->device_count;
+    uint64_t most = fl_capacity_need(task, UINT32_MAX);
+    bool is_large = false;
+    for (uint32_t d = 0; d < count && most != 0 && !is_large; ++d) {
+        is_large = most > room_of(&core->places->devices[d]);
+    }
+    if (!is_large) {
+        return false;
+    }
+    memcpy(set, task->codelet->runs_on, sizeof task->codelet->runs_on);
+    is_large = false;
+    for (uint32_t d = 0; d < count; ++d) {
+        if (fl_devices_have(set, d) && !fl_capacity_has_room(core, task, d)) {
+            set[d / 64] &= ~((uint64_t)1 << d % 64);
+            is_large = true;
+        }
+    }
+    return is_large;
+}
+
+/* --- Batches --- */
+
+static uint64_t grain_need(const void *what, uint32_t place)
+{
+    uint64_t whole, bytes = fl_batch_bytes(what, 0, 1, place, &whole);
+    return bytes + whole;
+}
+
+filch_status fl_capacity_batch(fl_core *core, fl_batch *batch, const char *call)
+{
+    const fl_fitting fitting = {batch->devices, grain_need, batch};
+    uint64_t needs, most, first, last;
+    if (core->places->count == 1 || batch->grains == 0) {
+        return FILCH_OK;
+    }
+    if (fits(core, &fitting, batch->fitting, &needs, &most)) {
+        batch->devices = batch->fitting;
+        return FILCH_OK;
+    }
+    fl_batch_range(batch, 0, 1, &first, &last);
+    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, call, batch->codelet->name,
+                        "%" PRIu64 " items of '%s', than which no chunk has fewer, need %" PRIu64
+                        " bytes, the largest device that can run them has %" PRIu64,
+                        last - first, batch->codelet->name, needs, most);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Successor lists, and retiring tasks of open graphs against those who still add successors. */
+#include "graph/build/graph.h"
+
+/* A task's first successors stand in the task, later ones in blocks of FL_MORE_SUCCESSORS. */
+bool fl_edge_needs_block(const fl_task *pred)
+{
+    uint32_t n = pred->successor_count;
+    return n >= FL_TASK_SUCCESSORS && (n - FL_TASK_SUCCESSORS) % FL_MORE_SUCCESSORS == 0;
+}
+
+bool fl_edge_take_blocks(filch_graph *graph, fl_more **blocks)
+{
+    for (size_t i = 0; i < graph->pred_count; ++i) {
+        /* In an open graph only adders change the count, and we hold the lock; of a retired task we
+         * may read an old count and take a block that then goes back unused. */
+        if (fl_edge_needs_block(graph->preds[i].task)) {
+            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
+            if (block == NULL) {
+                return false;
+            }
+            block->next = *blocks;
+            *blocks = block;
+        }
+    }
+    return true;
+}
+
+static fl_task *last_successor(const fl_task *pred)
+{
+    uint32_t n = pred->successor_count;
+    if (n == 0) {
+        return NULL;
+    }
+    return n <= FL_TASK_SUCCESSORS ? pred->successors[n - 1]
+                                   : pred->more->tasks[pred->more->count - 1];
+}
+
+static void append(fl_task *pred, fl_task *task, fl_more **blocks)
+{
+    if (last_successor(pred) == task) {
+        return; /* one edge is enough; a task's edges are added one task at a time */
+    }
+    if (pred->successor_count < FL_TASK_SUCCESSORS) {
+        pred->successors[pred->successor_count] = task;
+    } else {
+        if (fl_edge_needs_block(pred)) {
+            fl_more *block = *blocks;
+            *blocks = block->next;
+            block->next = pred->more;
+            block->count = 0;
+            pred->more = block;
+        }
+        pred->more->tasks[pred->more->count++] = task;
+    }
+    ++pred->successor_count;
+    ++task->predecessors;
+}
+
+/* Takes the lock bit of a task of an open graph; returns the word without it. The holders are
+ * one adder (under graph->lock) and the retirer, each for a few instructions. */
+static uint64_t lock_word(fl_task *task)
+{
+    for (;;) {
+        /* Acquire: the successors that the last holder wrote are seen. */
+        uint64_t word = fl_or_acquire(&task->word, (uint64_t)FL_TASK_LOCKED);
+        if ((word & FL_TASK_LOCKED) == 0) {
+            return word;
+        }
+        fl_relax();
+    }
+}
+
+void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks)
+{
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        append(pred.task, task, blocks);
+        return;
+    }
+    uint64_t word = lock_word(pred.task);
+    bool runs = fl_word_epoch(word) == pred.epoch;
+    if (runs) {
+        /* Before the retirer can see the edge; relaxed: the lock bit's release publishes it. */
+        uint32_t before = task->predecessors;
+        append(pred.task, task, blocks);
+        fl_add_relaxed(&task->pending, task->predecessors - before);
+    }
+    /* Release: the retirer, who locks after us, sees the successor. */
+    fl_and_release(&pred.task->word, ~(uint64_t)FL_TASK_LOCKED);
+    if (!runs &&
+        (graph->poisoned ||
+         fl_hint_set_has(&graph->failed, fl_hint_make(pred.task, (uint64_t)pred.epoch << 32)))) {
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED); /* not yet shared */
+    }
+}
+
+void fl_open_retire(fl_task *task, bool failed)
+{
+    filch_graph *graph = task->graph;
+    if (failed) {
+        /* Before the epoch moves on: whoever finds the task gone must find it among the failed. */
+        fl_mutex_lock(&graph->lock);
+        uint64_t key = fl_hint_make(task, fl_load_relaxed(&task->word));
+        if (!fl_hint_set_add(&graph->failed, &graph->object.core->memory, key)) {
+            graph->poisoned = true;
+        }
+        fl_mutex_unlock(&graph->lock);
+    }
+    uint64_t word = lock_word(task);
+    /* Release: an adder that finds the new epoch has the task's results. */
+    fl_store_release(&task->word, fl_word_next_epoch(word) | FL_TASK_OPEN);
+}
+
+void fl_open_recycle(fl_task *task)
+{
+    fl_inbox_push(&task->graph->retired, &task->link);
+}

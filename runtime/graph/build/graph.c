@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/build/graph.h"
+#include "graph/build/capacity.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/job/job.h"
+#include "memory/tiles/tiles.h"
+
+#define MOST_ACCESSES 255
+#define MOST_ITEMS ((uint64_t)1 << 63)
+/* Size of a task's descriptor in the first version of the interface; later ones only append. */
+#define TASK_SIZE_FIRST offsetof(filch_task_desc, items)
+
+static bool init_locks(filch_graph *graph)
+{
+    if (fl_mutex_init(&graph->lock) != FILCH_OK) {
+        return false;
+    }
+    if (fl_mutex_init(&graph->turn_lock) != FILCH_OK) {
+        fl_mutex_fini(&graph->lock);
+        return false;
+    }
+    return true;
+}
+
+filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *desc,
+                                filch_graph **graph)
+{
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = fl_core_of(runtime);
+    filch_graph_desc d = FILCH_GRAPH_DESC_INIT;
+    status = fl_size_check(core, desc, sizeof d, sizeof d, "graph: the descriptor",
+                           "filch_graph_create", NULL);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (desc != NULL) {
+        d = *desc;
+    }
+    const char *wrong = graph == NULL                         ? "no place for the handle"
+                        : (unsigned)d.kind > FILCH_GRAPH_OPEN ? "unknown kind"
+                        : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
+                        : d.priority_min > d.priority_max ? "priority_min is over priority_max"
+                                                          : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_create", d.label,
+                            "graph: %s", wrong);
+    }
+    filch_graph *made = fl_object_new(core, FL_MAGIC_GRAPH, sizeof *made, _Alignof(filch_graph));
+    if (made == NULL || !init_locks(made)) {
+        if (made != NULL) {
+            fl_object_delete(made);
+        }
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_create", d.label,
+                            "no memory for a graph");
+    }
+    /* Relaxed: a name. */
+    made->number = fl_add_relaxed(&core->jobs->graphs, 1) + 1;
+    made->kind = d.kind;
+    made->priorities = d.priorities;
+    bool is_default = d.priority_min == 0 && d.priority_max == 0;
+    made->priority_min = is_default ? -5 : d.priority_min;
+    made->priority_max = is_default ? 5 : d.priority_max;
+    snprintf(made->label, sizeof made->label, "%s", d.label != NULL ? d.label : "");
+    fl_arena_init(&made->arena, &core->memory);
+    fl_arena_init(&made->readers, &core->memory);
+    fl_inbox_init(&made->retired);
+    *graph = made;
+    return FILCH_OK;
+}
+
+/* A task that was reusable: its lines were last another core's. */
+static void expect(fl_link *link)
+{
+    if (link != NULL) {
+        fl_task *task = fl_task_of_link(link);
+        __builtin_prefetch(task, 1);
+        __builtin_prefetch(&task->more, 1);
+    }
+}
+
+/* A task that an open graph is through with, for reuse; null: there is none. */
+static fl_task *reclaim(filch_graph *graph)
+{
+    if (graph->left == NULL) {
+        graph->left = fl_inbox_take(&graph->retired);
+    }
+    fl_link *link = graph->left;
+    if (link == NULL) {
+        return NULL;
+    }
+    graph->left = link->next;
+    expect(link->next);
+    fl_task *task = fl_task_of_link(link);
+    if (task->args != NULL) {
+        fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
+    }
+    fl_arena_free(&graph->arena, task->accesses,
+                  fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items));
+    for (fl_more *more = task->more; more != NULL;) {
+        fl_more *after = more->next;
+        fl_arena_free(&graph->arena, more, sizeof *more);
+        more = after;
+    }
+    return task;
+}
+
+/* One that was given back before it began, or else one that is over. */
+static fl_task *take_spare(filch_graph *graph)
+{
+    fl_task *task = graph->spare;
+    if (task == NULL) {
+        return reclaim(graph);
+    }
+    fl_link *next = task->link.next;
+    graph->spare = next != NULL ? fl_task_of_link(next) : NULL;
+    return task;
+}
+
+static bool add_slab(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    if (fl_array_reserve(&core->memory, &graph->slab_table, &graph->slab_capacity,
+                         graph->slab_count + 1, sizeof *graph->slab_table) != FILCH_OK) {
+        return false;
+    }
+    fl_slab *slab = fl_store_take(core->store);
+    if (slab == NULL) {
+        return false;
+    }
+    graph->slab_table[graph->slab_count++] = slab;
+    slab->next = graph->slabs;
+    graph->slabs = slab;
+    return true;
+}
+
+fl_task *fl_graph_task_new(filch_graph *graph)
+{
+    fl_task *task = NULL;
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        task = take_spare(graph);
+    }
+    if (task == NULL) {
+        if ((graph->slabs == NULL || graph->slabs->used == FL_SLAB_TASKS) && !add_slab(graph)) {
+            return NULL;
+        }
+        task = &graph->slabs->tasks[graph->slabs->used++];
+    }
+    /* The word keeps counting epochs across graphs: hints of earlier lives stay stale. Others may
+     * be reading it, so it is the one member that is not simply overwritten. */
+    uint64_t word = fl_word_next_epoch(fl_load_relaxed(&task->word));
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        word |= FL_TASK_OPEN;
+    }
+    fl_store_relaxed(&task->pending, 1); /* before the word: nobody may claim what is being built */
+    fl_store_release(&task->word, word);
+    task->predecessors = 0;
+    task->codelet = NULL;
+    task->graph = graph;
+    memset(task->successors, 0, sizeof task->successors);
+    task->successor_count = 0;
+    task->level = FL_LEVELS / 2;
+    task->access_count = 0;
+    task->is_gate = task->commutes = task->reduces = task->combines = task->begins = 0;
+    task->is_placed = 0;
+    task->main_access = 0;
+    task->mates = 0;
+    task->bytes = 0;
+    task->is_large = task->has_items = 0;
+    fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
+    task->more = NULL;
+    task->args = NULL;
+    task->accesses = NULL;
+    task->label = NULL;
+    task->link.next = NULL;
+    task->work = 1;
+    task->rank = 0;
+    task->home = task->moves = 0;
+    task->order = 0;
+    return task;
+}
+
+void fl_graph_task_unmake(filch_graph *graph, fl_task *task)
+{
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        task->link.next = graph->spare != NULL ? &graph->spare->link : NULL;
+        graph->spare = task;
+    } else {
+        --graph->slabs->used; /* it was the newest of the newest slab */
+    }
+}
+
+const char *fl_graph_name_of(const filch_graph *graph, const filch_task_desc *desc)
+{
+    if (desc->label != NULL) {
+        return desc->label;
+    }
+    return fl_object_check(desc->codelet, FL_MAGIC_CODELET) == FILCH_OK ? desc->codelet->name
+                                                                        : graph->label;
+}
+
+filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *desc,
+                             filch_status status, const char *format, ...)
+{
+    char text[sizeof((filch_error *)NULL)->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    /* Relaxed: while others add to an open graph the number is near, no more. */
+    return fl_core_fail(graph->object.core, status, "filch_graph_add",
+                        fl_graph_name_of(graph, desc), "task #%u: %s",
+                        fl_load_relaxed(&graph->task_count), text);
+}
+
+/* A partial result is made neutral where it is added to. */
+static filch_status check_reduction(const filch_graph *graph, const filch_task_desc *desc,
+                                    uint32_t i)
+{
+    const fl_core *core = graph->object.core;
+    const filch_data *data = desc->accesses[i].data;
+    const filch_codelet *init = data->reduction_init;
+    if (init == NULL) {
+        return fl_graph_refuse(
+            graph, desc, FILCH_WRONG_STATE,
+            "access %u: nobody said how to reduce to '%s' (filch_data_reduction)", i, data->label);
+    }
+    const filch_codelet *combine = data->reduction_combine;
+    if (combine->device_count == 0) {
+        return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                               "access %u: no device can run '%s', which combines '%s'", i,
+                               combine->name, data->label);
+    }
+    for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
+        if (fl_codelet_runs_on(desc->codelet, d) && !fl_codelet_runs_on(init, d)) {
+            return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                                   "access %u: device %u can run codelet '%s', but not '%s', the "
+                                   "neutral element of '%s'",
+                                   i, d, desc->codelet->name, init->name, data->label);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status check_access(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+{
+    fl_core *core = graph->object.core;
+    const filch_access *access = &desc->accesses[i];
+    filch_access_mode mode = access->mode;
+    if (mode == FILCH_SCRATCH) {
+        bool fits = access->data == NULL && access->bytes != 0 &&
+                    access->bytes <= (uint64_t)UINT32_MAX * 64;
+        return fits ? FILCH_OK
+                    : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                      "access %u: scratch needs bytes (below 2^38) and no handle",
+                                      i);
+    }
+    bool is_known = (mode >= FILCH_READ && mode <= FILCH_READWRITE) || mode == FILCH_COMMUTE ||
+                    mode == FILCH_REDUCE;
+    if (!is_known || access->bytes != 0 || access->reserved != 0) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "access %u: %s (mode %d)", i,
+                               access->reserved != 0 ? "reserved is not 0"
+                               : access->bytes != 0  ? "only scratch has bytes"
+                                                     : "unknown mode",
+                               (int)mode);
+    }
+    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
+                               "access %u: the data handle is null or destroyed", i);
+    }
+    const filch_data *data = access->data;
+    if (data->object.core != core) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
+                               "access %u: handle '%s' belongs to another runtime", i, data->label);
+    }
+    if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
+                               access->row, access->col, data->tiles_down, data->tiles_across,
+                               data->label);
+    }
+    for (uint32_t j = 0; j < i; ++j) {
+        const filch_access *other = &desc->accesses[j];
+        if (other->data == data && other->row == access->row && other->col == access->col &&
+            other->mode != FILCH_SCRATCH && ((other->mode | mode) & FILCH_WRITE) != 0) {
+            return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                   "accesses %u and %u name tile (%u, %u) of '%s', one to write it",
+                                   j, i, access->row, access->col, data->label);
+        }
+    }
+    return mode == FILCH_REDUCE ? check_reduction(graph, desc, i) : FILCH_OK;
+}
+
+static filch_status check_desc(const filch_graph *graph, const filch_task_desc *desc)
+{
+    fl_core *core = graph->object.core;
+    const filch_codelet *codelet = desc->codelet;
+    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
+                               "the codelet is null or destroyed");
+    }
+    if (codelet->object.core != core) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
+                               "codelet '%s' belongs to another runtime", codelet->name);
+    }
+    if (codelet->device_count == 0) {
+        return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
+                               "no device of this runtime can run codelet '%s'%s", codelet->name,
+                               codelet->host == NULL ? ", which has no host function"
+                               : codelet->kernel == NULL &&
+                                       (codelet->implementations & FL_IMPL_CUDA) == 0
+                                   ? ", which has a host function alone"
+                                   : "");
+    }
+    const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
+                        : codelet->arg_size == 0 && desc->args != NULL
+                            ? "the codelet's arg_size is 0, but there are arguments"
+                        : desc->reserved != 0                  ? "reserved is not 0"
+                        : desc->items == 0 && desc->grain != 0 ? "there is a grain, but no items"
+                                                               : NULL;
+    if (wrong != NULL) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "%s", wrong);
+    }
+    if (FL_UNLIKELY(desc->items >= MOST_ITEMS || desc->grain >= MOST_ITEMS)) {
+        return fl_graph_refuse(graph, desc, FILCH_OVERFLOW, "items or grain is 2^63 or more");
+    }
+    if (desc->access_count > MOST_ACCESSES || (desc->access_count != 0 && desc->accesses == NULL)) {
+        return fl_graph_refuse(
+            graph, desc, FILCH_INVALID_ARGUMENT, "%u accesses, %s", desc->access_count,
+            desc->access_count > MOST_ACCESSES ? "of at most 255" : "but the list is null");
+    }
+    if (desc->affinity > core->scheduler->device_count) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "affinity %u is above the device count, %u", desc->affinity,
+                               core->scheduler->device_count);
+    }
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        filch_status status = check_access(graph, desc, i);
+        if (status == FILCH_OK && desc->accesses[i].mode == FILCH_REDUCE) {
+            status = fl_capacity_combination(graph, desc, i);
+        }
+        if (status != FILCH_OK) {
+            return status;
+        }
+    }
+    return fl_capacity_task(graph, desc);
+}
+
+/* What adding one task needs, taken before anything is changed. */
+typedef struct fl_parts {
+    fl_task *task;
+    void *args;
+    fl_task_access *accesses;
+    bool commutes, reduces; /* some access does */
+    fl_reader *readers;
+    fl_more *blocks;
+    char *text; /* of an error: why jobs would wait for each other */
+    size_t text_bytes;
+} fl_parts;
+
+static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
+    fl_arena *arena = &graph->arena;
+    while (parts->readers != NULL) {
+        fl_reader *next = parts->readers->next;
+        fl_arena_free(&graph->readers, parts->readers, sizeof *parts->readers);
+        parts->readers = next;
+    }
+    while (parts->blocks != NULL) {
+        fl_more *next = parts->blocks->next;
+        fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
+        parts->blocks = next;
+    }
+    fl_arena_free(
+        arena, parts->accesses,
+        fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0));
+    fl_arena_free(arena, parts->args, desc->codelet->arg_size);
+    if (parts->task != NULL) {
+        fl_graph_task_unmake(graph, parts->task);
+    }
+}
+
+static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_reader *reader = fl_arena_alloc(&graph->readers, sizeof *reader);
+        if (reader == NULL) {
+            return false;
+        }
+        reader->next = *readers;
+        *readers = reader;
+    }
+    return true;
+}
+
+/* *asks: whether an open graph must ask for a place at some handle. */
+static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
+                                     fl_task_access *accesses, bool *asks)
+{
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *from = &desc->accesses[i];
+        uint32_t slot = 0;
+        uint32_t tile = (uint32_t)((from->bytes + 63) / 64);
+        if (from->mode != FILCH_SCRATCH) {
+            filch_status status = fl_graph_slot(graph, from->data, &slot);
+            if (status != FILCH_OK) {
+                return status;
+            }
+            tile = from->col * from->data->tiles_down + from->row;
+            uint8_t admits = graph->slots[slot]->admits;
+            *asks = *asks || (admits & fl_mode_asks((uint32_t)from->mode)) == 0;
+        }
+        accesses[i] = (fl_task_access){.slot = slot & 0x7ffffffu,
+                                       .mode = (unsigned)from->mode & 0xfu,
+                                       .is_final = graph->kind == FILCH_GRAPH_OPEN,
+                                       .tile = tile};
+    }
+    return FILCH_OK;
+}
+
+/* The slots that the accesses name. An open graph takes its places at their handles in one step: of
+ * two that name the same ones in a task each, one is behind the other at all of them. */
+static filch_status join_accesses(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
+    size_t known = graph->slot_count;
+    bool asks = false;
+    filch_status status = resolve_accesses(graph, desc, parts->accesses, &asks);
+    if (status == FILCH_OK && FL_UNLIKELY(asks)) {
+        status = fl_open_enter(graph, parts->accesses, desc->access_count, parts->text,
+                               parts->text_bytes);
+    }
+    if (FL_UNLIKELY(status != FILCH_OK) && graph->kind == FILCH_GRAPH_OPEN) {
+        fl_graph_drop_slots(graph, known);
+    }
+    return status;
+}
+
+static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
+    uint32_t reader_count;
+    fl_arena *arena = &graph->arena;
+    uint32_t arg_size = desc->codelet->arg_size;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        parts->commutes = parts->commutes || desc->accesses[i].mode == FILCH_COMMUTE;
+        parts->reduces = parts->reduces || desc->accesses[i].mode == FILCH_REDUCE;
+    }
+    bool has_extras = parts->commutes || parts->reduces;
+    if (desc->access_count != 0 || desc->items != 0) {
+        parts->accesses = fl_arena_alloc(
+            arena, fl_access_bytes(desc->access_count, has_extras, desc->items != 0));
+        if (parts->accesses == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    if (desc->access_count != 0) {
+        filch_status status = join_accesses(graph, desc, parts);
+        if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
+            status = fl_splits_enter(graph, parts->accesses, desc->access_count);
+        }
+        if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
+            fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
+            status = fl_groups_enter(graph, parts->accesses, desc->access_count, desc->priority,
+                                     has_extras ? extras : NULL);
+        }
+        if (status != FILCH_OK) {
+            return status;
+        }
+        if (fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
+                FILCH_OK ||
+            !take_readers(graph, reader_count, &parts->readers) ||
+            !fl_edge_take_blocks(graph, &parts->blocks)) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    if (arg_size != 0) {
+        parts->args = fl_arena_alloc(arena, arg_size);
+        if (parts->args == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        memcpy(parts->args, desc->args, arg_size);
+    }
+    parts->task = fl_graph_task_new(graph);
+    return parts->task != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+static double declared_work(const fl_task *task, filch_work_fn work)
+{
+    filch_view views[MOST_ACCESSES];
+    fl_task_views(task, views, NULL);
+    filch_call call = {.views = views,
+                       .view_count = task->access_count,
+                       .team = 1,
+                       .args = task->args,
+                       .hi = task->has_items ? fl_task_items(task)->count : 0};
+    double units = work(&call);
+    return units >= 0 ? units : 0; /* NaN fails the comparison too */
+}
+
+uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
+{
+    int64_t low = graph->priority_min, high = graph->priority_max;
+    int64_t p = priority < low ? low : priority > high ? high : priority;
+    int64_t level = high == low ? FL_LEVELS / 2 : (p - low) * (FL_LEVELS - 1) / (high - low);
+    return (uint8_t)level;
+}
+
+/* What the task is made of, and its work where nobody declares any. */
+static void fill_items(const filch_task_desc *desc, fl_task *task)
+{
+    fl_items items = {.count = desc->items, .grain = desc->grain != 0 ? desc->grain : 1};
+    task->has_items = 1;
+    if (items.count / items.grain >= UINT32_MAX) {
+        items.grain *= items.count / items.grain / UINT32_MAX + 1; /* at most twice the count */
+    }
+    items.grains = (uint32_t)(items.count / items.grain + (items.count % items.grain != 0));
+    *fl_task_items(task) = items;
+    task->work = (float)desc->items;
+}
+
+static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    return fl_coalesced_bytes(graph->slots[access.slot]->use.data, access.tile, access.tile + 1);
+}
+
+static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    return graph->slots[task->accesses[i].slot]->tile_count;
+}
+
+/* Whether the task writes a handle of so many tiles. */
+static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32_t tiles)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        uint32_t mode = task->accesses[i].mode;
+        if (mode != FILCH_READ && mode != FILCH_SCRATCH && parts_of(graph, task, i) == tiles) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an access says where its task belongs: it writes, or reads what lies in parts (at least
+ * one a device, or as many as a handle that the task writes has), as what it is read for does. A
+ * vector that is added up, not a table that all read. */
+static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
+{
+    uint32_t mode = task->accesses[i].mode;
+    if (mode != FILCH_READ) {
+        return mode != FILCH_SCRATCH;
+    }
+    uint32_t parts = parts_of(graph, task, i);
+    return parts >= graph->object.core->scheduler->device_count ||
+           (parts > 1 && writes_as_many(graph, task, parts));
+}
+
+/* The largest such tile that is written, unless others are far larger; else the largest. Of several
+ * as large the first. */
+static uint32_t main_of(const filch_graph *graph, const fl_task *task, size_t *largest)
+{
+    uint32_t best = 0, written = 0;
+    size_t most = 0, most_written = 0;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
+        if (bytes > most) {
+            most = bytes;
+            best = i;
+        }
+        if (task->accesses[i].mode != FILCH_READ && bytes > most_written) {
+            most_written = bytes;
+            written = i;
+        }
+    }
+    *largest = most;
+    return most_written != 0 && most / FL_FAR_LARGER <= most_written ? written : best;
+}
+
+static void find_mates(const filch_graph *graph, fl_task *task)
+{
+    size_t largest, all = 0;
+    task->main_access = (uint8_t)main_of(graph, task, &largest);
+    if (largest == 0) {
+        return; /* it belongs nowhere */
+    }
+    uint32_t place = task->accesses[task->main_access].tile;
+    for (uint32_t i = 0; i < task->access_count && i < FL_TASK_MATES; ++i) {
+        size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
+        if (task->accesses[i].tile == place && bytes != 0 && bytes >= largest / FL_FAR_LARGER) {
+            task->mates |= (uint8_t)(1u << i);
+            all += bytes;
+        }
+    }
+    all = all != 0 ? all : tile_bytes(graph, task, task->main_access);
+    task->bytes = all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+}
+
+static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_parts *parts)
+{
+    fl_task *task = parts->task;
+    task->codelet = desc->codelet;
+    /* Release: the set of devices before its number, for a thief with an old hint. */
+    fl_store_release(&task->able, desc->codelet->able);
+    task->args = parts->args;
+    task->accesses = parts->accesses;
+    task->access_count = (uint8_t)desc->access_count;
+    task->commutes = parts->commutes ? 1 : 0;
+    task->reduces = parts->reduces ? 1 : 0;
+    task->label = desc->label;
+    fl_core *core = graph->object.core;
+    uint64_t set[FL_DEVICE_LIMIT / 64];
+    const uint64_t *devices = desc->codelet->runs_on;
+    if (FL_UNLIKELY(fl_capacity_is_large(core, task, set))) {
+        task->is_large = 1;
+        devices = set;
+        fl_store_release(&task->able, core->scheduler->able(core->scheduler, set)); /* as above */
+    }
+    bool is_able = desc->affinity != 0 && fl_devices_have(devices, desc->affinity - 1);
+    task->home = is_able ? (uint16_t)desc->affinity : 0;
+    task->is_placed = is_able;
+    if (core->keeps_holders && task->access_count != 0) {
+        find_mates(graph, task);
+    }
+    task->order = graph->task_count;
+    if (graph->priorities == FILCH_PRIORITIES_CALLER) {
+        task->rank = (float)desc->priority;
+        task->level = fl_graph_level(graph, desc->priority);
+    }
+    if (FL_UNLIKELY(desc->items != 0)) {
+        fill_items(desc, task);
+    }
+    if (desc->codelet->work != NULL) {
+        task->work = (float)declared_work(task, desc->codelet->work);
+    }
+}
+
+static filch_status check_state(const filch_graph *graph, const filch_task_desc *desc)
+{
+    const char *wrong = NULL;
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        wrong = graph->state != FL_GRAPH_BUILDING ? "the graph is sealed" : NULL;
+    } else if (graph->state == FL_GRAPH_BUILDING) {
+        wrong = "the open graph must be submitted before tasks are added";
+    } else if (graph->state == FL_GRAPH_ENDED) {
+        wrong = "the open graph is closed";
+    }
+    if (wrong != NULL) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE, "%s", wrong);
+    }
+    return graph->task_count == UINT32_MAX - 1
+               ? fl_graph_refuse(graph, desc, FILCH_OVERFLOW, "the graph has 2^32 - 1 tasks")
+               : FILCH_OK;
+}
+
+filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+{
+    char text[sizeof((filch_error *)NULL)->text];
+    fl_parts parts = {.text = text, .text_bytes = sizeof text};
+    filch_status status = fl_splits_check(graph, desc);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    status = take_parts(graph, desc, &parts);
+    if (status != FILCH_OK) {
+        parts_release(graph, desc, &parts);
+        return status == FILCH_DEADLOCK ? fl_graph_refuse(graph, desc, status, "%s", text)
+               : status == FILCH_BUSY
+                   ? fl_graph_refuse(graph, desc, status,
+                                     "the host has acquired a handle of the task's")
+                   : fl_graph_refuse(graph, desc, FILCH_OUT_OF_MEMORY, "no memory for the task");
+    }
+    fl_task *task = parts.task;
+    fill_task(graph, desc, &parts);
+    if (parts.commutes && graph->kind == FILCH_GRAPH_OPEN) {
+        /* Its turns, before a predecessor can see it. A closed graph's are added by sealing. */
+        fl_add_relaxed(&task->pending, 1);
+    }
+    if (desc->access_count != 0) {
+        for (size_t i = 0; i < graph->pred_count; ++i) {
+            fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
+        }
+        fl_infer_commit(graph, task, parts.readers);
+        parts = (fl_parts){.blocks = parts.blocks};
+        parts_release(graph, desc, &parts);
+    }
+    graph->restartable_count += task->codelet->flags != 0;
+    fl_store_relaxed(&graph->task_count, graph->task_count + 1);
+    *added = task;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, filch_task *name)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    if (FL_UNLIKELY(desc == NULL)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add", graph->label,
+                            "the descriptor is null");
+    }
+    status = fl_size_check(core, desc, TASK_SIZE_FIRST, sizeof *desc, "the descriptor",
+                           "filch_graph_add", graph->label);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    filch_task_desc full;
+    if (FL_UNLIKELY(desc->size < sizeof full)) {
+        full = (filch_task_desc)FILCH_TASK_DESC_INIT;
+        memcpy(&full, desc, TASK_SIZE_FIRST);
+        desc = &full;
+    }
+    status = check_desc(graph, desc);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = check_state(graph, desc);
+    if (status == FILCH_OK) {
+        fl_task *task;
+        status = graph->kind == FILCH_GRAPH_CLOSED ? fl_graph_add_locked(graph, desc, &task)
+                                                   : fl_open_add(graph, desc, &task);
+        if (status == FILCH_OK && name != NULL) {
+            *name = (filch_task)task->order + 1;
+        }
+    }
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}

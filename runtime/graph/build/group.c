@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups: tasks that commute on a tile, or reduce to it, between two other accesses to it. They
+ * wait for what was before, not for each other, and what comes after waits for all of them.
+ *
+ * Where many tasks would wait for many, all of the former wait for one task of filch's own, which
+ * waits for all of the latter: a gate, which runs nothing. So there are as many edges as accesses,
+ * twice. Behind tasks that reduce it is not a gate, but the task that combines what they added.
+ *
+ * In a closed graph a task that commutes is never a root, since roots are ready at once, without
+ * asking for their turns: if nothing else is before it, it waits for the graph's `start`. */
+#include <string.h>
+
+#include "graph/build/capacity.h"
+#include "graph/build/graph.h"
+#include "graph/job/job.h"
+
+/* What a task of filch's own needs, taken before anything is changed. */
+typedef struct fl_own_parts {
+    fl_task *task;
+    fl_task_access *accesses; /* of one that combines, or brings a tile home */
+    size_t access_bytes;
+    fl_more *blocks;
+} fl_own_parts;
+
+#define COMBINE_ACCESSES 2u
+
+static bool take_parts(filch_graph *graph, fl_own_parts *parts)
+{
+    bool fits = graph->task_count < UINT32_MAX - 1 && fl_edge_take_blocks(graph, &parts->blocks);
+    if (fits && parts->access_bytes != 0) {
+        parts->accesses = fl_arena_alloc(&graph->arena, parts->access_bytes);
+        fits = parts->accesses != NULL;
+    }
+    parts->task = fits ? fl_graph_task_new(graph) : NULL;
+    return parts->task != NULL;
+}
+
+static void parts_release(filch_graph *graph, fl_own_parts *parts)
+{
+    while (parts->blocks != NULL) {
+        fl_more *next = parts->blocks->next;
+        fl_arena_free(&graph->arena, parts->blocks, sizeof *parts->blocks);
+        parts->blocks = next;
+    }
+    fl_arena_free(&graph->arena, parts->accesses, parts->access_bytes);
+}
+
+static void fill_gate(fl_task *task)
+{
+    task->is_gate = 1;
+    task->level = FL_LEVELS - 1; /* costs nothing, and others wait for it */
+    task->work = 0;
+}
+
+static double declared_work(const fl_task *task)
+{
+    filch_view views[COMBINE_ACCESSES];
+    fl_task_views(task, views, NULL);
+    filch_call call = {.views = views, .view_count = COMBINE_ACCESSES, .team = 1};
+    double units = task->codelet->work(&call);
+    return units >= 0 ? units : 0; /* NaN fails the comparison too */
+}
+
+/* View 0: the tile. View 1: of each device's partial result in turn. */
+static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_access *accesses,
+                          fl_task *task)
+{
+    bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+    for (uint32_t i = 0; i < COMBINE_ACCESSES; ++i) {
+        accesses[i] = (fl_task_access){.slot = reduction->slot & 0x7ffffffu,
+                                       .is_final = is_open,
+                                       .mode = i == 0 ? FILCH_READWRITE : FILCH_REDUCE,
+                                       .tile = reduction->tile};
+    }
+    fl_extra *extras = (fl_extra *)(void *)(accesses + COMBINE_ACCESSES);
+    extras[0].reduction = extras[1].reduction = reduction;
+    fl_core *core = graph->object.core;
+    uint64_t set[FL_DEVICE_LIMIT / 64];
+    task->combines = 1;
+    task->codelet = reduction->combine;
+    task->access_count = COMBINE_ACCESSES;
+    task->accesses = accesses;
+    task->is_large = fl_capacity_is_large(core, task, set) ? 1 : 0;
+    /* Release: the set of devices before its number, for a thief with an old hint. */
+    fl_store_release(&task->able, task->is_large ? core->scheduler->able(core->scheduler, set)
+                                                 : reduction->combine->able);
+    if (graph->priorities == FILCH_PRIORITIES_CALLER) {
+        task->rank = (float)reduction->priority;
+        task->level = fl_graph_level(graph, reduction->priority);
+    }
+    if (reduction->combine->work != NULL) {
+        task->work = (float)declared_work(task);
+    }
+}
+
+/* The tile of a gate that has one. */
+static void fill_mover(const fl_task_access *access, const char *label, fl_task_access *accesses,
+                       fl_task *task)
+{
+    accesses[0] = *access;
+    task->access_count = 1;
+    task->accesses = accesses;
+    task->label = label;
+}
+
+fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_access *access,
+                    const char *label)
+{
+    fl_own_parts parts = {.access_bytes = reduction != NULL
+                                              ? fl_access_bytes(COMBINE_ACCESSES, true, false)
+                                          : access != NULL ? fl_access_bytes(1, false, false)
+                                                           : 0};
+    if (!take_parts(graph, &parts)) {
+        parts_release(graph, &parts);
+        return NULL;
+    }
+    fl_task *task = parts.task;
+    task->order = graph->task_count;
+    if (reduction != NULL) {
+        fill_combiner(graph, reduction, parts.accesses, task);
+    } else {
+        fill_gate(task);
+        if (access != NULL) {
+            fill_mover(access, label, parts.accesses, task);
+        }
+    }
+    for (size_t i = 0; i < graph->pred_count; ++i) {
+        fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
+    }
+    parts.accesses = NULL;
+    parts_release(graph, &parts);
+    fl_store_relaxed(&graph->task_count, graph->task_count + 1);
+    ++graph->own_count;
+    return task;
+}
+
+/* One of an open graph has its edges and is known to inference: it may run. */
+void fl_own_let_run(filch_graph *graph, fl_task *task)
+{
+    fl_scheduler *scheduler = graph->object.core->scheduler;
+    /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
+    if (graph->kind == FILCH_GRAPH_OPEN && fl_sub_acq_rel(&task->pending, 1) == 1) {
+        scheduler->task_ready(scheduler, task);
+    }
+}
+
+/* Puts one task in the place of the tile's group and what is before it. */
+static filch_status end_group(filch_graph *graph, fl_tile_state *state)
+{
+    bool combines = state->group == FL_GROUP_REDUCES;
+    bool fits = true;
+    if (state->readers != NULL && state->readers->next == NULL && !combines) {
+        state->writer = state->readers->task;
+        state->writer_epoch = state->readers->epoch;
+    } else if (state->readers != NULL || combines) {
+        graph->pred_count = 0;
+        for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+            fits = fl_infer_note(graph, r->task, r->epoch);
+        }
+        /* Of an open graph's group all may have retired. */
+        if (fits && state->readers == NULL && state->writer != NULL) {
+            fits = fl_infer_note(graph, state->writer, state->writer_epoch);
+        }
+        fl_task *task =
+            fits ? fl_own_add(graph, combines ? state->reduction : NULL, NULL, NULL) : NULL;
+        if (task == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        state->writer = task;
+        state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
+        if (combines && graph->kind == FILCH_GRAPH_CLOSED) {
+            state->turn = NULL; /* it writes */
+        }
+        fl_own_let_run(graph, task);
+    }
+    fl_infer_forget(graph, state);
+    return FILCH_OK;
+}
+
+filch_status fl_group_end(filch_graph *graph, fl_tile_state *state)
+{
+    return state->group == FL_GROUP_READS ? FILCH_OK : end_group(graph, state);
+}
+
+/* Whether the group must be one task before a task with this access is added. One that writes may
+ * wait for each member by itself, as it does for readers. */
+static bool ends(const fl_tile_state *state, uint32_t mode)
+{
+    switch (state->group) {
+    case FL_GROUP_READS:
+        return mode == FILCH_COMMUTE || mode == FILCH_REDUCE;
+    case FL_GROUP_COMMUTES:
+        return mode == FILCH_READ || mode == FILCH_REDUCE;
+    default:
+        return mode != FILCH_REDUCE;
+    }
+}
+
+static bool find_start(filch_graph *graph)
+{
+    if (graph->start == NULL) {
+        graph->pred_count = 0;
+        graph->start = fl_own_add(graph, NULL, NULL, NULL);
+    }
+    return graph->start != NULL;
+}
+
+static fl_commute_lock *turn_of(filch_graph *graph, fl_tile_state *state)
+{
+    bool is_old = graph->kind == FILCH_GRAPH_OPEN || state->group == FL_GROUP_COMMUTES;
+    if (state->turn == NULL || !is_old) {
+        fl_commute_lock *turn = fl_arena_alloc(&graph->arena, sizeof *turn);
+        if (turn != NULL) {
+            *turn = (fl_commute_lock){0};
+            state->turn = turn;
+        }
+        return turn;
+    }
+    return state->turn;
+}
+
+static fl_reduction *reduction_of(filch_graph *graph, const fl_task_access *access,
+                                  fl_tile_state *state)
+{
+    if (state->reduction == NULL) {
+        state->reduction = fl_reduction_new(graph, access->slot, access->tile);
+    }
+    return state->reduction;
+}
+
+filch_status fl_groups_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
+                             int32_t priority, fl_extra *extras)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t mode = accesses[i].mode;
+        if (extras != NULL) {
+            extras[i].turn = NULL;
+        }
+        if (mode == FILCH_SCRATCH) {
+            continue;
+        }
+        fl_slot *slot = graph->slots[accesses[i].slot];
+        fl_tile_state *state = &slot->tiles[accesses[i].tile];
+        bool fits = !ends(state, mode) || end_group(graph, state) == FILCH_OK;
+        if (fits && mode == FILCH_COMMUTE) {
+            extras[i].turn = turn_of(graph, state);
+            fits = extras[i].turn != NULL &&
+                   (graph->kind == FILCH_GRAPH_OPEN || state->writer != NULL || find_start(graph));
+        } else if (fits && mode == FILCH_REDUCE) {
+            extras[i].reduction = reduction_of(graph, &accesses[i], state);
+            fits = extras[i].reduction != NULL;
+        }
+        if (!fits) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        if (mode == FILCH_REDUCE) {
+            state->reduction->priority = priority;
+        }
+        graph->has_groups = graph->has_groups || mode == FILCH_COMMUTE || mode == FILCH_REDUCE;
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_groups_end(filch_graph *graph)
+{
+    for (fl_reduction *r = graph->reductions; r != NULL; r = r->next) {
+        fl_tile_state *state = &graph->slots[r->slot]->tiles[r->tile];
+        if (state->group == FL_GROUP_REDUCES && end_group(graph, state) != FILCH_OK) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    return FILCH_OK;
+}
+
+void fl_groups_seal(filch_graph *graph)
+{
+    for (size_t s = 0; graph->has_groups && s < graph->slot_count; ++s) {
+        const fl_slot *slot = graph->slots[s];
+        for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
+            if (slot->tiles[tile].turn != NULL) {
+                slot->tiles[tile].turn->is_final = true;
+            }
+        }
+    }
+    for (uint32_t i = 0; graph->has_groups && i < graph->task_count; ++i) {
+        fl_task *task = fl_graph_task_at(graph, i);
+        if (task->commutes) {
+            ++task->predecessors;
+            fl_store_relaxed(&task->pending, task->predecessors); /* nobody runs it */
+        }
+    }
+}

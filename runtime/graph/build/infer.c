@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dependencies from accesses: a reader waits for the last writer of its tile, a writer for the
+ * readers since, or for the last writer where nobody read. Tasks that commute on a tile, or reduce
+ * to it, are like readers among themselves (group.c). */
+#include <string.h>
+
+#include "base/hash.h"
+#include "graph/build/graph.h"
+#include "graph/job/job.h"
+
+#define FIRST_SLOTS 16u
+
+static size_t hash_pointer(const void *pointer)
+{
+    return (size_t)fl_hash_mix((uint64_t)(uintptr_t)pointer);
+}
+
+static bool table_grow(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    size_t capacity = graph->table_capacity != 0 ? graph->table_capacity * 2 : 16;
+    uint32_t *table = fl_alloc_zeroed(memory, capacity * sizeof *table);
+    if (table == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        size_t at = hash_pointer(graph->slots[i]->use.data) & (capacity - 1);
+        while (table[at] != 0) {
+            at = (at + 1) & (capacity - 1);
+        }
+        table[at] = (uint32_t)i + 1;
+    }
+    fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *table);
+    graph->slot_table = table;
+    graph->table_capacity = capacity;
+    return true;
+}
+
+/* What a job of the graph uses. Of an open graph it is not known. */
+static void note_tiles(const filch_graph *graph, fl_slot *slot, fl_task_access access)
+{
+    uint32_t down = slot->use.data->tiles_down;
+    uint32_t row = access.tile % down, col = access.tile / down;
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        fl_tiles_grow(&slot->use.used, (fl_tiles){row, row + 1, col, col + 1});
+        if (access.mode != FILCH_READ) {
+            fl_tiles_grow(&slot->use.wrote, (fl_tiles){row, row + 1, col, col + 1});
+        }
+    }
+}
+
+static void note_needs(fl_slot *slot, fl_task_access access)
+{
+    if (slot->needs != NULL) {
+        uint8_t *needs = &slot->needs[access.tile];
+        *needs |= *needs == 0 && access.mode != FILCH_WRITE ? FL_NEEDED : 0;
+        *needs |= access.mode != FILCH_READ ? FL_WRITTEN : 0;
+    }
+}
+
+/* What a slot needs of a handle without a home. False: no memory. */
+static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
+{
+    const fl_core *core = graph->object.core;
+    uint32_t tiles = fl_data_tile_count(data);
+    if (data->has_home) {
+        return true;
+    }
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        *needs = fl_alloc_zeroed(&core->memory, tiles);
+        if (*needs == NULL) {
+            return false;
+        }
+    }
+    /* Where there is no other memory, nobody asks where tiles are before a task runs. */
+    return core->places->count != 1 || fl_data_need_host(data, NULL) == FILCH_OK;
+}
+
+static bool slots_grow(filch_graph *graph)
+{
+    size_t capacity = graph->slot_capacity != 0 ? graph->slot_capacity * 2 : FIRST_SLOTS;
+    fl_slot **slots = fl_alloc(&graph->object.core->memory, (capacity + 1) * sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    if (graph->slots != NULL) {
+        memcpy(slots, graph->slots, graph->slot_count * sizeof *slots);
+    }
+    slots[capacity] = (fl_slot *)(void *)graph->slots;
+    graph->slots = slots;
+    graph->slot_capacity = capacity;
+    fl_store_release(&graph->seen_slots, slots); /* what was copied, before workers look there */
+    return true;
+}
+
+void fl_graph_free_slots(filch_graph *graph)
+{
+    while (graph->slots != NULL) {
+        fl_slot **slots = graph->slots;
+        graph->slots = (fl_slot **)(void *)slots[graph->slot_capacity];
+        fl_free(&graph->object.core->memory, slots, (graph->slot_capacity + 1) * sizeof *slots);
+        graph->slot_capacity /= 2;
+    }
+}
+
+static filch_status slot_make(filch_graph *graph, filch_data *data)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    if (graph->slot_count >= ((size_t)1 << 27) - 1 ||
+        (graph->slot_count == graph->slot_capacity && !slots_grow(graph))) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    if ((graph->slot_count + 1) * 2 > graph->table_capacity && !table_grow(graph)) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    fl_slot *slot = fl_arena_alloc(&graph->arena, sizeof *slot);
+    uint32_t tiles = fl_data_tile_count(data);
+    fl_tile_state *states = fl_alloc_zeroed(memory, tiles * sizeof *states);
+    filch_status status = FILCH_OUT_OF_MEMORY;
+    uint8_t *needs = NULL;
+    if (slot != NULL && states != NULL && slot_furnish(graph, data, &needs)) {
+        *slot =
+            (fl_slot){.use = {.data = data}, .tiles = states, .tile_count = tiles, .needs = needs};
+        bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+        slot->admits = is_open ? 0 : FL_ADMITS_READ | FL_ADMITS_WRITE;
+        status = FILCH_OK;
+    }
+    if (status != FILCH_OK) {
+        fl_free(memory, states, tiles * sizeof *states);
+        fl_free(memory, needs, tiles);
+        fl_arena_free(&graph->arena, slot, sizeof *slot);
+        return status;
+    }
+    fl_add_relaxed(&data->graphs, 1);
+    graph->slots[graph->slot_count++] = slot;
+    return FILCH_OK;
+}
+
+bool fl_graph_find_slot(const filch_graph *graph, const filch_data *data, uint32_t *index)
+{
+    size_t mask = graph->table_capacity - 1;
+    if (graph->table_capacity == 0) {
+        return false;
+    }
+    for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0; at = (at + 1) & mask) {
+        if (graph->slots[graph->slot_table[at] - 1]->use.data == data) {
+            *index = graph->slot_table[at] - 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+void fl_graph_drop_slots(filch_graph *graph, size_t from)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    while (graph->slot_count > from) {
+        fl_slot *slot = graph->slots[--graph->slot_count];
+        size_t mask = graph->table_capacity - 1;
+        size_t at = hash_pointer(slot->use.data) & mask;
+        while (graph->slot_table[at] != graph->slot_count + 1) {
+            at = (at + 1) & mask;
+        }
+        graph->slot_table[at] = 0; /* the newest one's: no other stands behind it */
+        fl_sub_relaxed(&slot->use.data->graphs, 1);
+        fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
+        fl_free(memory, slot->needs, slot->tile_count);
+        fl_arena_free(&graph->arena, slot, sizeof *slot);
+    }
+}
+
+filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
+{
+    if (graph->last_slot < graph->slot_count && graph->slots[graph->last_slot]->use.data == data) {
+        *index = graph->last_slot;
+        return FILCH_OK;
+    }
+    if (fl_graph_find_slot(graph, data, index)) {
+        graph->last_slot = *index;
+        return FILCH_OK;
+    }
+    filch_status status = slot_make(graph, data);
+    if (status == FILCH_OK) {
+        size_t mask = graph->table_capacity - 1;
+        size_t at = hash_pointer(data) & mask;
+        while (graph->slot_table[at] != 0) {
+            at = (at + 1) & mask;
+        }
+        *index = (uint32_t)graph->slot_count - 1;
+        graph->slot_table[at] = *index + 1;
+    }
+    return status;
+}
+
+/* Few predecessors are compared in pairs; fl_edge_add drops what slips through beyond that. */
+#define COMPARED 16
+
+bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
+{
+    size_t from = graph->pred_count > COMPARED ? graph->pred_count - COMPARED : 0;
+    for (size_t i = from; i < graph->pred_count; ++i) {
+        /* The same memory in another epoch is another task. */
+        if (graph->preds[i].task == task && graph->preds[i].epoch == epoch) {
+            return true;
+        }
+    }
+    if (graph->pred_count == graph->pred_capacity &&
+        fl_array_reserve(&graph->object.core->memory, &graph->preds, &graph->pred_capacity,
+                         graph->pred_count + 1, sizeof *graph->preds) != FILCH_OK) {
+        return false;
+    }
+    graph->preds[graph->pred_count++] = (fl_pred){task, epoch};
+    return true;
+}
+
+/* Drops the readers of an open graph that have retired, so that a tile which is only ever read does
+ * not collect them. Called when the list has doubled since. */
+static void prune_readers(filch_graph *graph, fl_tile_state *state)
+{
+    fl_reader **at = &state->readers;
+    uint32_t kept = 0;
+    while (*at != NULL) {
+        fl_reader *reader = *at;
+        /* Acquire: whoever finds the reader retired has seen its run. A failed one stays: it
+         * poisons whoever writes next. */
+        uint64_t word = fl_load_acquire(&reader->task->word);
+        bool gone = fl_word_epoch(word) != reader->epoch;
+        uint64_t key = fl_hint_make(reader->task, (uint64_t)reader->epoch << 32);
+        if (gone && !graph->poisoned && !fl_hint_set_has(&graph->failed, key)) {
+            *at = reader->next;
+            fl_arena_free(&graph->readers, reader, sizeof *reader);
+        } else {
+            at = &reader->next;
+            ++kept;
+        }
+    }
+    state->reader_count = kept;
+}
+
+/* Of the two that may still find the group of others, one that writes waits for each of them, which
+ * fl_groups_enter left only where it is one that does. */
+static bool waits_for_group(uint32_t mode)
+{
+    return mode == FILCH_WRITE || mode == FILCH_READWRITE;
+}
+
+filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
+                             uint32_t *reader_count)
+{
+    graph->pred_count = 0;
+    *reader_count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (accesses[i].mode == FILCH_SCRATCH) {
+            continue;
+        }
+        const fl_slot *slot = graph->slots[accesses[i].slot];
+        const fl_tile_state *state = &slot->tiles[accesses[i].tile];
+        bool writes = waits_for_group(accesses[i].mode);
+        bool fits = true;
+        if (writes && state->readers != NULL) {
+            for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+                fits = fl_infer_note(graph, r->task, r->epoch);
+            }
+        } else if (state->writer != NULL) {
+            fits = fl_infer_note(graph, state->writer, state->writer_epoch);
+        } else if (slot->gate != NULL) {
+            fits = fl_infer_note(graph, slot->gate, slot->gate_epoch);
+        } else if (FL_UNLIKELY(accesses[i].mode == FILCH_COMMUTE) && graph->start != NULL) {
+            fits = fl_infer_note(graph, graph->start, 0);
+        }
+        if (FL_UNLIKELY(slot->write_gate != NULL) && accesses[i].mode != FILCH_READ) {
+            fits = fits && fl_infer_note(graph, slot->write_gate, slot->write_epoch);
+        }
+        if (!fits) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        *reader_count += !writes;
+    }
+    return FILCH_OK;
+}
+
+void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
+{
+    while (state->readers != NULL) {
+        fl_reader *reader = state->readers;
+        state->readers = reader->next;
+        fl_arena_free(&graph->readers, reader, sizeof *reader);
+    }
+    state->reader_count = 0;
+    state->group = FL_GROUP_READS;
+}
+
+static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t mode)
+{
+    if (mode == FILCH_COMMUTE) {
+        state->group = FL_GROUP_COMMUTES;
+        if (graph->kind == FILCH_GRAPH_CLOSED) { /* in an open one others may have turns by now */
+            ++state->turn->members;
+        }
+    } else if (mode == FILCH_REDUCE) {
+        state->group = FL_GROUP_REDUCES;
+    }
+}
+
+void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
+{
+    uint32_t epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* our own task, not yet shared */
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            continue;
+        }
+        note_needs(graph->slots[access.slot], access);
+        note_tiles(graph, graph->slots[access.slot], access);
+        fl_slot *slot = graph->slots[access.slot];
+        fl_tile_state *state = &slot->tiles[access.tile];
+        if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {
+            slot->use.writes = true; /* an open graph's has it set already */
+        }
+        if (waits_for_group(access.mode)) {
+            fl_infer_forget(graph, state);
+            state->writer = task;
+            state->writer_epoch = epoch;
+            state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
+        } else {
+            fl_reader *reader = readers;
+            readers = reader->next;
+            *reader = (fl_reader){state->readers, task, epoch};
+            state->readers = reader;
+            ++state->reader_count;
+            enter_group(graph, state, access.mode);
+            bool is_doubled = (state->reader_count & (state->reader_count - 1)) == 0;
+            if (graph->kind == FILCH_GRAPH_OPEN && state->reader_count >= 64 && is_doubled) {
+                prune_readers(graph, state);
+            }
+        }
+    }
+}
+
+void fl_infer_mark_final(filch_graph *graph)
+{
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        const fl_slot *slot = graph->slots[i];
+        for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
+            fl_task *writer = slot->tiles[tile].writer;
+            for (uint32_t a = 0; writer != NULL && a < writer->access_count; ++a) {
+                fl_task_access *access = &writer->accesses[a];
+                if (access->mode != FILCH_SCRATCH && access->slot == i && access->tile == tile) {
+                    access->is_final = 1;
+                }
+            }
+        }
+    }
+}
+
+void fl_infer_drop(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    fl_arena_fini(&graph->readers);
+    fl_splits_drop(graph);
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        fl_slot *slot = graph->slots[i];
+        fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
+        slot->tiles = NULL;
+    }
+    fl_free(memory, graph->preds, graph->pred_capacity * sizeof *graph->preds);
+    graph->preds = NULL;
+    graph->pred_capacity = 0;
+}
+
+static bool hint_set_put(uint64_t *keys, size_t capacity, uint64_t key)
+{
+    size_t at = (size_t)fl_hash_mix(key) & (capacity - 1);
+    while (keys[at] != 0 && keys[at] != key) {
+        at = (at + 1) & (capacity - 1);
+    }
+    bool is_new = keys[at] == 0;
+    keys[at] = key;
+    return is_new;
+}
+
+bool fl_hint_set_add(fl_hint_set *set, const fl_memory *memory, uint64_t key)
+{
+    if ((set->count + 1) * 2 > set->capacity) {
+        size_t capacity = set->capacity != 0 ? set->capacity * 2 : 64;
+        uint64_t *keys = fl_alloc_zeroed(memory, capacity * sizeof *keys);
+        if (keys == NULL) {
+            return false;
+        }
+        for (size_t i = 0; i < set->capacity; ++i) {
+            if (set->keys[i] != 0) {
+                hint_set_put(keys, capacity, set->keys[i]);
+            }
+        }
+        fl_free(memory, set->keys, set->capacity * sizeof *keys);
+        set->keys = keys;
+        set->capacity = capacity;
+    }
+    set->count += hint_set_put(set->keys, set->capacity, key);
+    return true;
+}
+
+bool fl_hint_set_has(const fl_hint_set *set, uint64_t key)
+{
+    if (set->count == 0) {
+        return false;
+    }
+    size_t at = (size_t)fl_hash_mix(key) & (set->capacity - 1);
+    while (set->keys[at] != 0 && set->keys[at] != key) {
+        at = (at + 1) & (set->capacity - 1);
+    }
+    return set->keys[at] == key;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/build/reduction.h"
+
+#include <string.h>
+
+#include "graph/build/graph.h"
+#include "graph/scheduler.h"
+
+fl_reduction *fl_reduction_new(filch_graph *graph, uint32_t slot, uint32_t tile)
+{
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    size_t bytes = sizeof(fl_reduction) + devices * sizeof(fl_partial *);
+    fl_reduction *made = fl_arena_alloc(&graph->arena, bytes);
+    if (made == NULL) {
+        return NULL;
+    }
+    memset(made, 0, bytes);
+    filch_data *data = graph->slots[slot]->use.data;
+    made->data = data;
+    made->init = data->reduction_init;
+    made->combine = data->reduction_combine;
+    made->slot = slot;
+    made->tile = tile;
+    made->devices = devices;
+    made->next = graph->reductions;
+    graph->reductions = made;
+    return made;
+}
+
+static void partial_free(const fl_memory *memory, fl_partial *partial)
+{
+    if (partial->data != NULL) {
+        filch_data_destroy(partial->data); /* no job uses it: only tasks' accesses ever did */
+    }
+    fl_free_aligned(memory, partial->buffer, partial->bytes, 64);
+    fl_free_aligned(memory, partial, sizeof *partial, _Alignof(fl_partial));
+}
+
+static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    filch_view tile = fl_data_tile_view(reduction->data, reduction->tile);
+    fl_partial *made = fl_alloc_aligned(&core->memory, sizeof *made, _Alignof(fl_partial));
+    if (made == NULL) {
+        return NULL;
+    }
+    memset(made, 0, sizeof *made);
+    made->bytes = (size_t)(tile.rows * tile.cols * tile.element);
+    made->buffer = fl_alloc_aligned(&core->memory, made->bytes, 64);
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = made->buffer;
+    desc.element = tile.element;
+    desc.rows = tile.rows;
+    desc.cols = tile.cols;
+    desc.label = reduction->data->label;
+    desc.flags = FILCH_DATA_MANAGED;
+    if (made->buffer == NULL ||
+        filch_data_create((filch_runtime *)(void *)core, &desc, &made->data) != FILCH_OK) {
+        made->data = NULL;
+        partial_free(&core->memory, made);
+        return NULL;
+    }
+    made->begins.access = (fl_task_access){
+        .slot = reduction->slot & 0x7ffffffu, .mode = FILCH_REDUCE, .tile = reduction->tile};
+    made->begins.extra.reduction = reduction;
+    made->begin.graph = graph;
+    made->begin.codelet = reduction->init;
+    made->begin.begins = 1;
+    made->begin.access_count = 1;
+    made->begin.accesses = &made->begins.access;
+    made->begin.work = 1;
+    return made;
+}
+
+fl_partial *fl_reduction_at(fl_reduction *reduction, filch_graph *graph, uint32_t device)
+{
+    if (reduction->at[device] == NULL) {
+        reduction->at[device] = partial_new(reduction, graph);
+    }
+    return reduction->at[device];
+}
+
+uint32_t fl_reduction_next(const fl_reduction *reduction, uint32_t from)
+{
+    while (from < reduction->devices &&
+           (reduction->at[from] == NULL || reduction->at[from]->state == FL_PARTIAL_FRESH)) {
+        ++from;
+    }
+    return from;
+}
+
+void fl_reduction_reset(fl_reduction *reduction)
+{
+    for (uint32_t d = 0; d < reduction->devices; ++d) {
+        if (reduction->at[d] != NULL) {
+            reduction->at[d]->state = FL_PARTIAL_FRESH;
+        }
+    }
+    reduction->current = 0;
+}
+
+void fl_reductions_fini(filch_graph *graph)
+{
+    for (fl_reduction *r = graph->reductions; r != NULL; r = r->next) {
+        for (uint32_t d = 0; d < r->devices; ++d) {
+            if (r->at[d] != NULL) {
+                partial_free(&graph->object.core->memory, r->at[d]);
+            }
+        }
+    }
+    graph->reductions = NULL;
+}
+
+filch_data *fl_reduction_stand_in(const fl_task *task, uint32_t access, uint32_t device)
+{
+    if (task->accesses[access].mode != FILCH_REDUCE) {
+        return NULL;
+    }
+    const fl_reduction *reduction = fl_task_extras(task)[access].reduction;
+    return reduction->at[task->combines ? reduction->current : device]->data;
+}
+
+uint32_t fl_reduction_mode(const fl_task *task)
+{
+    return task->combines ? FILCH_READ : task->begins ? FILCH_WRITE : FILCH_READWRITE;
+}
+
+void fl_reduction_views(const fl_task *task, uint32_t device, filch_view *views)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        const filch_data *data = fl_reduction_stand_in(task, i, device);
+        if (data != NULL) {
+            views[i] = fl_data_tile_view(data, 0);
+        }
+    }
+}
+
+void fl_reduction_place_views(const fl_task *task, filch_view *views)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_REDUCE) {
+            filch_view tile =
+                fl_data_tile_view(fl_graph_data(task->graph, access.slot), access.tile);
+            views[i].row = tile.row;
+            views[i].col = tile.col;
+        }
+    }
+}
+
+/* --- Attaching --- */
+
+#define REDUCTION "filch_data_reduction"
+
+static filch_status check_codelets(const filch_data *data, const filch_codelet *init,
+                                   const filch_codelet *combine)
+{
+    fl_core *core = data->object.core;
+    if (init == NULL && combine == NULL) {
+        return FILCH_OK;
+    }
+    if (init == NULL || combine == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, REDUCTION, data->label,
+                            "the %s codelet is null", init == NULL ? "neutral" : "combining");
+    }
+    for (int i = 0; i < 2; ++i) {
+        const filch_codelet *codelet = i == 0 ? init : combine;
+        if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+            return fl_core_fail(core, FILCH_INVALID_HANDLE, REDUCTION, data->label,
+                                "the %s codelet is destroyed", i == 0 ? "neutral" : "combining");
+        }
+        if (codelet->object.core != core) {
+            return fl_core_fail(core, FILCH_WRONG_RUNTIME, REDUCTION, data->label,
+                                "codelet '%s' belongs to another runtime", codelet->name);
+        }
+        if (codelet->arg_size != 0) {
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, REDUCTION, data->label,
+                                "codelet '%s' has arguments, of which there are none here",
+                                codelet->name);
+        }
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_data_reduction(filch_data *data, filch_codelet *init, filch_codelet *combine)
+{
+    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
+    if (status == FILCH_OK) {
+        status = check_codelets(data, init, combine);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = data->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_busy = data->first != NULL || fl_load_relaxed(&data->graphs) != 0;
+    if (!is_busy) {
+        data->reduction_init = init;
+        data->reduction_combine = combine;
+    }
+    fl_mutex_unlock(&core->lock);
+    return is_busy ? fl_core_fail(core, FILCH_BUSY, REDUCTION, data->label,
+                                  "a graph or a running job uses the handle")
+                   : FILCH_OK;
+}

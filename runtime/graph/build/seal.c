@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealing a closed graph: order (and cycles), upward ranks, levels, placement, roots. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/build/capacity.h"
+#include "graph/build/graph.h"
+#include "graph/job/job.h"
+
+void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
+                             void *user)
+{
+    uint32_t inlined =
+        task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count : FL_TASK_SUCCESSORS;
+    for (uint32_t i = 0; i < inlined; ++i) {
+        fn(task->successors[i], user);
+    }
+    for (const fl_more *more = task->more; more != NULL; more = more->next) {
+        for (uint64_t i = 0; i < more->count; ++i) {
+            fn(more->tasks[i], user);
+        }
+    }
+}
+
+/* Tasks in an order in which predecessors come first. */
+typedef struct fl_order {
+    const filch_graph *graph;
+    fl_task **tasks; /* null: the order in which they were added */
+    uint32_t count;
+    uint32_t roots; /* of them, without predecessors */
+} fl_order;
+
+static inline fl_task *task_at(const fl_order *order, uint32_t i)
+{
+    return order->tasks != NULL
+               ? order->tasks[i]
+               : &order->graph->slab_table[i / FL_SLAB_TASKS]->tasks[i % FL_SLAB_TASKS];
+}
+
+static void release_in_order(fl_task *successor, void *user)
+{
+    fl_order *order = user;
+    if (fl_sub_relaxed(&successor->pending, 1) == 1) { /* nobody else sees the graph yet */
+        order->tasks[order->count++] = successor;
+    }
+}
+
+/* Kahn's algorithm (Comm. ACM 5, 1962). Leaves pending > 0 exactly on and behind cycles. */
+static void collect_topological_order(const filch_graph *graph, fl_order *order)
+{
+    order->count = 0;
+    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used; ++i) {
+            fl_task *task = &slab->tasks[i];
+            fl_store_relaxed(&task->pending, task->predecessors);
+            if (task->predecessors == 0) {
+                order->tasks[order->count++] = task;
+            }
+        }
+    }
+    for (uint32_t done = 0; done < order->count; ++done) {
+        fl_graph_each_successor(order->tasks[done], release_in_order, order);
+    }
+}
+
+/* The walk that names a cycle: for each stuck task, by its order, one stuck task it waits for. */
+typedef struct fl_stuck {
+    fl_task **before;
+    fl_task *at;
+} fl_stuck;
+
+static void note_before(fl_task *successor, void *user)
+{
+    const fl_stuck *stuck = user;
+    if (fl_load_relaxed(&successor->pending) != 0) {
+        stuck->before[successor->order] = stuck->at;
+    }
+}
+
+/* A stuck task that is only behind a cycle may have no stuck successor, but each one waits for a
+ * stuck predecessor, so the walk goes that way. Linear in tasks and edges. */
+static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
+{
+    fl_stuck stuck = {.before = before};
+    fl_task *at = NULL;
+    for (fl_slab *slab = graph->slabs; slab != NULL; slab = slab->next) {
+        for (uint32_t i = 0; i < slab->used; ++i) {
+            if (fl_load_relaxed(&slab->tasks[i].pending) != 0) {
+                stuck.at = at = &slab->tasks[i];
+                fl_graph_each_successor(at, note_before, &stuck);
+            }
+        }
+    }
+    /* After as many steps as there are tasks the walk has entered a cycle. */
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        at = before[at->order];
+    }
+    return at;
+}
+
+/* Names the tasks of one cycle, as many as fit. before: room for a pointer a task. */
+static filch_status report_cycle(filch_graph *graph, fl_task **before)
+{
+    const fl_task *first = find_cycle(graph, before), *at = first;
+    char text[192] = "";
+    size_t used = 0;
+    uint32_t length = 0;
+    bool is_cut = false;
+    do {
+        char name[48], piece[56];
+        fl_task_describe(at, name, sizeof name);
+        int n = snprintf(piece, sizeof piece, "%s%s", length == 0 ? "" : " <- ", name);
+        is_cut = is_cut || used + (size_t)n >= sizeof text - sizeof " <- ...";
+        if (!is_cut) {
+            memcpy(text + used, piece, (size_t)n + 1);
+            used += (size_t)n;
+        }
+        at = before[at->order];
+        ++length;
+    } while (at != first);
+    graph->state = FL_GRAPH_CYCLIC;
+    return fl_core_fail(graph->object.core, FILCH_CYCLE, "filch_graph_seal", graph->label,
+                        "%u tasks wait for one another: %s%s <- (first)", length, text,
+                        is_cut ? " <- ..." : "");
+}
+
+static void longest_below(fl_task *successor, void *user)
+{
+    float *longest = user;
+    *longest = successor->rank > *longest ? successor->rank : *longest;
+}
+
+/* Where the levels begin: level = share of the way from least to most. */
+typedef struct fl_scale {
+    float least, most;
+    double sum; /* of what ranks consist of */
+    bool is_rank;
+} fl_scale;
+
+/* Upward rank: the longest path from the task to an exit, itself included. */
+static fl_scale rank_tasks(filch_graph *graph, fl_order *order)
+{
+    fl_scale scale = {.is_rank = true};
+    uint32_t at = 0;
+    for (uint32_t i = order->count; i-- > 0;) {
+        fl_task *task = task_at(order, i);
+        float longest = 0;
+        if (task->successor_count != 0) {
+            fl_graph_each_successor(task, longest_below, &longest);
+        }
+        float own = task->is_gate ? 0 : fl_rank_own(graph, task, &at);
+        task->rank = longest + own;
+        scale.sum += (double)own;
+        scale.most = task->rank > scale.most ? task->rank : scale.most;
+        order->roots += task->predecessors == 0;
+    }
+    return scale;
+}
+
+/* The caller's priorities, from the least one used to the greatest. */
+static fl_scale scan_priorities(fl_order *order)
+{
+    fl_scale scale = {.least = INFINITY, .most = -INFINITY};
+    for (uint32_t i = 0; i < order->count; ++i) {
+        const fl_task *task = task_at(order, i);
+        if (!task->is_gate) {
+            scale.least = task->rank < scale.least ? task->rank : scale.least;
+            scale.most = task->rank > scale.most ? task->rank : scale.most;
+        }
+        order->roots += task->predecessors == 0;
+    }
+    return scale;
+}
+
+static uint8_t level_of(const fl_scale *scale, float rank)
+{
+    float share =
+        scale->most > scale->least ? (rank - scale->least) / (scale->most - scale->least) : 0;
+    if (!scale->is_rank) {
+        return (uint8_t)(share * (FL_LEVELS - 1) + 0.5f);
+    }
+    /* Rounded up, less one: the highest level is no wider than the others. */
+    float level = ceilf(share * FL_LEVELS) - 1;
+    return (uint8_t)(level <= 0 ? 0 : level < FL_LEVELS ? level : FL_LEVELS - 1);
+}
+
+/* Devices of which one may own a task: where there is room, room for as many bits serves. Null: a
+ * gate's, all. */
+static const uint64_t *devices_of(const filch_graph *graph, const fl_task *task, uint64_t *room)
+{
+    if (FL_UNLIKELY(task->is_large)) {
+        (void)fl_capacity_is_large(graph->object.core, task, room);
+        return room;
+    }
+    return task->codelet != NULL ? task->codelet->runs_on : NULL;
+}
+
+/* The owner of the first tile that the task writes, under the static partition of its handle over
+ * the devices that can run the task. */
+static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
+{
+    uint64_t room[FL_DEVICE_LIMIT / 64];
+    fl_scheduler *scheduler = graph->object.core->scheduler;
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_WRITE || access.mode == FILCH_READWRITE ||
+            access.mode == FILCH_COMMUTE) {
+            uint32_t tiles = graph->slots[access.slot]->tile_count;
+            return tiles > 1 ? scheduler->owner(scheduler, devices_of(graph, task, room),
+                                                access.tile, tiles) +
+                                   1
+                             : 0;
+        }
+    }
+    return 0;
+}
+
+/* The last position that has the same owner as this one, by bisection. */
+static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t count)
+{
+    uint32_t owner = scheduler->owner(scheduler, NULL, position, count);
+    uint32_t low = position, high = count - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (scheduler->owner(scheduler, NULL, middle, count) == owner) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+/* The owner of the root at a position. Asked for in ascending order, so each owner is found once;
+ * where it cannot run the root, another device that can owns the position. */
+typedef struct fl_cut {
+    uint32_t position, owner, end;
+} fl_cut;
+
+static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_cut *cut,
+                           uint32_t roots)
+{
+    if (cut->position == cut->end) {
+        cut->owner = scheduler->owner(scheduler, NULL, cut->position, roots);
+        cut->end = last_owned(scheduler, cut->position, roots) + 1;
+    }
+    uint32_t position = cut->position++;
+    return devices == NULL || fl_devices_have(devices, cut->owner)
+               ? cut->owner
+               : scheduler->owner(scheduler, devices, position, roots);
+}
+
+/* Groups of a device's roots, in their order: large ones and those of codelets that are not for all
+ * devices of their kinds, of codelets that are, and that are for all devices. The device takes from
+ * the front; a thief cuts from the back, no further than the roots reach that it is sure to be able
+ * to run (fl_range_is_open), so that whoever took a root can run it. Within a group by level,
+ * highest first. */
+enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
+#define ROOT_BINS ((size_t)ROOT_GROUPS * FL_LEVELS)
+
+static size_t bin_of(const fl_task *task, uint32_t devices)
+{
+    const filch_codelet *codelet = task->codelet;
+    size_t group = codelet == NULL /* a gate */                   ? FOR_ALL
+                   : task->is_large                               ? FOR_SOME
+                   : codelet->device_count == devices             ? FOR_ALL
+                   : codelet->device_count == codelet->kind_count ? FOR_KIND
+                                                                  : FOR_SOME;
+    return (task->home - 1) * ROOT_BINS + group * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
+}
+
+/* Gives every task its level and its home, and counts the roots in bins. Roots that no handle or
+ * caller places are cut over the devices by their position. */
+static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t *bins)
+{
+    fl_scheduler *scheduler = order->graph->object.core->scheduler;
+    fl_cut cut = {0};
+    for (uint32_t i = 0; i < order->count; ++i) {
+        fl_task *task = task_at(order, i);
+        if (!task->is_gate || scale->is_rank) {
+            task->level = level_of(scale, task->rank);
+        }
+        fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
+        if (task->home == 0 && task->access_count != 0 && !task->is_gate) {
+            task->home = (uint16_t)owner_of(order->graph, task);
+        }
+        if (task->predecessors == 0) {
+            uint64_t room[FL_DEVICE_LIMIT / 64];
+            uint32_t owner =
+                next_owner(scheduler, devices_of(order->graph, task, room), &cut, order->roots);
+            if (task->home == 0) {
+                task->home = (uint16_t)(owner + 1);
+            }
+            ++bins[bin_of(task, scheduler->device_count) + 1];
+        }
+    }
+}
+
+/* Roots by bin: a counting sort. */
+static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins)
+{
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    for (size_t bin = 0; bin < devices * ROOT_BINS; ++bin) {
+        bins[bin + 1] += bins[bin];
+    }
+    graph->root_kind = graph->root_begin + devices + 1;
+    graph->root_free = graph->root_kind + devices;
+    for (uint32_t d = 0; d < devices; ++d) {
+        graph->root_begin[d] = bins[d * ROOT_BINS];
+        graph->root_kind[d] = bins[d * ROOT_BINS + FOR_KIND * FL_LEVELS];
+        graph->root_free[d] = bins[d * ROOT_BINS + FOR_ALL * FL_LEVELS];
+    }
+    graph->root_begin[devices] = order->roots;
+    for (uint32_t i = 0; i < order->count; ++i) {
+        fl_task *task = task_at(order, i);
+        if (task->predecessors == 0) {
+            graph->roots[bins[bin_of(task, devices)]++] = task;
+            graph->has_dear_roots =
+                graph->has_dear_roots || (!task->is_placed && task->bytes > FL_TASK_CHEAP_BYTES);
+        }
+    }
+}
+
+static void drop_roots(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    size_t room = graph->root_count != 0 ? graph->root_count : 1;
+    size_t positions = FL_ROOT_POSITIONS(graph->object.core->scheduler->device_count);
+    fl_free(memory, graph->roots, room * sizeof *graph->roots);
+    fl_free(memory, graph->root_begin, positions * sizeof *graph->root_begin);
+    graph->roots = NULL;
+    graph->root_begin = NULL;
+}
+
+/* Levels, homes and roots. */
+static filch_status arrange(filch_graph *graph, fl_order *order)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    fl_scale scale = graph->priorities == FILCH_PRIORITIES_RANK ? rank_tasks(graph, order)
+                                                                : scan_priorities(order);
+    size_t bin_bytes = (devices * ROOT_BINS + 1) * sizeof(uint32_t);
+    size_t begin_bytes = FL_ROOT_POSITIONS(devices) * sizeof *graph->root_begin;
+    size_t room = order->roots != 0 ? order->roots : 1;
+    uint32_t *bins = fl_alloc_zeroed(memory, bin_bytes);
+    graph->roots = fl_alloc(memory, room * sizeof *graph->roots);
+    graph->root_begin = fl_alloc(memory, begin_bytes);
+    graph->root_count = order->roots;
+    graph->rank_most = scale.is_rank ? scale.most : 0;
+    graph->rank_sum = scale.sum;
+    filch_status status = FILCH_OK;
+    if (bins != NULL && graph->roots != NULL && graph->root_begin != NULL) {
+        settle_tasks(order, &scale, bins);
+        list_roots(graph, order, bins);
+    } else {
+        drop_roots(graph);
+        status = FILCH_OUT_OF_MEMORY;
+    }
+    fl_free(memory, bins, bin_bytes);
+    return status;
+}
+
+/* Of one group of a device's roots, after their levels have changed, as they were before within a
+ * level. Needs no memory: their links are free while the graph does not run. */
+static void sort_roots(fl_task **roots, uint32_t count)
+{
+    fl_link *first[FL_LEVELS] = {NULL}, *last[FL_LEVELS] = {NULL};
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_link *link = &roots[i]->link;
+        uint32_t level = roots[i]->level;
+        link->next = NULL;
+        if (last[level] != NULL) {
+            last[level]->next = link;
+        } else {
+            first[level] = link;
+        }
+        last[level] = link;
+    }
+    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+        for (fl_link *link = first[level]; link != NULL; link = link->next) {
+            *roots++ = fl_task_of_link(link);
+        }
+    }
+}
+
+void fl_graph_rank_anew(filch_graph *graph)
+{
+    uint32_t devices = graph->object.core->scheduler->device_count;
+    fl_order order = {.graph = graph, .count = graph->task_count};
+    /* One device does all that is ready sooner or later. With edges back, the order in which tasks
+     * were added is none in which to rank them. */
+    if (graph->priorities != FILCH_PRIORITIES_RANK || graph->has_edges_back || devices == 1 ||
+        !fl_rank_is_old(graph)) {
+        return;
+    }
+    fl_rank_renew(graph);
+    fl_scale scale = rank_tasks(graph, &order);
+    for (uint32_t i = 0; i < order.count; ++i) {
+        fl_task *task = task_at(&order, i);
+        task->level = level_of(&scale, task->rank);
+    }
+    for (uint32_t d = 0; d < devices; ++d) {
+        uint32_t begin = graph->root_begin[d], kind = graph->root_kind[d];
+        uint32_t open = graph->root_free[d], end = graph->root_begin[d + 1];
+        sort_roots(graph->roots + begin, kind - begin);
+        sort_roots(graph->roots + kind, open - kind);
+        sort_roots(graph->roots + open, end - open);
+    }
+    graph->rank_most = scale.most;
+    graph->rank_sum = scale.sum;
+}
+
+filch_status fl_graph_seal_locked(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
+    graph->has_reserved = status == FILCH_OK;
+    status = status == FILCH_OK ? fl_splits_end(graph) : status; /* which may add tasks, … */
+    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* … as this may */
+    size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
+    fl_order order = {.graph = graph, .count = graph->task_count};
+    if (status == FILCH_OK && graph->has_edges_back) {
+        order.tasks = fl_alloc(&core->memory, bytes);
+        status = order.tasks != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    }
+    if (status == FILCH_OK && order.tasks != NULL) {
+        collect_topological_order(graph, &order);
+        if (order.count != graph->task_count) {
+            status = report_cycle(graph, order.tasks); /* whose entries have served */
+            fl_free(&core->memory, order.tasks, bytes);
+            return status;
+        }
+    }
+    if (status == FILCH_OK) {
+        status = arrange(graph, &order);
+    }
+    if (status == FILCH_OK && core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
+        drop_roots(graph); /* more tasks may come before sealing is tried again */
+        status = FILCH_OUT_OF_MEMORY;
+    }
+    fl_free(&core->memory, order.tasks, bytes);
+    if (status != FILCH_OK) {
+        return fl_core_fail(core, status, "filch_graph_seal", graph->label,
+                            "no memory to seal %u tasks", graph->task_count);
+    }
+    fl_infer_mark_final(graph);
+    fl_groups_seal(graph);
+    fl_infer_drop(graph);
+    graph->state = FL_GRAPH_SEALED;
+    return FILCH_OK;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/build/split.h"
+
+#include "graph/job/job.h"
+
+#define PARTITION "filch_graph_partition"
+#define UNPARTITION "filch_graph_unpartition"
+
+static filch_data *data_of(const filch_graph *graph, const fl_part *part)
+{
+    return graph->slots[part->slot]->use.data;
+}
+
+static fl_tile_state *state_of(const filch_graph *graph, const fl_part *part, uint32_t tile)
+{
+    return &graph->slots[part->slot]->tiles[tile];
+}
+
+/* --- Which tiles have elements in common --- */
+
+/* The row or column of tiles in which an element lies. */
+static uint32_t find(const filch_data *data, uint64_t element, bool is_row)
+{
+    uint32_t low = 0, high = (is_row ? data->tiles_down : data->tiles_across) - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        uint64_t start = is_row ? fl_data_row_start(data, middle) : fl_data_col_start(data, middle);
+        if (start <= element) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+/* The tiles of one tiling that a tile of another overlaps. */
+static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data *data)
+{
+    filch_view view = fl_data_tile_view(by, tile);
+    return (fl_tiles){find(data, view.row, true), find(data, view.row + view.rows - 1, true) + 1,
+                      find(data, view.col, false), find(data, view.col + view.cols - 1, false) + 1};
+}
+
+/* --- Tasks of filch's own --- */
+
+static fl_task_access access_to(const fl_part *part, uint32_t tile, uint32_t mode)
+{
+    return (fl_task_access){
+        .slot = part->slot & 0x7ffffffu, .is_final = 1, .mode = mode & 0xfu, .tile = tile};
+}
+
+/* What else is before a tile that nobody in the graph has used. */
+static bool note_gate(filch_graph *graph, const fl_part *part)
+{
+    const fl_slot *slot = graph->slots[part->slot];
+    return slot->gate == NULL || fl_infer_note(graph, slot->gate, slot->gate_epoch);
+}
+
+/* What is before all that the graph does with a handle that it only read before. */
+static bool note_write_gate(filch_graph *graph, const fl_part *parent)
+{
+    const fl_slot *slot = graph->slots[parent->slot];
+    return slot->write_gate == NULL || fl_infer_note(graph, slot->write_gate, slot->write_epoch);
+}
+
+static bool note_writer(filch_graph *graph, const fl_part *part, uint32_t tile)
+{
+    const fl_tile_state *state = state_of(graph, part, tile);
+    return state->writer != NULL ? fl_infer_note(graph, state->writer, state->writer_epoch)
+                                 : note_gate(graph, part);
+}
+
+/* Puts a task behind graph->preds in the place of whatever used the tile; moves: that does
+ * something with the tile. Where there is nothing to do, and one task to wait for, that one
+ * serves. False: no memory. */
+static bool stand_in(filch_graph *graph, const fl_part *part, uint32_t tile, uint32_t mode,
+                     bool moves)
+{
+    fl_tile_state *state = state_of(graph, part, tile);
+    moves = moves && graph->object.core->places->count > 1;
+    if (moves || graph->pred_count > 1) {
+        fl_task_access access = access_to(part, tile, mode);
+        const char *label = data_of(graph, part)->label;
+        fl_task *task =
+            fl_own_add(graph, NULL, moves ? &access : NULL, label[0] != '\0' ? label : "partition");
+        if (task == NULL) {
+            return false;
+        }
+        state->writer = task;
+        state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
+        fl_own_let_run(graph, task);
+    } else if (graph->pred_count == 1) {
+        state->writer = graph->preds[0].task;
+        state->writer_epoch = graph->preds[0].epoch;
+    }
+    fl_infer_forget(graph, state);
+    return true;
+}
+
+/* Behind the tile's users: brings it home. False: no memory. */
+static bool park(filch_graph *graph, const fl_part *part, uint32_t tile)
+{
+    fl_part_tile *own = &part->tiles[tile];
+    fl_tile_state *state = state_of(graph, part, tile);
+    if (own->is_parked) {
+        return true;
+    }
+    bool fits = fl_group_end(graph, state) == FILCH_OK;
+    graph->pred_count = 0;
+    for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+        fits = fl_infer_note(graph, r->task, r->epoch);
+    }
+    if (fits && state->readers == NULL) { /* of an open graph's, all may have retired */
+        fits = note_writer(graph, part, tile);
+    }
+    fits = fits && stand_in(graph, part, tile, FILCH_READ, own->is_dirty);
+    if (fits) {
+        own->is_parked = true;
+        own->is_dirty = false;
+    }
+    return fits;
+}
+
+/* A look at the tiles of other tilings that one overlaps: parks those that were used since, or adds
+ * what is behind them to graph->preds. */
+typedef struct fl_look {
+    filch_graph *graph;
+    uint32_t since;
+    bool parks;
+    bool is_used, is_written; /* found: some was, since then */
+} fl_look;
+
+static bool look_at(fl_look *look, const fl_part *part, fl_tiles tiles)
+{
+    const filch_data *data = data_of(look->graph, part);
+    bool fits = true;
+    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1 && fits; ++row) {
+            uint32_t tile = fl_data_tile(data, row, col);
+            const fl_part_tile *other = &part->tiles[tile];
+            if (other->used > look->since) {
+                look->is_used = true;
+                look->is_written = look->is_written || other->written > look->since;
+                fits = look->parks ? park(look->graph, part, tile)
+                                   : note_writer(look->graph, part, tile);
+            }
+        }
+    }
+    return fits;
+}
+
+static bool look_around(fl_look *look, const fl_part *part, uint32_t tile)
+{
+    bool fits = true;
+    for (const fl_part *other = part->split->parts; other != NULL && fits; other = other->next) {
+        if (other != part) {
+            const filch_data *data = data_of(look->graph, other);
+            fits = look_at(look, other, overlapped(data_of(look->graph, part), tile, data));
+        }
+    }
+    return fits;
+}
+
+/* Before the tile's first users in this phase: it has the contents. False: no memory. */
+static bool bring(filch_graph *graph, const fl_part *part, uint32_t tile)
+{
+    fl_part_tile *own = &part->tiles[tile];
+    fl_tile_state *state = state_of(graph, part, tile);
+    fl_look look = {.graph = graph, .since = own->used, .parks = true};
+    if (!look_around(&look, part, tile)) {
+        return false;
+    }
+    if (look.is_used) {
+        look.parks = false;
+        graph->pred_count = 0;
+        bool fits = look_around(&look, part, tile);
+        if (fits && state->writer == NULL) {
+            fits = note_gate(graph, part);
+        }
+        fits = fits && note_write_gate(graph, part->split->parent);
+        if (!fits || !stand_in(graph, part, tile, FILCH_WRITE, look.is_written)) {
+            return false;
+        }
+        if (graph->kind == FILCH_GRAPH_CLOSED) {
+            state->turn = NULL; /* as behind any writer */
+        }
+    }
+    own->used = part->split->phase;
+    return true;
+}
+
+/* --- Tasks that are added --- */
+
+/* The part of the graph's splits that a handle is; null: none. */
+static fl_part *find_part(const filch_graph *graph, const filch_data *data)
+{
+    uint32_t slot;
+    return fl_graph_find_slot(graph, data, &slot) ? graph->slots[slot]->part : NULL;
+}
+
+filch_status fl_splits_check(const filch_graph *graph, const filch_task_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_data *data = desc->accesses[i].data;
+        if (data == NULL || (data->parent == NULL && graph->splits == NULL)) {
+            continue;
+        }
+        const fl_part *part = find_part(graph, data);
+        if (part == NULL ? data->parent == NULL : part == part->split->current) {
+            continue;
+        }
+        return data->parent != NULL
+                   ? fl_graph_refuse(
+                         graph, desc, FILCH_WRONG_STATE,
+                         "access %u: the graph does not use '%s' as partitioned into '%s' "
+                         "(filch_graph_partition)",
+                         i, data->parent->label, data->label)
+                   : fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
+                                     "access %u: the graph uses '%s' as partitioned into '%s' "
+                                     "(filch_graph_unpartition)",
+                                     i, data->label, data_of(graph, part->split->current)->label);
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_task_access access = accesses[i];
+        fl_part *part = access.mode != FILCH_SCRATCH ? graph->slots[access.slot]->part : NULL;
+        if (part == NULL) {
+            continue;
+        }
+        fl_part_tile *tile = &part->tiles[access.tile];
+        if (tile->used != part->split->phase && !bring(graph, part, access.tile)) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+        /* If the task is not added after all, too much may be brought home. */
+        tile->is_parked = false;
+        if ((access.mode & FILCH_WRITE) != 0) {
+            tile->written = tile->used;
+            tile->is_dirty = true;
+        }
+    }
+    return FILCH_OK;
+}
+
+/* The parent's tiles of which something is elsewhere. */
+static bool bring_back(filch_graph *graph, fl_split *split)
+{
+    fl_part *part = split->parent;
+    bool fits = true;
+    for (uint32_t tile = 0; tile < graph->slots[part->slot]->tile_count && fits; ++tile) {
+        fl_look look = {.graph = graph, .since = part->tiles[tile].used};
+        graph->pred_count = 0; /* what it finds serves for nothing, here */
+        fits = look_around(&look, part, tile);
+        if (fits && look.is_written) {
+            fits = bring(graph, part, tile);
+            part->tiles[tile].is_parked = false;
+        }
+    }
+    return fits;
+}
+
+filch_status fl_splits_end(filch_graph *graph)
+{
+    for (fl_split *split = graph->splits; split != NULL; split = split->next) {
+        ++split->phase;
+        bool fits = bring_back(graph, split);
+        ++split->phase; /* of tasks that may be added yet, where it failed */
+        if (!fits) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    for (fl_split *split = graph->splits; split != NULL; split = split->next) {
+        split->current = split->parent;
+    }
+    return FILCH_OK;
+}
+
+void fl_splits_drop(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    for (fl_split *split = graph->splits; split != NULL; split = split->next) {
+        for (fl_part *part = split->parts; part != NULL; part = part->next) {
+            fl_free(memory, part->tiles,
+                    graph->slots[part->slot]->tile_count * sizeof *part->tiles);
+            part->tiles = NULL;
+        }
+    }
+}
+
+/* --- Partitioning --- */
+
+static fl_part *add_part(filch_graph *graph, fl_split *split, uint32_t slot)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    size_t bytes = graph->slots[slot]->tile_count * sizeof(fl_part_tile);
+    fl_part *part = fl_arena_alloc(&graph->arena, sizeof *part);
+    fl_part_tile *tiles = part != NULL ? fl_alloc_zeroed(memory, bytes) : NULL;
+    if (tiles == NULL) {
+        fl_arena_free(&graph->arena, part, sizeof *part);
+        return NULL;
+    }
+    *part = (fl_part){.next = split->parts, .split = split, .slot = slot, .tiles = tiles};
+    split->parts = part;
+    graph->slots[slot]->part = part;
+    return part;
+}
+
+static fl_split *add_split(filch_graph *graph, uint32_t slot)
+{
+    fl_split *split = fl_arena_alloc(&graph->arena, sizeof *split);
+    if (split == NULL) {
+        return NULL;
+    }
+    *split = (fl_split){.phase = 1};
+    fl_part *part = add_part(graph, split, slot);
+    if (part == NULL) {
+        fl_arena_free(&graph->arena, split, sizeof *split);
+        return NULL;
+    }
+    for (uint32_t tile = 0; tile < graph->slots[slot]->tile_count; ++tile) {
+        part->tiles[tile] = (fl_part_tile){.used = 1, .written = 1, .is_dirty = true};
+    }
+    split->parent = split->current = part;
+    split->next = graph->splits;
+    graph->splits = split;
+    return split;
+}
+
+/* To other jobs, the graph writes all of it. */
+static void use_all(const filch_graph *graph, const fl_part *part)
+{
+    fl_queued_access *use = &graph->slots[part->slot]->use;
+    if (graph->kind == FILCH_GRAPH_CLOSED) { /* an open graph's is queued so */
+        use->used = use->wrote = fl_data_all_tiles(use->data);
+        use->writes = true;
+    }
+}
+
+/* The slots of a handle and its partition; an open graph takes its places there. */
+static filch_status join(filch_graph *graph, filch_data *const data[2], uint32_t slots[2],
+                         char *text, size_t bytes)
+{
+    size_t known = graph->slot_count;
+    fl_task_access accesses[2];
+    filch_status status = FILCH_OK;
+    for (int i = 0; i < 2 && status == FILCH_OK; ++i) {
+        status = fl_graph_slot(graph, data[i], &slots[i]);
+        accesses[i] = (fl_task_access){.slot = slots[i] & 0x7ffffffu, .mode = FILCH_READWRITE};
+    }
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        status = status == FILCH_OK ? fl_open_enter(graph, accesses, 2, text, bytes) : status;
+        if (status != FILCH_OK) {
+            fl_graph_drop_slots(graph, known);
+        }
+    }
+    return status;
+}
+
+static filch_status partition(filch_graph *graph, filch_data *parent, filch_data *child)
+{
+    fl_core *core = graph->object.core;
+    uint32_t slots[2];
+    fl_part *part = find_part(graph, parent);
+    if (part != NULL && part->split->current != part) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, PARTITION, parent->label,
+                            "the graph uses '%s' as partitioned into '%s'", parent->label,
+                            data_of(graph, part->split->current)->label);
+    }
+    char text[sizeof((filch_error *)NULL)->text];
+    filch_status status = join(graph, (filch_data *[]){parent, child}, slots, text, sizeof text);
+    if (status == FILCH_DEADLOCK) {
+        return fl_core_fail(core, status, PARTITION, parent->label, "%s", text);
+    }
+    if (status == FILCH_BUSY) {
+        return fl_core_fail(core, status, PARTITION, parent->label,
+                            "the host has acquired '%s' and not released it", parent->label);
+    }
+    fl_split *split = NULL;
+    if (status == FILCH_OK) {
+        split = part != NULL ? part->split : add_split(graph, slots[0]);
+    }
+    if (split != NULL) {
+        part = graph->slots[slots[1]]->part;
+        part = part != NULL ? part : add_part(graph, split, slots[1]);
+    }
+    if (split == NULL || part == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, PARTITION, parent->label,
+                            "no memory to partition '%s'", parent->label);
+    }
+    use_all(graph, split->parent);
+    use_all(graph, part);
+    split->current = part;
+    ++split->phase;
+    return FILCH_OK;
+}
+
+static filch_status unpartition(filch_graph *graph, const filch_data *parent,
+                                const filch_data *child)
+{
+    fl_part *part = find_part(graph, child);
+    if (part == NULL || part->split->current != part) {
+        return fl_core_fail(graph->object.core, FILCH_WRONG_STATE, UNPARTITION, parent->label,
+                            "the graph does not use '%s' as partitioned into '%s'", parent->label,
+                            child->label);
+    }
+    part->split->current = part->split->parent;
+    ++part->split->phase;
+    return FILCH_OK;
+}
+
+static filch_status check_handles(const filch_graph *graph, const filch_data *parent,
+                                  const filch_data *child, const char *call)
+{
+    fl_core *core = graph->object.core;
+    if (fl_object_check(parent, FL_MAGIC_DATA) != FILCH_OK ||
+        fl_object_check(child, FL_MAGIC_DATA) != FILCH_OK) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, call, graph->label,
+                            "a data handle is null or destroyed");
+    }
+    if (parent->object.core != core || child->object.core != core) {
+        return fl_core_fail(core, FILCH_WRONG_RUNTIME, call, parent->label,
+                            "'%s' belongs to another runtime",
+                            parent->object.core != core ? parent->label : child->label);
+    }
+    return child->parent == parent
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, parent->label,
+                              "'%s' is not a partition of '%s'", child->label, parent->label);
+}
+
+/* Under graph->lock. */
+static filch_status check_state(const filch_graph *graph, const char *call)
+{
+    bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;
+    const char *wrong = is_closed && graph->state != FL_GRAPH_BUILDING ? "the graph is sealed"
+                        : is_closed                                    ? NULL
+                        : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
+                        : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
+                        : fl_load_relaxed(&graph->job->cancelled) != 0
+                            ? "the open graph's job was cancelled"
+                            : NULL;
+    return wrong == NULL ? FILCH_OK
+                         : fl_core_fail(graph->object.core, FILCH_WRONG_STATE, call, graph->label,
+                                        "%s", wrong);
+}
+
+filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch_data *child)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    status = status == FILCH_OK ? check_handles(graph, parent, child, PARTITION) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = check_state(graph, PARTITION);
+    status = status == FILCH_OK ? partition(graph, parent, child) : status;
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}
+
+filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent, filch_data *child)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    status = status == FILCH_OK ? check_handles(graph, parent, child, UNPARTITION) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = check_state(graph, UNPARTITION);
+    status = status == FILCH_OK ? unpartition(graph, parent, child) : status;
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}

@@ -1,0 +1,896 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/job/job.h"
+
+#include "graph/job/job_trace.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sizes in the first version of the interface; later ones only append, to both at once. */
+#define INFO_SIZE_FIRST offsetof(filch_job_info, bytes)
+#define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
+#define INFO_SIZE_BYTES offsetof(filch_job_info, evicted)
+#define DEVICE_SIZE_BYTES offsetof(filch_device_stats, evicted)
+#define INFO_SIZE_EVICTED offsetof(filch_job_info, moved)
+#define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
+#define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
+
+/* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
+#define MOST_SIGHTS 64u
+
+filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
+                             const char *label, filch_submit *submit)
+{
+    filch_status status =
+        fl_size_check(core, given, SUBMIT_SIZE_FIRST, sizeof *given, "the submission", call, label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    *submit = (filch_submit)FILCH_SUBMIT_INIT;
+    if (given != NULL) {
+        memcpy(submit, given, given->size < sizeof *submit ? SUBMIT_SIZE_FIRST : sizeof *submit);
+    }
+    const char *wrong = (unsigned)submit->on_failure > FILCH_FAILURE_CANCEL ? "unknown on_failure"
+                        : submit->reserved != 0                             ? "reserved is not 0"
+                        : submit->cuda_wait_count != 0 && submit->cuda_waits == NULL
+                            ? "cuda_wait_count is not 0, but cuda_waits is null"
+                            : NULL;
+    label = submit->label != NULL ? submit->label : label;
+    return wrong == NULL
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "submission: %s", wrong);
+}
+
+/* A spare job that no worker can still be reading, or null. */
+static filch_job *pool_take(fl_core *core)
+{
+    fl_scheduler *scheduler = core->scheduler;
+    fl_mutex_lock(&core->lock);
+    filch_job **at = &core->jobs->pool;
+    while (*at != NULL && !scheduler->job_is_quiet(scheduler, *at)) {
+        at = &(*at)->next;
+    }
+    filch_job *job = *at;
+    if (job != NULL) {
+        *at = job->next;
+    }
+    fl_mutex_unlock(&core->lock);
+    return job;
+}
+
+static void pool_give(fl_core *core, filch_job *job)
+{
+    fl_mutex_lock(&core->lock);
+    fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_DEAD);
+    job->next = core->jobs->pool;
+    core->jobs->pool = job;
+    fl_mutex_unlock(&core->lock);
+}
+
+void fl_job_discard(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_batch_free(core, job->batch);
+    job->batch = NULL;
+    fl_broadcast_free(job->broadcast);
+    job->broadcast = NULL;
+    job->graph = NULL;
+    fl_job_drop_events(job);
+    pool_give(core, job);
+}
+
+static filch_job *job_make(fl_core *core)
+{
+    size_t bytes = sizeof(filch_job) + core->scheduler->share_bytes;
+    filch_job *job = fl_object_new(core, FL_MAGIC_JOB, bytes, _Alignof(filch_job));
+    if (job != NULL && fl_mutex_init(&job->lock) != FILCH_OK) {
+        fl_object_delete(job);
+        return NULL;
+    }
+    return job;
+}
+
+filch_status fl_job_reserve(fl_core *core)
+{
+    /* One for the graph; and one a worker for the runtime, since each may still have one spare job
+     * in its sight when the next run is submitted. */
+    fl_mutex_lock(&core->lock);
+    uint32_t workers = core->scheduler->device_count;
+    uint32_t sights = workers < MOST_SIGHTS ? workers : MOST_SIGHTS;
+    uint32_t made = core->jobs->reserved;
+    uint32_t wanted = ++core->jobs->sealed + sights;
+    fl_mutex_unlock(&core->lock);
+    for (; made < wanted; ++made) {
+        filch_job *job = job_make(core);
+        if (job == NULL) {
+            fl_job_unreserve(core);
+            return FILCH_OUT_OF_MEMORY;
+        }
+        pool_give(core, job);
+        fl_mutex_lock(&core->lock);
+        ++core->jobs->reserved;
+        fl_mutex_unlock(&core->lock);
+    }
+    return FILCH_OK;
+}
+
+void fl_job_unreserve(fl_core *core)
+{
+    fl_mutex_lock(&core->lock);
+    --core->jobs->sealed;
+    fl_mutex_unlock(&core->lock);
+}
+
+filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
+{
+    filch_job *job = pool_take(core);
+    if (job == NULL) {
+        job = job_make(core);
+        if (job == NULL) {
+            return NULL;
+        }
+    }
+    fl_store_relaxed(&job->refs, 2);
+    fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
+    job->graph = NULL;
+    fl_batch_free(core, job->batch); /* of its former life: the pool says that nobody reads it */
+    job->batch = NULL;
+    job->broadcast = NULL;
+    job->is_spreading = false;
+    job->is_open = false;
+    job->ran = NULL;
+    fl_store_relaxed(&job->is_offered, 0);
+    fl_store_relaxed(&job->accounted, 0);
+    job->on_failure = submit->on_failure;
+    job->on_complete = submit->on_complete;
+    job->user = submit->user;
+    job->signal = NULL;
+    snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
+    job->next = NULL;
+    job->late = NULL;
+    fl_store_relaxed(&job->run_once, 0);
+    job->kept = 0;
+    job->is_past = false;
+    fl_store_relaxed(&job->completer, 0);
+    fl_store_relaxed(&job->started, 0);
+    job->finished = 0;
+    fl_store_relaxed(&job->total, 0);
+    fl_store_relaxed(&job->remaining, 0);
+    fl_store_relaxed(&job->cancelled, 0);
+    fl_store_relaxed(&job->failed, 0);
+    fl_store_relaxed(&job->left_out, 0);
+    job->note_count = 0;
+    job->notes_lost = false;
+    job->is_resumed = false;
+    fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
+    core->scheduler->job_reset(core->scheduler, job);
+    return job;
+}
+
+static void job_unref(filch_job *job)
+{
+    /* Acquire-release: the last one out sees everything the others did with the job. */
+    if (fl_sub_acq_rel(&job->refs, 1) == 1) {
+        pool_give(job->object.core, job); /* its batch goes when no thief can look any more */
+    }
+}
+
+void fl_jobs_fini(fl_core *core)
+{
+    /* Pooled jobs are dead to callers, but still in the list of objects, as are released ones. */
+    for (filch_job *job = core->jobs->pool; job != NULL; job = job->next) {
+        fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
+    }
+    core->jobs->pool = NULL;
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
+            filch_job *job = (filch_job *)(void *)object;
+            fl_batch_free(core, job->batch);
+            fl_free(&core->memory, job->pieces, job->pieces != NULL ? job->pieces->bytes : 0);
+            fl_free(&core->memory, job->notes, job->note_capacity * sizeof *job->notes);
+            fl_mutex_fini(&job->lock);
+        }
+    }
+}
+
+/* --- Order --- */
+
+fl_queued_access *fl_job_use(filch_job *job, size_t i)
+{
+    if (job->batch != NULL) {
+        size_t count;
+        return fl_batch_uses(job->batch, &count) + i;
+    }
+    if (job->broadcast != NULL) {
+        return fl_broadcast_use(job->broadcast);
+    }
+    return &job->graph->slots[i]->use;
+}
+
+size_t fl_job_use_count(const filch_job *job)
+{
+    size_t count = 0;
+    if (job->batch != NULL) {
+        fl_batch_uses(job->batch, &count);
+    } else if (job->broadcast != NULL) {
+        count = 1;
+    } else {
+        count = job->graph->slot_count;
+    }
+    return count;
+}
+
+static void start(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_job_trace *logbook = fl_job_trace_of(core);
+    if (FL_UNLIKELY(logbook != NULL)) {
+        fl_job_trace_begins(logbook, job);
+    }
+    fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
+    if (job->broadcast != NULL) {
+        fl_job_spread(job);
+    } else {
+        core->scheduler->job_start(core->scheduler, job);
+    }
+}
+
+filch_status fl_job_enqueue(filch_job *job, filch_error *error)
+{
+    fl_core *core = job->object.core;
+    size_t count = fl_job_use_count(job);
+    for (size_t i = 0; i < count; ++i) {
+        const filch_data *data = fl_job_use(job, i)->data;
+        if (data->is_held) {
+            return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = job->label},
+                                 "the host has acquired the handle '%s' and not released it",
+                                 data->label);
+        }
+    }
+    filch_status status = fl_job_check_contents(job, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_job_note_contents(job);
+    job->blocked = 1 + (job->event_count != 0);
+    job->sequence = ++core->jobs->submissions;
+    for (size_t i = 0; i < count; ++i) {
+        fl_queued_access *use = fl_job_use(job, i);
+        fl_data_note_host(use->data);
+        use->job = job;
+        job->blocked += !fl_access_queue_enqueue(use);
+    }
+    return FILCH_OK;
+}
+
+/* One thing less that the job waits for. Where it was the last, and unless the job is empty, it may
+ * be complete, and another's, when this returns. */
+static void unblock(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_free = --job->blocked == 0;
+    fl_mutex_unlock(&core->lock);
+    if (is_free) {
+        start(job);
+    }
+}
+
+void fl_job_submit(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
+    fl_add_relaxed(&core->jobs->running, 1);
+    if (job->event_count != 0) {
+        core->scheduler->job_await(core->scheduler,
+                                   job); /* which blocked still keeps from starting */
+    }
+    unblock(job);
+}
+
+bool fl_job_awaited(filch_job *job)
+{
+    bool is_empty = fl_load_relaxed(&job->total) == 0 && job->broadcast == NULL;
+    if (job->is_spreading) {
+        return true; /* and now it is over */
+    }
+    fl_job_drop_events(job);
+    unblock(job);
+    return is_empty;
+}
+
+static void start_all(filch_job *ready)
+{
+    while (ready != NULL) {
+        filch_job *next = ready->next;
+        ready->next = NULL;
+        start(ready);
+        ready = next;
+    }
+}
+
+/* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
+static void on_granted(fl_queued_access *use, void *user)
+{
+    filch_job **ready = user;
+    filch_job *job = use->job;
+    if (use->is_hold) {
+        fl_hold_granted(use);
+    } else if (job->is_open) {
+        fl_order_begin(job, NULL);
+    } else if (--job->blocked == 0) {
+        job->next = *ready;
+        *ready = job;
+    }
+}
+
+void fl_job_let_go(fl_queued_access *use)
+{
+    fl_core *core = use->data->object.core;
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    fl_access_queue_leave(use, on_granted, &ready);
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    core->scheduler->job_done(core->scheduler, NULL); /* who else waited may look */
+}
+
+/* --- Cancelling --- */
+
+/* Under core->lock: the job has not had its turn with the parent, and leaves its partitions, too,
+ * in whose queues an open graph's uses do not wait (fl_job_use_late): they are another job's. */
+static void forgo_parts(const fl_queued_access *of, filch_job **ready)
+{
+    fl_core *core = of->data->object.core;
+    for (fl_object *object = core->objects; object != NULL && of->data->children != 0;
+         object = object->next) {
+        filch_data *data = (filch_data *)(void *)object;
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA ||
+            data->parent != of->data) {
+            continue;
+        }
+        for (fl_queued_access *use = data->first, *next; use != NULL; use = next) {
+            next = use->next;
+            if (!use->is_hold && use->granted && use->job == of->job) {
+                fl_access_queue_leave(use, on_granted, ready);
+            }
+        }
+    }
+}
+
+/* Under core->lock: a job that is cancelled, or with null all of them, no longer wait for handles.
+ * What they would use is left out, so they need not have their turn: it may never come, where two
+ * open graphs wait for each other. Collects in *ready the jobs that may start. */
+static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
+{
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA) {
+            continue;
+        }
+        for (fl_queued_access *use = ((filch_data *)(void *)object)->first, *next; use != NULL;
+             use = next) {
+            next = use->next;
+            if (use->is_hold || use->granted || (job != NULL && use->job != job)) {
+                continue;
+            }
+            forgo_parts(use, ready);
+            fl_access_queue_leave(use, on_granted, ready);
+            use->is_forgone = true; /* thieves may look at the job until it is over */
+            ++use->data->kept;
+            use->granted = true; /* it waits for nothing, and is in no queue */
+            on_granted(use, ready);
+        }
+    }
+}
+
+/* --- Completion --- */
+
+/* Whether the job may have written the handle. One that was cancelled before it had it did not. */
+static bool has_written(const fl_queued_access *use)
+{
+    return (use->writes && use->queued) || (use->upgrade != NULL && use->upgrade->queued);
+}
+
+/* Under core->lock: the job is over. */
+static void leave(fl_queued_access *use, bool is_kept, filch_job **ready)
+{
+    use->data->kept -= use->is_forgone;
+    use->is_forgone = false;
+    /* What a run that outlasts the job writes is its own memory. */
+    if (use->queued && (use->writes || !is_kept)) {
+        fl_access_queue_leave(use, on_granted, ready);
+    }
+}
+
+/* What a job that did not end well left elsewhere may be evicted as somebody looks for room: from
+ * here on it is not worth keeping, and what is on its way has arrived. */
+static void quiesce(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    size_t count = fl_job_use_count(job);
+    fl_mutex_lock(&core->lock);
+    for (size_t i = 0; i < count; ++i) {
+        if (has_written(fl_job_use(job, i))) {
+            fl_data_begin_version(fl_job_use(job, i)->data);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    for (size_t i = 0; i < count; ++i) {
+        if (has_written(fl_job_use(job, i))) {
+            fl_data_quiesce(core->places, fl_job_use(job, i)->data);
+        }
+    }
+}
+
+static void complete(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_scheduler *scheduler = core->scheduler;
+    filch_status result = fl_load_relaxed(&job->failed) != 0     ? FILCH_TASK_FAILED
+                          : fl_load_relaxed(&job->left_out) != 0 ? FILCH_CANCELLED
+                                                                 : FILCH_OK;
+    job->finished = fl_clock_now(&core->clock);
+    fl_broadcast *broadcast = job->broadcast;
+    if (broadcast == NULL) {
+        scheduler->job_retire(scheduler, job);
+    }
+
+    filch_job *ready = NULL;
+    if (result != FILCH_OK && broadcast == NULL && core->places->count > 1) {
+        quiesce(job);
+    }
+    fl_mutex_lock(&core->lock);
+    fl_job_trace *logbook = fl_job_trace_of(core);
+    if (FL_UNLIKELY(logbook != NULL)) {
+        fl_job_trace_ended(logbook, job);
+    }
+    size_t count = fl_job_use_count(job);
+    bool is_kept = job->kept != 0; /* before the run that ended the job could */
+    job->is_past = true;
+    /* Of all, before any is left: who waits for a handle may use its partitions from there on. */
+    for (size_t i = 0; i < count; ++i) {
+        if (has_written(fl_job_use(job, i))) {
+            /* Results are at home, and what is elsewhere may be of chunks, which came and went by
+             * themselves, or of a job that failed before its last writers. */
+            fl_data_begin_version(fl_job_use(job, i)->data);
+        }
+    }
+    for (size_t i = 0; i < count; ++i) {
+        fl_queued_access *use = fl_job_use(job, i);
+        if (use->upgrade != NULL) {
+            leave(use->upgrade, false, &ready);
+        }
+        leave(use, is_kept, &ready);
+    }
+    if (job->graph != NULL) {
+        if (job->is_open) {
+            fl_store_relaxed(&job->graph->task_count, 0); /* all retired for good */
+        }
+        job->graph->job = NULL; /* from here on the graph may be submitted again, or destroyed */
+        job->graph = NULL;
+    }
+    job->broadcast = NULL;
+    fl_mutex_unlock(&core->lock);
+    fl_broadcast_free(broadcast);
+    start_all(ready);
+    if (job->signal != NULL) {
+        fl_job_signal(job);
+    }
+    if (job->on_complete != NULL) {
+        fl_store_relaxed(&job->completer, fl_thread_id());
+        job->on_complete(job, result, job->user);
+    }
+    /* Release: whoever sees the result sees all the job did. */
+    fl_store_release(&job->result, (int32_t)result);
+    /* Sequentially consistent: before the look at the waiters in job_done. */
+    fl_sub_seq_cst(&core->jobs->running, 1);
+    scheduler->job_done(scheduler, job);
+    job_unref(job);
+}
+
+bool fl_job_keep(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_there = !job->is_past; /* its handles are, too */
+    for (size_t i = 0; is_there && i < fl_job_use_count(job); ++i) {
+        ++fl_job_use(job, i)->data->kept;
+    }
+    if (is_there) {
+        /* Counts alone: who decides which run counts has seen them by what follows. */
+        fl_add_relaxed(&job->refs, 1);
+        fl_add_relaxed(&core->jobs->running, 1); /* first: more run than are kept, if any does */
+        fl_add_relaxed(&core->jobs->kept, 1);
+        ++job->kept;
+    }
+    fl_mutex_unlock(&core->lock);
+    return is_there;
+}
+
+void fl_job_unkeep(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    fl_scheduler *scheduler = core->scheduler;
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    bool is_over = --job->kept == 0 && job->is_past;
+    for (size_t i = 0; i < fl_job_use_count(job); ++i) {
+        fl_queued_access *use = fl_job_use(job, i);
+        --use->data->kept;
+        if (is_over && use->queued) {
+            fl_access_queue_leave(use, on_granted, &ready);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    fl_sub_relaxed(&core->jobs->kept, 1);
+    /* Sequentially consistent: before the look at the waiters in job_done. */
+    fl_sub_seq_cst(&core->jobs->running, 1);
+    scheduler->job_done(scheduler, NULL);
+    job_unref(job);
+}
+
+void fl_job_retired(filch_job *job, int64_t n)
+{
+    /* Release: what the retired tasks did; acquire: the last one sees it all before completing. */
+    if (n != 0 && fl_sub_acq_rel(&job->remaining, n) == n) {
+        complete(job);
+    }
+}
+
+static void note(filch_job *job, filch_item_range range)
+{
+    fl_core *core = job->object.core;
+    if (fl_array_reserve(&core->memory, &job->notes, &job->note_capacity, job->note_count + 1,
+                         sizeof *job->notes) != FILCH_OK) {
+        job->notes_lost = true;
+        return;
+    }
+    job->notes[job->note_count++] = range;
+}
+
+/* Under job->lock: notes the items of a chunk, and says what failed. */
+static void describe_failed(filch_job *job, const fl_task *task, filch_item_range range, char *what,
+                            size_t bytes)
+{
+    if (task == NULL) {
+        note(job, range);
+        snprintf(what, bytes, "items %llu to %llu", (unsigned long long)range.lo,
+                 (unsigned long long)range.hi - 1);
+    } else {
+        fl_task_describe(task, what, bytes);
+    }
+}
+
+static const char *failed_label(const filch_job *job, const fl_task *task)
+{
+    return task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
+}
+
+static void cancel_rest(filch_job *job)
+{
+    if (job->on_failure == FILCH_FAILURE_CANCEL) {
+        fl_scheduler *scheduler = job->object.core->scheduler;
+        fl_store_relaxed(&job->cancelled, 1);
+        scheduler->job_cancelled(scheduler);
+    }
+}
+
+void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
+                 uint64_t hi)
+{
+    char what[96] = "";
+    fl_mutex_lock(&job->lock);
+    describe_failed(job, task, (filch_item_range){lo, hi, FILCH_TASK_FAILED, code}, what,
+                    sizeof what);
+    if (fl_load_relaxed(&job->failed) == 0) {
+        job->error = (filch_error)FILCH_ERROR_INIT;
+        fl_error_fill(&job->error,
+                      (fl_fault){.status = FILCH_TASK_FAILED,
+                                 .native_code = code,
+                                 .device = device,
+                                 .label = failed_label(job, task)},
+                      "%s of job '%s' returned %d on %s", what, job->label, code, device);
+        fl_store_release(&job->failed, 1); /* release: the error above */
+    }
+    fl_mutex_unlock(&job->lock);
+    cancel_rest(job);
+}
+
+void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
+                        uint64_t hi)
+{
+    char what[96] = "";
+    fl_mutex_lock(&job->lock);
+    describe_failed(job, task, (filch_item_range){lo, hi, error->status, error->native_code}, what,
+                    sizeof what);
+    if (fl_load_relaxed(&job->failed) == 0) {
+        job->error = (filch_error)FILCH_ERROR_INIT;
+        fl_error_fill(&job->error,
+                      (fl_fault){.status = error->status,
+                                 .native_code = error->native_code,
+                                 .native_name = error->native_name,
+                                 .line = error->line,
+                                 .call = error->call,
+                                 .device = error->device,
+                                 .label = failed_label(job, task)},
+                      "%s of job '%s': %s", what, job->label, error->text);
+        fl_store_release(&job->failed, 1); /* release: the error above */
+    }
+    fl_mutex_unlock(&job->lock);
+    cancel_rest(job);
+}
+
+void fl_job_fail_start(filch_job *job, const filch_error *error)
+{
+    fl_mutex_lock(&job->lock);
+    job->error = (filch_error)FILCH_ERROR_INIT;
+    fl_error_fill(&job->error,
+                  (fl_fault){.status = error->status,
+                             .native_code = error->native_code,
+                             .native_name = error->native_name,
+                             .call = error->call,
+                             .device = error->device,
+                             .label = job->label},
+                  "job '%s' waits for an event: %s", job->label, error->text);
+    fl_store_release(&job->failed, 1); /* release: the error above */
+    fl_mutex_unlock(&job->lock);
+    fl_store_relaxed(&job->cancelled, 1);
+}
+
+void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
+{
+    fl_mutex_lock(&job->lock);
+    note(job, (filch_item_range){lo, hi, FILCH_SKIPPED, 0});
+    fl_mutex_unlock(&job->lock);
+}
+
+void fl_jobs_cancel(fl_core *core)
+{
+    /* Closing completes jobs, which takes core->lock, so each round handles one graph. */
+    for (;;) {
+        filch_graph *open = NULL;
+        filch_job *ready = NULL;
+        fl_mutex_lock(&core->lock);
+        for (fl_object *object = core->objects; object != NULL; object = object->next) {
+            uint32_t magic = fl_load_relaxed(&object->magic);
+            if (magic == (uint32_t)FL_MAGIC_JOB) {
+                fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
+            } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
+                filch_graph *graph = (filch_graph *)(void *)object;
+                /* The graph's state is under its own lock; the bias tells as much. Relaxed: who
+                 * closes it meanwhile makes our own try fail. */
+                bool is_open = graph->job != NULL && graph->job->is_open &&
+                               fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
+                open = is_open ? graph : open;
+            }
+        }
+        forgo(core, NULL, &ready);
+        fl_mutex_unlock(&core->lock);
+        start_all(ready);
+        if (open == NULL || filch_graph_close(open) != FILCH_OK) {
+            core->scheduler->job_cancelled(core->scheduler);
+            return;
+        }
+    }
+}
+
+/* Whether the calling thread is in the job's callback. Relaxed: only the thread itself can find its
+ * own number. */
+static bool is_own_callback(const filch_job *job)
+{
+    uint64_t thread = fl_load_relaxed(&job->completer);
+    return thread != 0 && fl_load_relaxed(&job->result) == (int32_t)FILCH_NOT_READY &&
+           thread == fl_thread_id();
+}
+
+bool fl_job_is_over(const filch_job *job)
+{
+    /* Acquire: what became of its items comes with the result. */
+    return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || is_own_callback(job);
+}
+
+bool fl_jobs_in_callback(fl_core *core)
+{
+    bool is_inside = false;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
+            is_inside = is_inside || is_own_callback((const filch_job *)(const void *)object);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    return is_inside;
+}
+
+uint64_t fl_jobs_tasks(fl_core *core)
+{
+    uint64_t live = 0;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_GRAPH) {
+            continue;
+        }
+        const filch_graph *graph = (const filch_graph *)(const void *)object;
+        filch_job_info info = {.size = sizeof info};
+        if (graph->job != NULL && graph->job->is_open) {
+            core->scheduler->job_stats(core->scheduler, graph->job, &info, NULL, 0, 0);
+        }
+        uint64_t retired = info.done + info.failed + info.skipped; /* their memory is reused */
+        uint64_t added = fl_load_relaxed(&graph->task_count);
+        live += added > retired ? added - retired : 0;
+    }
+    fl_mutex_unlock(&core->lock);
+    return live;
+}
+
+/* --- Public calls --- */
+
+filch_status filch_job_wait(filch_job *job, double seconds)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    if (isnan(seconds)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_wait", job->label,
+                            "seconds is not a number");
+    }
+    if (is_own_callback(job)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
+                            "the job's callback cannot wait for it");
+    }
+    status = core->scheduler->job_wait(core->scheduler, job, seconds);
+    /* Acquire, here and below: all that the job did. */
+    return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
+}
+
+filch_status filch_job_poll(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
+}
+
+filch_status filch_job_cancel(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status == FILCH_OK) {
+        fl_core *core = job->object.core;
+        filch_job *ready = NULL;
+        /* Relaxed: workers look before each tile; a tile more or less is not promised. Of what
+         * starts below none is run: it is published behind this. */
+        fl_store_relaxed(&job->cancelled, 1);
+        fl_mutex_lock(&core->lock);
+        forgo(core, job, &ready);
+        fl_mutex_unlock(&core->lock);
+        start_all(ready);
+        core->scheduler->job_cancelled(core->scheduler);
+    }
+    return status;
+}
+
+filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_stats *devices,
+                             uint32_t count)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    status =
+        fl_size_check(core, info, INFO_SIZE_FIRST, 0, "the result", "filch_job_stats", job->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (devices == NULL && count != 0) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_stats", job->label,
+                            "count is %u, but devices is null", count);
+    }
+    size_t size = info->size < sizeof *info ? info->size : sizeof *info;
+    filch_job_info now = {.size = info->size};
+    /* Acquire: the counts of a complete job are final. */
+    now.status = (filch_status)fl_load_acquire(&job->result);
+    now.device_count = core->scheduler->device_count;
+    now.total = fl_load_relaxed(&job->total);
+    size_t device_size = size < INFO_SIZE_BYTES     ? DEVICE_SIZE_FIRST
+                         : size < INFO_SIZE_EVICTED ? DEVICE_SIZE_BYTES
+                         : size < sizeof *info      ? DEVICE_SIZE_EVICTED
+                                                    : sizeof *devices;
+    core->scheduler->job_stats(core->scheduler, job, &now, devices, device_size, count);
+    memcpy(info, &now, size);
+    return FILCH_OK;
+}
+
+filch_status filch_job_error(filch_job *job, filch_error *error)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (error == NULL || error->size == 0) {
+        return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error", job->label,
+                            "the error is null or its size is not set");
+    }
+    if (fl_load_acquire(&job->failed) == 0) { /* acquire: the record was written before */
+        return FILCH_NOT_FOUND;
+    }
+    fl_error_copy(error, &job->error);
+    return FILCH_OK;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const filch_item_range *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+const filch_item_range *fl_job_notes(filch_job *job, size_t *count)
+{
+    if (job->note_count > 1) {
+        qsort(job->notes, job->note_count, sizeof *job->notes, compare_ranges);
+    }
+    *count = job->note_count;
+    return job->notes;
+}
+
+/* Writes range where there is room, and counts it. */
+static void emit(filch_item_range *ranges, size_t capacity, size_t *count, filch_item_range range)
+{
+    if (*count < capacity) {
+        ranges[*count] = range;
+    }
+    ++*count;
+}
+
+filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t capacity,
+                             size_t *count)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    if (count == NULL || (ranges == NULL && capacity != 0)) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_items", job->label,
+                            "a result is null");
+    }
+    if (fl_load_acquire(&job->result) == (int32_t)FILCH_NOT_READY) {
+        return FILCH_NOT_READY;
+    }
+    if (job->batch == NULL || job->notes_lost) {
+        return fl_core_fail(core, job->batch == NULL ? FILCH_WRONG_STATE : FILCH_OUT_OF_MEMORY,
+                            "filch_job_items", job->label, "%s",
+                            job->batch == NULL ? "the job is not a batch"
+                                               : "there was no memory to note failed items");
+    }
+    fl_mutex_lock(&job->lock);
+    size_t note_count;
+    const filch_item_range *notes = fl_job_notes(job, &note_count);
+    uint64_t n = fl_batch_items(job->batch), at = 0;
+    *count = 0;
+    for (size_t i = 0; i < note_count; ++i) {
+        if (notes[i].lo > at) {
+            emit(ranges, capacity, count, (filch_item_range){at, notes[i].lo, FILCH_OK, 0});
+        }
+        emit(ranges, capacity, count, notes[i]);
+        at = notes[i].hi;
+    }
+    if (at < n) {
+        emit(ranges, capacity, count, (filch_item_range){at, n, FILCH_OK, 0});
+    }
+    fl_mutex_unlock(&job->lock);
+    return FILCH_OK;
+}
+
+filch_status filch_job_release(filch_job *job)
+{
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status == FILCH_OK) {
+        job_unref(job);
+    }
+    return status;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/job/job_trace.h"
+
+#include <string.h>
+
+#include "graph/job/batch.h"
+
+fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity)
+{
+    fl_job_trace *logbook = fl_alloc_zeroed(&core->memory, sizeof *logbook);
+    if (logbook == NULL) {
+        return NULL;
+    }
+    logbook->core = core;
+    logbook->most = capacity;
+    logbook->most_tasks = capacity * core->scheduler->device_count;
+    logbook->jobs = fl_trace_ring_new(&core->memory, capacity);
+    if (logbook->jobs == NULL) {
+        fl_job_trace_free(logbook);
+        return NULL;
+    }
+    return logbook;
+}
+
+static size_t start_bytes(uint32_t tiles)
+{
+    return ((size_t)tiles + 1) * sizeof(uint64_t);
+}
+
+void fl_job_trace_free(fl_job_trace *logbook)
+{
+    if (logbook == NULL) {
+        return;
+    }
+    const fl_memory *memory = &logbook->core->memory;
+    for (size_t i = 0; i < logbook->data_count; ++i) {
+        fl_log_data *at = &logbook->data[i];
+        fl_free(memory, at->row_starts, start_bytes(at->tiles_down));
+        fl_free(memory, at->col_starts, start_bytes(at->tiles_across));
+    }
+    for (size_t i = 0; i < logbook->batch_count; ++i) {
+        fl_log_batch *at = &logbook->batches[i];
+        fl_free(memory, at->accesses, at->access_count * sizeof *at->accesses);
+    }
+    fl_free(memory, logbook->data, logbook->data_capacity * sizeof *logbook->data);
+    fl_free(memory, logbook->batches, logbook->batch_capacity * sizeof *logbook->batches);
+    fl_trace_ring_free(memory, logbook->jobs);
+    fl_free(memory, logbook, sizeof *logbook);
+}
+
+/* --- Handles --- */
+
+static uint32_t count_resident(const fl_core *core, const filch_data *data)
+{
+    const fl_places *places = core->places;
+    uint32_t count = 0;
+    for (uint32_t tile = 0; places->count > 1 && tile < fl_data_tile_count(data); ++tile) {
+        bool is_there = false;
+        for (size_t d = 0; d < places->device_count && !is_there; ++d) {
+            const fl_device *device = &places->devices[d];
+            is_there =
+                device->place != 0 && fl_tile_next_use(places, device, data, tile).missing == 0;
+        }
+        count += is_there;
+    }
+    return count;
+}
+
+/* Null stays null. False: no memory. */
+static bool copy_starts(const fl_memory *memory, const uint64_t *from, uint32_t tiles,
+                        uint64_t **copy)
+{
+    *copy = from != NULL ? fl_alloc(memory, start_bytes(tiles)) : NULL;
+    if (*copy != NULL) {
+        memcpy(*copy, from, start_bytes(tiles));
+    }
+    return (*copy != NULL) == (from != NULL);
+}
+
+/* Of a handle of which nothing is noted, traces tell nothing. Those that share a buffer are such:
+ * between them contents move that no task names. */
+static void note_data(fl_job_trace *logbook, filch_data *data)
+{
+    const fl_memory *memory = &logbook->core->memory;
+    if (data->noted != 0 || data->parent != NULL || data->children != 0 ||
+        logbook->data_count == logbook->most ||
+        fl_array_reserve(memory, &logbook->data, &logbook->data_capacity, logbook->data_count + 1,
+                         sizeof *logbook->data) != FILCH_OK) {
+        return;
+    }
+    fl_log_data *made = &logbook->data[logbook->data_count];
+    *made = (fl_log_data){
+        .element = data->element,
+        .rows = data->rows,
+        .cols = data->cols,
+        .tile_rows = data->tile_rows,
+        .tile_cols = data->tile_cols,
+        .tiles_down = data->tiles_down,
+        .tiles_across = data->tiles_across,
+        .resident = data->is_managed ? count_resident(logbook->core, data) : 0,
+        .is_managed = data->is_managed,
+        .is_on_device = data->home != 0,
+    };
+    if (!copy_starts(memory, data->row_starts, data->tiles_down, &made->row_starts)) {
+        return;
+    }
+    if (!copy_starts(memory, data->col_starts, data->tiles_across, &made->col_starts)) {
+        fl_free(memory, made->row_starts, start_bytes(made->tiles_down));
+        return;
+    }
+    data->noted = (uint32_t)++logbook->data_count;
+}
+
+/* --- Jobs --- */
+
+static void note_batch(fl_job_trace *logbook, const filch_job *job)
+{
+    const fl_memory *memory = &logbook->core->memory;
+    const fl_batch *batch = job->batch;
+    if (batch->stretch_count != 0 || logbook->batch_count == logbook->most ||
+        fl_array_reserve(memory, &logbook->batches, &logbook->batch_capacity,
+                         logbook->batch_count + 1, sizeof *logbook->batches) != FILCH_OK) {
+        return;
+    }
+    fl_log_batch *made = &logbook->batches[logbook->batch_count];
+    *made = (fl_log_batch){.job = job->sequence,
+                           .n = batch->n,
+                           .grain = batch->grain,
+                           .access_count = batch->access_count};
+    if (made->access_count != 0) {
+        made->accesses = fl_alloc(memory, made->access_count * sizeof *made->accesses);
+        if (made->accesses == NULL) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < made->access_count; ++i) {
+        const filch_batch_access *access = fl_batch_access(batch, i);
+        made->accesses[i] = (fl_log_access){.data = access->data->noted,
+                                            .mode = access->mode,
+                                            .map = access->map,
+                                            .offset = access->offset,
+                                            .scale = access->scale,
+                                            .before = access->before,
+                                            .after = access->after};
+    }
+    ++logbook->batch_count;
+}
+
+void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job)
+{
+    fl_core *core = logbook->core;
+    fl_mutex_lock(&core->lock);
+    if (job->batch != NULL) {
+        for (uint32_t i = 0; i < fl_batch_view_count(job->batch); ++i) {
+            note_data(logbook, fl_batch_access(job->batch, i)->data);
+        }
+        note_batch(logbook, job);
+    } else if (job->graph != NULL && !job->is_open) {
+        for (size_t i = 0; i < job->graph->slot_count; ++i) {
+            note_data(logbook, job->graph->slots[i]->use.data);
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+}
+
+void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job)
+{
+    /* Relaxed, both: who ends the job has seen its beginning. */
+    uint64_t start = fl_load_relaxed(&job->started);
+    if (job->broadcast == NULL && fl_load_relaxed(&job->accounted) == 0) {
+        return; /* it never began */
+    }
+    fl_trace_event event = {.start = start < job->finished ? start : job->finished,
+                            .end = job->finished,
+                            .name = "broadcast",
+                            .first = job->sequence,
+                            .kind = FL_TRACE_JOB};
+    if (job->batch != NULL) {
+        event.name = fl_batch_codelet(job->batch)->name;
+        event.last = fl_batch_items(job->batch);
+        event.is_chunk = 1;
+    } else if (job->graph != NULL) {
+        event.name = "graph";
+        event.last = job->graph->number;
+    }
+    fl_trace_add(logbook->jobs, event);
+}

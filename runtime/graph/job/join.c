@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running open graph takes its places at handles, when the first task that names one is added,
+ * and when the first that writes one is which the graph only read so far. */
+#include "graph/job/job.h"
+
+enum { MOST_ENTRIES = 255, ASKS_READ = FL_ADMITS_READ, ASKS_WRITE = FL_ADMITS_WRITE };
+
+/* A slot of a task's whose use has not begun, as far as adders know. */
+typedef struct fl_entry {
+    fl_slot *slot;
+    fl_queued_access *upgrade; /* made for it; null once the slot has it */
+    fl_task *gate;             /* likewise */
+    fl_queued_access *wanted;  /* the use that needs a place, or null */
+    fl_queued_access *entered; /* the same, once it has one */
+    bool has_turned;           /* the slot's use, which was alone, writes from now on */
+} fl_entry;
+
+typedef struct fl_joining {
+    filch_graph *graph;
+    fl_entry *entries;
+    uint32_t count;
+    char *text; /* of an error */
+    size_t bytes;
+} fl_joining;
+
+/* The slots that do not admit what the accesses are; each once. */
+static void list_entries(fl_joining *joining, const fl_task_access *accesses, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        if (accesses[i].mode == FILCH_SCRATCH) {
+            continue;
+        }
+        fl_slot *slot = joining->graph->slots[accesses[i].slot];
+        uint8_t asks = fl_mode_asks(accesses[i].mode);
+        if ((slot->admits & asks) != 0) {
+            continue;
+        }
+        if (slot->asks == 0) {
+            joining->entries[joining->count++] = (fl_entry){.slot = slot};
+        }
+        slot->asks |= asks;
+    }
+}
+
+/* The use that the task needs of the slot. */
+static fl_queued_access *use_of(const fl_entry *entry)
+{
+    fl_slot *slot = entry->slot;
+    return (slot->asks & ASKS_WRITE) != 0 && slot->use.upgrade != NULL ? slot->use.upgrade
+                                                                       : &slot->use;
+}
+
+/* All memory that the places may need. */
+static bool take_memory(fl_joining *joining)
+{
+    filch_graph *graph = joining->graph;
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        fl_entry *entry = &joining->entries[i];
+        fl_slot *slot = entry->slot;
+        bool turns = slot->is_joined && (slot->asks & ASKS_WRITE) != 0 && !slot->use.writes &&
+                     slot->use.upgrade == NULL;
+        if (turns) {
+            entry->upgrade = fl_arena_alloc(&graph->arena, sizeof *entry->upgrade);
+            if (entry->upgrade == NULL) {
+                return false;
+            }
+        }
+        if (turns || !slot->is_joined) {
+            entry->gate = fl_graph_task_new(graph);
+            if (entry->gate == NULL) {
+                return false;
+            }
+            entry->gate->is_gate = 1;
+        }
+    }
+    return true;
+}
+
+/* Gives back what was not needed. */
+static void release(fl_joining *joining)
+{
+    for (uint32_t i = joining->count; i-- > 0;) { /* the newest task first */
+        fl_entry *entry = &joining->entries[i];
+        if (entry->gate != NULL) {
+            fl_graph_task_unmake(joining->graph, entry->gate);
+        }
+        fl_arena_free(&joining->graph->arena, entry->upgrade, sizeof *entry->upgrade);
+        entry->slot->asks = 0;
+    }
+}
+
+/* --- Under core->lock --- */
+
+/* Who uses a partition writes its parent to others, where all are in order, and waits there. Graphs
+ * may name the partition in another order than that, and must not wait twice. */
+static void enter_part(filch_job *job, fl_queued_access *use)
+{
+    use->job = job;
+    use->writes = true;
+    fl_data_note_host(use->data);
+    (void)fl_access_queue_enqueue(use);
+    use->granted = use->begun = true;
+}
+
+/* The uses that need a place, in the order of entries. */
+static void list_uses(fl_joining *joining)
+{
+    fl_queued_access *asking = NULL;
+    for (uint32_t i = joining->count; i-- > 0;) {
+        fl_entry *entry = &joining->entries[i];
+        fl_queued_access *use = &entry->slot->use;
+        entry->wanted = NULL;
+        if (!entry->slot->is_joined && use->data->parent == NULL) {
+            use->writes = (entry->slot->asks & ASKS_WRITE) != 0;
+            entry->wanted = use;
+        } else if (entry->upgrade != NULL && (use->data->first != use || use->next != NULL)) {
+            *entry->upgrade =
+                (fl_queued_access){.data = use->data, .writes = true, .is_upgrade = true};
+            entry->wanted = entry->upgrade;
+        }
+        if (entry->wanted != NULL) {
+            entry->wanted->job = joining->graph->job;
+            entry->wanted->late_next = asking;
+            asking = entry->wanted;
+        }
+    }
+}
+
+static filch_status enter_slot(fl_joining *joining, fl_entry *entry, bool is_last)
+{
+    fl_slot *slot = entry->slot;
+    if (entry->wanted != NULL) {
+        fl_queued_access *place;
+        const fl_queued_access *circle = fl_order_find(entry->wanted, is_last, &place);
+        if (circle != NULL) {
+            fl_order_describe(joining->graph->job, circle, joining->text, joining->bytes);
+            return FILCH_DEADLOCK;
+        }
+        fl_order_enter(entry->wanted, place);
+        entry->entered = entry->wanted;
+    } else if (!slot->is_joined) {
+        enter_part(joining->graph->job, &slot->use);
+    } else if (entry->upgrade != NULL) { /* the slot's use is alone */
+        slot->use.writes = entry->has_turned = true;
+    }
+    return FILCH_OK;
+}
+
+/* Nobody was told yet. */
+static void leave_slots(fl_joining *joining, uint32_t count)
+{
+    while (count-- > 0) {
+        fl_entry *entry = &joining->entries[count];
+        fl_queued_access *use = &entry->slot->use;
+        if (entry->entered != NULL) {
+            fl_order_undo(joining->graph->job);
+            entry->entered = NULL;
+        } else if (entry->has_turned) {
+            use->writes = entry->has_turned = false;
+        } else if (!entry->slot->is_joined) {
+            fl_access_queue_unlink(use);
+            use->granted = use->begun = false;
+        }
+    }
+}
+
+/* In front of whom it may go, or behind all. */
+static filch_status try_places(fl_joining *joining, bool is_last)
+{
+    list_uses(joining);
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        filch_status status = enter_slot(joining, &joining->entries[i], is_last);
+        if (status != FILCH_OK) {
+            leave_slots(joining, i);
+            return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status take_places(fl_joining *joining)
+{
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        const fl_slot *slot = joining->entries[i].slot;
+        if (!slot->is_joined && slot->use.data->is_held) {
+            return FILCH_BUSY;
+        }
+    }
+    return try_places(joining, false) == FILCH_OK ? FILCH_OK : try_places(joining, true);
+}
+
+/* The places are the graph's. Where it has all of them what it does there may begin. */
+static void keep_places(fl_joining *joining)
+{
+    filch_graph *graph = joining->graph;
+    bool waits = false;
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        fl_entry *entry = &joining->entries[i];
+        entry->slot->is_joined = true;
+        if (entry->entered != NULL) {
+            fl_order_pass(entry->entered);
+        }
+        if (entry->entered != NULL && entry->entered == entry->upgrade) {
+            entry->slot->use.upgrade = entry->upgrade;
+            entry->upgrade = NULL;
+        }
+        waits = waits || !use_of(entry)->granted;
+    }
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        fl_entry *entry = &joining->entries[i];
+        if (!waits) {
+            fl_order_begin(graph->job, &entry->slot->use);
+            fl_order_begin(graph->job, use_of(entry));
+        } else if (entry->entered != NULL) {
+            fl_slot *slot = entry->slot;
+            uint32_t epoch = fl_word_epoch(fl_load_relaxed(&entry->gate->word)); /* nobody's yet */
+            entry->entered->gate = entry->gate;
+            if (entry->entered->is_upgrade) {
+                slot->write_gate = entry->gate;
+                slot->write_epoch = epoch;
+            } else {
+                slot->gate = entry->gate;
+                slot->gate_epoch = epoch;
+            }
+            entry->gate = NULL;
+            ++graph->gate_count;
+        }
+    }
+}
+
+/* Its job was cancelled: it need not wait for what it will not use. */
+static void forgo(fl_joining *joining)
+{
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        fl_slot *slot = joining->entries[i].slot;
+        if (!slot->is_joined) {
+            slot->use.job = joining->graph->job;
+            slot->use.granted = slot->use.begun = slot->is_joined = true;
+        }
+    }
+}
+
+/* What tasks that are added from now on need not ask for. */
+static void admit(fl_joining *joining)
+{
+    for (uint32_t i = 0; i < joining->count; ++i) {
+        fl_slot *slot = joining->entries[i].slot;
+        const fl_queued_access *upgrade = slot->use.upgrade;
+        bool writes = (slot->use.begun && slot->use.writes) || (upgrade != NULL && upgrade->begun);
+        slot->admits =
+            writes ? FL_ADMITS_READ | FL_ADMITS_WRITE : (slot->use.begun ? FL_ADMITS_READ : 0);
+        /* The lock orders what those before did and what tasks do from now on. */
+        slot->gate = slot->use.begun ? NULL : slot->gate;
+        slot->write_gate = writes ? NULL : slot->write_gate;
+    }
+}
+
+filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
+                           char *text, size_t bytes)
+{
+    fl_core *core = graph->object.core;
+    fl_entry entries[MOST_ENTRIES];
+    fl_joining joining = {.graph = graph, .entries = entries, .text = text, .bytes = bytes};
+    filch_status status = FILCH_OUT_OF_MEMORY;
+    list_entries(&joining, accesses, count);
+    if (take_memory(&joining)) {
+        fl_mutex_lock(&core->lock);
+        /* Relaxed: who cancels takes the lock after, and then takes the places away. */
+        bool is_cancelled = fl_load_relaxed(&graph->job->cancelled) != 0;
+        status = is_cancelled ? FILCH_OK : take_places(&joining);
+        if (is_cancelled) {
+            forgo(&joining);
+        } else if (status == FILCH_OK) {
+            keep_places(&joining);
+            admit(&joining);
+        }
+        fl_mutex_unlock(&core->lock);
+    }
+    release(&joining);
+    return status;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of jobs that share handles, where open graphs come in: who waits for whom, and places
+ * in queues at which no circle of waiting jobs closes.
+ *
+ * A job waits for the jobs whose uses stand before its own in a handle's queue and conflict with
+ * them. All jobs but those of open graphs enter their queues at the ends, all at once, when they
+ * are submitted: nobody waits for them then, and no circle can close. A use of an open graph enters
+ * in front of the uses that have not begun and whose jobs were submitted later, but behind the jobs
+ * that its own job waits for already, or is to wait for at another handle of the same task. Where
+ * that closes a circle all the same, the ends of all queues are tried, and then the add is refused.
+ * So a job that nobody waits for is never refused.
+ *
+ * A use has begun once tasks of its job may have used the handle. Of a job that is not an open
+ * graph's, that is when the job starts. An open graph's use begins when a task was added that has
+ * all its handles: what one task names begins together.
+ *
+ * All places of one add are looked for and taken in one step under core->lock, as are the places of
+ * a submission: two threads cannot close a circle together. */
+#include <stdio.h>
+
+#include "graph/job/job.h"
+
+/* --- Who waits for whom --- */
+
+typedef bool (*fl_is_one)(const filch_job *job, const void *user);
+
+/* A search through the jobs that wait for each other, under core->lock. */
+typedef struct fl_walk {
+    uint64_t number;
+    filch_job *stack; /* found, and not looked at yet */
+    fl_is_one is_one;
+    const void *user;
+    bool is_found; /* one that is_one says */
+} fl_walk;
+
+static fl_walk walk_begin(fl_core *core, fl_is_one is_one, const void *user)
+{
+    return (fl_walk){.number = ++core->jobs->walks, .is_one = is_one, .user = user};
+}
+
+static void walk_to(fl_walk *walk, filch_job *job)
+{
+    if (job->walk != walk->number) {
+        job->walk = walk->number;
+        walk->is_found = walk->is_found || walk->is_one(job, walk->user);
+        job->walk_next = walk->stack;
+        walk->stack = job;
+    }
+}
+
+/* Whether the use, or a hold of the host's between that waits and that the use waits for, conflicts
+ * with one before. */
+static bool waits_behind(const fl_walk *walk, const fl_queued_access *use,
+                         const fl_queued_access *before)
+{
+    bool waits = fl_access_queue_conflict(use, before);
+    bool has_holds = use->data->holds != 0;
+    for (const fl_queued_access *at = use->prev; has_holds && !waits && at != before;
+         at = at->prev) {
+        waits = at->is_hold && at->walk == walk->number && fl_access_queue_conflict(at, before);
+    }
+    return waits;
+}
+
+/* To the jobs that one use waits for where it stands, whether that was told to it or not. */
+static void walk_use(fl_walk *walk, const fl_queued_access *use)
+{
+    for (fl_queued_access *before = use->prev; before != NULL; before = before->prev) {
+        if (!waits_behind(walk, use, before)) {
+            continue;
+        }
+        if (before->is_hold) {
+            /* One that is granted ends when a thread of the host's releases it. */
+            before->walk = before->granted ? 0 : walk->number;
+            continue;
+        }
+        walk_to(walk, before->job);
+        if (before->writes) {
+            break; /* it waits for all before it */
+        }
+    }
+}
+
+static void walk_on(fl_walk *walk)
+{
+    while (walk->stack != NULL && !walk->is_found) {
+        filch_job *job = walk->stack;
+        walk->stack = job->walk_next;
+        /* The slots of an open graph are under its own lock; a job that started waits no more. */
+        size_t count = job->is_open || job->blocked == 0 ? 0 : fl_job_use_count(job);
+        for (size_t i = 0; i < count && !walk->is_found; ++i) {
+            walk_use(walk, fl_job_use(job, i));
+        }
+        for (const fl_queued_access *use = job->late; use != NULL && !walk->is_found;
+             use = use->late_next) {
+            walk_use(walk, use);
+        }
+    }
+}
+
+bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
+                      const void *user)
+{
+    fl_core *core = job->object.core;
+    fl_mutex_lock(&core->lock);
+    fl_walk walk = walk_begin(core, is_one, user);
+    job->walk = walk.number; /* itself is none of those that it waits for */
+    job->walk_next = NULL;
+    walk.stack = job;
+    walk_on(&walk);
+    fl_mutex_unlock(&core->lock);
+    return walk.is_found;
+}
+
+/* --- Places --- */
+
+static bool is_same(const filch_job *job, const void *user)
+{
+    return job == user;
+}
+
+static bool has_begun(const fl_queued_access *use)
+{
+    const filch_job *job = use->job;
+    return use->is_hold ? use->granted : job->is_open ? use->begun : job->blocked == 0;
+}
+
+static bool is_marked(const fl_walk *walk, const fl_queued_access *use)
+{
+    const filch_job *job = use->job;
+    return (use->is_hold ? use->walk : job->walk) == walk->number;
+}
+
+/* Walks to all who would be before a use that stands behind last, from behind first on (null: the
+ * front), and to those that they wait for. A hold that waits does so for all before it, to be on
+ * the safe side. Returns a use that leads back to the job, or null. */
+static const fl_queued_access *stand_behind(fl_walk *walk, const fl_queued_access *use,
+                                            fl_queued_access *first, fl_queued_access *last)
+{
+    bool has_hold = false;
+    for (fl_queued_access *at = use->data->first; use->data->holds != 0; at = at->next) {
+        has_hold = has_hold || (at->is_hold && !at->granted && fl_access_queue_conflict(use, at));
+        if (at == last) {
+            break;
+        }
+    }
+    fl_queued_access *at = first != NULL && !has_hold ? first->next : use->data->first;
+    for (; last != NULL; at = at->next) {
+        if (at->is_hold) {
+            at->walk = at->granted ? 0 : walk->number;
+        } else if (has_hold || fl_access_queue_conflict(use, at)) {
+            walk_to(walk, at->job);
+            walk_on(walk);
+            if (walk->is_found) {
+                return at;
+            }
+        }
+        if (at == last) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Moves *place, behind which the use is to stand, behind all that conflict with it and have begun,
+ * or that its job waits for. Returns a use that leads back to the job, or null. */
+static const fl_queued_access *settle(fl_walk *walk, const fl_queued_access *use,
+                                      fl_queued_access **place)
+{
+    for (;;) {
+        fl_queued_access *last = *place;
+        fl_queued_access *at = *place != NULL ? (*place)->next : use->data->first;
+        for (; at != NULL; at = at->next) {
+            if (fl_access_queue_conflict(use, at) && (has_begun(at) || is_marked(walk, at))) {
+                last = at;
+            }
+        }
+        if (last == *place) {
+            return NULL;
+        }
+        const fl_queued_access *circle = stand_behind(walk, use, *place, last);
+        if (circle != NULL) {
+            return circle;
+        }
+        *place = last;
+    }
+}
+
+/* Walks to all who have begun what a use asks for, and to those that they wait for. Returns one
+ * that leads back to the job, or null. */
+static const fl_queued_access *walk_to_begun(fl_walk *walk, const fl_queued_access *use)
+{
+    for (const fl_queued_access *at = use->data->first; at != NULL; at = at->next) {
+        if (!at->is_hold && fl_access_queue_conflict(use, at) && has_begun(at)) {
+            walk_to(walk, at->job);
+            walk_on(walk);
+            if (walk->is_found) {
+                return at;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Moves *place behind the jobs that were submitted before the use's, unless they wait for it. */
+static void give_way(fl_walk *walk, const fl_queued_access *use, fl_queued_access **place)
+{
+    const filch_job *job = use->job;
+    for (fl_queued_access *at = *place != NULL ? (*place)->next : use->data->first; at != NULL;
+         at = at->next) {
+        const filch_job *other = at->job;
+        if (at->is_hold || !fl_access_queue_conflict(use, at) || other->sequence > job->sequence) {
+            continue;
+        }
+        fl_queued_access *behind = at;
+        if (stand_behind(walk, use, *place, at) != NULL || settle(walk, use, &behind) != NULL) {
+            return;
+        }
+        *place = at = behind;
+    }
+}
+
+const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_last,
+                                      fl_queued_access **place)
+{
+    filch_job *job = asking->job;
+    fl_walk walk = walk_begin(job->object.core, is_same, job);
+    *place = NULL;
+    /* What the job waits for now, which does not wait for it. */
+    for (const fl_queued_access *late = job->late; late != NULL; late = late->late_next) {
+        walk_use(&walk, late);
+        walk_on(&walk);
+    }
+    if (is_last) {
+        *place = asking->data->last;
+        return stand_behind(&walk, asking, NULL, *place);
+    }
+    const fl_queued_access *circle = NULL;
+    for (const fl_queued_access *use = asking; use != NULL && circle == NULL;
+         use = use->late_next) {
+        circle = walk_to_begun(&walk, use);
+    }
+    circle = circle == NULL ? settle(&walk, asking, place) : circle;
+    if (circle == NULL) {
+        give_way(&walk, asking, place);
+    }
+    return circle;
+}
+
+void fl_order_enter(fl_queued_access *use, fl_queued_access *place)
+{
+    filch_job *job = use->job;
+    filch_data *data = use->data;
+    fl_data_note_host(data);
+    (void)fl_access_queue_enqueue_before(use, place != NULL ? place->next : data->first);
+    use->late_next = job->late;
+    job->late = use;
+}
+
+void fl_order_undo(filch_job *job)
+{
+    fl_queued_access *use = job->late;
+    job->late = use->late_next;
+    fl_access_queue_unlink(use);
+}
+
+void fl_order_pass(const fl_queued_access *use)
+{
+    for (fl_queued_access *at = use->next; at != NULL; at = at->next) {
+        if (at->granted && fl_access_queue_conflict(use, at)) {
+            filch_job *other = at->job; /* not the host: it would have begun */
+            at->granted = false;
+            other->blocked += !other->is_open;
+        }
+    }
+}
+
+/* --- Beginning --- */
+
+void fl_order_begin(filch_job *job, const fl_queued_access *only)
+{
+    for (fl_queued_access **at = &job->late; *at != NULL;) {
+        fl_queued_access *use = *at;
+        if (!use->granted || (only != NULL && use != only)) {
+            at = &use->late_next;
+            continue;
+        }
+        *at = use->late_next;
+        use->begun = true;
+        fl_task *gate = use->gate;
+        /* As of any task that was waited for: what came before is seen by who finds none left. */
+        if (gate != NULL && fl_sub_acq_rel(&gate->pending, 1) == 1) {
+            fl_scheduler *scheduler = job->object.core->scheduler;
+            scheduler->task_ready(scheduler, gate);
+        }
+    }
+}
+
+void fl_order_describe(const filch_job *job, const fl_queued_access *circle, char *text,
+                       size_t bytes)
+{
+    const filch_job *other = circle->job;
+    const char *label = circle->data->label;
+    if (other == job) { /* which has the handle, for which the host waits, behind whom it would */
+        snprintf(text, bytes,
+                 "job '%.40s' (%llu) would wait at '%.40s' for the host, which waits for it",
+                 job->label, (unsigned long long)job->sequence, label);
+        return;
+    }
+    snprintf(text, bytes,
+             "job '%.40s' (%llu) would wait at '%.40s' for job '%.40s' (%llu), which waits for it",
+             job->label, (unsigned long long)job->sequence, label, other->label,
+             (unsigned long long)other->sequence);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges by hand, sealing, submitting, closing and destroying graphs; adding to open ones. */
+#include <string.h>
+
+#include "graph/job/job.h"
+
+/* A task of the graph by its public name, or null. */
+static fl_task *find_task(const filch_graph *graph, filch_task name)
+{
+    if (name == 0 || name > graph->task_count) {
+        return NULL;
+    }
+    fl_task *task = fl_graph_task_at(graph, (uint32_t)(name - 1));
+    return fl_task_is_own(task) ? NULL : task; /* which nobody was told the name of */
+}
+
+static filch_status edge_locked(filch_graph *graph, filch_task before, filch_task after)
+{
+    fl_core *core = graph->object.core;
+    if (graph->kind != FILCH_GRAPH_CLOSED || graph->state != FL_GRAPH_BUILDING) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_edge", graph->label, "%s",
+                            graph->kind != FILCH_GRAPH_CLOSED ? "the graph is open"
+                                                              : "the graph is sealed");
+    }
+    fl_task *from = find_task(graph, before);
+    fl_task *to = find_task(graph, after);
+    if (from == NULL || to == NULL || from == to) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_edge", graph->label, "%s",
+                            from == NULL ? "'before' is not a task of this graph"
+                            : to == NULL ? "'after' is not a task of this graph"
+                                         : "a task cannot wait for itself");
+    }
+    fl_more *block = NULL;
+    if (fl_edge_needs_block(from)) {
+        block = fl_arena_alloc(&graph->arena, sizeof *block);
+        if (block == NULL) {
+            return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_edge", graph->label,
+                                "no memory for an edge");
+        }
+        block->next = NULL;
+    }
+    fl_edge_add(graph, (fl_pred){from, 0}, to, &block);
+    fl_arena_free(&graph->arena, block, sizeof *block);
+    graph->has_edges_back = graph->has_edges_back || from->order > to->order;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task after)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = edge_locked(graph, before, after);
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}
+
+static filch_status seal_if_needed(filch_graph *graph, const char *call)
+{
+    fl_core *core = graph->object.core;
+    if (graph->kind == FILCH_GRAPH_OPEN) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, call, graph->label, "the graph is open");
+    }
+    if (graph->state == FL_GRAPH_CYCLIC) {
+        return fl_core_fail(core, FILCH_CYCLE, call, graph->label,
+                            "sealing found a cycle earlier; the graph can only be destroyed");
+    }
+    return graph->state == FL_GRAPH_SEALED ? FILCH_OK : fl_graph_seal_locked(graph);
+}
+
+filch_status filch_graph_seal(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&graph->lock);
+    status = seal_if_needed(graph, "filch_graph_seal");
+    fl_mutex_unlock(&graph->lock);
+    return status;
+}
+
+/* Under graph->lock: the graph's next job, ready to be submitted. */
+static filch_status make_job(filch_graph *graph, const filch_submit *submit, filch_job **made)
+{
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_busy = graph->job != NULL;
+    fl_mutex_unlock(&core->lock);
+    if (is_busy) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_graph_submit", graph->label,
+                            "the graph's previous job still runs");
+    }
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        fl_graph_rank_anew(graph);
+    }
+    filch_job *job = fl_job_new(core, submit);
+    if (job == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_submit", graph->label,
+                            "no memory for a job");
+    }
+    if (job->label[0] == '\0') {
+        memcpy(job->label, graph->label, sizeof job->label);
+    }
+    job->graph = graph;
+    job->ran = graph;
+    job->is_open = graph->kind == FILCH_GRAPH_OPEN;
+    filch_status status = fl_job_take_events(job, submit, "filch_graph_submit");
+    if (status != FILCH_OK) {
+        fl_job_discard(job);
+        return status;
+    }
+    uint32_t tasks = job->is_open ? 0 : graph->task_count;
+    fl_store_relaxed(&job->total, job->is_open ? 0 : tasks - graph->own_count);
+    fl_store_relaxed(&job->run_once, job->is_open ? 0 : graph->restartable_count);
+    /* An empty closed graph counts one, taken back when the submission is over. An open graph
+     * counts down from a bias that closing replaces by the number of tasks, so that adding one
+     * touches nothing that the workers write. */
+    fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
+                                      : tasks != 0 ? (int64_t)tasks
+                                                   : 1);
+    filch_error error = FILCH_ERROR_INIT;
+    fl_mutex_lock(&core->lock);
+    status = fl_job_enqueue(job, &error); /* an open graph's: before anybody adds to it */
+    graph->job = status == FILCH_OK ? job : NULL;
+    fl_mutex_unlock(&core->lock);
+    if (status != FILCH_OK) {
+        fl_job_discard(job);
+        return fl_core_fail(core, status, "filch_graph_submit", error.label, "%s", error.text);
+    }
+    *made = job;
+    return FILCH_OK;
+}
+
+filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, filch_job **job)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    filch_submit full;
+    status = fl_submit_check(core, submit, "filch_graph_submit", graph->label, &full);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_job *made = NULL;
+    fl_mutex_lock(&graph->lock);
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        status = seal_if_needed(graph, "filch_graph_submit");
+    } else if (graph->state != FL_GRAPH_BUILDING) {
+        status = fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_submit", graph->label,
+                              "an open graph is submitted once");
+    }
+    if (status == FILCH_OK) {
+        status = make_job(graph, &full, &made);
+    }
+    bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+    /* One that waits for events is retired by who sees them. */
+    bool is_empty =
+        !is_open && graph->task_count == 0 && status == FILCH_OK && made->event_count == 0;
+    if (status == FILCH_OK && job != NULL) {
+        *job = made; /* before anything runs: a callback may want it */
+    } else if (status == FILCH_OK) {
+        fl_store_relaxed(&made->refs, 1); /* the run's own */
+    }
+    if (status == FILCH_OK && is_open) {
+        graph->state = FL_GRAPH_RUNNING;
+        fl_job_submit(made); /* under the lock: no task is added before */
+    }
+    fl_mutex_unlock(&graph->lock);
+    if (status == FILCH_OK && !is_open) {
+        fl_job_submit(made); /* when this returns, the graph may be gone, the job another one's */
+        if (is_empty) {
+            fl_job_retired(made, 1);
+        }
+    }
+    return status;
+}
+
+filch_status filch_graph_close(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&graph->lock);
+    const char *wrong = graph->kind == FILCH_GRAPH_CLOSED   ? "the graph is not open"
+                        : graph->state == FL_GRAPH_BUILDING ? "the graph was not submitted"
+                        : graph->state != FL_GRAPH_RUNNING  ? "the graph is closed already"
+                                                            : NULL;
+    filch_job *job = NULL;
+    int64_t added = 0;
+    if (wrong == NULL && (fl_splits_end(graph) != FILCH_OK || fl_groups_end(graph) != FILCH_OK)) {
+        if (fl_load_relaxed(&graph->job->cancelled) == 0) {
+            fl_mutex_unlock(&graph->lock);
+            return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_close", graph->label,
+                                "no memory for the tasks that combine what was reduced, or give "
+                                "back what is partitioned");
+        }
+        fl_store_relaxed(&graph->job->left_out, 1); /* before the count that completes the job */
+    }
+    if (wrong == NULL) {
+        graph->state = FL_GRAPH_ENDED;
+        job = graph->job; /* set, and stays while the bias below is held */
+        added = (int64_t)graph->task_count + graph->gate_count;
+    }
+    fl_mutex_unlock(&graph->lock);
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_close", graph->label, "%s",
+                            wrong);
+    }
+    fl_job_retired(job, FL_OPEN_BIAS - added);
+    return FILCH_OK;
+}
+
+filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+{
+    fl_core *core = graph->object.core;
+    filch_job *job = graph->job;
+    if (fl_load_relaxed(&job->cancelled) != 0) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
+                               "the open graph's job was cancelled");
+    }
+    bool watches;
+    filch_status status = fl_open_check_contents(graph, desc, &watches);
+    status = status == FILCH_OK ? fl_graph_add_locked(graph, desc, added) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (watches) {
+        fl_open_note_contents(graph, desc);
+    }
+    fl_task *task = *added;
+    bool commutes = task->commutes; /* before others may run it */
+    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
+    fl_store_relaxed(&job->run_once, graph->restartable_count);
+    uint32_t left = 0;
+    if (commutes || task->predecessors != 0) {
+        /* Acquire-release: if the predecessors are through, their results are seen by who runs
+         * this. */
+        left = fl_sub_acq_rel(&task->pending, 1) - 1;
+    } else {
+        fl_store_relaxed(&task->pending, 0); /* nobody else knows it yet */
+    }
+    if (commutes ? left == 1 && fl_commute_locks_take(task) : left == 0) {
+        core->scheduler->task_ready(core->scheduler, task);
+    }
+    return FILCH_OK;
+}
+
+void fl_graph_free(filch_graph *graph)
+{
+    fl_core *core = graph->object.core;
+    const fl_memory *memory = &core->memory;
+    fl_infer_drop(graph);
+    if (graph->replay != NULL || graph->root_room != NULL) {
+        core->scheduler->graph_drop(core->scheduler, graph);
+    }
+    void *forecast = fl_load_relaxed(&graph->forecast); /* nobody else has the graph */
+    if (forecast != NULL) {
+        fl_free(memory, forecast, *(size_t *)forecast);
+    }
+    if (graph->has_reserved) {
+        fl_job_unreserve(core);
+    }
+    for (size_t i = 0; i < graph->slot_count; ++i) {
+        fl_slot *slot = graph->slots[i];
+        fl_free(memory, slot->needs, slot->tile_count);
+        fl_sub_relaxed(&slot->use.data->graphs, 1);
+    }
+    fl_free(memory, graph->slab_table, graph->slab_capacity * sizeof(fl_slab *));
+    fl_graph_free_slots(graph);
+    fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *graph->slot_table);
+    if (graph->roots != NULL) {
+        size_t room = graph->root_count != 0 ? graph->root_count : 1;
+        fl_free(memory, graph->roots, room * sizeof *graph->roots);
+        fl_free(memory, graph->root_begin,
+                FL_ROOT_POSITIONS(core->scheduler->device_count) * sizeof *graph->root_begin);
+    }
+    if (graph->pred_begin != NULL) {
+        fl_free(memory, graph->pred_begin,
+                ((size_t)graph->task_count + 1) * sizeof *graph->pred_begin);
+        fl_free(memory, graph->pred_list, graph->pred_total * sizeof *graph->pred_list);
+        fl_free(memory, (void *)graph->markers,
+                ((size_t)graph->task_count + 1) * sizeof *graph->markers);
+    }
+    fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
+    fl_reductions_fini(graph);
+    fl_arena_fini(&graph->arena);
+    fl_store_give(core->store, graph->slabs);
+    fl_mutex_fini(&graph->turn_lock);
+    fl_mutex_fini(&graph->lock);
+    fl_object_delete(graph);
+}
+
+filch_status filch_graph_destroy(filch_graph *graph)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    fl_mutex_lock(&core->lock);
+    bool is_busy = graph->job != NULL;
+    fl_mutex_unlock(&core->lock);
+    if (is_busy) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_graph_destroy", graph->label,
+                            "the graph's job still runs");
+    }
+    fl_graph_free(graph);
+    return FILCH_OK;
+}

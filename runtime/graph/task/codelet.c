@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/task/codelet.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "filch/cuda.h"
+#include "graph/scheduler.h"
+
+#define CREATE "filch_codelet_create"
+
+static const char *check(const filch_codelet_desc *desc)
+{
+    return desc == NULL                                                ? "the descriptor is null"
+           : desc->name == NULL || desc->name[0] == '\0'               ? "it has no name"
+           : desc->host == NULL && desc->cuda == NULL                  ? "it has no implementation"
+           : desc->arg_size > UINT16_MAX                               ? "arg_size is over 65,535"
+           : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0 ? "unknown flags are set"
+           : desc->cuda != NULL                                        ? fl_kernel_check(desc->cuda)
+                                                                       : NULL;
+}
+
+static filch_status check_sizes(fl_core *core, const filch_codelet_desc *desc)
+{
+    filch_status status = fl_size_check(core, desc, sizeof *desc, sizeof *desc,
+                                        "codelet: the descriptor", CREATE, NULL);
+    const filch_cuda_desc *cuda = status == FILCH_OK && desc != NULL ? desc->cuda : NULL;
+    return cuda == NULL ? status
+                        : fl_size_check(core, cuda, sizeof *cuda, sizeof *cuda,
+                                        "codelet: the CUDA descriptor", CREATE, desc->name);
+}
+
+/* Of what a kernel is compiled or loaded from; of an enqueue function nothing is known. */
+static uint64_t hash_source(const filch_cuda_desc *desc)
+{
+    uint64_t hash = FL_HASH_START;
+    if (desc == NULL || desc->enqueue != NULL) {
+        return hash;
+    }
+    hash = fl_hash_text(hash, desc->entry);
+    hash = fl_hash_text(hash, desc->options != NULL ? desc->options : "");
+    return desc->source != NULL ? fl_hash_text(hash, desc->source)
+                                : fl_hash_bytes(hash, desc->image, desc->image_bytes);
+}
+
+/* Makes the CUDA implementation ready. Where none of the runtime's devices can then run the codelet
+ * its tasks are refused, as those of any codelet that nothing here runs. */
+static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
+                                filch_codelet *codelet)
+{
+    if (desc->cuda == NULL) {
+        return FILCH_OK;
+    }
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = fl_kernel_make(core->modules, desc->cuda, codelet->name, codelet->runs_on,
+                                         &codelet->kernel, &error);
+    if (status != FILCH_OK) {
+        if (error.call[0] == '\0') {
+            snprintf(error.call, sizeof error.call, "%s", CREATE);
+        }
+        snprintf(error.label, sizeof error.label, "%s", codelet->name);
+        fl_error_store(&core->errors, &error);
+        return status;
+    }
+    codelet->device_count = 0;
+    for (uint32_t word = 0; word < FL_DEVICE_LIMIT / 64; ++word) {
+        codelet->device_count += (uint32_t)__builtin_popcountll(codelet->runs_on[word]);
+    }
+    return FILCH_OK;
+}
+
+filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
+                                  filch_codelet **codelet)
+{
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = fl_core_of(runtime);
+    status = check_sizes(core, desc);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    const char *wrong = codelet == NULL ? "no place for the handle" : check(desc);
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, desc != NULL ? desc->name : NULL,
+                            "codelet: %s", wrong);
+    }
+    fl_scheduler *scheduler = core->scheduler;
+    filch_codelet *made = fl_object_new(
+        core, FL_MAGIC_CODELET, sizeof *made + scheduler->speed_bytes, _Alignof(filch_codelet));
+    if (made == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, CREATE, desc->name,
+                            "no memory for a codelet");
+    }
+    made->host = desc->host;
+    made->work = desc->work;
+    made->cost = desc->cost != NULL ? desc->cost : desc->work;
+    made->arg_size = desc->arg_size;
+    made->flags = desc->flags;
+    made->implementations =
+        (desc->host != NULL ? FL_IMPL_HOST_FN : 0u) | (desc->cuda != NULL ? FL_IMPL_CUDA : 0u);
+    snprintf(made->name, sizeof made->name, "%s", desc->name);
+    made->source = scheduler->recalls ? hash_source(desc->cuda) : 0;
+    scheduler->codelet_init(scheduler, made);
+    status = make_kernel(core, desc, made);
+    if (status != FILCH_OK) {
+        fl_object_delete(made);
+        return status;
+    }
+    made->able = scheduler->able(scheduler, made->runs_on);
+    *codelet = made;
+    return FILCH_OK;
+}

@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/alloc/node.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "memory/alloc/source.h"
+
+/* Bytes of one size in one bucket, as part of the budget. */
+#define BIN_PART 32
+/* Blocks that wait for their markers before they are looked through. */
+#define REAP_FIRST 64
+
+/* --- Markers --- */
+
+static bool is_past(const void *user, fl_marker marker)
+{
+    const fl_places *places = user;
+    const fl_device *device = &places->devices[fl_marker_device(marker)];
+    return device->backend->is_past(device, marker);
+}
+
+/* Asks the driver. What was to run on a lost device does not any more. */
+static bool is_over(const fl_places *places, fl_marker marker)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    return marker == 0 || device->backend->reached(device, marker, NULL) != FILCH_NOT_READY;
+}
+
+/* --- Buckets --- */
+
+/* The calling thread's. */
+static fl_bucket *bucket_of(const fl_places *places, fl_place *place)
+{
+    void *self = fl_tss_get(places->core->worker);
+    uint32_t i = self != NULL ? 0 : place->owner_count;
+    for (; i < place->owner_count; ++i) {
+        /* Relaxed: a name is only compared. */
+        void *owner = fl_load_relaxed(&place->owners[i]);
+        if (owner == NULL && fl_cas_relaxed(&place->owners[i], &owner, self)) {
+            break;
+        }
+        if (owner == self) {
+            break;
+        }
+    }
+    return &place->buckets[i]; /* workers of other places share the last */
+}
+
+/* Gives blocks that came out of a bucket to the heap, or to those that wait. */
+static void put_away(fl_places *places, fl_place *place, const fl_spare *blocks, uint32_t count,
+                     size_t bytes);
+
+/* Empties all buckets. */
+static void flush(fl_places *places, fl_place *place)
+{
+    fl_spare blocks[FL_BIN_BLOCKS];
+    for (uint32_t i = 0; i <= place->owner_count; ++i) {
+        for (uint32_t bin = 0; bin < FL_BUCKET_BINS; ++bin) {
+            size_t bytes;
+            fl_bucket_claim_wait(&place->buckets[i]);
+            uint32_t count = fl_bucket_empty(&place->buckets[i], bin, blocks, &bytes);
+            fl_bucket_release(&place->buckets[i]);
+            put_away(places, place, blocks, count, bytes);
+        }
+    }
+}
+
+/* Under the place's lock: bytes in all buckets. */
+static uint64_t cached_bytes(fl_place *place)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i <= place->owner_count; ++i) {
+        fl_bucket_claim_wait(&place->buckets[i]);
+        bytes += place->buckets[i].cached;
+        fl_bucket_release(&place->buckets[i]);
+    }
+    return bytes;
+}
+
+/* --- Blocks that wait for their markers --- */
+
+static void give_heap(fl_place *place, void *block, size_t bytes)
+{
+    fl_heap_give(&place->heap, block, bytes);
+    fl_mutex_lock(&place->lock);
+    place->held -= bytes;
+    fl_mutex_unlock(&place->lock);
+}
+
+/* Under the lock: the last one, taken off. */
+static fl_pending remove_last(fl_place *place)
+{
+    size_t count = fl_load_relaxed(&place->pending_count) - 1;
+    fl_store_relaxed(&place->pending_count, count);
+    return place->pending[count];
+}
+
+/* Takes one block that is over out of the list; ask: the driver too. */
+static bool take_over(const fl_places *places, fl_place *place, size_t *from, bool ask,
+                      fl_pending *found)
+{
+    bool has_found = false;
+    fl_mutex_lock(&place->lock);
+    while (*from < fl_load_relaxed(&place->pending_count) && !has_found) {
+        *found = place->pending[*from];
+        has_found = is_past(places, found->last);
+        if (!has_found && ask) {
+            fl_mutex_unlock(&place->lock);
+            bool over = is_over(places, found->last);
+            fl_mutex_lock(&place->lock);
+            /* Others may have changed the list meanwhile. */
+            has_found = over && *from < fl_load_relaxed(&place->pending_count) &&
+                        place->pending[*from].ptr == found->ptr &&
+                        place->pending[*from].last == found->last;
+        }
+        if (has_found) {
+            place->pending[*from] = remove_last(place);
+            place->pending_bytes -= found->bytes;
+        } else {
+            ++*from;
+        }
+    }
+    fl_mutex_unlock(&place->lock);
+    return has_found;
+}
+
+/* Gives to the heap what waited long enough. */
+static void reap(const fl_places *places, fl_place *place, bool ask)
+{
+    fl_pending found;
+    size_t from = 0;
+    while (take_over(places, place, &from, ask, &found)) {
+        give_heap(place, found.ptr, found.bytes);
+    }
+    fl_mutex_lock(&place->lock);
+    place->reap_at = 2 * fl_load_relaxed(&place->pending_count) > REAP_FIRST
+                         ? 2 * fl_load_relaxed(&place->pending_count)
+                         : REAP_FIRST;
+    fl_mutex_unlock(&place->lock);
+}
+
+/* A block that is not past. Where there is no memory to remember it, it is waited for: it must not
+ * be lost, and a block given up must not be an error. */
+static void put_pending(fl_places *places, fl_place *place, void *block, size_t bytes,
+                        fl_marker last)
+{
+    fl_mutex_lock(&place->lock);
+    bool has_room =
+        fl_array_reserve(&places->core->memory, &place->pending, &place->pending_capacity,
+                         fl_load_relaxed(&place->pending_count) + 1,
+                         sizeof *place->pending) == FILCH_OK;
+    if (has_room) {
+        size_t count = fl_load_relaxed(&place->pending_count);
+        place->pending[count] = (fl_pending){block, bytes, last};
+        fl_store_relaxed(&place->pending_count, count + 1);
+        place->pending_bytes += bytes;
+    }
+    bool is_long = fl_load_relaxed(&place->pending_count) >= place->reap_at;
+    fl_mutex_unlock(&place->lock);
+    if (!has_room) {
+        (void)fl_device_await(&places->devices[fl_marker_device(last)], last, NULL);
+        give_heap(place, block, bytes);
+    } else if (is_long) {
+        reap(places, place, false);
+    }
+}
+
+static void put_away(fl_places *places, fl_place *place, const fl_spare *blocks, uint32_t count,
+                     size_t bytes)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        if (blocks[i].last == 0 || is_past(places, blocks[i].last)) {
+            give_heap(place, blocks[i].ptr, bytes);
+        } else {
+            put_pending(places, place, blocks[i].ptr, bytes, blocks[i].last);
+        }
+    }
+}
+
+/* --- Taking --- */
+
+/* From the bucket. Blocks that a promise may need are not taken by who has none: that is looked at
+ * under the claim, which fl_place_reserve takes too. */
+static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t bytes,
+                       uint32_t flags, fl_marker *last)
+{
+    fl_bucket *bucket = bucket_of(places, place);
+    fl_spare old[FL_BIN_BLOCKS];
+    uint32_t old_count = 0;
+    size_t old_bytes = 0;
+    void *block = NULL;
+    if (FL_UNLIKELY(!fl_bucket_claim(bucket))) {
+        return NULL;
+    }
+    bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
+    /* Relaxed: reserve raises it before it claims the bucket. */
+    if (is_promised || fl_load_relaxed(&place->reserved) == 0) {
+        block = fl_bucket_take(bucket, bytes, (flags & FL_TAKE_BEHIND) != 0, is_past, places, last);
+    }
+    if (FL_LIKELY(block != NULL)) {
+        bucket->taken += asked;
+        ++bucket->takes;
+        if (is_promised) {
+            fl_sub_relaxed(&place->reserved, bytes); /* a count, no more */
+        }
+    } else {
+        old_count = fl_bucket_miss(bucket, bytes, old, &old_bytes);
+    }
+    fl_bucket_release(bucket);
+    put_away(places, place, old, old_count, old_bytes);
+    return block;
+}
+
+/* Under the place's lock: whether so much more may be held, beside what was promised to others. */
+static bool is_allowed(const fl_place *place, uint64_t bytes, bool is_promised)
+{
+    uint64_t reserved = is_promised ? 0 : fl_load_relaxed(&place->reserved); /* raised under it */
+    return place->held + reserved <= place->budget &&
+           bytes <= place->budget - place->held - reserved;
+}
+
+static uint64_t budget_of(const fl_place *place)
+{
+    uint64_t lent = fl_load_relaxed(&place->heap.lent); /* a figure by itself */
+    return lent < place->budget ? lent : place->budget;
+}
+
+static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t budget, uint64_t used,
+                           filch_error *error)
+{
+    const char *name = place->device->info.name;
+    uint64_t reserved = fl_load_relaxed(&place->reserved); /* as above */
+    const fl_fault fault = {.status = FILCH_NO_DEVICE_MEMORY, .device = name};
+    return reserved == 0
+               ? fl_error_fill(error, fault,
+                               "%s: %" PRIu64 " bytes were asked for, but of its budget, "
+                               "%" PRIu64 " bytes, %" PRIu64 " are taken",
+                               name, bytes, budget, used)
+               : fl_error_fill(error, fault,
+                               "%s: %" PRIu64 " bytes were asked for, but of its budget, "
+                               "%" PRIu64 " bytes, %" PRIu64 " are taken and %" PRIu64 " promised",
+                               name, bytes, budget, used, reserved);
+}
+
+/* Notes a block that the heap is about to hand out; its bytes are no longer anybody's promise. */
+static filch_status admit(fl_place *place, uint64_t bytes, bool is_promised, filch_error *error)
+{
+    fl_mutex_lock(&place->lock);
+    filch_status status = FILCH_OK;
+    if (is_allowed(place, bytes, is_promised)) {
+        place->held += bytes;
+        if (is_promised) {
+            fl_sub_relaxed(&place->reserved, bytes);
+        }
+    } else {
+        status = refuse(place, bytes, place->budget, place->held, error);
+    }
+    fl_mutex_unlock(&place->lock);
+    return status;
+}
+
+static void admit_not(fl_place *place, uint64_t bytes, bool is_promised)
+{
+    fl_mutex_lock(&place->lock);
+    place->held -= bytes;
+    if (is_promised) {
+        fl_add_relaxed(&place->reserved, bytes);
+    }
+    fl_mutex_unlock(&place->lock);
+}
+
+/* Bytes asked for and not given back, of all buckets and what passed by them. */
+static uint64_t requested_bytes(fl_place *place)
+{
+    uint64_t taken = place->taken, given = place->given;
+    for (uint32_t i = 0; i <= place->owner_count; ++i) {
+        fl_bucket_claim_wait(&place->buckets[i]);
+        taken += place->buckets[i].taken;
+        given += place->buckets[i].given;
+        fl_bucket_release(&place->buckets[i]);
+    }
+    return taken - given;
+}
+
+/* Counts a block that did not come from a bucket. The peak is looked at here: between two of these
+ * no more is asked for than the buckets held. */
+static void count_take(fl_place *place, size_t asked)
+{
+    fl_mutex_lock(&place->lock);
+    place->taken += asked;
+    ++place->takes;
+    uint64_t requested = requested_bytes(place);
+    if (requested > place->requested_peak) {
+        place->requested_peak = requested;
+    }
+    fl_mutex_unlock(&place->lock);
+}
+
+/* A pending block of a size, for who waits for its marker on the device. The budget has it already:
+ * only who has no promise may not use up another's. */
+static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void **block,
+                         fl_marker *last)
+{
+    bool has_found = false;
+    fl_mutex_lock(&place->lock);
+    for (size_t i = 0; i < fl_load_relaxed(&place->pending_count) && !has_found; ++i) {
+        if (place->pending[i].bytes == bytes && is_allowed(place, 0, is_promised)) {
+            *block = place->pending[i].ptr;
+            *last = place->pending[i].last;
+            place->pending[i] = remove_last(place);
+            place->pending_bytes -= bytes;
+            has_found = true;
+        }
+    }
+    if (has_found && is_promised) {
+        fl_sub_relaxed(&place->reserved, bytes);
+    }
+    fl_mutex_unlock(&place->lock);
+    return has_found;
+}
+
+/* From the heap, once the budget allows it. */
+static filch_status take_heap(fl_place *place, size_t bytes, bool is_promised, void **block,
+                              filch_error *error)
+{
+    filch_status status = admit(place, bytes, is_promised, error);
+    if (status == FILCH_OK) {
+        status = fl_heap_take(&place->heap, bytes, block, error);
+        if (status != FILCH_OK) {
+            admit_not(place, bytes, is_promised);
+        }
+    }
+    return status;
+}
+
+/* Not from the bucket: what the heap has, then what others keep, then what is not past. */
+static filch_status take_slow(fl_places *places, fl_place *place, size_t bytes, uint32_t flags,
+                              void **block, fl_marker *last, filch_error *error)
+{
+    bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
+    if (fl_load_relaxed(&place->pending_count) != 0) {
+        reap(places, place, false);
+    }
+    filch_status status = take_heap(place, bytes, is_promised, block, error);
+    if (status == FILCH_NO_DEVICE_MEMORY) {
+        flush(places, place);
+        reap(places, place, true);
+        status = take_heap(place, bytes, is_promised, block, error);
+    }
+    if (status == FILCH_NO_DEVICE_MEMORY && (flags & FL_TAKE_BEHIND) != 0 &&
+        take_pending(place, bytes, is_promised, block, last)) {
+        status = FILCH_OK;
+    }
+    return status;
+}
+
+/* The block is zeroed behind what used it last. */
+static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker *last,
+                          filch_error *error)
+{
+    fl_device *device = place->device;
+    fl_marker cleared = 0;
+    filch_status status =
+        device->backend->memory_clear(device, block, bytes, *last, &cleared, error);
+    if (status == FILCH_OK) {
+        *last = cleared;
+    }
+    return status;
+}
+
+/* The block that had used it up goes back. */
+static void promise_again(fl_place *place, uint64_t bytes)
+{
+    fl_mutex_lock(&place->lock);
+    fl_add_relaxed(&place->reserved, bytes); /* it is raised under the lock */
+    fl_mutex_unlock(&place->lock);
+}
+
+filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
+                              void **block, fl_marker *behind, filch_error *error)
+{
+    fl_place *place = &places->at[index];
+    if (FL_UNLIKELY(bytes == 0 || bytes > SIZE_MAX - FL_BLOCK_STEP)) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_INVALID_ARGUMENT},
+                             "a block of %zu bytes cannot be had", bytes);
+    }
+    size_t rounded = fl_block_round(bytes);
+    fl_marker last = 0;
+    void *found = take_fast(places, place, bytes, rounded, flags, &last);
+    if (found == NULL) {
+        filch_status status = take_slow(places, place, rounded, flags, &found, &last, error);
+        if (status != FILCH_OK) {
+            return status;
+        }
+        count_take(place, bytes);
+    }
+    if (FL_UNLIKELY((flags & FL_TAKE_ZEROED) != 0)) {
+        filch_status status = clear(place, found, bytes, &last, error);
+        if (status != FILCH_OK) {
+            if ((flags & FL_TAKE_RESERVED) != 0) {
+                promise_again(place, rounded); /* before others may take the block */
+            }
+            fl_place_give(places, index, found, bytes, last);
+            return status;
+        }
+    }
+    if (behind != NULL) {
+        *behind = last;
+    }
+    *block = found;
+    return FILCH_OK;
+}
+
+filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void **block,
+                           filch_error *error)
+{
+    return fl_place_take_as(places, index, bytes, 0, block, NULL, error);
+}
+
+/* --- Giving --- */
+
+void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes, fl_marker last)
+{
+    fl_place *place = &places->at[index];
+    fl_bucket *bucket = bucket_of(places, place);
+    size_t rounded = fl_block_round(bytes);
+    if (FL_LIKELY(fl_bucket_claim(bucket))) {
+        bool is_kept = fl_bucket_give(bucket, rounded, block, last);
+        if (FL_LIKELY(is_kept)) {
+            bucket->given += bytes;
+            ++bucket->gives;
+        }
+        fl_bucket_release(bucket);
+        if (FL_LIKELY(is_kept)) {
+            return;
+        }
+    }
+    const fl_spare one = {block, last};
+    put_away(places, place, &one, 1, rounded);
+    fl_mutex_lock(&place->lock);
+    place->given += bytes;
+    ++place->gives;
+    fl_mutex_unlock(&place->lock);
+}
+
+/* --- Promises --- */
+
+filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes, filch_error *error)
+{
+    fl_place *place = &places->at[index];
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&place->lock);
+    /* Relaxed: who claims a bucket after us sees it; who did before is counted. Takes of what was
+     * promised lower it meanwhile, which at worst refuses us a block too early. */
+    uint64_t reserved = fl_add_relaxed(&place->reserved, bytes);
+    uint64_t used = place->held - cached_bytes(place) - place->pending_bytes;
+    uint64_t budget = budget_of(place);
+    if (bytes > budget || used + reserved > budget - bytes) {
+        fl_sub_relaxed(&place->reserved, bytes);
+        status = refuse(place, bytes, budget, used, error);
+    }
+    fl_mutex_unlock(&place->lock);
+    return status;
+}
+
+void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes)
+{
+    fl_sub_relaxed(&places->at[index].reserved, bytes); /* a count, no more */
+}
+
+/* --- Upkeep --- */
+
+uint64_t fl_place_budget(const fl_places *places, uint32_t index)
+{
+    if (index >= places->count || places->at[index].device == NULL) {
+        return UINT64_MAX;
+    }
+    uint64_t lent = fl_load_relaxed(&places->at[index].heap.lent); /* as in budget_of */
+    uint64_t budget = places->at[index].device->info.budget;
+    return lent < budget ? lent : budget;
+}
+
+bool fl_place_insist(fl_places *places, uint32_t index)
+{
+    return places->at[index].device != NULL && fl_heap_insist(&places->at[index].heap);
+}
+
+void fl_place_trim(fl_places *places, uint32_t index, uint64_t keep)
+{
+    fl_place *place = &places->at[index];
+    if (place->device == NULL) {
+        return;
+    }
+    flush(places, place);
+    reap(places, place, true);
+    fl_heap_trim(&place->heap, keep);
+}
+
+void fl_place_cap(fl_places *places, uint32_t index, uint64_t bytes)
+{
+    fl_place *place = &places->at[index];
+    if (place->device == NULL) {
+        return;
+    }
+    if (bytes > place->device->info.budget) {
+        bytes = place->device->info.budget;
+    }
+    fl_mutex_lock(&place->lock);
+    place->budget = bytes;
+    fl_mutex_unlock(&place->lock);
+    flush(places, place);
+    reap(places, place, true);
+    fl_heap_limit(&place->heap, bytes);
+}
+
+void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats)
+{
+    fl_place *place = &places->at[index];
+    size_t size = stats->size;
+    *stats = (filch_memory_stats){.size = size};
+    if (place->device == NULL) {
+        return;
+    }
+    fl_mutex_lock(&place->lock);
+    stats->arena = place->heap.kind;
+    stats->budget = budget_of(place);
+    stats->requested = requested_bytes(place);
+    if (stats->requested > place->requested_peak) {
+        place->requested_peak = stats->requested;
+    }
+    stats->requested_peak = place->requested_peak;
+    stats->cached = cached_bytes(place) + place->pending_bytes;
+    stats->pending = place->pending_bytes;
+    stats->reserved = fl_load_relaxed(&place->reserved);
+    stats->takes = place->takes;
+    stats->gives = place->gives;
+    for (uint32_t i = 0; i <= place->owner_count; ++i) {
+        fl_bucket_claim_wait(&place->buckets[i]);
+        stats->takes += place->buckets[i].takes;
+        stats->gives += place->buckets[i].gives;
+        fl_bucket_release(&place->buckets[i]);
+    }
+    fl_mutex_unlock(&place->lock);
+    fl_mutex_lock(&place->heap.lock);
+    stats->mapped = place->heap.mapped;
+    stats->mapped_peak = place->heap.mapped_peak;
+    stats->shortages = place->heap.shortages;
+    fl_mutex_unlock(&place->heap.lock);
+}
+
+/* --- Beginning and end --- */
+
+static void close_place(fl_places *places, fl_place *place)
+{
+    const fl_memory *memory = &places->core->memory;
+    flush(places, place);
+    for (size_t i = 0; i < fl_load_relaxed(&place->pending_count); ++i) {
+        fl_heap_give(&place->heap, place->pending[i].ptr, place->pending[i].bytes);
+    }
+    fl_heap_fini(&place->heap);
+    fl_source_close(&place->heap.source, memory);
+    fl_mutex_fini(&place->lock);
+    fl_free(memory, place->pending, place->pending_capacity * sizeof *place->pending);
+    fl_free_aligned(memory, place->buckets, (place->owner_count + 1) * sizeof *place->buckets, 64);
+    fl_free(memory, place->owners, place->owner_count * sizeof *place->owners);
+}
+
+/* The workers of a place. */
+static uint32_t count_owners(const fl_places *places, const fl_place *place)
+{
+    uint32_t count = 0;
+    for (size_t d = 0; d < places->device_count; ++d) {
+        count += places->devices[d].place == place->device->place;
+    }
+    return count;
+}
+
+static filch_status open_buckets(fl_places *places, fl_place *place, uint64_t budget)
+{
+    const fl_memory *memory = &places->core->memory;
+    place->owner_count = count_owners(places, place);
+    size_t bytes = (place->owner_count + 1) * sizeof *place->buckets;
+    place->owners = fl_alloc_zeroed(memory, place->owner_count * sizeof *place->owners);
+    place->buckets = fl_alloc_aligned(memory, bytes, 64);
+    filch_status status = place->owners != NULL && place->buckets != NULL
+                              ? fl_mutex_init(&place->lock)
+                              : FILCH_OUT_OF_MEMORY;
+    if (status != FILCH_OK) {
+        fl_free_aligned(memory, place->buckets, bytes, 64);
+        fl_free(memory, place->owners, place->owner_count * sizeof *place->owners);
+        return status;
+    }
+    memset(place->buckets, 0, bytes);
+    for (uint32_t i = 0; i <= place->owner_count; ++i) {
+        place->buckets[i].bin_most = (size_t)(budget / BIN_PART);
+    }
+    place->reap_at = REAP_FIRST;
+    return FILCH_OK;
+}
+
+static filch_status open_place(fl_places *places, fl_place *place, filch_error *error)
+{
+    fl_core *core = places->core;
+    fl_device *device = place->device;
+    filch_arena kind = FILCH_ARENA_DEFAULT;
+    fl_source source;
+    filch_status status = fl_source_open(&source, device, &core->memory,
+                                         (filch_arena)core->settings.arena, &kind, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status = fl_heap_init(&place->heap, kind, &core->memory, &source, device->info.budget);
+    if (status != FILCH_OK) {
+        fl_source_close(&source, &core->memory);
+        return fl_error_fill(error, (fl_fault){.status = status, .device = device->info.name},
+                             "%s: no memory for its arena", device->info.name);
+    }
+    place->budget = device->info.budget;
+    status = open_buckets(places, place, place->budget);
+    if (status != FILCH_OK) {
+        fl_heap_fini(&place->heap);
+        fl_source_close(&source, &core->memory);
+        return fl_error_fill(error, (fl_fault){.status = status, .device = device->info.name},
+                             "%s: no memory for its arena", device->info.name);
+    }
+    fl_log_write(&core->log, FILCH_LOG_INFO, "%s: arena %s, budget %" PRIu64 " bytes",
+                 device->info.name, fl_arena_name(kind), place->budget);
+    return FILCH_OK;
+}
+
+filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices,
+                            size_t device_count, uint32_t place_count, filch_error *error)
+{
+    *places = (fl_places){.core = core, .devices = devices, .device_count = device_count};
+    places->at = fl_alloc_zeroed(&core->memory, place_count * sizeof *places->at);
+    if (places->at == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                             "no memory for the table of memories");
+    }
+    for (size_t d = 0; d < device_count; ++d) {
+        /* Devices that only pretend have places that are not in the table. */
+        if (devices[d].backend->memory_take != NULL &&
+            places->at[devices[d].place].device == NULL) {
+            places->at[devices[d].place].device = &devices[d];
+        }
+    }
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < place_count && status == FILCH_OK; ++i) {
+        if (places->at[i].device != NULL) {
+            status = open_place(places, &places->at[i], error);
+        }
+        if (status == FILCH_OK) {
+            ++places->count;
+        }
+    }
+    if (status != FILCH_OK) {
+        for (uint32_t i = places->count; i < place_count; ++i) {
+            places->at[i].device = NULL;
+        }
+        places->count = place_count;
+        fl_places_fini(places);
+    }
+    return status;
+}
+
+void fl_places_fini(fl_places *places)
+{
+    for (uint32_t i = 0; i < places->count; ++i) {
+        if (places->at[i].device != NULL) {
+            close_place(places, &places->at[i]);
+        }
+    }
+    fl_free(&places->core->memory, places->at, places->count * sizeof *places->at);
+    places->at = NULL;
+    places->count = 0;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/host/broadcast.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/links.h"
+#include "memory/route/part.h"
+#include "memory/route/spread.h"
+
+/* Pieces between two fences. Two such stretches are on their way at once: one is followed up while
+ * the other keeps the lanes busy, and together they take fewer events than a lane has. */
+#define STRETCH 48u
+/* No piece is smaller unless a tile or column is. */
+#define LEAST_PIECE 4096u
+
+/* Copies after which a place has what was sent before. */
+typedef struct fence {
+    fl_marker *last;   /* one a place */
+    uint32_t tile_end; /* tiles before it are complete with it */
+    bool is_set;
+} fence;
+
+typedef struct link_entry {
+    fl_spread_link link;
+    bool is_known;
+} link_entry;
+
+struct fl_broadcast {
+    fl_queued_access use;
+    fl_places *places;
+    filch_data *data;
+    filch_broadcast_way way;
+    size_t bytes; /* of this allocation */
+    uint64_t wanted_piece, piece, total;
+    uint32_t tile, tile_end; /* the one being sent, and the end */
+    uint32_t settled;        /* tiles before it are valid everywhere */
+    uint64_t sent;           /* bytes of the tile; UINT64_MAX: it is not open */
+    uint32_t pieces;         /* since the last fence */
+    bool is_pinned, is_stopped, is_planned;
+    bool is_waiting;     /* for room, that others have */
+    filch_status status; /* the first failure … */
+    filch_error error;   /* … and what it was */
+    fence fences[2];     /* the older one first */
+    fl_spread spread;    /* room for two plans: the nodes of one, and one to compare it with */
+    fl_spread_node *other_nodes;
+    bool *wants, *has, *wanted, *arrives; /* one flag a place */
+    fl_replica_spot *spots;               /* one a place */
+    fl_marker *last;                      /* one a place: the newest copy to it */
+    link_entry *links;                    /* from each place to each */
+};
+
+static uint64_t view_bytes(const filch_view *view)
+{
+    return view->rows * view->cols * view->element;
+}
+
+/* --- Making one --- */
+
+static size_t align(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* Lays the arrays out behind the structure; returns the bytes of all. A null base only counts. */
+static size_t lay_out(fl_broadcast *b, uint32_t count)
+{
+    char *base = (char *)b;
+    size_t at = align(sizeof *b);
+    size_t flags = align(count * sizeof(bool)), markers = align(count * sizeof(fl_marker));
+    size_t nodes = align((size_t)(count + 1) * sizeof(fl_spread_node));
+    size_t spots = align(count * sizeof(fl_replica_spot));
+    size_t links = align((size_t)count * count * sizeof(link_entry));
+    if (b != NULL) {
+        b->wants = (bool *)(base + at);
+        b->has = (bool *)(base + at + flags);
+        b->wanted = (bool *)(base + at + 2 * flags);
+        b->arrives = (bool *)(base + at + 3 * flags);
+        char *next = base + at + 4 * flags;
+        b->last = (fl_marker *)(void *)next;
+        b->fences[0].last = (fl_marker *)(void *)(next + markers);
+        b->fences[1].last = (fl_marker *)(void *)(next + 2 * markers);
+        next += 3 * markers;
+        b->spread.nodes = (fl_spread_node *)(void *)next;
+        b->other_nodes = (fl_spread_node *)(void *)(next + nodes);
+        next += 2 * nodes;
+        b->spots = (fl_replica_spot *)(void *)next;
+        b->links = (link_entry *)(void *)(next + spots);
+    }
+    return at + 4 * flags + 3 * markers + 2 * nodes + spots + links;
+}
+
+fl_broadcast *fl_broadcast_new(fl_places *places, filch_data *data, const bool *wants,
+                               uint32_t tile, uint32_t tile_end, filch_broadcast_way way,
+                               uint64_t piece)
+{
+    size_t bytes = lay_out(NULL, places->count);
+    fl_broadcast *b = fl_alloc_zeroed(&places->core->memory, bytes);
+    if (b == NULL) {
+        return NULL;
+    }
+    lay_out(b, places->count);
+    b->places = places;
+    b->data = data;
+    b->way = way;
+    b->bytes = bytes;
+    b->wanted_piece = piece;
+    b->tile = b->settled = tile;
+    b->tile_end = tile_end;
+    b->sent = UINT64_MAX;
+    b->use = (fl_queued_access){.data = data,
+                                .writes = true}; /* nobody reads while replicas come about */
+    b->error = (filch_error)FILCH_ERROR_INIT;
+    memcpy(b->wants, wants, places->count * sizeof *wants);
+    for (uint32_t t = tile; t < tile_end; ++t) {
+        filch_view view = fl_data_tile_view(data, t);
+        b->total += view_bytes(&view);
+    }
+    return b;
+}
+
+void fl_broadcast_free(fl_broadcast *b)
+{
+    if (b != NULL) {
+        fl_free(&b->places->core->memory, b, b->bytes);
+    }
+}
+
+fl_queued_access *fl_broadcast_use(fl_broadcast *b)
+{
+    return &b->use;
+}
+
+void fl_broadcast_tiles(const fl_broadcast *b, uint32_t *tile, uint32_t *end)
+{
+    *tile = b->tile;
+    *end = b->tile_end;
+}
+
+void fl_broadcast_stop(fl_broadcast *b)
+{
+    b->is_stopped = true;
+}
+
+bool fl_broadcast_is_whole(const fl_broadcast *b)
+{
+    return b->status == FILCH_OK && b->tile == b->tile_end;
+}
+
+/* --- Who sends to whom --- */
+
+/* Asked of the driver once a pair. One that does not tell a rank has the best. */
+static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
+{
+    fl_broadcast *b = user;
+    link_entry *entry = &b->links[(size_t)from * b->places->count + to];
+    if (!entry->is_known) {
+        const fl_device *receiver = b->places->at[to].device, *sender = b->places->at[from].device;
+        const fl_bandwidths *measured = b->places->bandwidths;
+        filch_link link = {.size = sizeof link};
+        entry->is_known = true;
+        entry->link.is_straight = from < 64 && (receiver->peers >> from & 1) != 0;
+        if (entry->link.is_straight && sender->backend->link_describe != NULL &&
+            sender->backend->link_describe(sender, receiver, &link, NULL) == FILCH_OK) {
+            entry->link.rank = link.rank;
+        }
+        entry->link.rate =
+            measured != NULL ? fl_bandwidths_get(measured, b->places->count, from, to) : 0;
+    }
+    return entry->link;
+}
+
+/* The plan for tiles that are where the flags of has say. */
+static void make_plan(fl_broadcast *b)
+{
+    uint32_t count = b->places->count;
+    filch_broadcast_way way = b->way != FILCH_BROADCAST_DEFAULT ? b->way : FILCH_BROADCAST_CHAIN;
+    fl_spread_plan(&b->spread, count, b->has, b->wants, way, find_link, b);
+    if (b->way == FILCH_BROADCAST_DEFAULT) {
+        fl_spread tree = {.nodes = b->other_nodes};
+        fl_spread_plan(&tree, count, b->has, b->wants, FILCH_BROADCAST_TREE, find_link, b);
+        if (fl_spread_cost(&tree, b->total) < fl_spread_cost(&b->spread, b->total)) {
+            b->other_nodes = b->spread.nodes;
+            b->spread = tree;
+        }
+    }
+    uint64_t piece = b->wanted_piece;
+    if (piece == 0) {
+        piece = way == FILCH_BROADCAST_DIRECT
+                    ? b->total
+                    : b->total / fl_spread_pieces(&b->spread, b->total) + 1;
+        piece = piece > LEAST_PIECE ? piece : LEAST_PIECE;
+        piece = (piece + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
+    }
+    b->piece = piece;
+    b->is_planned = true;
+    memcpy(b->wanted, b->wants, count * sizeof *b->wanted);
+    memset(b->arrives, 0, count * sizeof *b->arrives);
+    for (uint32_t i = 0; i < b->spread.count; ++i) {
+        const fl_spread_node *node = &b->spread.nodes[i];
+        b->arrives[node->place] = node->parent != FL_SPREAD_ROOT;
+        b->wanted[node->place] = b->wanted[node->place] || node->is_relay;
+    }
+}
+
+/* Opens the tile and, where it is elsewhere than the one before, plans anew: what is on its way by
+ * then was sent by the old plan, so it has to arrive first. */
+static filch_status open_tile(fl_broadcast *b, filch_error *error)
+{
+    bool is_same = b->is_planned;
+    const bool *wanted = b->is_planned ? b->wanted : b->wants;
+    filch_status status = fl_replica_open(b->places, b->data, b->tile, wanted, b->spots, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    for (uint32_t place = 0; place < b->places->count; ++place) {
+        is_same = is_same && b->has[place] == b->spots[place].is_good;
+    }
+    if (!is_same) {
+        if (b->pieces != 0 || b->fences[0].is_set) {
+            return FILCH_NOT_READY;
+        }
+        for (uint32_t place = 0; place < b->places->count; ++place) {
+            b->has[place] = b->spots[place].is_good;
+        }
+        make_plan(b);
+        /* Once more: the plan may want the host's memory, too. */
+        status = fl_replica_open(b->places, b->data, b->tile, b->wanted, b->spots, error);
+    }
+    if (status == FILCH_OK) {
+        b->sent = 0;
+    }
+    return status;
+}
+
+/* --- Copies --- */
+
+static bool is_tight(const fl_broadcast *b, size_t width)
+{
+    for (uint32_t i = 0; i < b->spread.count; ++i) {
+        if (b->spots[b->spread.nodes[i].place].pitch != width) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static fl_part next_part(const fl_broadcast *b, const filch_view *view)
+{
+    size_t width = (size_t)(view->rows * view->element);
+    size_t piece = b->piece < SIZE_MAX ? (size_t)b->piece : SIZE_MAX;
+    return fl_part_next(width, (size_t)view->cols, is_tight(b, width), (size_t)b->sent, piece);
+}
+
+/* The device on whose lane the copy goes: the receiver's, or the sender's where it is the host. */
+static fl_device *carrier_of(const fl_places *places, uint32_t to, uint32_t from)
+{
+    return places->at[to != 0 ? to : from].device;
+}
+
+/* Relaxed: who wants to know exactly has seen the job complete. */
+static void count_copy(fl_traffic *traffic, const fl_device *carrier, uint32_t to, uint32_t from,
+                       size_t bytes)
+{
+    if (traffic != NULL) {
+        fl_traffic *own = &traffic[carrier->info.index];
+        fl_add_relaxed(to == 0 ? &own->out : from == 0 ? &own->in : &own->peer, bytes);
+    }
+}
+
+/* Starts the copy of a part to one node, behind its sender's. */
+static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_part *p,
+                         fl_traffic *traffic, filch_error *error)
+{
+    uint32_t sender = b->spread.nodes[node->parent].place;
+    const fl_replica_spot *to = &b->spots[node->place], *from = &b->spots[sender];
+    bool is_root = b->spread.nodes[node->parent].parent == FL_SPREAD_ROOT;
+    fl_device *carrier = carrier_of(b->places, node->place, sender);
+    fl_copy copy = {
+        .to = to->ptr + p->column * to->pitch + p->offset,
+        .from = from->ptr + p->column * from->pitch + p->offset,
+        .to_device = b->places->at[node->place].device,
+        .from_device = b->places->at[sender].device,
+        .to_pitch = to->pitch,
+        .from_pitch = from->pitch,
+        .width = p->width,
+        .height = p->height,
+        .behind = is_root ? from->behind : &b->last[sender],
+        .behind_count = is_root ? 2 : 1,
+    };
+    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    /* A copy may be on the lane whatever came after it. */
+    b->last[node->place] = copy.marker != 0 ? copy.marker : b->last[node->place];
+    if (status == FILCH_OK) {
+        count_copy(traffic, carrier, node->place, sender, p->width * p->height);
+    }
+    return status;
+}
+
+static filch_status send_part(fl_broadcast *b, fl_traffic *traffic, filch_error *error)
+{
+    filch_view view = fl_data_tile_view(b->data, b->tile);
+    fl_part p = next_part(b, &view);
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < b->spread.count && status == FILCH_OK; ++i) {
+        const fl_spread_node *node = &b->spread.nodes[i];
+        if (node->parent != FL_SPREAD_ROOT) {
+            status = send(b, node, &p, traffic, error);
+        }
+    }
+    ++b->pieces;
+    b->sent += p.width * p.height;
+    if (status == FILCH_OK && b->sent == view_bytes(&view)) {
+        ++b->tile;
+        b->sent = UINT64_MAX;
+    }
+    return status;
+}
+
+/* --- Following up --- */
+
+static void set_fence(fl_broadcast *b)
+{
+    fence *f = &b->fences[b->fences[0].is_set];
+    memcpy(f->last, b->last, b->places->count * sizeof *f->last);
+    f->tile_end = b->tile;
+    f->is_set = true;
+    b->pieces = 0;
+}
+
+/* Takes the name of a failure's device, and whose the tile is. */
+static void fail(fl_broadcast *b, filch_status status, const filch_error *error)
+{
+    if (b->status == FILCH_OK) {
+        b->status = status;
+        b->error = *error;
+        b->error.status = status;
+        snprintf(b->error.label, sizeof b->error.label, "%s", b->data->label);
+    }
+    b->is_stopped = true;
+}
+
+/* Whether all copies of a fence are past or their device is lost. */
+static bool is_past(fl_broadcast *b, fence *f)
+{
+    for (uint32_t place = 0; place < b->places->count; ++place) {
+        fl_marker marker = f->last[place];
+        if (marker == 0) {
+            continue;
+        }
+        filch_error error = FILCH_ERROR_INIT;
+        fl_device *device = &b->places->devices[fl_marker_device(marker)];
+        filch_status status = device->backend->reached(device, marker, &error);
+        if (status == FILCH_NOT_READY) {
+            return false;
+        }
+        if (status != FILCH_OK) {
+            device->backend->drain(device, NULL); /* nobody can tell how far it is */
+            fail(b, status, &error);
+        }
+        f->last[place] = 0;
+    }
+    return true;
+}
+
+/* Copies from a device that is lost may end as if nothing were wrong. */
+static void check_roots(fl_broadcast *b)
+{
+    for (uint32_t i = 0; i < b->spread.count; ++i) {
+        const fl_spread_node *node = &b->spread.nodes[i];
+        const fl_device *device = b->places->at[node->place].device;
+        filch_error error = FILCH_ERROR_INIT;
+        if (node->parent == FL_SPREAD_ROOT && node->children != 0 && node->place != 0 &&
+            device->backend->lost(device, &error)) {
+            fail(b, FILCH_DEVICE_LOST, &error);
+        }
+    }
+}
+
+/* Retires the older fence; false: it is not past. */
+static bool follow_up(fl_broadcast *b)
+{
+    if (!is_past(b, &b->fences[0])) {
+        return false;
+    }
+    check_roots(b);
+    /* Of one that failed nobody knows what arrived; and what was handed on behind it may be
+     * anything, whatever its own device says. */
+    for (; b->status == FILCH_OK && b->settled < b->fences[0].tile_end; ++b->settled) {
+        fl_replica_settle(b->data, b->settled, b->arrives);
+    }
+    fence first = b->fences[0];
+    first.is_set = false;
+    b->fences[0] = b->fences[1];
+    b->fences[1] = first;
+    return true;
+}
+
+/* Whether something is left to be sent now. */
+static bool is_open(const fl_broadcast *b)
+{
+    return !b->is_stopped && b->tile < b->tile_end && !b->fences[1].is_set;
+}
+
+static void send_some(fl_broadcast *b, fl_traffic *traffic)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = FILCH_OK;
+    b->is_waiting = false;
+    while (is_open(b) && status == FILCH_OK) {
+        if (b->sent == UINT64_MAX) {
+            status = open_tile(b, &error);
+        }
+        if (status == FILCH_OK && b->spread.depth == 0) {
+            ++b->tile; /* it is everywhere */
+            b->sent = UINT64_MAX;
+            continue;
+        }
+        if (status == FILCH_OK) {
+            status = send_part(b, traffic, &error);
+        }
+        if (b->pieces == STRETCH) {
+            set_fence(b);
+        }
+    }
+    b->is_waiting = status == FILCH_NOT_READY;
+    if (status != FILCH_OK && !b->is_waiting) {
+        fail(b, status, &error);
+    }
+}
+
+static void let_go(fl_broadcast *b)
+{
+    if (b->is_pinned) {
+        fl_replica_unpin(b->places, b->data);
+        b->is_pinned = false;
+    }
+}
+
+filch_status fl_broadcast_step(fl_broadcast *b, fl_traffic *traffic, bool *moved,
+                               filch_error *error)
+{
+    filch_error cause = FILCH_ERROR_INIT;
+    *moved = false;
+    if (!b->is_pinned && !b->is_stopped) {
+        filch_status status = fl_replica_pin(b->places, b->data, &cause);
+        b->is_pinned = status == FILCH_OK;
+        if (status != FILCH_OK) {
+            fail(b, status, &cause);
+        }
+    }
+    for (;;) {
+        send_some(b, traffic);
+        if (b->pieces != 0 && !b->fences[1].is_set) {
+            set_fence(b); /* it ends here, or waits for what is on its way */
+        }
+        if (!b->fences[0].is_set && b->is_waiting) {
+            let_go(b); /* who waits for room holds none, lest two wait for each other */
+            return FILCH_NOT_READY;
+        }
+        if (!b->fences[0].is_set) {
+            break;
+        }
+        if (!follow_up(b)) {
+            return FILCH_NOT_READY;
+        }
+        *moved = true;
+    }
+    let_go(b);
+    if (b->status != FILCH_OK && error != NULL) {
+        *error = b->error;
+    }
+    return b->status;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A handle's tiles outside of tasks: the host reads and writes them, versions begin, and what
+ * places hold of it goes. */
+#include <stdio.h>
+
+#include "memory/tiles/tiles.h"
+
+/* Under the lock: the tile is the host's. */
+static void take_home(const filch_data *data, fl_replicas *replicas, uint32_t tile)
+{
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
+    }
+    fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_MODIFIED, 0);
+}
+
+void fl_data_begin_version(filch_data *data)
+{
+    if (!data->is_managed) {
+        /* Relaxed: core->lock orders the writers, and who reads meanwhile, of tiles that no job
+         * writes, may take either. */
+        fl_store_relaxed(&data->version, fl_data_version(data) + 1);
+    }
+}
+
+void fl_data_quiesce(fl_places *places, filch_data *data)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    fl_waits waits = {.count = 0};
+    if (replicas == NULL) {
+        return;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
+        /* Whatever version it is of: it may be on its way. */
+        (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, 0)->ready, NULL);
+        (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, data->home)->ready, NULL);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    fl_waits_abandon(places, &waits);
+}
+
+/* Waits for copies; of those that failed, or cannot be waited for, none is left in flight. */
+static filch_status await(fl_places *places, const filch_data *data, filch_status status,
+                          fl_waits *waits, filch_error *error)
+{
+    if (status == FILCH_OK) {
+        while (waits->count != 0 && status == FILCH_OK) {
+            status = fl_marker_await(places, waits->at[waits->count - 1], error);
+            waits->count -= status == FILCH_OK;
+        }
+    }
+    if (status != FILCH_OK) {
+        fl_waits_abandon(places, waits); /* they lead to the host's buffer, or from it */
+        snprintf(error->label, sizeof error->label, "%s", data->label);
+    }
+    return status;
+}
+
+filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles,
+                                filch_access_mode mode, filch_error *error)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    filch_status status = fl_data_need_host(data, error);
+    bool is_hosts = places->count == 1 || (data->has_home && data->home == 0);
+    if (status != FILCH_OK || (replicas == NULL && is_hosts)) {
+        return status; /* no device with memory of its own has ever used it */
+    }
+    replicas = fl_replicas_get(places, data);
+    if (replicas == NULL) {
+        return fl_replicas_tell_none(data, error);
+    }
+    fl_waits waits = {.count = 0};
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1 && status == FILCH_OK; ++row) {
+            uint32_t tile = fl_data_tile(data, row, col);
+            status = fl_tile_fetch(places, data, replicas, tile, NULL, mode, NULL, &waits, error);
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return await(places, data, status, &waits, error);
+}
+
+filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles tiles,
+                                filch_error *error)
+{
+    /* Acquire, as above. Where no device has used it, there is nothing to note. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    filch_status status = FILCH_OK;
+    if (replicas == NULL) {
+        return FILCH_OK;
+    }
+    bool sends = data->home != 0 && !data->is_managed;
+    fl_waits waits = {.count = 0};
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t col = tiles.col0; col < tiles.col1; ++col) {
+        for (uint32_t row = tiles.row0; row < tiles.row1; ++row) {
+            uint32_t tile = fl_data_tile(data, row, col);
+            take_home(data, replicas, tile);
+            if (sends && status == FILCH_OK) {
+                status = fl_tile_fetch(places, data, replicas, tile, places->at[data->home].device,
+                                       FILCH_READ, NULL, &waits, error);
+            }
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return await(places, data, status, &waits, error);
+}
+
+/* Takes the handle's tiles out of a place. False: somebody is evicting some of them. */
+static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *replicas,
+                       uint32_t place)
+{
+    bool all = true;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
+        fl_block *block = fl_replica_at(replicas, tile, place)->block;
+        if (block == NULL || block == &replicas->home) {
+            continue;
+        }
+        if (!fl_block_leave(places, block)) {
+            all = false;
+            continue;
+        }
+        for (uint32_t t = tile; t < block->end; ++t) {
+            if (fl_replica_at(replicas, t, place)->block == block) {
+                fl_replica_detach(places, data, fl_replica_at(replicas, t, place));
+            }
+        }
+        fl_block_give(places, block, 0);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return all;
+}
+
+void fl_data_drop_replicas(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no job uses the handle */
+    for (uint32_t place = 1; replicas != NULL && place < replicas->places; ++place) {
+        while (!drop_place(places, data, replicas, place)) {
+            fl_relax(); /* another job needs the room: it is a copy home away at most */
+        }
+    }
+    if (replicas != NULL) {
+        /* Acquire: who evicted the last of them is done with the handle. */
+        while (fl_load_acquire(&replicas->leaving) != 0) {
+            fl_relax();
+        }
+        fl_data_quiesce(places, data); /* the buffer may go, too */
+        fl_replicas_free(places, data);
+    }
+    fl_data_free_parts(data);
+}

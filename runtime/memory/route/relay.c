@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/route/relay.h"
+
+#include "memory/route/part.h"
+
+/* Parts between the two copies: one comes, one goes, and one keeps either from waiting where the
+ * other takes its time. */
+#define SLOTS 3u
+
+/* Where parts stop: in slots of a ring, or (slot 0) each where it belongs in a whole tile. */
+typedef struct stopover {
+    fl_spot at;
+    size_t slot; /* bytes */
+    uint32_t slots;
+} stopover;
+
+static size_t piece_of(const fl_detour *detour)
+{
+    return fl_block_round(detour->width * detour->height / detour->pieces + 1);
+}
+
+static fl_spot part_of(fl_spot spot, const fl_part *part)
+{
+    spot.ptr += part->column * spot.pitch + part->offset;
+    return spot;
+}
+
+static fl_spot stop_of(const stopover *where, const fl_part *part, uint64_t k)
+{
+    if (where->slot == 0) {
+        return part_of(where->at, part);
+    }
+    return (fl_spot){where->at.ptr + k % where->slots * where->slot, part->width, where->at.place,
+                     0};
+}
+
+/* Waits for all that was started: it touches what the caller may give to others. */
+static void abandon(fl_places *places, const fl_detour *detour)
+{
+    fl_waits waits = {.count = 0};
+    (void)fl_waits_add(&waits, detour->left, NULL);
+    (void)fl_waits_add(&waits, detour->arrived, NULL);
+    fl_waits_abandon(places, &waits);
+}
+
+/* A copy may be on the lane whatever came after it. */
+static void note(fl_marker *last, fl_marker marker)
+{
+    *last = marker != 0 ? marker : *last;
+}
+
+static filch_status start(fl_places *places, fl_detour *d, const stopover *where,
+                          filch_error *error)
+{
+    fl_part parts[SLOTS];
+    fl_marker came[SLOTS] = {0}, gone[SLOTS] = {0};
+    bool is_tight = d->from.pitch == d->width && d->to.pitch == d->width &&
+                    (where->slot != 0 || where->at.pitch == d->width);
+    size_t total = d->width * d->height, sent = 0, piece = piece_of(d);
+    uint64_t first = 0, second = 0; /* copies of each kind */
+    filch_status status = FILCH_OK;
+    while (status == FILCH_OK && (sent < total || second < first)) {
+        if (sent < total && first - second < where->slots) {
+            uint32_t k = (uint32_t)(first % where->slots);
+            /* Of a lane, which is in order: what the first is behind, all are. */
+            fl_marker behind = first == 0 ? d->behind : where->slot != 0 ? gone[k] : 0;
+            parts[k] = fl_part_next(d->width, d->height, is_tight, sent, piece);
+            status = fl_columns_start(places, d->out, parts[k].width, parts[k].height,
+                                      stop_of(where, &parts[k], first), part_of(d->from, &parts[k]),
+                                      behind, d->traffic, &came[k], error);
+            note(&d->left, came[k]);
+            sent += parts[k].width * parts[k].height;
+            ++first;
+        } else {
+            uint32_t k = (uint32_t)(second % where->slots);
+            status = fl_columns_start(places, d->in, parts[k].width, parts[k].height,
+                                      part_of(d->to, &parts[k]), stop_of(where, &parts[k], second),
+                                      came[k], d->traffic, &gone[k], error);
+            note(&d->arrived, gone[k]);
+            ++second;
+        }
+    }
+    return status;
+}
+
+filch_status fl_detour_over(fl_places *places, fl_detour *detour, fl_spot stop, filch_error *error)
+{
+    const stopover where = {.at = stop, .slots = SLOTS};
+    detour->left = detour->arrived = 0;
+    filch_status status = start(places, detour, &where, error);
+    if (status != FILCH_OK) {
+        abandon(places, detour);
+    }
+    return status;
+}
+
+static filch_status over_ring(fl_places *places, fl_detour *detour, fl_block *ring, uint32_t slots,
+                              filch_error *error)
+{
+    const stopover where = {
+        .at = {.ptr = ring->ptr, .place = ring->place},
+        .slot = piece_of(detour),
+        .slots = slots,
+    };
+    fl_device *relay = places->at[ring->place].device;
+    filch_status status = start(places, detour, &where, error);
+    if (status == FILCH_OK && relay->backend->lost(relay, error)) {
+        status = FILCH_DEVICE_LOST; /* nobody knows since when */
+    }
+    if (status == FILCH_OK) {
+        /* Either end may be lost while the other still uses the ring. */
+        status = fl_block_read(places, ring, detour->left, error);
+    }
+    if (status != FILCH_OK) {
+        abandon(places, detour);
+    }
+    fl_block_give(places, ring, status == FILCH_OK ? detour->arrived : 0);
+    return status;
+}
+
+filch_status fl_detour_relayed(fl_places *places, fl_detour *detour, uint32_t relay,
+                               filch_error *error)
+{
+    uint32_t slots = detour->pieces < SLOTS ? detour->pieces : SLOTS;
+    fl_block *ring;
+    detour->left = detour->arrived = 0;
+    /* As work that has been admitted: who finds no room there while we have some tries again. */
+    fl_residents_come(places, relay);
+    filch_status status = fl_block_new(places, relay, slots * piece_of(detour), &ring, error);
+    if (status == FILCH_OK) {
+        status = over_ring(places, detour, ring, slots, error);
+    }
+    fl_residents_go(places, relay);
+    return status;
+}

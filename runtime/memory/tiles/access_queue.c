@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of those that use a handle. */
+#include "memory/tiles/data.h"
+
+/* Blocks of tiles; row1 0: all. */
+static bool overlap(fl_tiles a, fl_tiles b)
+{
+    return a.row1 == 0 || b.row1 == 0 ||
+           (a.row0 < b.row1 && b.row0 < a.row1 && a.col0 < b.col1 && b.col0 < a.col1);
+}
+
+bool fl_access_queue_conflict(const fl_queued_access *a, const fl_queued_access *b)
+{
+    if (a->job != NULL && a->job == b->job) {
+        return false;
+    }
+    if (!a->is_hold && !b->is_hold) {
+        return a->writes || b->writes;
+    }
+    return (a->writes && overlap(a->wrote, b->used)) || (b->writes && overlap(b->wrote, a->used));
+}
+
+static bool is_grantable(const fl_queued_access *use)
+{
+    for (const fl_queued_access *before = use->prev; before != NULL; before = before->prev) {
+        if (fl_access_queue_conflict(use, before)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fl_access_queue_enqueue(fl_queued_access *use)
+{
+    return fl_access_queue_enqueue_before(use, NULL);
+}
+
+bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *next)
+{
+    filch_data *data = use->data;
+    fl_queued_access *prev = next != NULL ? next->prev : data->last;
+    use->next = next;
+    use->prev = prev;
+    *(prev != NULL ? &prev->next : &data->first) = use;
+    *(next != NULL ? &next->prev : &data->last) = use;
+    use->queued = true;
+    data->holds += use->is_hold;
+    data->upgrades += use->is_upgrade;
+    use->granted = is_grantable(use);
+    return use->granted;
+}
+
+void fl_access_queue_unlink(fl_queued_access *use)
+{
+    filch_data *data = use->data;
+    if (use->prev != NULL) {
+        use->prev->next = use->next;
+    } else {
+        data->first = use->next;
+    }
+    if (use->next != NULL) {
+        use->next->prev = use->prev;
+    } else {
+        data->last = use->prev;
+    }
+    use->queued = false;
+    data->holds -= use->is_hold;
+    data->upgrades -= use->is_upgrade;
+}
+
+void fl_access_queue_leave(fl_queued_access *use,
+                           void (*granted)(fl_queued_access *use, void *user), void *user)
+{
+    const filch_data *data = use->data;
+    fl_access_queue_unlink(use);
+    for (fl_queued_access *waiting = data->first; waiting != NULL; waiting = waiting->next) {
+        if (!waiting->granted) {
+            if (is_grantable(waiting)) {
+                waiting->granted = true;
+                granted(waiting, user);
+            } else if (data->holds == 0 && data->upgrades == 0) {
+                return; /* what waits behind a job that waits conflicts with it, or with a writer */
+            }
+        }
+    }
+}

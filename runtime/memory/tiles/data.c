@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/tiles/data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/tiles/replica.h"
+
+#define CREATE "filch_data_create"
+#define PARTITION "filch_data_partition"
+#define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
+#define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
+#define KNOWN_FLAGS \
+    (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN)
+
+static size_t written_bytes(const filch_data *data)
+{
+    return ((size_t)fl_data_tile_count(data) + 63) / 64 * sizeof *data->written;
+}
+
+static size_t holders_bytes(const filch_data *data)
+{
+    return (size_t)fl_data_tile_count(data) * sizeof *data->holders;
+}
+
+/* The descriptor with its defaults filled in. */
+static filch_data_desc complete(const filch_data_desc *desc)
+{
+    filch_data_desc full = FILCH_DATA_DESC_INIT;
+    memcpy(&full, desc, desc->size < sizeof full ? DESC_SIZE_FIRST : sizeof full);
+    full.cols = full.cols != 0 ? full.cols : 1;
+    full.ld = full.ld != 0 ? full.ld : full.rows;
+    if (full.row_cuts == NULL && full.tile_rows == 0) {
+        full.tile_rows = full.rows;
+    }
+    if (full.col_cuts == NULL && full.tile_cols == 0) {
+        full.tile_cols = full.cols;
+    }
+    return full;
+}
+
+static filch_status fail(fl_core *core, const char *label, const char *what)
+{
+    return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s", what);
+}
+
+static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
+{
+    bool has_none = (d->flags & FILCH_DATA_NO_BUFFER) != 0;
+    bool on_device = (d->flags & FILCH_DATA_ON_DEVICE) != 0;
+    bool is_pinned = (d->flags & FILCH_DATA_PIN) != 0;
+    const char *wrong = (d->flags & ~(uint32_t)KNOWN_FLAGS) != 0 ? "unknown flags are set"
+                        : d->reserved != 0 || d->reserved2 != 0  ? "reserved is not 0"
+                        : has_none && on_device                  ? "there is no buffer, but flags "
+                                                                   "say that it is on a device"
+                        : has_none && d->ptr != NULL             ? "there is a buffer, but flags "
+                                                                   "say that there is none"
+                        : !has_none && d->ptr == NULL            ? "the buffer is null"
+                        : is_pinned && (has_none || on_device)   ? "there is no buffer on the host "
+                                                                   "that could be page-locked"
+                        : !on_device && d->device != 0 ? "a device is given, but flags do "
+                                                         "not say that the buffer is on it"
+                        : d->rows == 0                 ? "rows is 0"
+                        : d->element == 0              ? "element, the bytes an element, is 0"
+                                                       : NULL;
+    return wrong == NULL ? FILCH_OK : fail(core, d->label, wrong);
+}
+
+/* How one axis is cut: tiles of a size, or one size each. */
+static filch_status check_cuts(fl_core *core, const char *call, const char *label, const char *axis,
+                               uint64_t extent, uint64_t tile, const uint64_t *cuts, uint32_t count)
+{
+    uint64_t sum = 0;
+    if (cuts == NULL) {
+        return count == 0 ? FILCH_OK
+                          : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                                         "there are %u cuts of %s, but they are null", count, axis);
+    }
+    if (tile != 0) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                            "both cuts of %s and a size of their tiles are given", axis);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (cuts[i] == 0 || cuts[i] > extent - sum) {
+            return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                                "cut %u of %s is %" PRIu64 ", where %" PRIu64 " of %" PRIu64
+                                " are left",
+                                i, axis, cuts[i], extent - sum, extent);
+        }
+        sum += cuts[i];
+    }
+    return sum == extent ? FILCH_OK
+                         : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                                        "the cuts of %s add up to %" PRIu64 ", not %" PRIu64, axis,
+                                        sum, extent);
+}
+
+static uint64_t count_tiles(uint64_t extent, uint64_t tile, const uint64_t *cuts, uint32_t count)
+{
+    return cuts != NULL ? count : (extent - 1) / tile + 1;
+}
+
+static filch_status check_shape(fl_core *core, const char *call, const filch_data_desc *d)
+{
+    const char *label = d->label;
+    if (d->ld < d->rows) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                            "the leading dimension %" PRIu64 " is less than the %" PRIu64 " rows",
+                            d->ld, d->rows);
+    }
+    if (d->tile_rows > d->rows || d->tile_cols > d->cols) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                            "a tile of %" PRIu64 " x %" PRIu64
+                            " is larger than the handle of %" PRIu64 " x %" PRIu64,
+                            d->tile_rows, d->tile_cols, d->rows, d->cols);
+    }
+    size_t bytes;
+    if (!fl_size_mul((size_t)d->ld, (size_t)d->cols, &bytes) ||
+        !fl_size_mul(bytes, (size_t)d->element, &bytes) || bytes > (size_t)PTRDIFF_MAX) {
+        return fl_core_fail(core, FILCH_OVERFLOW, call, label,
+                            "%" PRIu64 " x %" PRIu64 " elements of %" PRIu64
+                            " bytes overflow the address space",
+                            d->ld, d->cols, d->element);
+    }
+    filch_status status =
+        check_cuts(core, call, label, "rows", d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+    if (status == FILCH_OK) {
+        status = check_cuts(core, call, label, "columns", d->cols, d->tile_cols, d->col_cuts,
+                            d->col_cut_count);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    uint64_t down = count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+    uint64_t across = count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
+    /* The product does not overflow: each tile has an element, whose bytes were counted above. */
+    return down * across < UINT32_MAX
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_OVERFLOW, call, label,
+                              "%" PRIu64 " x %" PRIu64 " tiles are 2^32 - 1 or more", down, across);
+}
+
+static filch_status check_desc(fl_core *core, const filch_data_desc *desc, filch_data **data)
+{
+    return desc == NULL   ? fail(core, NULL, "the descriptor is null")
+           : data == NULL ? fail(core, NULL, "there is nowhere to put the handle")
+                          : fl_size_check(core, desc, DESC_SIZE_FIRST, sizeof *desc,
+                                          "the descriptor", CREATE, NULL);
+}
+
+/* --- Buffers on devices --- */
+
+/* Whether two blocks of one memory have elements in common. Columns of equal leading dimensions
+ * interleave; those of unlike ones are taken for as long as the dimension. */
+static bool overlap(const filch_data *a, const filch_data *b)
+{
+    const filch_data *low = a->home_base <= b->home_base ? a : b, *high = low == a ? b : a;
+    size_t apart = (size_t)(high->home_base - low->home_base);
+    size_t pitch = (size_t)(low->ld * low->element);
+    if (apart >= fl_data_bytes(low)) {
+        return false;
+    }
+    if (pitch != high->ld * high->element) {
+        return true;
+    }
+    /* The high one begins in a column of the low one's, or behind its rows; the latter must last
+     * until the next column begins. */
+    size_t row = apart % pitch;
+    return row < low->rows * low->element || row + high->rows * high->element > pitch;
+}
+
+/* Under core->lock: a handle whose buffer has elements in common with this one's; or null. */
+static const filch_data *find_overlap(const filch_data *data)
+{
+    for (const fl_object *at = data->object.core->objects; at != NULL; at = at->next) {
+        const filch_data *other = (const filch_data *)(const void *)at;
+        if (fl_load_relaxed(&at->magic) == (uint32_t)FL_MAGIC_DATA && other != data &&
+            other->home == data->home && other->home_base != NULL && overlap(data, other)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* What a backend said, under the handle's name. */
+static filch_status report(fl_core *core, filch_status status, filch_error *error,
+                           const char *label)
+{
+    snprintf(error->label, sizeof error->label, "%s", label);
+    return error->call[0] == '\0' ? fl_core_fail(core, status, CREATE, label, "%s", error->text)
+                                  : (fl_error_store(&core->errors, error), status);
+}
+
+static filch_status take_device(filch_data *data, const filch_data_desc *d)
+{
+    fl_core *core = data->object.core;
+    const fl_places *places = core->places;
+    filch_error error = FILCH_ERROR_INIT;
+    if (d->device >= places->device_count) {
+        return fl_core_fail(core, FILCH_BAD_INDEX, CREATE, d->label, "there is no device %u",
+                            d->device);
+    }
+    const fl_device *device = &places->devices[d->device];
+    if (device->backend->memory_check == NULL || device->place == 0) {
+        return fl_core_fail(core, FILCH_UNSUPPORTED, CREATE, d->label,
+                            "%s has no memory that a buffer could be in", device->info.name);
+    }
+    filch_status status =
+        device->backend->memory_check(device, d->ptr, fl_data_bytes(data), data->label, &error);
+    if (status != FILCH_OK) {
+        return report(core, status, &error, data->label);
+    }
+    fl_mutex_lock(&core->lock); /* from here on others find it */
+    data->home = device->place;
+    data->home_base = d->ptr;
+    const filch_data *other = find_overlap(data);
+    if (other != NULL) {
+        data->home_base = NULL;
+        status = fl_core_fail(core, FILCH_ALIAS, CREATE, data->label,
+                              "the buffer of '%s' has elements in common with that of '%s'",
+                              data->label, other->label);
+    }
+    fl_mutex_unlock(&core->lock);
+    return status;
+}
+
+/* --- Page-locked buffers --- */
+
+/* By one device, for all. */
+static filch_status pin(filch_data *data)
+{
+    fl_core *core = data->object.core;
+    const fl_places *places = core->places;
+    filch_error error = FILCH_ERROR_INIT;
+    char *host = fl_data_host(data);
+    for (uint32_t i = 0; i < places->device_count; ++i) {
+        fl_device *device = &places->devices[i];
+        if (device->backend->memory_pin == NULL || device->backend->lost(device, NULL)) {
+            continue;
+        }
+        filch_status status =
+            device->backend->memory_pin(device, host, fl_data_bytes(data), data->label, &error);
+        if (status != FILCH_OK) {
+            return report(core, status, &error, data->label);
+        }
+        data->pinned_by = device;
+        break;
+    }
+    return FILCH_OK;
+}
+
+/* --- Making and ending --- */
+
+/* Where tiles of those sizes begin, and where the last one ends; null: no memory. */
+static uint64_t *list_starts(const fl_memory *memory, const uint64_t *cuts, uint32_t count)
+{
+    uint64_t *starts = fl_alloc(memory, ((size_t)count + 1) * sizeof *starts);
+    if (starts != NULL) {
+        starts[0] = 0;
+        for (uint32_t i = 0; i < count; ++i) {
+            starts[i + 1] = starts[i] + cuts[i];
+        }
+    }
+    return starts;
+}
+
+/* Tables of its tiles. False: no memory. */
+static bool fill_tables(filch_data *made, const filch_data_desc *d)
+{
+    const fl_memory *memory = &made->object.core->memory;
+    bool fits = true;
+    if (d->row_cuts != NULL) {
+        made->row_starts = list_starts(memory, d->row_cuts, d->row_cut_count);
+        fits = made->row_starts != NULL;
+    }
+    if (d->col_cuts != NULL && fits) {
+        made->col_starts = list_starts(memory, d->col_cuts, d->col_cut_count);
+        fits = made->col_starts != NULL;
+    }
+    if ((d->flags & FILCH_DATA_NO_BUFFER) != 0 && fits) {
+        made->written = fl_alloc_zeroed(memory, written_bytes(made));
+        fits = made->written != NULL;
+    }
+    if (made->object.core->keeps_holders && fits) {
+        made->holders = fl_alloc_zeroed(memory, holders_bytes(made));
+        fits = made->holders != NULL;
+    }
+    return fits;
+}
+
+/* A handle of that shape, without a buffer; null: no memory, as is recorded. */
+static filch_data *make(fl_core *core, const char *call, const filch_data_desc *d)
+{
+    filch_data *made = fl_object_new(core, FL_MAGIC_DATA, sizeof *made, _Alignof(filch_data));
+    if (made != NULL) {
+        made->element = d->element;
+        made->rows = d->rows;
+        made->cols = d->cols;
+        made->ld = d->ld;
+        made->tile_rows = d->tile_rows;
+        made->tile_cols = d->tile_cols;
+        made->tiles_down =
+            (uint32_t)count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
+        made->tiles_across =
+            (uint32_t)count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
+        fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
+        made->has_home = (d->flags & FILCH_DATA_NO_BUFFER) == 0;
+        made->is_managed = (d->flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
+        snprintf(made->label, sizeof made->label, "%s", d->label != NULL ? d->label : "");
+        if (!fill_tables(made, d)) {
+            fl_data_free_parts(made);
+            fl_object_delete(made);
+            made = NULL;
+        }
+    }
+    if (made == NULL) {
+        fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, d->label, "no memory for a data handle");
+    }
+    return made;
+}
+
+filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
+                               filch_data **data)
+{
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = fl_core_of(runtime);
+    status = check_desc(core, desc, data);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_data_desc full = complete(desc);
+    status = check_buffer(core, &full);
+    status = status == FILCH_OK ? check_shape(core, CREATE, &full) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_data *made = make(core, CREATE, &full);
+    if (made == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    if ((full.flags & FILCH_DATA_ON_DEVICE) != 0) {
+        status = take_device(made, &full);
+    } else {
+        fl_store_relaxed(&made->host, full.ptr); /* nobody else has the handle yet */
+        status = (full.flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
+    }
+    if (status != FILCH_OK) {
+        fl_data_free_parts(made);
+        fl_object_delete(made);
+        return status;
+    }
+    *data = made;
+    return FILCH_OK;
+}
+
+/* --- Partitions --- */
+
+filch_status fl_data_refuse_part(const filch_data *data, const char *call)
+{
+    return data->parent == NULL
+               ? FILCH_OK
+               : fl_core_fail(data->object.core, FILCH_UNSUPPORTED, call, data->label,
+                              "'%s' is a partition of '%s', which only tasks of graphs use",
+                              data->label, data->parent->label);
+}
+
+static filch_status check_partition(const filch_data *parent, const filch_data_desc *d)
+{
+    fl_core *core = parent->object.core;
+    const char *wrong = d->ptr != NULL || d->element != 0 || d->rows != 0 || d->cols != 0 ||
+                                d->ld != 0 || d->flags != 0 || d->device != 0
+                            ? "a partition has the buffer, shape and flags of its parent"
+                        : d->reserved != 0 || d->reserved2 != 0 ? "reserved is not 0"
+                                                                : NULL;
+    const char *missing = parent->parent != NULL ? "a partition cannot be partitioned"
+                          : !parent->has_home || parent->home != 0
+                              ? "only a handle whose buffer is in the host's memory can be"
+                              : NULL;
+    return wrong != NULL
+               ? fl_core_fail(core, FILCH_INVALID_ARGUMENT, PARTITION, d->label, "%s", wrong)
+           : missing != NULL
+               ? fl_core_fail(core, FILCH_UNSUPPORTED, PARTITION, parent->label, "%s", missing)
+               : FILCH_OK;
+}
+
+filch_status filch_data_partition(filch_data *parent, const filch_data_desc *tiling,
+                                  filch_data **child)
+{
+    filch_status status = fl_object_check(parent, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = parent->object.core;
+    const char *wrong = tiling == NULL  ? "the tiling is null"
+                        : child == NULL ? "there is nowhere to put the handle"
+                                        : NULL;
+    if (wrong != NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, PARTITION, parent->label, "%s", wrong);
+    }
+    status = fl_size_check(core, tiling, sizeof *tiling, sizeof *tiling, "the tiling", PARTITION,
+                           parent->label);
+    status = status == FILCH_OK ? check_partition(parent, tiling) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_data_desc full = *tiling;
+    full.element = parent->element;
+    full.rows = parent->rows;
+    full.cols = parent->cols;
+    full.ld = parent->ld;
+    full = complete(&full);
+    status = check_shape(core, PARTITION, &full);
+    filch_data *made = status == FILCH_OK ? make(core, PARTITION, &full) : NULL;
+    if (made == NULL) {
+        return status != FILCH_OK ? status : FILCH_OUT_OF_MEMORY;
+    }
+    fl_store_relaxed(&made->host, fl_data_host(parent)); /* nobody else has the handle yet */
+    made->parent = parent;
+    fl_mutex_lock(&core->lock);
+    ++parent->children;
+    fl_mutex_unlock(&core->lock);
+    *child = made;
+    return FILCH_OK;
+}
+
+/* --- The end --- */
+
+/* Under core->lock: who keeps the handle from being destroyed, or null. */
+static const char *user_of(const filch_data *data)
+{
+    if (data->kept != 0 || fl_load_relaxed(&data->graphs) != 0) {
+        return "a graph or a running job uses the handle";
+    }
+    for (const fl_queued_access *use = data->first; use != NULL; use = use->next) {
+        if (!use->is_hold) {
+            return "a running job uses the handle";
+        }
+    }
+    return data->first != NULL   ? "tiles of the handle are held (filch_hold_release)"
+           : data->children != 0 ? "the handle has partitions"
+                                 : NULL;
+}
+
+filch_status filch_data_destroy(filch_data *data)
+{
+    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = data->object.core;
+    fl_mutex_lock(&core->lock);
+    const char *user = user_of(data);
+    fl_mutex_unlock(&core->lock);
+    if (user != NULL) {
+        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s", user);
+    }
+    fl_data_drop_replicas(core->places, data);
+    if (data->parent != NULL) {
+        fl_mutex_lock(&core->lock);
+        --data->parent->children;
+        fl_mutex_unlock(&core->lock);
+    }
+    fl_object_delete(data);
+    return FILCH_OK;
+}
+
+filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
+{
+    filch_status status = fl_object_check(data, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status = fl_size_check(data->object.core, tiling, sizeof *tiling, 0, "the result",
+                           "filch_data_tiles", data->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    tiling->rows = data->tiles_down;
+    tiling->cols = data->tiles_across;
+    return FILCH_OK;
+}
+
+/* --- Tiles --- */
+
+/* An address rather than a pointer: there may be no buffer yet. */
+static void *host_at(const filch_data *data, const filch_view *view)
+{
+    return (void *)((uintptr_t)fl_data_host(data) + fl_data_offset(data, view));
+}
+
+filch_view fl_data_tile_view(const filch_data *data, uint32_t tile)
+{
+    uint32_t r = tile % data->tiles_down, c = tile / data->tiles_down;
+    filch_view view = {.ld = data->ld,
+                       .row = fl_data_row_start(data, r),
+                       .col = fl_data_col_start(data, c),
+                       .element = data->element};
+    view.rows = fl_data_row_start(data, r + 1) - view.row;
+    view.cols = fl_data_col_start(data, c + 1) - view.col;
+    view.ptr = host_at(data, &view);
+    return view;
+}
+
+filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t last)
+{
+    filch_view view = {.ld = data->ld, .element = data->element};
+    if (data->cols == 1) {
+        view.rows = last - first;
+        view.cols = 1;
+        view.row = first;
+    } else {
+        view.rows = data->rows;
+        view.cols = last - first;
+        view.col = first;
+    }
+    view.ptr = host_at(data, &view);
+    return view;
+}
+
+uint64_t fl_data_extent(const filch_data *data)
+{
+    return data->cols == 1 ? data->rows : data->cols;
+}
+
+uint32_t fl_data_axis_tiles(const filch_data *data)
+{
+    return data->cols == 1 ? data->tiles_down : data->tiles_across;
+}
+
+uint64_t fl_data_axis_start(const filch_data *data, uint32_t tile)
+{
+    return data->cols == 1 ? fl_data_row_start(data, tile) : fl_data_col_start(data, tile);
+}
+
+uint64_t fl_data_tile_extent(const filch_data *data)
+{
+    bool differ = (data->cols == 1 ? data->row_starts : data->col_starts) != NULL;
+    return differ ? 0 : data->cols == 1 ? data->tile_rows : data->tile_cols;
+}
+
+/* The tile in which an element along the divided axis lies; the extent lies past the last. */
+static uint32_t tile_of(const filch_data *data, uint64_t element)
+{
+    uint64_t width = fl_data_tile_extent(data);
+    if (width != 0) {
+        return (uint32_t)(element / width);
+    }
+    uint32_t low = 0, high = fl_data_axis_tiles(data);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fl_data_axis_start(data, middle + 1) <= element) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void fl_data_tiles_between(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                           uint32_t *end)
+{
+    *tile = tile_of(data, first);
+    *end = last > first ? tile_of(data, last - 1) + 1 : *tile;
+}
+
+void fl_data_tiles_of(const filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
+                      uint32_t *end)
+{
+    uint32_t down = data->cols == 1 ? 1 : data->tiles_down;
+    fl_data_tiles_between(data, first, last, tile, end);
+    *tile *= down;
+    *end *= down;
+}
+
+/* --- The buffer on the host --- */
+
+filch_status fl_data_need_host(filch_data *data, filch_error *error)
+{
+    const fl_memory *memory = &data->object.core->memory;
+    if (fl_data_host(data) != NULL) {
+        return FILCH_OK;
+    }
+    size_t bytes = fl_data_bytes(data);
+    char *made = fl_alloc_aligned(memory, bytes, HOST_ALIGN);
+    char *none = NULL;
+    if (made == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                             "no memory for the %zu bytes of '%s' on the host", bytes, data->label);
+    }
+    /* Acquire-release: it is seen as it was allocated; or another's, and ours was never seen. */
+    if (!fl_cas_acq_rel(&data->host, &none, made)) {
+        fl_free_aligned(memory, made, bytes, HOST_ALIGN);
+    }
+    return FILCH_OK;
+}
+
+void fl_data_free_parts(filch_data *data)
+{
+    const fl_memory *memory = &data->object.core->memory;
+    char *host = fl_load_relaxed(&data->host); /* nobody else uses the handle */
+    if (data->pinned_by != NULL) {
+        data->pinned_by->backend->memory_unpin(data->pinned_by, host);
+        data->pinned_by = NULL;
+    }
+    if (host != NULL && (!data->has_home || data->home != 0)) {
+        fl_free_aligned(memory, host, fl_data_bytes(data), HOST_ALIGN);
+    }
+    fl_store_relaxed(&data->host, NULL);
+    fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
+    fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
+    fl_free(memory, data->holders, data->holders != NULL ? holders_bytes(data) : 0);
+    data->holders = NULL;
+    if (data->written != NULL) {
+        fl_free(memory, data->written, written_bytes(data));
+    }
+    data->row_starts = data->col_starts = data->written = NULL;
+}
+
+filch_status fl_data_fail_unwritten(const filch_data *data, uint32_t tile, const char *call,
+                                    filch_error *error)
+{
+    return fl_error_fill(
+        error, (fl_fault){.status = FILCH_WRONG_STATE, .call = call, .label = data->label},
+        "tile (%u, %u) of '%s' is read, but nothing has written it", tile % data->tiles_down,
+        tile / data->tiles_down, data->label);
+}

@@ -1,0 +1,827 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/tiles/replica.h"
+
+#include "memory/tiles/coalesce.h"
+
+/* --- Waits --- */
+
+filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error)
+{
+    if (marker == 0) {
+        return FILCH_OK;
+    }
+    for (uint32_t i = 0; i < waits->count; ++i) {
+        if (waits->at[i] >> 50 == marker >> 50) { /* a lane is in order: its latest is enough */
+            waits->at[i] = waits->at[i] > marker ? waits->at[i] : marker;
+            return FILCH_OK;
+        }
+    }
+    if (waits->count == FL_MOST_WAITS) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OVERFLOW},
+                             "a task waits for more than %d lanes", FL_MOST_WAITS);
+    }
+    waits->at[waits->count++] = marker;
+    return FILCH_OK;
+}
+
+filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *error)
+{
+    while (waits->count != 0) {
+        fl_marker marker = waits->at[waits->count - 1];
+        fl_device *device = &places->devices[fl_marker_device(marker)];
+        filch_status status = device->backend->reached(device, marker, error);
+        if (status != FILCH_OK) {
+            return status;
+        }
+        --waits->count;
+    }
+    return FILCH_OK;
+}
+
+void fl_waits_abandon(fl_places *places, fl_waits *waits)
+{
+    /* Copies alone: tiles land by themselves, and only their owners can tell how far they are. */
+    while (waits->count != 0) {
+        fl_marker marker = waits->at[--waits->count];
+        fl_device *device = &places->devices[fl_marker_device(marker)];
+        filch_status status = FILCH_OK;
+        if (fl_marker_lane(marker) >= FL_LANE_IN) {
+            status = fl_device_await(device, marker, NULL);
+        }
+        if (status != FILCH_OK) {
+            device->backend->drain(device, NULL); /* nobody can tell how far it is */
+        }
+    }
+}
+
+/* --- Operands --- */
+
+static uint32_t place_of(const fl_device *device)
+{
+    return device != NULL ? device->place : 0;
+}
+
+/* What fetching one tile of work needs to know. */
+typedef struct fl_fetch {
+    fl_places *places;
+    fl_device *device; /* null: the host's */
+    uint32_t place;
+    const fl_admission *admission;
+    fl_waits *waits;
+    filch_error *error;
+} fl_fetch;
+
+/* Acquire: fetch has made them, perhaps another thread's. */
+static fl_replicas *replicas_of(const fl_operand *operand)
+{
+    return fl_load_acquire(&operand->data->replicas);
+}
+
+static bool is_empty(const fl_operand *operand)
+{
+    return operand->is_chunk && operand->first == operand->last;
+}
+
+static bool is_all(const fl_operand *operand)
+{
+    return operand->tile == 0 && operand->tile_end == fl_data_tile_count(operand->data);
+}
+
+void fl_operand_resolve(fl_operand *operand)
+{
+    operand->is_streamed = fl_data_is_streamed(operand->data) && !operand->is_whole;
+    fl_data_tiles_of(operand->data, operand->first, operand->last, &operand->tile,
+                     &operand->tile_end);
+}
+
+/* --- Memory for operands --- */
+
+/* Under the lock: the block that holds all the tiles; null: none does. */
+static fl_block *find_block(const fl_replicas *replicas, const fl_operand *operand, uint32_t place)
+{
+    fl_block *block = fl_replica_at(replicas, operand->tile, place)->block;
+    for (uint32_t tile = operand->tile + 1; block != NULL && tile < operand->tile_end; ++tile) {
+        block = fl_replica_at(replicas, tile, place)->block == block ? block : NULL;
+    }
+    return block;
+}
+
+/* Under the lock. */
+static void pin(const fl_fetch *fetch, fl_block *block)
+{
+    /* Relaxed: who evicts it looks under the lock, and the time is a guess. */
+    fl_add_relaxed(&block->uses, 1);
+    fl_store_relaxed(&block->used, fl_load_relaxed(&fetch->places->residents[fetch->place].now));
+}
+
+static void unpin(const fl_operand *operand, uint32_t place)
+{
+    if (!is_empty(operand)) {
+        /* Pinned, so it stays where it is. Release: what was done with it, before it is evicted. */
+        fl_block *block = fl_replica_at(replicas_of(operand), operand->tile, place)->block;
+        fl_sub_acq_rel(&block->uses, 1);
+    }
+}
+
+/* Lets go of what was reserved of the first `count` operands. */
+static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_operand *operand = &operands[i];
+        if (!operand->is_reserved) {
+            continue;
+        }
+        operand->is_reserved = false;
+        if (operand->staging != NULL) {
+            fl_block_give(fetch->places, operand->staging, 0);
+            operand->staging = NULL;
+        } else if (!operand->is_streamed) {
+            unpin(operand, fetch->place);
+        }
+    }
+}
+
+/* Under the lock: whether a tile had better get a block together with its neighbours than be
+ * brought into the one that it has. */
+static bool may_regroup(const fl_fetch *fetch, const fl_operand *operand,
+                        const fl_replicas *replicas, const fl_block *block)
+{
+    const fl_admission *admission = fetch->admission;
+    return admission->foresight != NULL && !operand->is_chunk &&
+           (operand->mode & FILCH_READ) != 0 && !admission->is_tight && !admission->is_pressed &&
+           fl_load_relaxed(&block->uses) == 0 && /* under the lock */
+           !fl_replica_is_valid(operand->data, fl_replica_at(replicas, operand->tile, fetch->place),
+                                fetch->place) &&
+           fl_coalesced_may_join(operand->data, replicas, operand->tile, fetch->place);
+}
+
+/* Pins what the operand uses if it is there, and is to stay where it is. */
+static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool stays)
+{
+    if (is_empty(operand)) {
+        operand->is_reserved = true;
+    } else if (!operand->is_streamed && !operand->is_shadowed) {
+        fl_replicas *replicas = replicas_of(operand);
+        fl_mutex_lock(&replicas->lock);
+        fl_block *block = find_block(replicas, operand, fetch->place);
+        if (block != NULL && (stays || !may_regroup(fetch, operand, replicas, block))) {
+            pin(fetch, block);
+            operand->is_reserved = true;
+        }
+        fl_mutex_unlock(&replicas->lock);
+    }
+    return operand->is_reserved;
+}
+
+/* Whether somebody uses a block, of those of tiles [first, end). */
+static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, uint32_t place)
+{
+    for (uint32_t tile = first; tile < end; ++tile) {
+        const fl_block *block = fl_replica_at(replicas, tile, place)->block;
+        /* Acquire: what they did with it, who have let go of it. */
+        if (block != NULL && fl_load_acquire(&block->uses) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes a new block that of tiles [first, end), and pins it; it is given back where somebody was
+ * faster. FILCH_NOT_READY: the tiles are in use in another block. */
+static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block *block,
+                           uint32_t first, uint32_t end)
+{
+    filch_data *data = operand->data;
+    fl_replicas *replicas = replicas_of(operand);
+    filch_view view = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
+    filch_status status = FILCH_OK;
+    block->data = data;
+    block->first = first;
+    block->end = end;
+    /* Whole columns of tiles, or tiles of one column. */
+    block->pitch = (size_t)((to.row + to.rows - view.row) * view.element);
+    fl_mutex_lock(&replicas->lock);
+    fl_block *found = find_block(replicas, operand, fetch->place);
+    if (found != NULL && !operand->is_chunk && (found->first > first || found->end < end)) {
+        found = NULL; /* a task's tile is to be with its neighbours */
+    }
+    if (found != NULL || is_used(replicas, first, end, fetch->place)) {
+        if (found != NULL) {
+            pin(fetch, found);
+        }
+        fl_mutex_unlock(&replicas->lock);
+        fl_block_give(fetch->places, block, 0);
+        operand->is_reserved = found != NULL;
+        return found != NULL ? FILCH_OK : FILCH_NOT_READY;
+    }
+    status = fl_block_adopt(fetch->places, data, replicas, block, fetch->device, fetch->error);
+    bool is_held = block->held != 0; /* by some at least, if it failed */
+    if (is_held) {
+        fl_block_enter(fetch->places, block);
+    }
+    if (status == FILCH_OK) {
+        pin(fetch, block);
+        operand->is_reserved = true;
+    }
+    fl_mutex_unlock(&replicas->lock);
+    if (!is_held) {
+        fl_block_give(fetch->places, block, 0);
+    }
+    return status;
+}
+
+static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_t bytes,
+                         fl_block **block)
+{
+    const fl_victims any = {.foresight = fetch->admission->foresight,
+                            .traffic = operand->traffic,
+                            .is_nobody = fetch->admission->is_spare || operand->is_shadowed};
+    return fl_block_new_evict(fetch->places, fetch->device, bytes, &any, block, fetch->error);
+}
+
+/* Memory for elements [first, last) by themselves. */
+static filch_status stage(const fl_fetch *fetch, fl_operand *operand)
+{
+    filch_view view = fl_data_range_view(operand->data, operand->first, operand->last);
+    filch_status status =
+        take(fetch, operand, (size_t)(view.rows * view.cols * view.element), &operand->staging);
+    operand->is_reserved = status == FILCH_OK;
+    return status;
+}
+
+/* The whole handle, where that needs no more than taking it. */
+static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    uint32_t tiles = fl_data_tile_count(operand->data);
+    fl_block *block;
+    if (fetch->admission->is_tight ||
+        fl_block_new(fetch->places, fetch->place, fl_coalesced_bytes(operand->data, 0, tiles),
+                     &block, &error) != FILCH_OK) {
+        return false;
+    }
+    return settle(fetch, operand, block, 0, tiles) == FILCH_OK;
+}
+
+/* A tile with its neighbours, where that is worth it and makes nobody leave who is wanted sooner.
+ */
+static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
+{
+    const fl_foresight *foresight = fetch->admission->foresight;
+    if ((operand->mode & FILCH_READ) == 0 || fetch->admission->is_tight) {
+        return false;
+    }
+    fl_coalesced run = fl_coalesced_choose(fetch->places, fetch->device, operand->data,
+                                           operand->tile, fetch->admission);
+    uint32_t count = run.end - run.first;
+    const fl_victims later = {.foresight = foresight,
+                              .later = run.latest,
+                              .most = 2 * count,
+                              .traffic = operand->traffic};
+    filch_error error = FILCH_ERROR_INIT;
+    fl_block *block;
+    if (count == 1 || fl_block_new_evict(fetch->places, fetch->device,
+                                         fl_coalesced_bytes(operand->data, run.first, run.end),
+                                         &later, &block, &error) != FILCH_OK) {
+        return false;
+    }
+    return settle(fetch, operand, block, run.first, run.end) == FILCH_OK;
+}
+
+/* Under residents->admit. */
+static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint32_t index)
+{
+    bool writes = (operand->mode & FILCH_WRITE) != 0;
+    fl_block *block;
+    if (operand->is_chunk) {
+        bool may_stage = index < FL_MOST_STAGED;
+        if ((operand->is_streamed || operand->is_shadowed) && may_stage) {
+            return stage(fetch, operand);
+        }
+        if (!operand->is_streamed && !is_all(operand) && reserve_whole(fetch, operand)) {
+            return FILCH_OK;
+        }
+        if (!writes && !is_all(operand) && may_stage) {
+            return stage(fetch, operand);
+        }
+    }
+    if (!operand->is_chunk &&
+        (reserve_run(fetch, operand) || reserve_resident(fetch, operand, true))) {
+        return FILCH_OK;
+    }
+    filch_status status =
+        take(fetch, operand, fl_coalesced_bytes(operand->data, operand->tile, operand->tile_end),
+             &block);
+    return status == FILCH_OK ? settle(fetch, operand, block, operand->tile, operand->tile_end)
+                              : status;
+}
+
+/* All of them or none. Under residents->admit. */
+static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    filch_status status = FILCH_OK;
+    /* First what is there, lest it should be evicted for the rest. */
+    for (uint32_t i = 0; i < count; ++i) {
+        reserve_resident(fetch, &operands[i], false);
+    }
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        if (!operands[i].is_reserved) {
+            status = reserve_new(fetch, &operands[i], i);
+        }
+    }
+    if (status != FILCH_OK) {
+        unreserve(fetch, operands, count);
+    }
+    return status;
+}
+
+/* The same, while nobody else does so. Who waits for its turn holds nothing that could be given
+ * back, and is not inside until then: of two that cannot have what they need each would else be
+ * told to wait for the other. */
+static filch_status reserve_in_turn(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
+{
+    fl_residents *residents = &fetch->places->residents[fetch->place];
+    fl_residents_go(fetch->places, fetch->place);
+    fl_mutex_lock(&residents->admit);
+    fl_residents_come(fetch->places, fetch->place);
+    filch_status status = reserve_all(fetch, operands, count);
+    fl_mutex_unlock(&residents->admit);
+    return status;
+}
+
+/* --- Contents of operands --- */
+
+/* A chunk that is copied by itself, from the host. */
+static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
+{
+    filch_data *data = operand->data;
+    filch_view view = fl_data_range_view(data, operand->first, operand->last);
+    fl_marker marker;
+    if ((operand->mode & FILCH_READ) == 0) {
+        return fl_waits_add(fetch->waits, operand->staging->vacant, fetch->error);
+    }
+    fl_spot to = {operand->staging->ptr, (size_t)(view.rows * view.element), fetch->place,
+                  operand->staging->vacant};
+    filch_status status =
+        fl_copy_start(fetch->places, fetch->device, &view, to, fl_spot_of(data, &view, NULL, 0), 0,
+                      operand->traffic, &marker, fetch->error);
+    return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
+}
+
+/* Under the lock: the part of a staged chunk that lies in a tile, by one copy from the best place
+ * that the device reaches. */
+static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
+                              fl_replicas *replicas, uint32_t tile, const filch_view *view,
+                              fl_spot to)
+{
+    filch_data *data = operand->data;
+    uint32_t source = fl_tile_source(fetch->places, data, replicas, tile, fetch->device);
+    filch_status status = FILCH_OK;
+    fl_marker marker;
+    if (source == replicas->places) {
+        return fl_tile_tell_lost(fetch->places, data, replicas, tile, fetch->error);
+    }
+    if (source != fetch->place && !fl_device_reaches(fetch->device, source)) {
+        status = fl_data_need_host(data, fetch->error);
+        if (status == FILCH_OK) {
+            status = fl_tile_fill(fetch->places, data, replicas, tile, 0, NULL, operand->traffic,
+                                  fetch->error);
+        }
+        source = 0;
+    }
+    const fl_replica *from = fl_replica_at(replicas, tile, source);
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    if (status == FILCH_OK && is_current) {
+        status = fl_marker_await(fetch->places, from->source, fetch->error);
+    }
+    if (status == FILCH_OK) {
+        status = fl_copy_start(
+            fetch->places, fetch->device, view, to, fl_spot_of(data, view, from->block, source),
+            is_current ? from->ready : 0, operand->traffic, &marker, fetch->error);
+    }
+    if (status == FILCH_OK) { /* first of all: it is under way, whatever comes next */
+        status = fl_waits_add(fetch->waits, marker, fetch->error);
+    }
+    return status == FILCH_OK && source != 0
+               ? fl_block_read(fetch->places, from->block, marker, fetch->error)
+               : status;
+}
+
+/* What a tile has of elements [first, last) of the divided axis. */
+static filch_view part_view(const filch_data *data, uint32_t tile, uint64_t first, uint64_t last)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    bool is_flat = data->cols == 1;
+    uint64_t begin = is_flat ? view.row : view.col;
+    uint64_t end = begin + (is_flat ? view.rows : view.cols);
+    begin = begin > first ? begin : first;
+    end = end < last ? end : last;
+    *(is_flat ? &view.row : &view.col) = begin;
+    *(is_flat ? &view.rows : &view.cols) = end - begin;
+    return view;
+}
+
+/* Under the lock: the same by the best way that there is. */
+static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
+                                fl_replicas *replicas, uint32_t tile)
+{
+    const filch_data *data = operand->data;
+    filch_view all = fl_data_range_view(data, operand->first, operand->last);
+    filch_view view = part_view(data, tile, operand->first, operand->last);
+    size_t pitch = (size_t)(all.rows * all.element);
+    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
+                      (size_t)((view.row - all.row) * view.element),
+                  pitch, fetch->place, operand->staging->vacant};
+    fl_plan plan = fl_tile_way(fetch->places, data, replicas, tile, fetch->device, true);
+    if (plan.relay != 0 &&
+        fl_part_relay(fetch->places, data, fl_replica_at(replicas, tile, plan.source), &view, &plan,
+                      to, fetch->device, operand->traffic, fetch->waits, NULL) == FILCH_OK) {
+        return FILCH_OK;
+    }
+    /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+    return copy_part(fetch, operand, replicas, tile, &view, to);
+}
+
+/* Under the lock: where the operand is, as its view says it. */
+static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_replicas *replicas)
+{
+    filch_data *data = operand->data;
+    filch_view *view = operand->view;
+    if (fetch->place == 0) {
+        /* Which may have been made just now. */
+        view->ptr = fl_data_host(data) + fl_data_offset(data, view);
+    } else if (operand->staging != NULL) {
+        view->ptr = operand->staging->ptr;
+        view->ld = view->rows;
+    } else {
+        const fl_block *block = fl_replica_at(replicas, operand->tile, fetch->place)->block;
+        view->ptr = fl_block_at(data, block, view);
+        view->ld = block->pitch / view->element;
+    }
+}
+
+/* Copies are started, and what they are behind is waited for. */
+static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    filch_status status = FILCH_OK;
+    if (is_empty(operand)) {
+        return FILCH_OK;
+    }
+    if (fetch->place == 0 && (operand->is_streamed || operand->is_shadowed)) {
+        return fl_data_need_host(operand->data, fetch->error); /* for what may be published there */
+    }
+    if (operand->staging != NULL && (operand->is_streamed || operand->is_shadowed)) {
+        status = stream_in(fetch, operand);
+        set_view(fetch, operand, replicas);
+        return status;
+    }
+    bool in_run =
+        !operand->is_chunk && fetch->place != 0 && (operand->mode & FILCH_READ) != 0 &&
+        fl_coalesced_is_wanted(fetch->places, operand->data, operand->tile, fetch->admission);
+    fl_mutex_lock(&replicas->lock);
+    if (in_run) {
+        status = fl_coalesced_fill(fetch->places, operand->data, replicas, operand->tile,
+                                   fetch->device, fetch->admission, operand->traffic, fetch->error);
+    }
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        status = operand->staging != NULL
+                     ? gather_tile(fetch, operand, replicas, tile)
+                     : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
+                                     operand->mode, operand->traffic, fetch->waits, fetch->error);
+    }
+    if (status == FILCH_OK) {
+        set_view(fetch, operand, replicas);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* --- Fetching and committing --- */
+
+/* Makes sure that the handle has replicas. */
+static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
+{
+    return fl_replicas_get(fetch->places, operand->data) != NULL
+               ? FILCH_OK
+               : fl_replicas_tell_none(operand->data, fetch->error);
+}
+
+filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand *operands,
+                               uint32_t count, const fl_admission *admission, fl_waits *waits,
+                               filch_error *error)
+{
+    const fl_fetch fetch = {places, device, place_of(device), admission, waits, error};
+    filch_status status = FILCH_OK;
+    uint32_t here = 0;
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        status = check(&fetch, &operands[i]);
+        operands[i].is_reserved = false;
+        operands[i].staging = NULL;
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (fetch.place != 0) {
+        fl_residents_come(places, fetch.place);
+        while (here < count && reserve_resident(&fetch, &operands[here], false)) {
+            ++here;
+        }
+        if (here < count) {
+            unreserve(&fetch, operands, here);
+            status = reserve_in_turn(&fetch, operands, count);
+        }
+    }
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        status = fill(&fetch, &operands[i]);
+        here = status == FILCH_OK ? here : UINT32_MAX; /* some may be under way */
+    }
+    if (status != FILCH_OK && fetch.place != 0) {
+        if (here == UINT32_MAX) {
+            fl_waits_abandon(places, waits); /* they use what was reserved */
+        }
+        unreserve(&fetch, operands, count);
+        fl_residents_go(places, fetch.place);
+    }
+    return status;
+}
+
+void fl_operands_release(fl_places *places, fl_device *device, fl_operand *operands, uint32_t count,
+                         const fl_staged *staged)
+{
+    uint32_t place = place_of(device);
+    for (uint32_t i = 0; i < count && place != 0; ++i) {
+        fl_operand *operand = &operands[i];
+        bool is_staged = staged != NULL && (staged->bits[i / 64] >> i % 64 & 1) != 0;
+        if (operand->staging != NULL) {
+            fl_block_give(places, operand->staging, 0);
+            operand->staging = NULL;
+        } else if (!is_staged) {
+            unpin(operand, place);
+        }
+    }
+    if (place != 0) {
+        fl_residents_go(places, place);
+    }
+}
+
+fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
+{
+    fl_staged staged = {{0}};
+    for (uint32_t i = 0; i < count && i < FL_MOST_STAGED; ++i) {
+        staged.bits[i / 64] |= (uint64_t)(operands[i].staging != NULL) << i % 64;
+    }
+    return staged;
+}
+
+fl_tile_hint fl_tile_next_use(const fl_places *places, const fl_device *device,
+                              const filch_data *data, uint32_t tile)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+    const fl_replica *replica =
+        replicas != NULL ? fl_replica_at(replicas, tile, device->place) : NULL;
+    if (replica == NULL || !fl_replica_is_valid(data, replica, device->place)) {
+        return (fl_tile_hint){fl_coalesced_bytes(data, tile, tile + 1), false};
+    }
+    fl_marker marker = fl_load_relaxed(&replica->coming); /* a guess */
+    const fl_device *from = &places->devices[fl_marker_device(marker)];
+    return (fl_tile_hint){0, marker != 0 && !from->backend->is_past(from, marker)};
+}
+
+/* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */
+static filch_status send_to_device(fl_places *places, const fl_operand *operand,
+                                   fl_replicas *replicas, fl_marker *home, filch_error *error)
+{
+    filch_data *data = operand->data;
+    fl_device *device = places->at[data->home].device;
+    filch_status status = FILCH_OK;
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        status =
+            fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
+        fl_marker next = fl_replica_at(replicas, tile, data->home)->ready;
+        /* A lane is in order. Tiles may come over several, by what their ways are loaded with. */
+        if (status == FILCH_OK && *home != 0 && *home >> 50 != next >> 50) {
+            status = fl_marker_await(places, *home, error);
+        }
+        *home = next;
+    }
+    return status;
+}
+
+/* Under the lock: what was computed in a place goes to the host's buffer. */
+static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
+                              fl_replicas *replicas, fl_marker marker, fl_marker *home,
+                              filch_error *error)
+{
+    filch_data *data = operand->data;
+    filch_status status = FILCH_OK;
+    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+        fl_replica *replica = fl_replica_at(replicas, tile, device->place);
+        filch_view view = fl_data_tile_view(data, tile);
+        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, FL_LANE_OUT);
+        status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0),
+                               fl_spot_of(data, &view, replica->block, device->place), marker,
+                               operand->traffic, home, error);
+        if (status == FILCH_OK) {
+            fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, *home);
+            fl_replica_set(data, replica, FL_SHARED, marker);
+        }
+    }
+    return status;
+}
+
+/* A chunk with memory of its own: what it wrote goes to the host's buffer, and the memory goes back
+ * behind whatever uses it last. */
+static filch_status commit_staged(fl_places *places, fl_device *device, fl_operand *operand,
+                                  fl_marker marker, fl_marker *home, filch_error *error)
+{
+    filch_data *data = operand->data;
+    filch_status status = FILCH_OK;
+    if ((operand->mode & FILCH_WRITE) != 0) {
+        filch_view view = fl_data_range_view(data, operand->first, operand->last);
+        fl_spot from = {operand->staging->ptr, (size_t)(view.rows * view.element), device->place,
+                        0};
+        status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0), from,
+                               marker, operand->traffic, home, error);
+    }
+    fl_block_give(places, operand->staging, *home != 0 ? *home : marker);
+    operand->staging = NULL;
+    return status;
+}
+
+filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand *operand,
+                               fl_marker marker, fl_marker *home, filch_error *error)
+{
+    *home = 0;
+    if (operand->is_shadowed) {
+        return FILCH_OK;
+    }
+    if (operand->staging != NULL) {
+        return commit_staged(places, device, operand, marker, home, error);
+    }
+    if ((operand->mode & FILCH_WRITE) == 0 || operand->is_streamed || is_empty(operand)) {
+        return FILCH_OK;
+    }
+    filch_data *data = operand->data;
+    fl_replicas *replicas = replicas_of(operand);
+    uint32_t place = place_of(device);
+    filch_status status = FILCH_OK;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+        for (uint32_t other = 0; other < replicas->places; ++other) {
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
+        }
+        fl_replica_set(data, fl_replica_at(replicas, tile, place), FL_MODIFIED, marker);
+    }
+    if (data->has_home && place != data->home && operand->is_final) {
+        status = data->home == 0 ? send_home(places, device, operand, replicas, marker, home, error)
+                                 : send_to_device(places, operand, replicas, home, error);
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* The memory of a shadowed operand, of whole tiles as it is not streamed, is theirs from here on.
+ * Others may use the blocks that they leave, but for other tiles. */
+static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operand *operand,
+                                 filch_error *error)
+{
+    filch_data *data = operand->data;
+    fl_replicas *replicas = replicas_of(operand);
+    fl_block *block = operand->staging;
+    filch_view view = fl_data_range_view(data, operand->first, operand->last);
+    block->next = NULL;
+    block->data = data;
+    block->first = operand->tile;
+    block->end = operand->tile_end;
+    block->pitch = (size_t)(view.rows * view.element);
+    block->vacant = 0; /* the work was behind it, and is past */
+    operand->staging = NULL;
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+        for (uint32_t place = 0; place < replicas->places; ++place) {
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
+        }
+    }
+    /* Nothing of them is valid, so nothing is copied, which is all that could fail. */
+    filch_status status = fl_block_adopt(places, data, replicas, block, device, error);
+    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+        fl_replica_set(data, fl_replica_at(replicas, tile, device->place), FL_MODIFIED, 0);
+    }
+    fl_block_enter(places, block);
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+filch_status fl_operand_publish(fl_places *places, fl_device *device, fl_operand *operand,
+                                fl_marker *home, filch_error *error)
+{
+    *home = 0;
+    return operand->is_streamed ? commit_staged(places, device, operand, 0, home, error)
+                                : adopt_shadow(places, device, operand, error);
+}
+
+/* --- Several places at once --- */
+
+filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *error)
+{
+    fl_replicas *replicas = fl_replicas_get(places, data);
+    if (replicas == NULL) {
+        return fl_replicas_tell_none(data, error);
+    }
+    /* As work that has been admitted: who needs room that we have waits for us. */
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_come(places, place);
+    }
+    fl_mutex_lock(&replicas->lock);
+    fl_add_relaxed(&replicas->pins, 1); /* under the lock it counts */
+    fl_mutex_unlock(&replicas->lock);
+    return FILCH_OK;
+}
+
+void fl_replica_unpin(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    fl_mutex_lock(&replicas->lock);
+    fl_sub_relaxed(&replicas->pins, 1);
+    fl_mutex_unlock(&replicas->lock);
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_go(places, place);
+    }
+}
+
+/* Memory for a tile in a place, where it stays: the handle is pinned. */
+static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile, uint32_t place,
+                              filch_error *error)
+{
+    const fl_admission admission = {.foresight = NULL};
+    const fl_fetch fetch = {places, places->at[place].device, place, &admission, NULL, error};
+    fl_operand operand = {.data = data, .mode = FILCH_READ, .tile = tile, .tile_end = tile + 1};
+    fl_residents *residents = &places->residents[place];
+    fl_mutex_lock(&residents->admit);
+    filch_status status = reserve_all(&fetch, &operand, 1);
+    fl_mutex_unlock(&residents->admit);
+    unreserve(&fetch, &operand, 1);
+    return status;
+}
+
+filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile, const bool *wanted,
+                             fl_replica_spot *spots, filch_error *error)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    filch_view view = fl_data_tile_view(data, tile);
+    filch_status status = FILCH_OK;
+    for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
+        if (wanted[place]) {
+            status = place == 0 ? fl_data_need_host(data, error)
+                                : make_room(places, data, tile, place, error);
+        }
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&replicas->lock);
+    if (fl_tile_source(places, data, replicas, tile, NULL) == replicas->places) {
+        status = fl_tile_tell_lost(places, data, replicas, tile, error);
+    }
+    for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
+        bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+        bool is_good = fl_replica_is_good(places, data, replica, place);
+        spots[place] = (fl_replica_spot){.is_good = is_good};
+        if (wanted[place] && !is_good) { /* on its way since before the handle was written last */
+            (void)fl_marker_await(places, replica->ready, NULL);
+        }
+        if (wanted[place] || is_good) {
+            fl_spot spot = fl_spot_of(data, &view, replica->block, place);
+            if (!is_good) {
+                (void)fl_marker_await(places, spot.vacant, NULL);
+            }
+            spots[place].ptr = spot.ptr;
+            spots[place].pitch = spot.pitch;
+            spots[place].behind[0] = is_known ? replica->ready : 0;
+            spots[place].behind[1] = is_known ? replica->source : 0;
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
+        if (arrived[place]) {
+            fl_replica_set(data, replica, FL_SHARED, 0);
+        } else if (fl_replica_is_valid(data, replica, place)) {
+            bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+            fl_marker source = is_known ? replica->source : 0;
+            fl_replica_set(data, replica, FL_SHARED, is_known ? replica->ready : 0);
+            replica->source = source;
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/tiles/tiles.h"
+
+#include "device/links.h"
+#include "memory/route/relay.h"
+
+/* Of a tile that more places have, the first so many are compared. */
+#define MOST_SOURCES 32
+/* And of the third memories between them and the receiver. */
+#define MOST_RELAYS 64
+
+/* --- The table --- */
+
+/* The host's place, and at most one for each device. */
+_Static_assert(SIZE_MAX / 2 / sizeof(fl_replica) / (FL_DEVICE_LIMIT + 1) > UINT32_MAX,
+               "the size of a table overflows for no number of tiles");
+
+static fl_replicas *make_replicas(fl_places *places, filch_data *data)
+{
+    const fl_memory *memory = &places->core->memory;
+    size_t tiles = fl_data_tile_count(data);
+    size_t head = (sizeof(fl_replicas) + 15) & ~(size_t)15;
+    size_t bytes = head + tiles * places->count * sizeof(fl_replica);
+    fl_replicas *made = fl_alloc_zeroed(memory, bytes);
+    if (made != NULL && fl_mutex_init(&made->lock) != FILCH_OK) {
+        fl_free(memory, made, bytes);
+        made = NULL;
+    }
+    if (made != NULL) {
+        made->bytes = bytes;
+        made->places = places->count;
+        made->tiles = (uint32_t)tiles;
+        made->at = (fl_replica *)(void *)((char *)made + head);
+        made->home = (fl_block){.data = data,
+                                .ptr = data->home_base,
+                                .bytes = fl_data_bytes(data),
+                                .pitch = (size_t)(data->ld * data->element),
+                                .place = data->home,
+                                .end = (uint32_t)tiles,
+                                .held = (uint32_t)tiles};
+        for (uint32_t tile = 0; data->home != 0 && tile < tiles; ++tile) {
+            fl_replica_at(made, tile, data->home)->block = &made->home;
+        }
+    }
+    return made;
+}
+
+fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
+{
+    /* Acquire: with the pointer comes what it points to. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    if (replicas != NULL) {
+        return replicas;
+    }
+    fl_replicas *made = make_replicas(places, data);
+    if (made == NULL) {
+        return NULL;
+    }
+    /* Acquire-release: ours is seen whole; or another's, and ours was never seen. */
+    if (!fl_cas_acq_rel(&data->replicas, &replicas, made)) {
+        fl_mutex_fini(&made->lock);
+        fl_free(&places->core->memory, made, made->bytes);
+        return replicas;
+    }
+    return made;
+}
+
+void fl_replicas_free(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
+    fl_mutex_fini(&replicas->lock);
+    fl_free(&places->core->memory, replicas, replicas->bytes);
+    fl_store_relaxed(&data->replicas, NULL);
+}
+
+filch_status fl_replicas_tell_none(const filch_data *data, filch_error *error)
+{
+    return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                         "no memory to keep track of the handle's tiles");
+}
+
+/* --- What is valid --- */
+
+bool fl_replica_is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
+{
+    /* Relaxed: the lock orders them, and without it this is a guess. */
+    return fl_load_relaxed(&replica->version) == fl_data_version(data)
+               ? fl_load_relaxed(&replica->state) != FL_INVALID
+               : data->has_home && place == data->home;
+}
+
+void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity state, fl_marker ready)
+{
+    fl_store_relaxed(&replica->version, fl_data_version(data));
+    fl_store_relaxed(&replica->state, (uint32_t)state);
+    replica->ready = ready;
+    replica->source = 0;
+    replica->is_claimed = false;
+    fl_store_relaxed(&replica->coming, ready); /* a guess */
+}
+
+void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
+{
+    /* A tile of work is over before who comes after it writes anything; copies may not be. */
+    bool is_copy = fl_marker_lane(replica->ready) >= FL_LANE_IN;
+    fl_replica_set(data, replica, FL_INVALID, is_copy ? replica->ready : 0);
+}
+
+void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
+                      uint32_t lane)
+{
+    /* A lane is in order. What a lost device did not copy does not come. */
+    if (fl_marker_device(replica->ready) != carrier->info.index ||
+        fl_marker_lane(replica->ready) != lane) {
+        (void)fl_marker_await(places, replica->ready, NULL);
+    }
+}
+
+/* The device that was lost before the marker was reached, or null. */
+static fl_device *lost_before(const fl_places *places, fl_marker marker)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    return marker != 0 && device->backend->lost(device, NULL) &&
+                   device->backend->reached(device, marker, NULL) != FILCH_OK
+               ? device
+               : NULL;
+}
+
+fl_device *fl_replica_lost_with(const fl_places *places, const filch_data *data,
+                                const fl_replica *replica, uint32_t place)
+{
+    fl_device *device = place != 0 ? places->at[place].device : NULL;
+    if (device != NULL && device->backend->lost(device, NULL)) {
+        return device;
+    }
+    if (fl_load_relaxed(&replica->version) != fl_data_version(data)) {
+        return NULL;
+    }
+    device = lost_before(places, replica->ready);
+    return device != NULL ? device : lost_before(places, replica->source);
+}
+
+bool fl_replica_is_good(const fl_places *places, const filch_data *data, const fl_replica *replica,
+                        uint32_t place)
+{
+    return fl_replica_is_valid(data, replica, place) &&
+           fl_replica_lost_with(places, data, replica, place) == NULL;
+}
+
+/* The first place that has it, where there is no choice to make. */
+static uint32_t first_source(const fl_places *places, const filch_data *data,
+                             const fl_replicas *replicas, uint32_t tile, uint32_t from)
+{
+    uint32_t place = from;
+    while (place < replicas->places &&
+           !fl_replica_is_good(places, data, fl_replica_at(replicas, tile, place), place)) {
+        ++place;
+    }
+    return place;
+}
+
+static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
+{
+    return places->bandwidths != NULL
+               ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
+               : 0;
+}
+
+/* Third memories over which a tile may come from a place to a device, and do so fast by what was
+ * measured: up to `room` of them. Both ends must reach it. */
+static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
+                            const fl_device *device, fl_relay *relays, uint32_t room)
+{
+    const fl_device *sender = places->at[origin->place].device;
+    uint32_t count = 0;
+    for (uint32_t place = 1; place < places->count && count < room; ++place) {
+        const fl_device *between = places->at[place].device;
+        double in = rate_of(places, origin->place, place);
+        double out = rate_of(places, place, device->place);
+        bool is_faster =
+            !origin->is_straight || (origin->rate > 0 && in > origin->rate && out > origin->rate);
+        if (place != origin->place && place != device->place && in > 0 && out > 0 && is_faster &&
+            fl_device_reaches(sender, place) && fl_device_reaches(device, place) &&
+            !between->backend->lost(between, NULL)) {
+            relays[count++] =
+                (fl_relay){place, in, out, fl_flow_peer(places, place), fl_flow_out(places, place)};
+        }
+    }
+    return count;
+}
+
+/* The next place that has it, from one on; of those that are themselves behind the copy of a third
+ * only where there is no other: such a chain is waited for on the host, see move_tile. */
+static uint32_t next_source(const fl_places *places, const filch_data *data,
+                            const fl_replicas *replicas, uint32_t tile, uint32_t from, bool chains)
+{
+    uint32_t place = first_source(places, data, replicas, tile, from);
+    while (place < replicas->places && !chains) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        const fl_device *third = &places->devices[fl_marker_device(replica->source)];
+        if (fl_load_relaxed(&replica->version) != fl_data_version(data) || replica->source == 0 ||
+            third->backend->is_past(third, replica->source)) {
+            break;
+        }
+        place = first_source(places, data, replicas, tile, place + 1);
+    }
+    return place;
+}
+
+/* What of several sources, and over which ways; source: a place, or replicas->places. */
+static fl_plan find_way(const fl_places *places, const filch_data *data,
+                        const fl_replicas *replicas, uint32_t tile, const fl_device *device,
+                        bool may_relay)
+{
+    fl_origin sources[MOST_SOURCES];
+    fl_relay relays[MOST_RELAYS];
+    uint32_t count = 0, relay_count = 0;
+    bool chains = next_source(places, data, replicas, tile, 0, false) == replicas->places;
+    uint32_t place = next_source(places, data, replicas, tile, 0, chains);
+    while (place < replicas->places && count < MOST_SOURCES) {
+        bool is_straight = fl_device_reaches(device, place) || place == device->place;
+        fl_origin *origin = &sources[count++];
+        *origin = (fl_origin){
+            .place = place,
+            .is_straight = is_straight,
+            .rate = rate_of(places, place, is_straight ? device->place : 0),
+            .queued = place != 0 ? fl_flow_out(places, place) : 0,
+            .relays = &relays[relay_count],
+        };
+        if (may_relay && place != 0 && place != device->place) {
+            origin->relay_count = find_relays(places, origin, device, &relays[relay_count],
+                                              MOST_RELAYS - relay_count);
+            relay_count += origin->relay_count;
+        }
+        place = next_source(places, data, replicas, tile, place + 1, chains);
+    }
+    const fl_receiver receiver = {rate_of(places, 0, device->place),
+                                  fl_flow_in(places, device->place)};
+    fl_plan plan = fl_plan_copy(sources, count, receiver, fl_coalesced_bytes(data, tile, tile + 1));
+    plan.source = plan.source != FL_PLAN_NONE ? sources[plan.source].place : replicas->places;
+    return plan;
+}
+
+uint32_t fl_tile_source(const fl_places *places, const filch_data *data,
+                        const fl_replicas *replicas, uint32_t tile, const fl_device *device)
+{
+    uint32_t place = first_source(places, data, replicas, tile, 0);
+    if (device == NULL || place == replicas->places ||
+        first_source(places, data, replicas, tile, place + 1) == replicas->places) {
+        return place;
+    }
+    return find_way(places, data, replicas, tile, device, false).source;
+}
+
+fl_plan fl_tile_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
+                    uint32_t tile, const fl_device *device, bool may_relay)
+{
+    uint32_t place = first_source(places, data, replicas, tile, 0);
+    bool is_only = device == NULL || place == replicas->places ||
+                   first_source(places, data, replicas, tile, place + 1) == replicas->places;
+    /* Nothing is compared with a way that was not measured. */
+    bool has_choice = !is_only || (device != NULL && place != 0 && place != replicas->places &&
+                                   (!fl_device_reaches(device, place) ||
+                                    (may_relay && rate_of(places, place, device->place) > 0)));
+    return has_choice ? find_way(places, data, replicas, tile, device, may_relay)
+                      : (fl_plan){.source = place, .pieces = 1};
+}
+
+filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
+                               fl_replicas *replicas, uint32_t tile, filch_error *error)
+{
+    filch_error cause = FILCH_ERROR_INIT;
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        const fl_device *device = fl_replica_is_valid(data, replica, place)
+                                      ? fl_replica_lost_with(places, data, replica, place)
+                                      : NULL;
+        if (device != NULL) {
+            device->backend->lost(device, &cause);
+        }
+    }
+    const fl_fault fault = {
+        .status = cause.status != FILCH_OK ? cause.status : FILCH_INTERNAL,
+        .native_code = cause.native_code,
+        .native_name = cause.native_name,
+        .call = cause.call,
+        .device = cause.device,
+        .label = data->label,
+    };
+    if (cause.status == FILCH_OK && !data->has_home) {
+        return fl_data_fail_unwritten(data, tile, NULL, error);
+    }
+    return fl_error_fill(error, fault, "tile %u of '%s' has no valid copy left: %s", tile,
+                         data->label, cause.text);
+}
+
+/* --- Blocks --- */
+
+size_t fl_coalesced_bytes(const filch_data *data, uint32_t first, uint32_t end)
+{
+    filch_view from = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
+    uint64_t rows = to.row + to.rows - from.row, cols = to.col + to.cols - from.col;
+    return (size_t)(rows * cols * data->element);
+}
+
+char *fl_block_at(const filch_data *data, const fl_block *block, const filch_view *view)
+{
+    filch_view first = fl_data_tile_view(data, block->first);
+    return block->ptr + (size_t)(view->col - first.col) * block->pitch +
+           (size_t)((view->row - first.row) * data->element);
+}
+
+bool fl_replica_detach(const fl_places *places, const filch_data *data, fl_replica *replica)
+{
+    fl_block *block = replica->block;
+    /* It reads the host's memory, and nobody who waits for the tile will wait for it any more. */
+    if (fl_marker_lane(replica->ready) == FL_LANE_IN) {
+        (void)fl_marker_await(places, replica->ready, NULL);
+    }
+    /* A device that is lost has none. */
+    (void)fl_block_read(places, block, replica->ready, NULL);
+    (void)fl_block_read(places, block, replica->source, NULL);
+    replica->block = NULL;
+    fl_replica_set(data, replica, FL_INVALID, 0);
+    return --block->held == 0;
+}
+
+fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_block *block,
+                   uint32_t place)
+{
+    if (place == 0) {
+        return (fl_spot){fl_data_host(data) + fl_data_offset(data, view),
+                         (size_t)(data->ld * data->element), 0, 0};
+    }
+    return (fl_spot){fl_block_at(data, block, view), block->pitch, place, block->vacant};
+}
+
+/* --- Copies --- */
+
+/* On the carrier's side of a copy that is the carrier; on the other, the device of the place. */
+static fl_device *device_of(const fl_places *places, fl_device *carrier, uint32_t place)
+{
+    return place != 0 && place == carrier->place ? carrier : places->at[place].device;
+}
+
+/* Counts a copy as the receiver's, or where that is the host as the sender's. Relaxed: several
+ * workers may start copies on one's lanes, and who wants to know exactly has seen the job complete.
+ * Copies within a place are nobody's traffic. */
+static void count_bytes(fl_traffic *traffic, const fl_device *to, const fl_device *from,
+                        size_t bytes)
+{
+    if (traffic != NULL && (to == NULL || from == NULL || to->place != from->place)) {
+        fl_traffic *own = &traffic[to != NULL ? to->info.index : from->info.index];
+        fl_add_relaxed(to == NULL ? &own->out : from == NULL ? &own->in : &own->peer, bytes);
+    }
+}
+
+filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
+                              fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                              fl_marker *marker, filch_error *error)
+{
+    fl_copy copy = {
+        .to = to.ptr,
+        .from = from.ptr,
+        .to_device = device_of(places, carrier, to.place),
+        .from_device = device_of(places, carrier, from.place),
+        .to_pitch = to.pitch,
+        .from_pitch = from.pitch,
+        .width = width,
+        .height = height,
+        .behind = &behind,
+        .behind_count = behind != 0,
+        .vacant = to.vacant,
+    };
+    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    *marker = copy.marker;
+    if (status == FILCH_OK) {
+        count_bytes(traffic, copy.to_device, copy.from_device, width * height);
+        fl_flow_note(places, to.place, from.place, *marker, width * height);
+    }
+    return status;
+}
+
+filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
+                           fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                           fl_marker *marker, filch_error *error)
+{
+    return fl_columns_start(places, carrier, (size_t)(view->rows * view->element),
+                            (size_t)view->cols, to, from, behind, traffic, marker, error);
+}
+
+filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error)
+{
+    fl_device *device = &places->devices[fl_marker_device(marker)];
+    return marker != 0 ? fl_device_await(device, marker, error) : FILCH_OK;
+}
+
+/* Under the lock: copies a valid tile from one place to another. */
+static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
+                              fl_traffic *traffic, filch_error *error)
+{
+    fl_replica *to = fl_replica_at(replicas, tile, place);
+    fl_replica *from = fl_replica_at(replicas, tile, source);
+    filch_view view = fl_data_tile_view(data, tile);
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    fl_marker behind = is_current ? from->ready : 0;
+    fl_marker marker;
+    /* One replica remembers one other device whose copy it depends on. */
+    filch_status status = behind != 0 ? fl_marker_await(places, from->source, error) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_device *carrier = place != 0 ? device : places->at[source].device;
+    fl_replica_clear(places, to, carrier, fl_copy_lane(place, source));
+    status = fl_copy_start(places, carrier, &view, fl_spot_of(data, &view, to->block, place),
+                           fl_spot_of(data, &view, from->block, source), behind, traffic, &marker,
+                           error);
+    if (status == FILCH_OK) {
+        fl_replica_set(data, from, FL_SHARED, behind);
+        fl_replica_set(data, to, FL_SHARED, marker);
+        to->source = fl_marker_device(behind) != fl_marker_device(marker) ? behind : 0;
+        status = source != 0 ? fl_block_read(places, from->block, marker, error) : FILCH_OK;
+    }
+    return status;
+}
+
+/* Of what a view describes, as it is in its source: how it leaves there. What arrives depends on
+ * the copy to the stop, and no replica remembers more than one other device's: what that one is
+ * behind on others is waited for. */
+static filch_status begin_detour(fl_places *places, const filch_data *data, const fl_replica *from,
+                                 const filch_view *view, const fl_plan *plan, fl_detour *detour,
+                                 filch_error *error)
+{
+    bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
+    filch_status status = FILCH_OK;
+    detour->out = places->at[plan->source].device;
+    detour->from = fl_spot_of(data, view, from->block, plan->source);
+    detour->width = (size_t)(view->rows * view->element);
+    detour->height = (size_t)view->cols;
+    detour->pieces = plan->pieces;
+    detour->behind = is_current ? from->ready : 0;
+    if (detour->behind != 0) {
+        status = fl_marker_await(places, from->source, error);
+    }
+    if (status == FILCH_OK && fl_marker_device(detour->behind) != detour->out->info.index) {
+        status = fl_marker_await(places, detour->behind, error);
+    }
+    return status;
+}
+
+/* Under the lock: the same by two copies, over the relay's memory or (0) the host's, which has the
+ * tile then, too. */
+static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, const fl_plan *plan, fl_device *device,
+                              fl_traffic *traffic, filch_error *error)
+{
+    fl_replica *to = fl_replica_at(replicas, tile, device->place);
+    fl_replica *from = fl_replica_at(replicas, tile, plan->source);
+    filch_view view = fl_data_tile_view(data, tile);
+    fl_detour detour = {
+        .in = device,
+        .to = fl_spot_of(data, &view, to->block, device->place),
+        .traffic = traffic,
+    };
+    filch_status status = begin_detour(places, data, from, &view, plan, &detour, error);
+    if (status == FILCH_OK && plan->relay == 0) {
+        status = fl_data_need_host(data, error);
+    }
+    if (status == FILCH_OK) {
+        fl_replica_clear(places, to, device, fl_copy_lane(device->place, plan->relay));
+        if (plan->relay == 0) {
+            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out, FL_LANE_OUT);
+        }
+        status = plan->relay == 0
+                     ? fl_detour_over(places, &detour, fl_spot_of(data, &view, NULL, 0), error)
+                     : fl_detour_relayed(places, &detour, plan->relay, error);
+    }
+    if (status == FILCH_OK) {
+        fl_replica_set(data, from, FL_SHARED, detour.behind);
+        fl_replica_set(data, to, FL_SHARED, detour.arrived);
+        to->source = detour.left;
+        if (plan->relay == 0) {
+            fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, detour.left);
+        }
+        status = fl_block_read(places, from->block, detour.left, error);
+    }
+    return status;
+}
+
+filch_status fl_part_relay(fl_places *places, const filch_data *data, const fl_replica *from,
+                           const filch_view *view, const fl_plan *plan, fl_spot to,
+                           fl_device *device, fl_traffic *traffic, fl_waits *waits,
+                           filch_error *error)
+{
+    fl_detour detour = {.in = device, .to = to, .traffic = traffic};
+    filch_status status = begin_detour(places, data, from, view, plan, &detour, error);
+    if (status == FILCH_OK) {
+        status = fl_detour_relayed(places, &detour, plan->relay, error);
+    }
+    if (status == FILCH_OK) { /* both are under way, whatever comes next */
+        status = fl_waits_add(waits, detour.arrived, error);
+        filch_status left = fl_waits_add(waits, detour.left, error);
+        status = status == FILCH_OK ? left : status;
+    }
+    return status == FILCH_OK ? fl_block_read(places, from->block, detour.left, error) : status;
+}
+
+filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *replicas, uint32_t tile,
+                          uint32_t place, fl_device *device, fl_traffic *traffic,
+                          filch_error *error)
+{
+    fl_plan plan = fl_tile_way(places, data, replicas, tile, device, true);
+    if (plan.relay != 0) {
+        if (move_over(places, data, replicas, tile, &plan, device, traffic, NULL) == FILCH_OK) {
+            return FILCH_OK;
+        }
+        /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+        plan = fl_tile_way(places, data, replicas, tile, device, false);
+    }
+    if (plan.source == replicas->places) {
+        return fl_tile_tell_lost(places, data, replicas, tile, error);
+    }
+    if (plan.source == place) {
+        return FILCH_OK; /* a version has just begun, of a handle that somebody else evicts */
+    }
+    return plan.is_staged ? move_over(places, data, replicas, tile, &plan, device, traffic, error)
+                          : move_tile(places, data, replicas, tile, place, plan.source, device,
+                                      traffic, error);
+}
+
+/* Blocks until nothing reads the host's copy for other places any more: copies that came with a
+ * neighbour's, and that no task needs any more. A device that is lost reads nothing, once it is
+ * drained. */
+static void await_readers(const fl_places *places, const filch_data *data,
+                          const fl_replicas *replicas, uint32_t tile)
+{
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        const fl_replica *replica = fl_replica_at(replicas, tile, place);
+        if (fl_load_relaxed(&replica->version) == fl_data_version(data) &&
+            fl_marker_lane(replica->ready) >= FL_LANE_IN &&
+            fl_marker_await(places, replica->ready, NULL) != FILCH_OK) {
+            fl_device *device = &places->devices[fl_marker_device(replica->ready)];
+            device->backend->drain(device, NULL);
+        }
+    }
+}
+
+filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *replicas,
+                           uint32_t tile, fl_device *device, uint32_t mode, fl_traffic *traffic,
+                           fl_waits *waits, filch_error *error)
+{
+    bool wants_contents = (mode & FILCH_READ) != 0;
+    uint32_t place = device != NULL ? device->place : 0;
+    fl_replica *replica = fl_replica_at(replicas, tile, place);
+    filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
+    /* The host may hold other tiles while a job of the handle ends, and a version begins. */
+    bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+    if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
+        status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
+        is_known = true;
+    }
+    /* Who overwrites it need not mind what was lost. */
+    if (status == FILCH_OK && is_known &&
+        (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
+        status = fl_waits_add(waits, replica->ready, error);
+        status = status == FILCH_OK ? fl_waits_add(waits, replica->source, error) : status;
+    }
+    if (status == FILCH_OK && place != 0 && !wants_contents) {
+        status = fl_waits_add(waits, replica->block->vacant, error);
+    }
+    if (status == FILCH_OK && place == 0 && (mode & FILCH_WRITE) != 0) {
+        await_readers(places, data, replicas, tile);
+    }
+    if (status == FILCH_OK && place == 0 && mode == FILCH_WRITE) {
+        /* Nobody must bring home what the host is about to write, to make room. */
+        for (uint32_t other = 1; other < replicas->places; ++other) {
+            fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
+        }
+        fl_replica_set(data, replica, FL_MODIFIED, 0);
+    }
+    replica->is_claimed = (mode & FILCH_WRITE) != 0;
+    return status;
+}
+
+/* One tile, from a block of the same place that nobody uses. */
+static filch_status adopt_tile(fl_places *places, filch_data *data, fl_replica *replica,
+                               uint32_t tile, fl_block *block, fl_device *device,
+                               filch_error *error)
+{
+    fl_block *old = replica->block;
+    fl_marker marker = 0;
+    filch_status status = FILCH_OK;
+    uint32_t state = FL_INVALID;
+    if (old != NULL && fl_replica_is_good(places, data, replica, block->place)) {
+        filch_view view = fl_data_tile_view(data, tile);
+        state = fl_load_relaxed(&replica->state);
+        status = fl_marker_await(places, replica->source, error);
+        if (status == FILCH_OK) {
+            status = fl_copy_start(
+                places, device, &view, fl_spot_of(data, &view, block, block->place),
+                fl_spot_of(data, &view, old, block->place), replica->ready, NULL, &marker, error);
+        }
+        if (status != FILCH_OK) {
+            return status;
+        }
+        /* It leads into the new block: whatever happens to the old one, the tile is there now. */
+        if (fl_block_read(places, old, marker, NULL) != FILCH_OK) {
+            (void)fl_marker_await(places, marker, NULL);
+        }
+    }
+    if (old != NULL && fl_replica_detach(places, data, replica) && fl_block_leave(places, old)) {
+        fl_block_give(places, old, 0);
+    }
+    replica->block = block;
+    ++block->held;
+    if (state != FL_INVALID) {
+        fl_replica_set(data, replica, (fl_validity)state, marker);
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_block_adopt(fl_places *places, filch_data *data, fl_replicas *replicas,
+                            fl_block *block, fl_device *device, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (uint32_t tile = block->first; tile < block->end && status == FILCH_OK; ++tile) {
+        status = adopt_tile(places, data, fl_replica_at(replicas, tile, block->place), tile, block,
+                            device, error);
+    }
+    return status;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the time of a job's devices goes. What a worker is at stands in its ledger; a job notes
+ * what all ledgers say as it begins and as it ends, and what lies between adds up to its time. How
+ * the part that a device spent on the job is divided comes from the tiles that were timed. */
+#include "sched/account/account.h"
+
+#include <math.h>
+
+#include "sched/account/rated.h"
+
+/* One dispatch is measured for so many timed tasks, as it takes three looks at the clock. */
+#define GAP_PERIOD 8u
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- As the job runs --- */
+
+/* So that 0 is for none on a virtual clock, too, which begins there. */
+static void note_taken(fl_account *account, uint64_t t)
+{
+    fl_store_relaxed(&account->taken, t + 1); /* here and below: the owner's statistics */
+}
+
+void fl_account_record(const fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
+{
+    fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
+    if (ring == NULL) {
+        return;
+    }
+    fl_trace_event event = {.start = tile->start,
+                            .end = tile->start + tile->ns,
+                            .name = codelet->name,
+                            .kind = FL_TRACE_TILE};
+    if (tile->task != NULL) {
+        event.first = tile->task->order;
+        event.last = tile->task->graph->number;
+        event.other = (uint32_t)w->job->sequence;
+    } else {
+        event.is_chunk = 1;
+        event.other = (uint32_t)tile->job->sequence;
+        fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
+    }
+    fl_trace_add(ring, event);
+}
+
+/* Whether tasks are ready here that a thief could take. Batches' ranges do not count: who has
+ * nothing to do looks at these itself, and they may be for some devices alone. */
+static bool has_queued(const fl_worker *w)
+{
+    for (uint32_t mask = w->mask; mask != 0; mask &= mask - 1) {
+        const fl_deque *deque = &w->levels[__builtin_ctz(mask)];
+        /* Relaxed: only we push; a thief may have been quicker. */
+        if (fl_load_relaxed(&deque->bottom) > fl_load_relaxed(&deque->top)) {
+            return true;
+        }
+    }
+    return !fl_inbox_is_empty(&w->inbox);
+}
+
+static void look_at_backlog(fl_worker *w, uint64_t t)
+{
+    uint64_t from = w->ledger.looked_at > w->busy_since ? w->ledger.looked_at : w->busy_since;
+    if (has_queued(w)) {
+        fl_backlog_add(w->ledger.backlog, from, t);
+    }
+    w->ledger.looked_at = t;
+}
+
+void fl_account_timed(fl_worker *w, const fl_item *tile)
+{
+    fl_account *account = &w->share->account;
+    bool is_synchronous = w->device->is_synchronous;
+    uint64_t ns = is_synchronous ? w->ledger.own_ns : tile->own;
+    bool is_counted = tile->task == NULL || !fl_task_is_own(tile->task); /* among its tiles */
+    fl_count(&account->timed, is_counted);
+    if (tile->code == 0) {
+        const filch_codelet *codelet = fl_item_codelet(tile);
+        fl_count(&account->timed_ns, ns);
+        if (codelet->work != NULL && is_counted) {
+            fl_count(&account->timed_rated_ns, ns);
+            fl_rated_note(w, codelet, tile->work);
+        }
+    } else {
+        fl_count(&account->spoiled_ns, ns);
+        fl_count(&account->spoiled, is_counted);
+    }
+    if (tile->task != NULL) {
+        look_at_backlog(w, is_synchronous ? tile->start + tile->ns : now(w));
+    }
+    if (!is_synchronous) {
+        return;
+    }
+    note_taken(account, tile->start);
+    w->ledger.timed_at = w->retired + (tile->task != NULL ? 1 : tile->hi - tile->lo);
+    if (tile->task != NULL && w->ledger.gap_turn-- == 0) {
+        w->ledger.gap_turn = GAP_PERIOD - 1;
+        uint64_t before = now(w);
+        w->idle_since = now(w);
+        w->ledger.clock_ns = w->idle_since - before;
+        w->ledger.is_gap = true;
+    }
+}
+
+void fl_account_end_gap(fl_worker *w, bool counts)
+{
+    if (!w->ledger.is_gap) {
+        return;
+    }
+    uint64_t ns = counts ? now(w) - w->idle_since : 0;
+    if (counts) {
+        fl_ledger_add_gap(&w->ledger, ns > w->ledger.clock_ns ? ns - w->ledger.clock_ns : 0);
+    }
+    w->ledger.is_gap = false;
+    w->idle_since = 0;
+}
+
+void fl_account_spoiled(fl_worker *w, const fl_item *tile)
+{
+    if (tile->is_refused) {
+        return; /* it did not run, or was seen to when it landed */
+    }
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    if (tile->task != NULL) {
+        double known = fl_speed_get(fl_codelet_speed(tile->task->codelet, w->index));
+        ns = known > 0 ? known * (double)tile->task->work : ns;
+    }
+    fl_count(&w->share->account.spoiled_ns, (uint64_t)ns);
+}
+
+void fl_account_lost(fl_worker *w)
+{
+    const fl_in_flight *oldest = NULL;
+    for (uint32_t i = 0; i < w->flight_count; ++i) {
+        const fl_in_flight *flight = &w->flights[i];
+        if (flight->launched != 0 && (oldest == NULL || flight->launched < oldest->launched)) {
+            oldest = flight;
+        }
+    }
+    if (oldest != NULL) {
+        uint64_t t = now(w);
+        uint64_t since = oldest->launched > w->last_done ? oldest->launched : w->last_done;
+        fl_count(&fl_job_share(oldest->tile.job, w->index)->account.spoiled_ns,
+                 t > since ? t - since : 0);
+    }
+}
+
+void fl_account_launched(fl_worker *w, const fl_in_flight *flight)
+{
+    note_taken(&fl_job_share(flight->tile.job, w->index)->account, flight->launched);
+    if (FL_UNLIKELY(w->ledger.waits)) {
+        fl_account_wait(w, false);
+    }
+}
+
+uint64_t fl_account_guess(const fl_worker *w, const fl_in_flight *flight)
+{
+    if (flight->tile.is_graph) {
+        return w->last_done - flight->launched;
+    }
+    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
+}
+
+void fl_account_divide(fl_worker *w, fl_item *tile)
+{
+    const fl_backend *backend = w->device->backend;
+    fl_offload *offload = w->offload;
+    uint32_t lanes = w->device->lanes;
+    double ns = 0, work = 0;
+    tile->own = tile->fair = tile->ns;
+    if (tile->task != NULL || tile->is_graph || !tile->timed || offload == NULL ||
+        backend->own == NULL || lanes < 2) {
+        return;
+    }
+    if (offload->stint_of != tile->job->sequence) {
+        offload->stint_of = tile->job->sequence;
+        offload->stint_count = 0;
+    }
+    tile->own = backend->own(w->device);
+    offload->stints[offload->stint_count++ % lanes] =
+        (fl_chunk_time){(double)tile->own, tile->work};
+    for (uint32_t i = 0; i < lanes && i < offload->stint_count; ++i) {
+        ns += offload->stints[i].ns;
+        work += offload->stints[i].work;
+    }
+    /* It ran no longer than it ran. Work may be anything that a caller's function says. */
+    double fair = work > 0 && isfinite(work) ? fmin(ns * (tile->work / work), (double)tile->ns)
+                                             : (double)tile->own;
+    tile->fair = (uint64_t)fair;
+}
+
+void fl_account_land(fl_worker *w, const fl_in_flight *flight)
+{
+    fl_account *account = &fl_job_share(flight->tile.job, w->index)->account;
+    if (FL_UNLIKELY(flight->has_failed)) {
+        fl_count(&account->spoiled_ns, flight->tile.ns);
+    } else if (!flight->tile.timed) {
+        fl_count(&account->guessed_ns, flight->tile.ns); /* 0 where there was nothing to run */
+    }
+}
+
+void fl_account_wait(fl_worker *w, bool waits)
+{
+    if (waits == w->ledger.waits || w->job == NULL) {
+        return;
+    }
+    uint64_t t = now(w);
+    if (!waits) {
+        fl_count(&w->share->account.data_ns, t - w->ledger.wait_since);
+    }
+    w->ledger.waits = waits;
+    w->ledger.wait_since = t;
+}
+
+void fl_account_flush(fl_worker *w, uint64_t t)
+{
+    fl_account *account = &w->share->account;
+    fl_account_end_gap(w, false); /* what follows is no dispatch of this job's */
+    if (w->ledger.waits) {
+        fl_count(&account->data_ns, t - w->ledger.wait_since);
+        w->ledger.waits = false;
+    }
+    /* A device that runs tiles by itself goes on while its worker's thread does not. */
+    if (w->device->is_synchronous && t - w->busy_since >= FL_PREEMPT_LEAST_NS) {
+        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->busy_since, t));
+    }
+    /* The last one was not timed: as long as those before. */
+    if (w->device->is_synchronous && w->retired != 0 && w->ledger.timed_at != w->retired) {
+        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->item_ns));
+        uint64_t most = t - w->busy_since;
+        note_taken(account, t - (mean < most ? mean : most));
+    }
+    w->ledger.timed_at = 0;
+    fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);
+}
+
+void fl_account_idle(fl_worker *w)
+{
+    fl_spell kind = fl_worker_is_unavailable(w)    ? FL_SPELL_OFF
+                    : w->ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
+                                                   : FL_SPELL_STARVED;
+    /* Relaxed: our own. */
+    if (w->job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
+        fl_ledger_turn(&w->ledger, kind, NULL, now(w));
+    }
+}
+
+/* --- Beginning and end --- */
+
+void fl_account_begin(fl_sched *sched, filch_job *job)
+{
+    uint64_t t = fl_load_relaxed(&job->started);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_account *account = &fl_job_share(job, d)->account;
+        fl_reading reading;
+        fl_ledger_read(&sched->workers[d].ledger, t, &reading);
+        for (int kind = 0; kind < FL_SPELLS; ++kind) {
+            fl_store_relaxed(&account->begin[kind], reading.ns[kind]);
+        }
+        for (int why = 0; why < FL_REFUSALS; ++why) {
+            fl_store_relaxed(&account->refused[why], reading.refused[why]);
+        }
+    }
+    fl_store_release(&job->accounted, FL_ACCOUNT_BEGUN); /* after all of it */
+}
+
+/* What was added to a ledger's count; it was read while others wrote it, so within reason. */
+static uint64_t added(uint64_t from, uint64_t to, uint64_t most)
+{
+    uint64_t ns = to - from;
+    return (int64_t)ns < 0 ? 0 : least_of(ns, most);
+}
+
+/* Takes the time from `last` on, when the job's last tile was taken, out of the idle parts. The run
+ * of idle spells may have been of one kind first, and of the other from its last change on. */
+static void take_tail(fl_parts *parts, const fl_reading *reading, uint64_t last, uint64_t end)
+{
+    uint64_t from = last > reading->idle_since ? last : reading->idle_since;
+    if (reading->kind == FL_SPELL_ON || from >= end) {
+        return;
+    }
+    uint64_t turn = reading->since > from ? reading->since : from;
+    turn = turn < end ? turn : end;
+    bool is_held = reading->kind == FL_SPELL_HELD;
+    uint64_t *late = is_held ? &parts->held : &parts->starved;
+    uint64_t *early = is_held ? &parts->starved : &parts->held;
+    uint64_t tail = least_of(end - from, parts->starved + parts->held + parts->unshared);
+    uint64_t before = least_of(least_of(turn - from, *early), tail);
+    uint64_t after = least_of(tail - before, *late);
+    *late -= after;
+    uint64_t rest = least_of(tail - after, *early); /* what the one has not, the others have */
+    *early -= rest;
+    parts->unshared -= tail - after - rest;
+    parts->tail = tail;
+}
+
+void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t d, uint64_t end,
+                        uint64_t last, fl_parts *parts)
+{
+    const fl_share *share = fl_job_share(job, d);
+    const fl_account *account = &share->account;
+    const fl_ledger *ledger = &sched->workers[d].ledger;
+    uint64_t begin = fl_load_relaxed(&job->started), wall = end > begin ? end - begin : 0;
+    fl_reading reading;
+    fl_ledger_read(ledger, end, &reading);
+    uint64_t on =
+        added(fl_load_relaxed(&account->begin[FL_SPELL_ON]), reading.ns[FL_SPELL_ON], wall);
+    uint64_t held = added(fl_load_relaxed(&account->begin[FL_SPELL_HELD]),
+                          reading.ns[FL_SPELL_HELD], wall - on);
+    uint64_t unshared = added(fl_load_relaxed(&account->begin[FL_SPELL_UNSHARED]),
+                              reading.ns[FL_SPELL_UNSHARED], wall - on - held);
+    uint64_t own = fl_load_relaxed(&share->busy_ns);
+    if (reading.kind == FL_SPELL_ON && reading.job == (uintptr_t)job && end > reading.since) {
+        own += end - reading.since; /* it is not dropped yet */
+    }
+    own = least_of(own, on);
+    *parts = (fl_parts){.starved = wall - on - held - unshared,
+                        .unshared = unshared,
+                        .held = held,
+                        .own = own,
+                        .other = on - own,
+                        .gap = fl_load_relaxed(&ledger->gap_ns)};
+    for (int why = 0; why < FL_REFUSALS; ++why) {
+        parts->refused[why] = reading.refused[why] - fl_load_relaxed(&account->refused[why]);
+    }
+    take_tail(parts, &reading, last, end);
+}
+
+/* When the last tile of the job was taken; its end, if none was. */
+static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
+{
+    uint64_t last = 0, begin = fl_load_relaxed(&job->started);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        uint64_t taken = fl_load_relaxed(&fl_job_share(job, d)->account.taken);
+        last = taken > last ? taken : last;
+    }
+    if (last == 0) {
+        return job->finished;
+    }
+    return last - 1 > begin ? last - 1 : begin; /* see note_taken */
+}
+
+void fl_account_end(fl_sched *sched, filch_job *job)
+{
+    if (fl_load_relaxed(&job->accounted) != FL_ACCOUNT_BEGUN) {
+        return; /* it never began */
+    }
+    uint64_t last = last_taken(sched, job);
+    fl_rated_end(sched, job);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        fl_account *account = &fl_job_share(job, d)->account;
+        fl_speculate_end(fl_job_share(job, d), job->finished);
+        fl_parts parts;
+        fl_account_measure(sched, job, d, job->finished, last, &parts);
+        fl_store_relaxed(&account->starved_ns, parts.starved);
+        fl_store_relaxed(&account->held_ns, parts.held);
+        fl_store_relaxed(&account->unshared_ns, parts.unshared);
+        fl_store_relaxed(&account->tail_ns, parts.tail);
+        fl_store_relaxed(&account->own_ns, parts.own);
+        fl_store_relaxed(&account->other_ns, parts.other);
+        fl_store_relaxed(&account->gap_ns, parts.gap);
+        fl_store_relaxed(&account->is_off, fl_worker_is_unavailable(&sched->workers[d]));
+        for (int why = 0; why < FL_REFUSALS; ++why) {
+            fl_store_relaxed(&account->refusals[why], parts.refused[why]);
+        }
+    }
+    fl_store_release(&job->accounted, FL_ACCOUNT_ENDED); /* after all of it */
+}

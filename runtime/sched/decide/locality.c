@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which ready task comes first where tiles have to be brought to the device: the one of which most
+ * is there already. In the order in which tasks became ready, each may bring something of its own
+ * while others could run; and where all do not fit into memory, that order may bring everything
+ * anew each time around, since what a task needs left just before. So a worker in that state, of a
+ * device with memory of its own, keeps ready tasks to itself, from its ranges and deques, and
+ * chooses among those of the highest level: of which least is missing; of several of which nothing
+ * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
+ * their order brings the fewest tiles, or there are other devices and nothing comes from the
+ * host's memory, where it is the one with the longest path; else the oldest (the idea of
+ * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
+ * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
+ *
+ * While it has something to run, what the next ones miss is fetched ahead, a few tasks' at a time,
+ * and first that by which most of those that are kept could run for each byte (as the scheduler
+ * DARTS chooses data: M. Gonthier, L. Marchal, S. Thibault, "Taming data locality for task
+ * scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143, 2023).
+ * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
+ * too. */
+#include "sched/decide/slow.h"
+#include "sched/worker/sched.h"
+
+/* Tiles of work for which memory counts as short after something had to leave for one, and copies
+ * as worth thinking of after one had to bring something. */
+#define PRESSED_TILES 64u
+#define CHOOSY_TILES 64u
+/* Roots come in groups, with room left for what they make ready, and the next group when few of all
+ * are left: one by one, they would bring the first tiles of their own chains in between. */
+#define MOST_ROOTS (FL_LOCALITY_WINDOW / 2)
+#define FEW_LEFT (FL_LOCALITY_WINDOW / 4)
+/* Where there are others, no more of what became ready here is kept from them than it takes to
+ * choose: many while tiles come from the host's memory, as each then serves several tasks; or else
+ * few. While another one of them has nothing to do, what can be is given back but for a few, and no
+ * more is kept than is put on the device at once: where paths are all that is left of a graph, a
+ * few are all that is ready. */
+#define MOST_KEPT 32u
+#define FEW_KEPT 4u
+#define LEAST_KEPT 1u
+/* Tiles of work until copies from the host's memory count as rare. */
+#define HAUL_TILES 16u
+/* Bytes that are fetched ahead at once, about 2 ms of a link; and of the device's memory, at most a
+ * part. Links between devices are several times as fast. */
+#define MOST_AHEAD ((uint64_t)128 << 20)
+#define PEERS_AHEAD 4u
+#define PART_AHEAD 16u
+/* Tasks of which something was fetched ahead, and that are still kept; where memory is short, what
+ * is brought too soon makes something else leave that is needed before. */
+#define TASKS_AHEAD 32u
+#define TASKS_PRESSED 2u
+#define PART_PRESSED 32u
+
+/* --- When --- */
+
+/* Tiles that one task lacks of which the names are kept; tasks that are weighed by them. */
+#define NAMES 4
+#define WEIGHED 32
+
+typedef struct fl_lack {
+    uint64_t bytes;
+    bool is_coming; /* something else is */
+    uint32_t count; /* tiles */
+    struct {
+        const filch_data *data;
+        uint32_t tile;
+    } of[NAMES];
+} fl_lack;
+
+/* What a task would have to wait for. A guess, as others move tiles meanwhile. */
+static fl_lack find_lack(const fl_worker *w, const fl_task *task)
+{
+    const fl_places *places = w->sched->core->places;
+    fl_lack lack = {.bytes = 0};
+    if (task->is_gate) {
+        return lack; /* what it has is to be in the host's memory */
+    }
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
+            continue;
+        }
+        const filch_data *data = fl_graph_data(task->graph, access.slot);
+        fl_tile_hint hint = fl_tile_next_use(places, w->device, data, access.tile);
+        lack.bytes += hint.missing;
+        lack.is_coming = lack.is_coming || hint.is_coming;
+        if (hint.missing != 0 && lack.count++ < NAMES) {
+            lack.of[lack.count - 1].data = data;
+            lack.of[lack.count - 1].tile = access.tile;
+        }
+    }
+    return lack;
+}
+
+/* Of one that is kept. One that is not to run lacks nothing, and nothing may be brought for it: it
+ * may be ready before tasks are over that write what it was to read, as those between were not run
+ * either. */
+static fl_lack kept_lack(const fl_worker *w, const fl_local_task *near)
+{
+    const fl_task *task = near->task;
+    /* Relaxed: the task is ours; a cancellation that is seen later changes nothing that runs. */
+    bool is_poisoned = near->is_claimed ? near->is_poisoned
+                                        : (fl_load_relaxed(&task->word) & FL_TASK_POISONED) != 0;
+    bool is_skipped = is_poisoned || fl_load_relaxed(&task->graph->job->cancelled) != 0;
+    return is_skipped ? (fl_lack){.bytes = 0} : find_lack(w, task);
+}
+
+/* 0: nothing; odd: what is on its way; else twice the bytes to be brought. */
+static uint64_t weigh(fl_lack found)
+{
+    return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
+}
+
+bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
+{
+    return fl_locality_chooses(w) && (w->offload->pressed != 0 || weigh(find_lack(w, task)) > 1);
+}
+
+static void count_down(uint32_t *count, bool again, uint32_t from)
+{
+    *count = again ? from : *count != 0 ? *count - 1 : 0;
+}
+
+void fl_locality_expect(fl_worker *w, const fl_task *task)
+{
+    fl_offload *offload = w->offload;
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* ours: no order */
+    /* Looking at what is missing takes about as long as a short tile. Before the first tile is over
+     * its copies are all that is known. */
+    bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
+    count_down(&offload->choosy, is_worth, CHOOSY_TILES);
+}
+
+bool fl_locality_is_new(const fl_worker *w)
+{
+    return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
+           !fl_locality_chooses(w) && fl_load_relaxed(&w->item_ns) == 0; /* ours: no order */
+}
+
+void fl_locality_note(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint64_t evicted =
+        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
+    count_down(&offload->pressed, evicted != offload->evicted, PRESSED_TILES);
+    if (fl_locality_chooses(w)) {
+        bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
+        count_down(&offload->hauls, hauls, HAUL_TILES);
+    }
+    offload->window_lacks = offload->window_lacks || evicted != offload->evicted;
+    offload->evicted = evicted;
+}
+
+/* --- Keeping --- */
+
+uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
+{
+    const fl_offload *offload = w->offload;
+    if (!fl_locality_chooses(w) || offload->window_count >= FEW_LEFT || fl_slow_is_on(w)) {
+        return 1;
+    }
+    /* Relaxed: a guess. */
+    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FEW_KEPT;
+    uint32_t room = most > offload->window_count ? most - offload->window_count : 1;
+    return rest < 1 ? 1 : rest < room ? rest : room;
+}
+
+static void add(fl_offload *offload, fl_local_task near)
+{
+    offload->window_lacks = true;
+    offload->near[offload->window_count++] = near;
+}
+
+void fl_locality_add(fl_worker *w, fl_task *task)
+{
+    add(w->offload, (fl_local_task){.task = task});
+}
+
+/* Where notes are sent, an entry may be stale, or another's as soon as it is seen: the task is
+ * claimed at once. Elsewhere the entry is the only hint to it. */
+static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
+{
+    near->is_claimed = w->sched->mails;
+    near->task = near->is_claimed ? NULL : fl_hint_task(hint);
+    return !near->is_claimed || fl_task_claim(hint, &near->task, &near->is_poisoned);
+}
+
+/* A task that is ready here, ours alone from now on. False: there is none. */
+static bool unqueue(fl_worker *w, fl_local_task *near)
+{
+    uint64_t hint;
+    *near = (fl_local_task){.task = w->next_task};
+    w->next_task = NULL;
+    if (near->task != NULL) {
+        return true;
+    }
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+        fl_worker_drain(w);
+    }
+    while (w->mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
+        while (fl_deque_pop(&w->levels[level], &hint)) {
+            w->queued -= w->queued != 0;
+            if (own(w, hint, near)) {
+                return true;
+            }
+        }
+        w->mask &= ~(1u << level);
+        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
+        w->queued = w->mask != 0 ? w->queued : 0;
+    }
+    while (w->sched->mails && fl_mailbox_take(&w->mailbox, &hint)) {
+        if (own(w, hint, near)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The level of the next such task, or more; below 0: there is none. */
+static int next_level(const fl_worker *w)
+{
+    int queued = w->mask != 0 ? 31 - __builtin_clz(w->mask) : -1;
+    int next = w->next_task != NULL ? w->next_task->level : -1;
+    return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
+}
+
+/* Others find them again: all but a few, which are what is claimed, and was fetched ahead. What is
+ * still on its way from memory that may be the caller's again when the job is over has to be waited
+ * for here. */
+static void give_back(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    uint32_t kept = 0, left = offload->window_count;
+    bool is_coming = !w->device->backend->is_past(w->device, offload->fetched[0]);
+    for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
+        fl_local_task *near = &offload->near[i];
+        bool is_bound = near->is_claimed || (near->is_fetched && (is_coming || kept < FEW_KEPT));
+        if (is_bound || kept + left <= FEW_KEPT) {
+            offload->near[kept++] = *near;
+        } else {
+            fl_worker_push(w, near->task);
+        }
+    }
+    offload->window_count = kept;
+}
+
+static void share(fl_worker *w)
+{
+    /* Relaxed: a guess. */
+    if (w->offload->window_count > FEW_KEPT && fl_load_relaxed(&w->sched->hungry) != 0) {
+        give_back(w);
+    }
+}
+
+/* Whether the next one is to be had from where others find it, too, but to be claimed. */
+static bool is_shared(const fl_worker *w)
+{
+    return w->sched->mails && w->next_task == NULL && fl_inbox_is_empty(&w->inbox);
+}
+
+/* So many tasks are kept at most. */
+static uint32_t most_kept(const fl_worker *w)
+{
+    if (w->sched->count == 1) {
+        return FL_LOCALITY_WINDOW;
+    }
+    if (fl_slow_is_on(w)) {
+        return LEAST_KEPT; /* as others might be done with it first */
+    }
+    /* Relaxed: a guess. */
+    if (fl_load_relaxed(&w->sched->hungry) != 0) {
+        return LEAST_KEPT;
+    }
+    return w->offload->hauls != 0 ? MOST_KEPT : FEW_KEPT;
+}
+
+bool fl_locality_gather(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    fl_local_task near;
+    if (w->device->place == 0) {
+        return false;
+    }
+    uint32_t most = most_kept(w), few = most < FEW_KEPT ? most : FEW_KEPT;
+    share(w);
+    int level = -1; /* the highest that is kept; what is above it comes before all of that */
+    for (uint32_t i = 0; i < offload->window_count; ++i) {
+        level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
+    }
+    while (offload->window_count < FL_LOCALITY_WINDOW &&
+           (offload->window_count < (is_shared(w) ? few : most) || next_level(w) > level) &&
+           unqueue(w, &near)) {
+        level = near.task->level > level ? near.task->level : level;
+        add(offload, near);
+    }
+    return offload->window_count != 0;
+}
+
+/* --- Choosing --- */
+
+/* Whether, of two tasks of a level that lack nothing, the one that was ready later is chosen. */
+static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *before)
+{
+    const fl_offload *offload = w->offload;
+    bool is_by_rank = w->sched->count > 1 && offload->hauls == 0;
+    return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
+}
+
+/* Index of the task to choose. near_count: there is none. *least: what it lacks. */
+static uint32_t choose(const fl_worker *w, uint64_t *least)
+{
+    const fl_offload *offload = w->offload;
+    uint32_t best = offload->window_count;
+    *least = UINT64_MAX;
+    for (uint32_t i = 0; i < offload->window_count; ++i) {
+        const fl_task *task = offload->near[i].task;
+        const fl_task *before = best < offload->window_count ? offload->near[best].task : NULL;
+        if (before != NULL && task->level < before->level) {
+            continue;
+        }
+        uint64_t lacks = weigh(kept_lack(w, &offload->near[i]));
+        if (before == NULL || task->level > before->level || lacks < *least ||
+            (lacks == 0 && *least == 0 && is_sooner(w, task, before))) {
+            *least = lacks;
+            best = i;
+        }
+    }
+    return best;
+}
+
+void fl_locality_take(fl_worker *w, fl_item *tile)
+{
+    fl_offload *offload = w->offload;
+    uint64_t least;
+    uint32_t best = choose(w, &least);
+    tile->task = offload->near[best].task;
+    tile->is_claimed = offload->near[best].is_claimed;
+    tile->skip = offload->near[best].is_poisoned;
+    tile->is_graph = false;
+    offload->window_lacks = true; /* what was there may have gone meanwhile */
+    --offload->window_count;
+    for (uint32_t i = best; i < offload->window_count; ++i) { /* in their order */
+        offload->near[i] = offload->near[i + 1];
+    }
+}
+
+bool fl_locality_waits(fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    uint64_t least;
+    /* Lanes are in order: what waits there for a copy is in the way of what need not. */
+    if (offload->window_count == 0 || w->computing < w->device->lanes || !fl_locality_chooses(w)) {
+        return false;
+    }
+    (void)choose(w, &least);
+    return least != 0;
+}
+
+/* --- Fetching ahead --- */
+
+static bool is_among(const fl_lack *few, const fl_lack *many)
+{
+    bool all = few->count <= NAMES && many->count <= NAMES;
+    for (uint32_t i = 0; all && i < few->count; ++i) {
+        uint32_t at = 0;
+        while (at < many->count &&
+               (few->of[i].data != many->of[at].data || few->of[i].tile != many->of[at].tile)) {
+            ++at;
+        }
+        all = at < many->count;
+    }
+    return all;
+}
+
+/* Index of the task of which to bring what is missing: of the highest level of those that lack
+ * something, where most tasks for each byte could run then. near_count: there is none. */
+static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
+{
+    const fl_offload *offload = w->offload;
+    fl_lack lacks[WEIGHED];
+    uint32_t at[WEIGHED], count = 0, best = offload->window_count;
+    int level = -1;
+    for (uint32_t i = 0; i < offload->window_count; ++i) {
+        const fl_task *task = offload->near[i].task;
+        if (task->level < level || (task->level == level && count == WEIGHED)) {
+            continue;
+        }
+        fl_lack lack = kept_lack(w, &offload->near[i]);
+        if (lack.bytes != 0) {
+            count = task->level > level ? 0 : count; /* of that level only */
+            level = task->level;
+            lacks[count] = lack;
+            at[count++] = i;
+        }
+    }
+    double most = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t served = 0;
+        for (uint32_t k = 0; k < count; ++k) {
+            served += k == i || is_among(&lacks[k], &lacks[i]);
+        }
+        if (served / (double)lacks[i].bytes > most) {
+            most = served / (double)lacks[i].bytes;
+            best = at[i];
+            *bytes = lacks[i].bytes;
+        }
+    }
+    return best;
+}
+
+void fl_locality_fetch(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    const fl_places *places = w->sched->core->places;
+    uint64_t budget = fl_place_budget(places, w->device->place);
+    uint64_t part = budget / PART_AHEAD, bytes = 0;
+    uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
+    uint32_t ahead = 0;
+    share(w);
+    for (uint32_t i = 0; i < offload->window_count; ++i) {
+        ahead += offload->near[i].is_fetched;
+    }
+    while (offload->window_lacks && ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) &&
+           w->computing != 0 && fl_flow_in(places, w->device->place) < most &&
+           fl_flow_peer(places, w->device->place) < PEERS_AHEAD * most) {
+        uint32_t next = choose_missing(w, &bytes);
+        offload->window_lacks = next != offload->window_count;
+        if (next == offload->window_count ||
+            (offload->pressed != 0 && bytes > budget / PART_PRESSED)) {
+            return;
+        }
+        /* Where there is no room now, it is told why when it is its turn. */
+        if (!fl_offload_fetch_ahead(w, offload->near[next].task, offload->near[next].is_claimed)) {
+            return;
+        }
+        ahead += !offload->near[next].is_fetched;
+        offload->near[next].is_fetched = true;
+    }
+}

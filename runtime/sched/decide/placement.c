@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where devices differ, or a policy places tasks: whether a task goes elsewhere that a worker has
+ * made ready. */
+#include "sched/decide/slow.h"
+#include "sched/worker/sched.h"
+
+/* A task that takes longer than this is left to a device that is done with it in this part of the
+ * time. */
+#define LEFT_FROM_NS 20000.0
+#define LEFT_IF_FASTER 2.0
+
+/* A ready task whose home is elsewhere. True when it was dealt with. */
+static bool send_home(fl_worker *w, fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    fl_worker *home = &sched->workers[task->home - 1];
+    if (sched->policy == FILCH_POLICY_STATIC || !fl_worker_can_run(w, task)) {
+        fl_sched_route(sched, task);
+        return true;
+    }
+    if (home->device->place == w->device->place || fl_worker_is_unavailable(home) ||
+        fl_slow_is_on(home)) {
+        return false; /* as good here as there, or better: theft evens it out */
+    }
+    /* Before the push: then it may be a thief's. Relaxed: as yet it is ours. */
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    fl_worker_push(w, task);
+    if (fl_mailbox_put(&home->mailbox, hint)) {
+        fl_sched_wake_worker(sched, home->index);
+    }
+    return true;
+}
+
+/* Predicted ns of a task on the device; 0: not measured there. Estimates: no order. */
+static double task_ns(const fl_worker *w, const fl_task *task)
+{
+    return fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
+}
+
+bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    if (!w->device->is_synchronous || other->device->is_synchronous || task->is_gate ||
+        fl_worker_is_unavailable(other) || !fl_worker_can_run(other, task)) {
+        return false;
+    }
+    double own = task_ns(w, task), theirs = task_ns(other, task);
+    int64_t waiting = 0;
+    for (uint32_t level = 0; level < FL_LEVELS && own > LEFT_FROM_NS; ++level) {
+        waiting += fl_deque_size(&other->levels[level]);
+    }
+    double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->item_ns));
+    return own > LEFT_FROM_NS && theirs > 0 && LEFT_IF_FASTER * (before + theirs) < own;
+}
+
+/* A core of the host's would keep a successor of what it has run, and hold up those that follow
+ * from it for a hundred times as long as a GPU beside it. True when the task was left to one. */
+static bool leave_to_faster(fl_worker *w, fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        fl_worker *other = &sched->workers[(task->order + i) % sched->count];
+        if (fl_worker_is_outdone(w, other, task)) {
+            if (fl_explore_keeps(w, other, task)) {
+                return false;
+            }
+            fl_inbox_push(&other->inbox, &task->link);
+            fl_sched_wake_worker(sched, other->index);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_worker_sends(fl_worker *w, fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    if (sched->board != NULL && fl_shared_queue_put(w->sched, w, task)) {
+        return true;
+    }
+    if (fl_rules_place(&sched->rules)) {
+        fl_placed placed = fl_policy_place(w->sched, w, task);
+        if (placed != FL_PLACED_AUTO) {
+            return placed == FL_PLACED_AWAY;
+        }
+    }
+    if (fl_slow_sends(w, task)) {
+        return true;
+    }
+    if (task->home == 0) {
+        return sched->mails && w->device->is_synchronous && sched->policy != FILCH_POLICY_STATIC &&
+               leave_to_faster(w, task);
+    }
+    return task->home != w->index + 1 && (sched->mails || sched->policy == FILCH_POLICY_STATIC) &&
+           send_home(w, task);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/decide/slow.h"
+
+#include <math.h>
+
+#include "memory/tiles/tiles.h"
+#include "sched/model/missing.h"
+#include "sched/worker/sched.h"
+
+/* A device that takes so many times as long as the fastest one lags … */
+#define LAGS 1.5
+/* … until so many timed tasks in a row have said that it does not. */
+#define MOST_ALIKE 64u
+/* What follows from a task is to be over earlier than it must by this part of the time until then:
+ * not all that is left can run at once, and ever less while something is late. */
+#define MARGIN 0.5
+
+/* --- Who lags --- */
+
+static double times_of(const fl_worker *w)
+{
+    return fl_bits_double(fl_load_relaxed(&w->lag.times)); /* an estimate: no order */
+}
+
+static bool counts(const fl_worker *w)
+{
+    return w->device->place != 0 && w->device->backend->mark != NULL;
+}
+
+/* Whether copies come to the device's memory from another device's without a stop. */
+static bool is_linked(const fl_sched *sched, const fl_worker *w)
+{
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        uint32_t place = sched->workers[d].device->place;
+        if (place != 0 && place != w->device->place && fl_device_reaches(w->device, place)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fl_slow_init(fl_sched *sched)
+{
+    double most = 0;
+    bool has_links = false;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        if (counts(w)) {
+            most = fmax(most, sched->scores[d]);
+            has_links = has_links || is_linked(sched, w);
+        }
+    }
+    for (uint32_t d = 0; d < sched->count && sched->rules.kind == FILCH_POLICY_STEAL; ++d) {
+        fl_worker *w = &sched->workers[d];
+        fl_slow *lag = &w->lag;
+        double score = sched->scores[d];
+        lag->by_score = score > 0 && most > score ? most / score : 1;
+        lag->alike = lag->by_score >= LAGS ? 0 : MOST_ALIKE;
+        /* Relaxed, both: nobody else is there yet. */
+        fl_store_relaxed(&lag->times, fl_double_bits(lag->by_score));
+        if (counts(w) && sched->mails) {
+            lag->is_far = has_links && !is_linked(sched, w);
+            fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < MOST_ALIKE);
+        }
+    }
+}
+
+static double measured_ns(const fl_worker *w, const fl_task *task)
+{
+    return fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
+}
+
+static bool can_take(const fl_worker *w, const fl_task *task)
+{
+    return counts(w) && !fl_worker_is_unavailable(w) && fl_worker_can_run(w, task);
+}
+
+void fl_slow_learn(fl_worker *w, const fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    fl_slow *lag = &w->lag;
+    double own = measured_ns(w, task), least = INFINITY;
+    if (!sched->mails || sched->rules.kind != FILCH_POLICY_STEAL || !counts(w) || own <= 0) {
+        return;
+    }
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        double ns = can_take(&sched->workers[d], task) ? measured_ns(&sched->workers[d], task) : 0;
+        least = ns > 0 ? fmin(least, ns) : least;
+    }
+    if (!(own >= least)) {
+        return; /* it is away */
+    }
+    lag->alike = own >= LAGS * least ? 0 : lag->alike + (lag->alike < MOST_ALIKE);
+    /* Relaxed, both: estimates, for others. */
+    fl_store_relaxed(&lag->times, fl_double_bits(own / least));
+    fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < MOST_ALIKE);
+}
+
+/* --- What is predicted --- */
+
+/* What a task takes on the fastest device other than the worker's that can run it, and all of them
+ * together. */
+typedef struct fl_rivals {
+    double least; /* ns on the fastest; 0: nobody has measured it, or there is nobody */
+    double rate;  /* of such tasks a ns, by all that have */
+    double ahead; /* tasks as urgent that wait there, or here, where they take them from */
+} fl_rivals;
+
+static double waiting(const fl_worker *w, uint32_t level)
+{
+    int64_t entries = 0;
+    for (; level < FL_LEVELS; ++level) {
+        entries += fl_deque_size(&w->levels[level]);
+    }
+    return (double)entries + fl_load_relaxed(&w->lag.given);
+}
+
+static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    fl_rivals rivals = {.ahead = waiting(w, task->level)};
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        double ns = other != w && can_take(other, task) ? measured_ns(other, task) : 0;
+        if (ns > 0) {
+            rivals.least = rivals.least > 0 ? fmin(rivals.least, ns) : ns;
+            rivals.rate += 1 / ns;
+            rivals.ahead += waiting(other, task->level);
+        }
+    }
+    return rivals;
+}
+
+/* Of a codelet that was not measured here, by what another one took; or by the scores, if that is
+ * less, as what was never tried would never be measured. */
+static double own_ns(const fl_worker *w, const fl_task *task, double least)
+{
+    double ns = measured_ns(w, task);
+    return ns > 0 ? ns : least * fmin(times_of(w), w->lag.by_score);
+}
+
+/* Ns of what is in flight here, as though none of it had run yet; what is not known as long as a
+ * task that takes so many. */
+static double in_flight_ns(const fl_worker *w, double own)
+{
+    double sum = 0;
+    uint32_t left = w->computing;
+    for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
+        const fl_in_flight *flight = &w->flights[i];
+        if (flight->launched != 0) {
+            sum += flight->expected > 0 ? flight->expected : own;
+            --left;
+        }
+    }
+    return sum;
+}
+
+static void longest_below(fl_task *successor, void *user)
+{
+    float *longest = user;
+    *longest = successor->rank > *longest ? successor->rank : *longest;
+}
+
+/* Whether all devices together are busy with the graph until what follows from the task is over,
+ * which ends here after so many ns. */
+static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *rivals, double own,
+                     double end)
+{
+    const fl_sched *sched = w->sched;
+    const filch_graph *graph = task->graph;
+    float after = 0;
+    /* Relaxed: a guess. */
+    if (graph->kind != FILCH_GRAPH_CLOSED || graph->rank_most <= 0 ||
+        fl_load_relaxed(&sched->hungry) != 0) {
+        return false;
+    }
+    fl_graph_each_successor(task, longest_below, &after);
+    double rank = (double)(task->rank - after), count = fl_load_relaxed(&graph->task_count);
+    double done = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        done += (double)fl_load_relaxed(&fl_job_share(graph->job, d)->done);
+    }
+    if (!(rank > 0)) {
+        return false;
+    }
+    double unit = rivals->least / rank; /* ns of a unit of rank */
+    double left = graph->rank_sum * fmax(1 - done / count, 0) * unit;
+    double all = (rivals->rate + 1 / own) * rivals->least;
+    return (1 + MARGIN) * (end + (double)after * unit) <= left / all;
+}
+
+bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
+{
+    /* What filch adds by itself, and partial results, are bound to devices. */
+    bool is_bound = task->is_gate || task->reduces || task->combines || task->begins;
+    if (FL_LIKELY(!fl_slow_is_on(w)) || is_bound || w->frames != NULL ||
+        (w->trial.is_on && w->in_flight == 0)) {
+        return false;
+    }
+    fl_rivals rivals = find_rivals(w, task);
+    /* What never ran anything is tried, by one task unless there are many. Relaxed: ours. */
+    if (rivals.least <= 0 || fl_load_relaxed(&w->item_ns) == 0) {
+        return w->in_flight != 0 && rivals.ahead == 0;
+    }
+    double own = own_ns(w, task, rivals.least);
+    if (own < LAGS * rivals.least && !w->lag.is_far) {
+        return false;
+    }
+    fl_missing_total haul = fl_missing_haul(w, task);
+    double end = fmax(haul.in_ns, in_flight_ns(w, own)) + own + haul.out_ns;
+    return end > rivals.ahead / rivals.rate + rivals.least && !has_time(w, task, &rivals, own, end);
+}
+
+/* --- Giving away --- */
+
+/* Whether another device is faster, and linked at least as well; or linked, and about as fast. So
+ * what goes from one that lags to another one does not come back. */
+static bool is_better(const fl_worker *w, const fl_worker *other)
+{
+    double own = times_of(w), theirs = times_of(other);
+    return w->lag.is_far > other->lag.is_far
+               ? theirs < LAGS * fmax(own, 1)
+               : w->lag.is_far == other->lag.is_far && theirs * LAGS <= own;
+}
+
+/* Where the task ends first of those that are; of several its home, or one in turn. */
+static fl_worker *find_better(const fl_worker *w, const fl_task *task)
+{
+    fl_sched *sched = w->sched;
+    fl_worker *best = NULL;
+    double soonest = INFINITY;
+    uint64_t first = fl_add_relaxed(&sched->routed, 1);
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        uint32_t d = (uint32_t)((first + i) % sched->count);
+        fl_worker *other = &sched->workers[d];
+        double ns = measured_ns(other, task);
+        if (other == w || !can_take(other, task) || !is_better(w, other)) {
+            continue;
+        }
+        double end = (waiting(other, task->level) + (task->home != d + 1)) * ns +
+                     fl_missing_haul(other, task).in_ns;
+        if (end < soonest) {
+            soonest = end;
+            best = other;
+        }
+    }
+    return best;
+}
+
+bool fl_slow_sends(fl_worker *w, fl_task *task)
+{
+    fl_worker *better = NULL;
+    if (FL_LIKELY(!fl_slow_is_on(w)) || !fl_slow_holds_up(w, task) ||
+        (better = find_better(w, task)) == NULL) {
+        return false;
+    }
+    fl_inbox_push(&better->inbox, &task->link);
+    fl_sched_wake_worker(w->sched, better->index);
+    return true;
+}
+
+/* Whether nothing that was fetched ahead is on its way from memory that may be the caller's again
+ * when the job is over: that is waited for here. */
+static bool is_free(const fl_worker *w)
+{
+    return w->device->backend->is_past(w->device, w->offload->fetched[0]);
+}
+
+bool fl_slow_passes_on(fl_worker *w, const fl_item *tile)
+{
+    fl_task *task = tile->task;
+    fl_worker *better = NULL;
+    if (FL_LIKELY(!fl_slow_is_on(w)) || task == NULL || tile->skip || tile->is_ahead ||
+        task->moves != 0 || task->has_items || !is_free(w) || !fl_slow_holds_up(w, task) ||
+        (better = find_better(w, task)) == NULL) {
+        return false;
+    }
+    fl_worker_flush(w); /* the job may be over as soon as others have the task */
+    fl_add_relaxed(&better->lag.given, 1);
+    fl_inbox_push(&better->moved, &task->link);
+    fl_sched_wake_worker(w->sched, better->index);
+    return true;
+}

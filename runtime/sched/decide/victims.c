@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/decide/victims.h"
+
+#include "sched/worker/sched.h"
+
+/* Victims of one look of a core that searches, which looks again soon. */
+#define SEARCHED 4u
+
+static uint32_t others(const fl_worker *w)
+{
+    return w->sched->count - 1;
+}
+
+/* Whether the worker slept until a time that it had set itself, and is not about to sleep. */
+static bool is_reminder(const fl_worker *w)
+{
+    const fl_sched *sched = w->sched;
+    /* Relaxed: our own bit. It is set where a waker may find us asleep after this look. */
+    uint64_t idle = fl_load_relaxed(&sched->idle[w->index / 64]) >> w->index % 64 & 1;
+    /* Where no device does anything on a virtual clock, this look may be the last. */
+    bool may_be_last = sched->events != NULL && sched->events->engaged_count == 0;
+    return w->nap_ns != 0 && idle == 0 && !may_be_last &&
+           fl_clock_now(&sched->core->clock) >= w->wake_at;
+}
+
+void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
+{
+    const fl_victim_order *victim_order = &w->victim_order;
+    victims->left = others(w);
+    victims->count = 0;
+    victims->is_first = true;
+    if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && victims->left > SEARCHED) {
+        victims->left = SEARCHED; /* our own state; the next ones in the next look */
+        return;
+    }
+    if (victims->left <= FL_VICTIMS) {
+        return;
+    }
+    for (uint32_t i = 0; i < victim_order->known_count; ++i) {
+        victims->victims[victims->count++] = victim_order->known[i];
+    }
+    if (is_reminder(w)) {
+        victims->left = FL_VICTIMS - victims->count;
+    }
+}
+
+bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
+{
+    uint32_t all = w->sched->count, at = w->index + 1 + w->victim_order.at;
+    if (victims->left == 0) {
+        return false;
+    }
+    victims->count = victims->is_first ? victims->count : 0;
+    victims->is_first = false;
+    at -= at < all ? 0 : all;
+    for (; victims->count < FL_VICTIMS && victims->left != 0; --victims->left) {
+        victims->victims[victims->count++] = at;
+        at = at + 1 < all ? at + 1 : 0;
+        if (at == w->index) { /* once around */
+            at = at + 1 < all ? at + 1 : 0;
+            w->victim_order.at = 0;
+        } else {
+            ++w->victim_order.at;
+        }
+    }
+    return true;
+}
+
+void fl_victims_note(fl_worker *w, uint32_t victim)
+{
+    fl_victim_order *victim_order = &w->victim_order;
+    if (others(w) <= FL_VICTIMS) {
+        return;
+    }
+    for (uint32_t i = 0; i < victim_order->known_count; ++i) {
+        if (victim_order->known[i] == victim) {
+            return;
+        }
+    }
+    victim_order->known[victim_order->known_next] = victim;
+    victim_order->known_next = (victim_order->known_next + 1) % FL_KNOWN;
+    victim_order->known_count += victim_order->known_count < FL_KNOWN;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that wait for events of the host's (graph/job/host_events.c says why they are asked for),
+ * and broadcasts on their way: one worker, of a device that never runs a task on its thread, keeps
+ * the vigil. */
+#include "sched/worker/sched.h"
+
+/* Asked again after an eighth of the time waited, between these. */
+#define LEAST_NS 10000u
+#define MOST_NS 2000000u
+
+void fl_host_events_init(fl_sched *sched)
+{
+    fl_event_polling *polling = &sched->polling;
+    fl_inbox_init(&polling->arrived);
+    polling->waiting = NULL;
+    polling->worker = sched->count;
+    for (uint32_t d = sched->count; d-- > 0;) {
+        const fl_backend *backend = sched->pool->devices[d].backend;
+        /* Where nobody knows of events, there are broadcasts still: between simulated memories. */
+        if (backend->event_past != NULL || (backend->is_virtual && backend->copy != NULL)) {
+            polling->worker = d;
+        }
+    }
+}
+
+bool fl_host_events_is_on(const fl_worker *w)
+{
+    return w->sched->polling.worker == w->index && w->sched->polling.waiting != NULL;
+}
+
+void fl_host_events_add(fl_sched *sched, filch_job *job)
+{
+    fl_inbox_push(&sched->polling.arrived, &job->awaiting);
+    fl_sched_wake_worker(sched, sched->polling.worker);
+}
+
+static bool take_arrived(fl_event_polling *polling)
+{
+    fl_link *link = fl_inbox_drain(&polling->arrived);
+    bool any = link != NULL;
+    while (link != NULL) {
+        filch_job *job = fl_job_of_link(link);
+        link = link->next;
+        job->next = polling->waiting;
+        polling->waiting = job;
+    }
+    return any;
+}
+
+/* Starts the jobs whose events are past; true when there was one. *moved: something went on. */
+static bool look(fl_worker *w, fl_event_polling *polling, bool *moved)
+{
+    bool any = false;
+    for (filch_job **at = &polling->waiting; *at != NULL;) {
+        filch_job *job = *at;
+        bool has_moved = false;
+        bool is_past = fl_job_events_past(job, &has_moved);
+        *moved = *moved || has_moved;
+        if (!is_past) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = NULL;
+        any = true;
+        if (fl_job_awaited(job)) {
+            job->next = w->completed; /* its callback runs when the step is over */
+            w->completed = job;
+        }
+    }
+    return any;
+}
+
+fl_act fl_host_events_step(fl_worker *w, fl_act act)
+{
+    fl_event_polling *polling = &w->sched->polling;
+    if (polling->waiting == NULL && fl_inbox_is_empty(&polling->arrived)) {
+        return act;
+    }
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    bool is_new = take_arrived(polling), any = false, moved = false;
+    polling->since = is_new ? t : polling->since;
+    if (is_new || t >= polling->look_at) {
+        any = look(w, polling, &moved);
+        polling->since = moved ? t : polling->since;
+        uint64_t nap = (t - polling->since) / 8;
+        nap = nap < LEAST_NS ? LEAST_NS : nap < MOST_NS ? nap : MOST_NS;
+        polling->look_at = t + nap;
+    }
+    if (act != FL_ACT_WAIT) {
+        return act;
+    }
+    if (any) {
+        return FL_ACT_MORE;
+    }
+    w->wake_at =
+        polling->waiting != NULL && polling->look_at < w->wake_at ? polling->look_at : w->wake_at;
+    return FL_ACT_WAIT;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the worker of a device that computes looks at it again: seldom while nothing can be over,
+ * often when something should be. */
+#include <math.h>
+
+#include "sched/worker/sched.h"
+
+/* A worker that waits for a prediction wakes up so much before, and looks so often after: ever less
+ * often, by a part of the time that it has looked for. */
+#define EARLY_NS 5000u
+#define LOOK_NS 2000u
+#define MOST_LOOK_NS 2000000u
+#define LOOKS_OF_TILE 64
+/* Past its prediction a tile is looked at after this part of the time that it is late; without one,
+ * of the time since its launch. */
+#define LOOKS_OF_PAST 4
+#define LOOKS_OF_UNKNOWN 8
+/* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
+ * launch; much less where no tile so large was ever measured. */
+#define MOST_SLEEP_NS 2000000u
+#define MOST_BLIND_NS 50000u
+#define SLEEPS_OF_FLIGHT 8
+/* A tile of more than so many times the work of any that was timed may take any time. */
+#define MOST_GROWTH 2
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+/* The tile in flight with the least predicted duration; where some are not predicted, one of them.
+ * Null: none computes. */
+static fl_in_flight *shortest_flight(const fl_worker *w)
+{
+    fl_in_flight *found = NULL;
+    uint32_t left = w->computing;
+    for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
+        fl_in_flight *flight = &w->flights[i];
+        if (flight->launched != 0) {
+            --left;
+            found = found == NULL || flight->expected < found->expected ? flight : found;
+        }
+    }
+    return found;
+}
+
+/* How long not to look at tiles that are all on the way home: each look is one for work of others,
+ * too. */
+static uint64_t look_homing(const fl_worker *w, uint64_t t)
+{
+    uint64_t begun = w->last_done, moved = 0;
+    if (w->homing_count != 0) {
+        moved = w->flights[w->homing_last].tile.start;
+    }
+    begun = moved > begun ? moved : begun;
+    uint64_t nap = t > begun ? (t - begun) / LOOKS_OF_TILE : 0;
+    nap = nap > LOOK_NS ? nap : LOOK_NS;
+    return nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether what the tile reads has arrived, as far as copies of this device bring it; looks. */
+static bool has_arrived(const fl_worker *w, fl_in_flight *flight, uint64_t t)
+{
+    if (flight->arriving != 0 &&
+        w->device->backend->reached(w->device, flight->arriving, NULL) != FILCH_NOT_READY) {
+        flight->arriving = 0; /* what failed is told with the tile */
+        flight->arrived = t;
+    }
+    return flight->arriving == 0;
+}
+
+/* When to look again at tiles that compute: just before the one that ends first by prediction, and
+ * from then on, or without a prediction from its launch on, after a part of the time that has
+ * passed. Copies that the tile waits for are no part of that time. */
+uint64_t fl_poll_interval_next(const fl_worker *w)
+{
+    fl_in_flight *flight = shortest_flight(w);
+    uint64_t t = now(w), begun = w->last_done, end, nap;
+    if (flight == NULL) {
+        return t + look_homing(w, t);
+    }
+    begun = later(flight->launched, begun);
+    if (!has_arrived(w, flight, t)) {
+        nap = later((t - begun) / LOOKS_OF_PAST, LOOK_NS);
+        return t + (nap < FL_ARRIVAL_NS ? nap : FL_ARRIVAL_NS);
+    }
+    begun = later(begun, flight->arrived);
+    uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
+    /* With others behind it there is no hurry: one look, when it is over, is enough. */
+    end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least
+                                          : begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
+    if (end > t) {
+        const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->tile), w->index);
+        bool is_known = flight->tile.work <= MOST_GROWTH * fl_speed_most_work(speed);
+        uint64_t most = (t - begun) / SLEEPS_OF_FLIGHT;
+        uint64_t always = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
+        most = most > always ? most : always;
+        nap = end - t < most ? end - t : most;
+    } else {
+        nap = (t - end) / (flight->expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
+        /* A nap costs the host as much as a tile of a few microseconds does. */
+        nap = nap > least ? nap : least;
+        nap = nap > LOOK_NS ? nap : LOOK_NS;
+        nap = nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
+    }
+    return t + nap;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step of a worker whose device was lost. What other devices can run is left to them: hints and
+ * ranges stay where they are until somebody takes them, and tasks that nobody else knows of are
+ * routed away. The rest fails, and says why. Others may be lost later, so all of it is looked at
+ * again in every step. */
+#include "sched/worker/sched.h"
+
+/* Whether a device that still answers can run a task that is ours; under the static policy a
+ * device's work is its own. */
+static bool others_can(const fl_worker *w, const fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    for (uint32_t d = 0; d < sched->count && sched->policy != FILCH_POLICY_STATIC; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        if (other != w && !fl_worker_has_failed(other) && fl_worker_can_run(other, task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the sets ran out of numbers no thief takes the task either. */
+bool fl_hint_is_for_others(const fl_worker *w, uint64_t hint, bool now)
+{
+    const fl_sched *sched = w->sched;
+    /* Acquire: the set before its number. */
+    uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        bool is_there = now ? !fl_worker_is_unavailable(other) : !fl_worker_has_failed(other);
+        if (d != w->index && is_there &&
+            (!sched->mails || able == FL_ABLE_ALL ||
+             (able != FL_ABLE_UNKNOWN && (sched->able[able][d / 64] >> d % 64 & 1) != 0))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Under the static policy a device's work is its own. */
+static bool others_take(const fl_worker *w, uint64_t hint)
+{
+    return w->sched->policy != FILCH_POLICY_STATIC && fl_hint_is_for_others(w, hint, false);
+}
+
+/* --- What fails --- */
+
+static void refuse(fl_worker *w, fl_item *tile)
+{
+    if (!tile->skip) {
+        tile->code = -1;
+        tile->is_refused = true;
+        w->error = w->loss;
+    }
+    fl_worker_retire(w, tile);
+}
+
+/* A task that was claimed, and put off. What its predecessors count down was set back then; of one
+ * claimed ahead of them (lookahead.c) some may not have counted yet, though they are over: were it
+ * set back again, they would count for the next run. */
+static void refuse_claimed(fl_worker *w, fl_task *task, bool poisoned)
+{
+    fl_item tile = {0};
+    fl_worker_take(w, task, poisoned, &tile);
+    if (task->is_gate) {
+        fl_item_pass(&tile);
+    }
+    refuse(w, &tile);
+}
+
+/* One that was ready, and is ours since just now. */
+static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
+{
+    if (task->predecessors != 0) {
+        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
+    }
+    refuse_claimed(w, task, poisoned);
+}
+
+/* A ready task that nobody else knows of. */
+static void settle_task(fl_worker *w, fl_task *task)
+{
+    if (!fl_task_passes(task) && others_can(w, task)) {
+        fl_sched_route(w->sched, task);
+    } else {
+        refuse_task(w, task, fl_task_own(task));
+    }
+}
+
+/* The same for one that the worker kept to itself (locality.c). */
+static void settle_kept(fl_worker *w, const fl_item *tile)
+{
+    fl_task *task = tile->task;
+    if (!tile->is_claimed) {
+        settle_task(w, task);
+        return;
+    }
+    if (task->predecessors != 0) {
+        fl_store_relaxed(&task->pending, task->predecessors); /* before it is another's */
+    }
+    /* Of one that is being combined a part is here. */
+    bool is_begun = task->combines && fl_task_extras(task)[0].reduction->current != 0;
+    bool may_move = !tile->skip && !is_begun && w->sched->policy != FILCH_POLICY_STATIC;
+    if (!may_move || !fl_offline_give(w, task)) {
+        refuse_claimed(w, task, tile->skip);
+    }
+}
+
+/* --- What is left here --- */
+
+static bool is_live(uint64_t hint)
+{
+    /* Relaxed: a claim looks again. */
+    uint64_t word = fl_load_relaxed(&fl_hint_task(hint)->word);
+    return (fl_word_epoch(word) & FL_HINT_EPOCH_MASK) == (uint32_t)(hint & FL_HINT_EPOCH_MASK);
+}
+
+/* Turns a deque over once, from the thieves' end: an entry for others goes to the other end, where
+ * it finds room, since one left before. True: some are for others. */
+static bool settle_deque(fl_worker *w, uint32_t level, fl_hint_fn stays, fl_settle_fn settle)
+{
+    fl_deque *deque = &w->levels[level];
+    bool is_wanted = false;
+    for (int64_t left = fl_deque_size(deque); left > 0; --left) {
+        uint64_t hint;
+        fl_steal outcome;
+        while ((outcome = fl_deque_steal(deque, &hint)) == FL_STEAL_LOST) {
+            fl_relax();
+        }
+        if (outcome == FL_STEAL_EMPTY) {
+            break;
+        }
+        fl_task *task;
+        bool poisoned;
+        if (!is_live(hint)) {
+            continue;
+        }
+        if (stays(w, hint) && fl_deque_push(deque, hint)) {
+            is_wanted = true;
+        } else if (fl_task_claim(hint, &task, &poisoned)) {
+            settle(w, task, poisoned);
+        }
+    }
+    return is_wanted;
+}
+
+bool fl_deques_settle(fl_worker *w, fl_hint_fn stays, fl_settle_fn settle)
+{
+    bool is_wanted = false;
+    for (uint32_t level = FL_LEVELS; level-- > 0;) {
+        is_wanted = settle_deque(w, level, stays, settle) || is_wanted;
+    }
+    return is_wanted;
+}
+
+/* True: the job's range has something for others. */
+static bool settle_range(fl_worker *w, filch_job *job)
+{
+    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
+    uint32_t lo, hi;
+    if (job->batch == NULL) {
+        while (fl_range_take(&fl_job_share(job, w->index)->range, 1, &lo, &hi)) {
+            settle_task(w, job->graph->roots[lo]);
+        }
+        return false;
+    }
+    if (!is_cancelled && w->sched->policy != FILCH_POLICY_STATIC && fl_full_others(w, job)) {
+        return fl_pieces_rest(w, job) != 0;
+    }
+    while (fl_pieces_take_any(w, job, &lo, &hi)) {
+        fl_item tile = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
+        refuse(w, &tile);
+    }
+    return false;
+}
+
+static bool settle_ranges(fl_worker *w)
+{
+    fl_sched *sched = w->sched;
+    bool is_wanted = false;
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&sched->active[word]);
+        while (bits != 0) {
+            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            filch_job *job = fl_worker_visit(w, slot);
+            is_wanted = (job != NULL && settle_range(w, job)) || is_wanted;
+        }
+    }
+    return is_wanted;
+}
+
+static bool is_left(const fl_worker *w, const fl_task *task)
+{
+    return !others_can(w, task);
+}
+
+/* What only this worker knows of, and what was sent to it; what anyone may run, but nobody can. */
+static void settle_own(fl_worker *w)
+{
+    uint64_t hint;
+    while (w->kept != NULL) {
+        fl_link *link = w->kept;
+        w->kept = link->next;
+        refuse_claimed(w, fl_task_of_link(link), false);
+    }
+    for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
+        fl_link *next = link->next; /* as below */
+        fl_task *task = fl_task_of_link(link);
+        if (fl_task_is_divided(task) || !fl_full_move(w, task)) {
+            refuse_claimed(w, task, false);
+        }
+        link = next;
+    }
+    if (w->adopted != NULL) {
+        fl_task *task = w->adopted;
+        w->adopted = NULL;
+        if (fl_task_is_divided(task)) {
+            refuse_claimed(w, task, false);
+        } else {
+            refuse_task(w, task, w->adopted_poisoned);
+        }
+    }
+    for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
+        fl_link *next = link->next; /* before the task is another's */
+        settle_task(w, fl_task_of_link(link));
+        link = next;
+    }
+    while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
+    }
+    while (w->offload != NULL && w->offload->window_count != 0) {
+        fl_item tile;
+        fl_locality_take(w, &tile);
+        settle_kept(w, &tile);
+    }
+    for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
+        refuse_task(w, task, fl_task_own(task));
+    }
+    for (fl_task *task; (task = fl_shared_queue_drop(w, is_left)) != NULL;) {
+        refuse_task(w, task, fl_task_own(task));
+    }
+    /* Failing a task makes others ready. */
+    while (w->next_task != NULL) {
+        fl_task *task = w->next_task;
+        w->next_task = NULL;
+        settle_task(w, task);
+    }
+}
+
+fl_act fl_failed_step(fl_worker *w)
+{
+    settle_own(w);
+    bool is_wanted = settle_ranges(w);
+    is_wanted = fl_deques_settle(w, others_take, refuse_task) || is_wanted;
+    is_wanted = fl_shared_queue_leave(w) || is_wanted;
+    bool again = w->next_task != NULL;
+    fl_worker_flush(w);
+    fl_worker_leave(w);
+    if (is_wanted) {
+        fl_sched_wake(w->sched, w->sched->count);
+    }
+    w->pushed = false;
+    w->ready_at = FL_TIME_NEVER;
+    if (again || w->completed != NULL) {
+        return FL_ACT_MORE;
+    }
+    fl_worker_begin_idle(w);
+    return FL_ACT_WAIT;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays: a closed graph that is submitted again and again to one device is put there by one call
+ * instead of one a task. A replayed run claims no task, so it leaves their words and counts as they
+ * are, and the next run may go either way.
+ *
+ * A replay orders tasks as lanes would: each runs behind its predecessors and behind the one before
+ * it on its chain. Chains also keep the graph cheap: a node that follows another costs the device a
+ * fraction of what an independent one does. */
+#include "sched/worker/sched.h"
+
+/* Longer tasks hide their launches. */
+#define LONGEST_NS 50000.0
+#define CHAINS 4u
+/* Runs before it is tried again to make one, doubled each time: others may have let go of the
+ * memory by then, or it is too small for all of the graph at once. */
+#define LEAST_REST 4u
+/* Where the setting leaves it to us. Making a replay was measured to cost 7 to 10 runs of packs (6
+ * us a node; docs/performance.md), so it waits until as much time was spent without one: at worst
+ * half of the time so far goes into it. It stays if one of its first runs is faster than all
+ * before. */
+#define OWN_CHOICE (-1)
+#define OWN_FIRST 10u
+#define TRIAL_RUNS 4u
+#define MOST_REST 4096u
+/* Among more predecessors than this, one named twice is not looked for: the driver refuses it. */
+#define FEW_BEHIND 16u
+
+enum {
+    TILE_USED = 1,    /* some task uses the tile */
+    TILE_NEEDED = 2,  /* the first that does reads it */
+    TILE_WRITTEN = 4, /* some task writes it */
+    TILE_FINAL = 8    /* and it is wanted at home then */
+};
+
+/* A tile of a handle. */
+typedef struct fl_graph_launch_tile {
+    const void *ptr; /* where it was when the replay was made: where its kernels look for it … */
+    uint64_t ld;     /* … and how */
+    uint32_t bits;   /* of the above */
+} fl_graph_launch_tile;
+
+typedef struct fl_graph_launch {
+    fl_device *device;            /* which outlives its worker: graphs are freed last */
+    void *handle;                 /* the backend's */
+    fl_graph_launch_tile **tiles; /* by slot, then by tile */
+    double work;                  /* of all tasks */
+} fl_graph_launch;
+
+static fl_places *places_of(const fl_worker *w)
+{
+    return w->sched->core->places;
+}
+
+/* --- Which graphs --- */
+
+static bool is_simple(const fl_worker *w, const fl_task *task)
+{
+    if (fl_task_is_patient(task)) {
+        return false; /* whose turn it is, or whose partial result, is found out in each run */
+    }
+    const fl_kernel *kernel = task->codelet->kernel;
+    if (kernel == NULL || kernel->enqueue != NULL || !fl_worker_can_run(w, task)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        if (task->accesses[i].mode == FILCH_SCRATCH) {
+            return false; /* where it is depends on the lane */
+        }
+    }
+    return true;
+}
+
+static bool is_suitable(const fl_worker *w, const filch_graph *graph)
+{
+    if (graph->has_edges_back) {
+        return false; /* their order is not a topological one */
+    }
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        if (!is_simple(w, fl_graph_task_at(graph, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- Making one --- */
+
+static void drop(filch_graph *graph, fl_graph_launch *replay)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    for (size_t s = 0; replay->tiles != NULL && s < graph->slot_count; ++s) {
+        fl_free(memory, replay->tiles[s], graph->slots[s]->tile_count * sizeof **replay->tiles);
+    }
+    fl_free(memory, replay->tiles, graph->slot_count * sizeof *replay->tiles);
+    if (replay->handle != NULL) {
+        replay->device->backend->replay_free(replay->device, replay->handle);
+    }
+    fl_free(memory, replay, sizeof *replay);
+}
+
+static fl_graph_launch *replay_new(fl_worker *w, const filch_graph *graph)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    fl_graph_launch *replay = fl_alloc_zeroed(memory, sizeof *replay);
+    if (replay == NULL) {
+        return NULL;
+    }
+    replay->device = w->device;
+    replay->tiles = fl_alloc_zeroed(memory, graph->slot_count * sizeof *replay->tiles);
+    bool fits = replay->tiles != NULL;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        replay->tiles[s] =
+            fl_alloc_zeroed(memory, graph->slots[s]->tile_count * sizeof **replay->tiles);
+        fits = replay->tiles[s] != NULL;
+    }
+    if (!fits ||
+        w->device->backend->replay_new(w->device, memory, &replay->handle, &w->error) != FILCH_OK) {
+        replay->handle = NULL;
+        drop((filch_graph *)(uintptr_t)graph, replay);
+        return NULL;
+    }
+    return replay;
+}
+
+/* The task's operands were fetched. */
+static void note_tiles(const fl_worker *w, fl_graph_launch *replay, const fl_task *task)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        fl_graph_launch_tile *tile = &replay->tiles[access.slot][access.tile];
+        if (tile->bits == 0 && (access.mode & FILCH_READ) != 0) {
+            tile->bits |= TILE_NEEDED;
+        }
+        tile->ptr = w->views[i].ptr;
+        tile->ld = w->views[i].ld;
+        tile->bits |= TILE_USED;
+        if ((access.mode & FILCH_WRITE) != 0) {
+            tile->bits |= TILE_WRITTEN;
+            tile->bits |= access.is_final ? TILE_FINAL : 0;
+        }
+    }
+}
+
+/* The chain on which a task goes: one that ends with a predecessor, else the next in turn. */
+typedef struct fl_chains {
+    uint32_t last[CHAINS]; /* task, + 1; 0: none yet */
+    uint32_t next;
+    uint32_t *behind; /* room for one task's */
+    size_t capacity;
+} fl_chains;
+
+static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, uint32_t *count)
+{
+    const filch_graph *graph = task->graph;
+    const uint32_t *preds = graph->pred_list + graph->pred_begin[task->order];
+    uint32_t n = graph->pred_begin[task->order + 1] - graph->pred_begin[task->order];
+    if (fl_array_reserve(&w->sched->core->memory, &chains->behind, &chains->capacity, (size_t)n + 1,
+                         sizeof *chains->behind) != FILCH_OK) {
+        return false;
+    }
+    uint32_t chain = CHAINS;
+    *count = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < *count && n <= FEW_BEHIND; ++k) {
+            is_known = is_known || chains->behind[k] == preds[i];
+        }
+        if (is_known) {
+            continue; /* two edges between the same tasks */
+        }
+        chains->behind[(*count)++] = preds[i];
+        for (uint32_t c = 0; chain == CHAINS && c < CHAINS; ++c) {
+            chain = chains->last[c] == preds[i] + 1 ? c : chain;
+        }
+    }
+    if (chain == CHAINS) {
+        chain = chains->next++ % CHAINS;
+        if (chains->last[chain] != 0) {
+            chains->behind[(*count)++] = chains->last[chain] - 1;
+        }
+    }
+    chains->last[chain] = task->order + 1;
+    return true;
+}
+
+static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, fl_task *task)
+{
+    fl_item tile = {.job = task->graph->job, .task = task};
+    fl_launch launch = {.params = w->offload->params};
+    uint32_t count;
+    if (!fl_offload_fetch(w, &tile) || !fl_offload_fill(w, &tile, &launch) ||
+        fl_shape_has_clusters(&launch.shape) || /* which a kernel's node does not tell */
+        !list_behind(w, chains, task, &count)) {
+        return false;
+    }
+    note_tiles(w, replay, task);
+    replay->work += task->codelet->work != NULL ? (double)task->work : 0;
+    return w->device->backend->replay_add(w->device, replay->handle, &launch, chains->behind, count,
+                                          &w->error) == FILCH_OK;
+}
+
+static bool make(fl_worker *w, filch_graph *graph)
+{
+    fl_graph_launch *replay = replay_new(w, graph);
+    fl_chains chains = {.next = 0};
+    uint32_t fetched = 0;
+    bool fits = replay != NULL;
+    w->error.status = FILCH_OK; /* what is said from here on is of this */
+    for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
+        fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
+        fetched += w->offload->is_admitted;
+        w->offload->is_admitted = false;
+    }
+    fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
+    fits =
+        fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
+    /* They were kept until all were there, lest the last should evict the first. */
+    for (uint32_t i = 0; i < fetched; ++i) {
+        fl_in_flight flight = {.tile = {.task = fl_graph_task_at(graph, i)}};
+        fl_offload_release(w, &flight);
+    }
+    if (!fits && replay != NULL) {
+        /* Copies to operands are under way; where the run is cancelled, nobody waits for them. */
+        w->device->backend->drain(w->device, NULL);
+        drop(graph, replay);
+        replay = NULL;
+    }
+    graph->replay = replay;
+    graph->replayed = 0;
+    graph->replayed_ns = 0;
+    return fits;
+}
+
+void fl_graph_launch_drop(filch_graph *graph)
+{
+    drop(graph, graph->replay);
+    graph->replay = NULL;
+}
+
+/* --- Using it --- */
+
+/* One tile of a handle as the replay uses it. */
+static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
+                             uint32_t tile, filch_view *view)
+{
+    filch_data *data = graph->slots[slot]->use.data;
+    uint32_t bits = graph->replay->tiles[slot][tile].bits;
+    *view = fl_data_tile_view(data, tile);
+    return (fl_operand){
+        .data = data,
+        .view = view,
+        .mode = ((bits & TILE_NEEDED) != 0 ? (uint32_t)FILCH_READ : 0u) |
+                ((bits & TILE_WRITTEN) != 0 ? (uint32_t)FILCH_WRITE : 0u),
+        .is_final = (bits & TILE_FINAL) != 0 && !data->is_managed,
+        .tile = tile,
+        .tile_end = tile + 1,
+        .traffic = fl_job_traffic(graph->job, w->sched->count),
+    };
+}
+
+/* Lets go of the first `count` tiles that it uses. */
+static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count)
+{
+    filch_view view;
+    for (size_t s = 0; s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
+            if (graph->replay->tiles[s][t].bits != 0) {
+                fl_operand operand = operand_of(w, graph, s, t, &view);
+                fl_operands_release(places_of(w), w->device, &operand, 1, NULL);
+                --count;
+            }
+        }
+    }
+}
+
+void fl_graph_launch_release(fl_worker *w, const filch_graph *graph)
+{
+    release_tiles(w, graph, UINT32_MAX);
+}
+
+/* Pins what the replay uses. False: some is not where its kernels look for it any more, or has no
+ * room; nothing is pinned. */
+static bool fetch_all(fl_worker *w, const filch_graph *graph)
+{
+    const fl_admission admission = {.foresight = NULL};
+    fl_waits *waits = &w->offload->waits;
+    filch_view view;
+    uint32_t count = 0;
+    bool fits = true;
+    waits->count = 0;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
+            const fl_graph_launch_tile *tile = &graph->replay->tiles[s][t];
+            if (tile->bits == 0) {
+                continue;
+            }
+            fl_operand operand = operand_of(w, graph, s, t, &view);
+            fits = fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission, waits,
+                                     &w->error) == FILCH_OK;
+            count += fits;
+            fits = fits && view.ptr == tile->ptr && view.ld == tile->ld;
+        }
+    }
+    if (!fits) {
+        fl_waits_abandon(places_of(w), waits); /* of a job that may be cancelled now */
+        release_tiles(w, graph, count);
+    }
+    return fits;
+}
+
+static uint64_t fastest_plain(const filch_graph *graph)
+{
+    uint64_t best = UINT64_MAX;
+    for (uint32_t i = 0; i < FL_PLAIN_RUNS; ++i) {
+        uint64_t ns = graph->plain_ns[i];
+        best = ns != 0 && ns < best ? ns : best;
+    }
+    return best;
+}
+
+/* Whether the trial of a replay is over, and lost: against as many of the last other runs. */
+static bool has_lost(const fl_worker *w, const filch_graph *graph)
+{
+    return w->sched->core->settings.replay == OWN_CHOICE && graph->replay != NULL &&
+           graph->replayed > FL_PLAIN_RUNS && graph->replayed_ns >= fastest_plain(graph);
+}
+
+void fl_graph_launch_note(const filch_job *job)
+{
+    filch_graph *graph = job->graph;
+    uint64_t begin = fl_load_relaxed(&job->started); /* written before the job's last task */
+    uint64_t ns = job->finished > begin ? job->finished - begin : 1;
+    if (fl_load_relaxed(&job->failed) != 0 || fl_load_relaxed(&job->left_out) != 0) {
+        return;
+    }
+    if (!graph->is_replayed) {
+        graph->plain_ns[graph->runs % FL_PLAIN_RUNS] = ns;
+    } else if (graph->replayed++ != 0 && /* with the first the driver's copy goes along */
+               (graph->replayed_ns == 0 || ns < graph->replayed_ns)) {
+        graph->replayed_ns = ns;
+    }
+}
+
+/* None could be made: for now, where all that is missing is memory that others use. */
+static void give_up(const fl_worker *w, filch_graph *graph)
+{
+    uint32_t rest = 2 * graph->replay_rest;
+    graph->cannot_replay = w->error.status != FILCH_NOT_READY;
+    graph->replay_rest = rest < LEAST_REST ? LEAST_REST : rest < MOST_REST ? rest : MOST_REST;
+    graph->runs = 0;
+}
+
+bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *tile)
+{
+    filch_graph *graph = job->graph;
+    uint32_t lo, hi;
+    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
+        fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
+        fl_load_relaxed(&job->cancelled) != 0) {
+        return false; /* or some of it has begun */
+    }
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* ours: no order */
+    int64_t first = w->sched->core->settings.replay;
+    first = first == OWN_CHOICE ? OWN_FIRST : first;
+    graph->is_replayed = false;
+    if (++graph->runs < first + graph->replay_rest || first == 0 || ns > LONGEST_NS ||
+        fl_trace_of(w) != NULL) {
+        return false;
+    }
+    if (has_lost(w, graph)) {
+        fl_graph_launch_drop(graph);
+        graph->cannot_replay = true;
+        return false;
+    }
+    if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
+        give_up(w, graph);
+        return false;
+    }
+    if (!fetch_all(w, graph)) {
+        fl_graph_launch_drop(graph); /* they were evicted meanwhile, and may be again */
+        graph->runs = 0;
+        return false;
+    }
+    /* Only we take from it: there is one device. */
+    fl_range_drain(&fl_job_share(job, w->index)->range, &lo, &hi);
+    graph->is_replayed = true;
+    *tile = (fl_item){.job = job, .is_graph = true};
+    return true;
+}
+
+static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
+                       fl_in_flight *flight)
+{
+    filch_view view;
+    bool fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK;
+    for (size_t s = 0; fits && s < graph->slot_count; ++s) {
+        for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
+            fl_marker home = 0;
+            if ((graph->replay->tiles[s][t].bits & TILE_WRITTEN) != 0) {
+                fl_operand operand = operand_of(w, graph, s, t, &view);
+                fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
+                                         &w->error) == FILCH_OK;
+            }
+            if (home != 0) {
+                fl_in_flight_add_home(w, flight, home);
+            }
+        }
+    }
+    return fits;
+}
+
+bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
+{
+    fl_item *tile = &flight->tile;
+    const filch_graph *graph = tile->job->graph;
+    fl_launch launch = {
+        .tag = tag,
+        .replay = graph->replay->handle,
+        .behind = w->offload->waits.at,
+        .behind_count = w->offload->waits.count,
+    };
+    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) != FILCH_OK) {
+        fl_offload_abandon(w);
+        fl_graph_launch_release(w, graph);
+        return false;
+    }
+    flight->is_admitted = true;
+    tile->work = graph->replay->work;
+    flight->lane = 0;
+    ++w->offload->lane_load[0];
+    if (!commit_all(w, graph, launch.marker, flight)) {
+        fl_in_flight_fail(w, flight, &w->error);
+    }
+    return true;
+}

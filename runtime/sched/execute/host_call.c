@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tile of work on the driver's thread: a codelet's host function, with its views and scratch. */
+#include "sched/worker/sched.h"
+
+static bool reserve_scratch(fl_worker *w, size_t bytes)
+{
+    if (bytes <= w->scratch_bytes) {
+        return true;
+    }
+    const fl_memory *memory = &w->sched->core->memory;
+    char *scratch = fl_alloc_aligned(memory, bytes, 64);
+    if (scratch == NULL) {
+        return false;
+    }
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    w->scratch = scratch;
+    w->scratch_bytes = bytes;
+    return true;
+}
+
+/* Says in worker->error why the tile cannot be called: no function of the caller's has failed, so
+ * it is none's code that the job tells. */
+static void refuse(fl_worker *w, fl_item *tile, const filch_call *call)
+{
+    const char *device = w->device->info.name;
+    w->error = (filch_error)FILCH_ERROR_INIT;
+    if (tile->task != NULL) {
+        fl_error_fill(&w->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
+                      "no memory for %zu bytes of scratch on %s", fl_task_scratch(tile->task),
+                      device);
+    } else {
+        filch_error why = FILCH_ERROR_INIT;
+        /* Asked anew, a callback that does not answer alike may have nothing wrong to tell. */
+        filch_status status = fl_batch_check(tile->job->batch, call->lo, call->hi, &why);
+        fl_error_fill(&w->error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
+                      status != FILCH_OK ? why.text : "a mapping answers differently each time");
+    }
+    tile->code = (int)w->error.status;
+    tile->is_refused = true;
+    tile->timed = false;
+}
+
+static bool fill_call(fl_worker *w, fl_item *tile, filch_call *call)
+{
+    fl_task *task = tile->task;
+    if (task != NULL) {
+        call->args = task->args;
+        if (task->access_count != 0) {
+            size_t scratch = fl_task_scratch(task);
+            if (scratch != 0 && !reserve_scratch(w, scratch)) {
+                return false;
+            }
+            fl_task_views(task, w->views, w->scratch);
+            if (FL_UNLIKELY(fl_task_has_partials(task))) {
+                fl_reduction_views(task, w->index, w->views);
+                fl_reduction_place_views(task, w->views);
+            }
+            call->view_count = task->access_count;
+        }
+        return true;
+    }
+    const fl_batch *batch = tile->job->batch;
+    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    call->args = fl_batch_args(batch);
+    call->view_count = fl_batch_view_count(batch);
+    if (!fl_batch_views(batch, call->lo, call->hi, w->views)) {
+        return false;
+    }
+    if (FL_UNLIKELY(tile->run != NULL)) {
+        fl_speculate_views(tile, w->views);
+    }
+    return true;
+}
+
+void fl_worker_run(fl_worker *w)
+{
+    fl_item *tile = &w->tile;
+    const filch_codelet *codelet = fl_item_codelet(tile);
+    if (FL_UNLIKELY(tile->skip || codelet == NULL)) {
+        return;
+    }
+    filch_call call = {.views = w->views,
+                       .device = w->index,
+                       .team = w->device->info.team,
+                       .runtime = (filch_runtime *)(void *)w->sched->core,
+                       .opaque = w};
+    if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
+        refuse(w, tile, &call);
+        return;
+    }
+    if (!tile->timed) {
+        tile->code = codelet->host(&call);
+        return;
+    }
+    if (FL_UNLIKELY(tile->task != NULL && tile->task->has_items)) {
+        fl_divide_range(tile, &call.lo, &call.hi); /* these are always timed */
+    }
+    const fl_clock *clock = &w->sched->core->clock;
+    /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
+     * back by the driver. */
+    uint64_t nested = w->ledger.nested_ns;
+    uint64_t start = fl_clock_now(clock);
+    int code = codelet->host(&call);
+    uint64_t end = fl_clock_now(clock);
+    w->tile.code = code;
+    w->tile.start = start;
+    w->tile.ns = w->tile.own = w->tile.fair = end - start;
+    w->ledger.own_ns = w->tile.ns - (w->ledger.nested_ns - nested);
+}
+
+double fl_item_cost(const fl_worker *w, const fl_item *tile)
+{
+    const filch_codelet *codelet = fl_item_codelet(tile);
+    if (codelet->cost == NULL || codelet->cost == codelet->work) {
+        return tile->work;
+    }
+    filch_call call = {.views = w->views, .team = 1, .device = w->index};
+    if (tile->task != NULL) {
+        fl_task_views(tile->task, w->views, NULL);
+        call.view_count = tile->task->access_count;
+        call.args = tile->task->args;
+        if (tile->task->has_items) {
+            fl_divide_range(tile, &call.lo, &call.hi);
+        }
+    } else {
+        const fl_batch *batch = tile->job->batch;
+        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
+        call.args = fl_batch_args(batch);
+    }
+    double cost = codelet->cost(&call);
+    return cost >= 0 ? cost : 0;
+}

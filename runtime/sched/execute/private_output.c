@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the runs of a chunk that may be run twice write to, each by itself: on the host, and on
+ * devices that share its memory, one allocation for all written operands; on a GPU a block each,
+ * which the operands were admitted with. When a run is known to be the one that counts, what it
+ * wrote goes to its place: copied on the host; from a GPU sent home, or, of whole tiles that are
+ * filch's to keep where it likes, made theirs. */
+#include <string.h>
+
+#include "sched/worker/sched.h"
+
+/* What each written operand begins at, in the host's memory. */
+#define SHADOW_ALIGN 64u
+
+static size_t view_bytes(const filch_view *view)
+{
+    size_t bytes = (size_t)(view->rows * view->cols * view->element);
+    return (bytes + SHADOW_ALIGN - 1) & ~(size_t)(SHADOW_ALIGN - 1);
+}
+
+static bool is_written(const fl_batch *batch, uint32_t access)
+{
+    return (fl_batch_access(batch, access)->mode & FILCH_WRITE) != 0;
+}
+
+/* The chunk's views, in worker->views: nothing runs that uses them. */
+static bool find_views(fl_worker *w, const fl_item *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    uint64_t first, last;
+    fl_batch_range(batch, tile->lo, tile->hi, &first, &last);
+    return fl_batch_views(batch, first, last, w->views);
+}
+
+bool fl_private_take(fl_worker *w, const fl_item *tile, fl_backup_run *run)
+{
+    const fl_batch *batch = tile->job->batch;
+    const fl_memory *memory = &w->sched->core->memory;
+    size_t bytes = 0;
+    if (!find_views(w, tile)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        bytes += is_written(batch, i) ? view_bytes(&w->views[i]) : 0;
+    }
+    run->shadow = NULL;
+    run->private_bytes = bytes;
+    if (bytes != 0 && bytes <= w->private_bytes) {
+        run->shadow = w->shadow;
+        run->private_bytes = w->private_bytes;
+        w->shadow = NULL;
+        w->private_bytes = 0;
+    } else if (bytes != 0) {
+        run->shadow = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
+    }
+    return bytes == 0 || run->shadow != NULL;
+}
+
+/* The largest of the host's is kept for the next run. */
+void fl_private_give(fl_worker *w, fl_backup_run *run)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    if (run->private_bytes > w->private_bytes) {
+        fl_free_aligned(memory, w->shadow, w->private_bytes, SHADOW_ALIGN);
+        w->shadow = run->shadow;
+        w->private_bytes = run->private_bytes;
+    } else {
+        fl_free_aligned(memory, run->shadow, run->private_bytes, SHADOW_ALIGN);
+    }
+    run->shadow = NULL;
+    run->private_bytes = 0;
+    while (run->blocks != NULL) { /* the run is past, or never was */
+        fl_block *block = run->blocks;
+        run->blocks = block->next;
+        fl_block_give(w->sched->core->places, block, 0);
+    }
+}
+
+void fl_speculate_views(const fl_item *tile, filch_view *views)
+{
+    const fl_batch *batch = tile->job->batch;
+    char *at = tile->run->shadow;
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        if (is_written(batch, i)) {
+            views[i].ptr = at;
+            views[i].ld = views[i].rows;
+            at += view_bytes(&views[i]);
+        }
+    }
+}
+
+/* --- The run that counts, on the host --- */
+
+/* From where the run wrote it to where the view says. */
+static void copy_view(const filch_view *view, const char *at)
+{
+    uint64_t column = view->rows * view->element;
+    for (uint64_t col = 0; col < view->cols && column != 0; ++col) {
+        memcpy((char *)view->ptr + col * view->ld * view->element, at + col * column, column);
+    }
+}
+
+void fl_private_copy(fl_worker *w, const fl_item *tile)
+{
+    const fl_batch *batch = tile->job->batch;
+    const char *at = tile->run->shadow;
+    if (at == NULL || !find_views(w, tile)) {
+        return;
+    }
+    for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
+        if (is_written(batch, i)) {
+            copy_view(&w->views[i], at);
+            at += view_bytes(&w->views[i]);
+        }
+    }
+}
+
+/* Makes the host the one place where the operand is valid, as its own work does before it writes;
+ * and only now, since until the race was decided that was somewhere else. */
+static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
+{
+    fl_places *places = w->sched->core->places;
+    fl_waits *waits = &w->offload->waits;
+    const fl_admission admission = {.foresight = NULL};
+    fl_marker home = 0;
+    waits->count = 0;
+    operand->is_shadowed = false;
+    bool is_there =
+        fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->error) == FILCH_OK;
+    fl_waits_abandon(places, waits); /* what was on its way there must not come later */
+    if (!is_there) {
+        return false;
+    }
+    copy_view(operand->view, at);
+    return fl_operand_commit(places, NULL, operand, 0, &home, &w->error) == FILCH_OK &&
+           fl_marker_await(places, home, &w->error) == FILCH_OK;
+}
+
+bool fl_private_publish(fl_worker *w, const fl_item *tile)
+{
+    const char *at = tile->run->shadow;
+    bool fits = true;
+    if (at == NULL) {
+        return true;
+    }
+    if (!fl_offload_list(w, tile)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
+        fl_operand *operand = &w->offload->operands[i];
+        if (operand->is_shadowed) {
+            size_t bytes = view_bytes(operand->view);
+            fits = publish_operand(w, operand, at) && fits;
+            at += bytes;
+        }
+    }
+    return fits;
+}
+
+/* --- On a GPU --- */
+
+void fl_private_hold(fl_worker *w, fl_backup_run *run)
+{
+    fl_block **last = &run->blocks;
+    for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
+        fl_operand *operand = &w->offload->operands[i];
+        if (operand->is_shadowed && operand->staging != NULL) {
+            *last = operand->staging;
+            last = &operand->staging->next;
+            operand->staging = NULL;
+        }
+    }
+    *last = NULL;
+}
+
+void fl_private_send(fl_worker *w, fl_in_flight *flight)
+{
+    fl_backup_run *run = flight->tile.run;
+    if (!fl_offload_list(w, &flight->tile)) {
+        fl_in_flight_fail(w, flight, &w->error);
+        return;
+    }
+    for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
+        fl_operand *operand = &w->offload->operands[i];
+        fl_marker home = 0;
+        if (!operand->is_shadowed || operand->first == operand->last) {
+            continue;
+        }
+        operand->staging = run->blocks; /* in the order in which they were taken */
+        run->blocks = run->blocks->next;
+        if (fl_operand_publish(w->sched->core->places, w->device, operand, &home, &w->error) !=
+            FILCH_OK) {
+            fl_in_flight_fail(w, flight, &w->error);
+        }
+        if (home != 0) {
+            fl_in_flight_add_home(w, flight, home);
+        }
+    }
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who takes what from the board. A device that is free, by what is predicted:
+ *
+ * - takes the first task of which it would make the earliest finish, when all before it have gone
+ *   to those that finish them first. So the fast ones have what is urgent, and a slow one begins
+ *   nothing that a fast one would have done sooner (the rule of list schedulers: H. Topcuoglu, S.
+ *   Hariri, M. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
+ *   computing", IEEE Trans. Parallel and Distributed Systems 13, 2002; here asked anew whenever a
+ *   device is free, so that a wrong prediction costs one task);
+ * - or else the least urgent one that it can end so early that what follows from it, on the fastest
+ *   device, is over before all devices together are done with what is left of the graph. What is
+ *   ready is little beside what will be, and a slow device that waits for enough of it waits
+ *   mostly. Not where hardly any other is ready: others would have to wait for it.
+ *
+ * A GPU is free while a lane of it is, and takes the next task behind one that computes where the
+ * way from the one to the next would cost more than choosing late saves. A device of which nothing
+ * is known is tried with the least urgent task, and so is, now and then, one that once was faster
+ * than it is. */
+#include <math.h>
+
+#include "sched/worker/timeline.h"
+
+/* A slow device is to be done earlier than it must by this part of its time for the task: not all
+ * that is left can run at once. */
+#define MARGIN 0.5
+/* Ready tasks that are to be left for the others then. */
+#define LEFT_FOR_OTHERS 2u
+/* Tasks that are looked at from the urgent end and from the other; of the first fewer where there
+ * are many devices, as each is weighed for all of them. */
+#define MOST_WEIGHED 512u
+#define LEAST_URGENT 8u
+#define MOST_URGENT 32u
+#define MOST_SPARE 16u
+/* Of two devices that finish at the same time, whatever sums were rounded to, the first. */
+#define TIE 1e-12
+/* A device that took none looks again after this part of the time that it would have taken. */
+#define LOOKS_OF_TASK 4.0
+#define LOOK_AGAIN_NS 20000.0
+/* Tasks of a GPU's shorter than this have the next one behind them: until the host has seen one end
+ * and launched another, some microseconds pass. */
+#define FOLLOWED_NS 10000000.0
+#define DEPTH_OF_LANE 2u
+/* A device is tried that once was so many times as fast as it is. */
+#define ONCE_FASTER 2.0
+/* Of a device with a score of 1 where no speed was measured, in ns a unit of work; and in place of
+ * a score of 0. As for policies that ask (view.c). */
+#define WORK_USUAL 1000.0
+#define SCORE_LEAST 1e-9
+
+static fl_timeline *seat_of(const fl_worker *w)
+{
+    return &w->sched->board->timelines[w->index];
+}
+
+/* --- What is predicted --- */
+
+/* Of a codelet that was not measured on the device: by its score and what another has measured, or
+ * its own mean. The less, as a first task that took too long must not be its last. */
+static double guess(const fl_worker *w, const fl_task *task, double work)
+{
+    const fl_sched *sched = w->sched;
+    double score = fmax(sched->scores[w->index], SCORE_LEAST), mean = fl_eft_mean(w);
+    double ns = fl_sched_ns(sched, task->codelet, w->index) * work;
+    if (mean > 0) {
+        return ns > 0 && ns < mean ? ns : mean;
+    }
+    for (uint32_t d = 0; ns <= 0 && d < sched->count; ++d) {
+        ns = fl_eft_mean(&sched->workers[d]) * sched->scores[d] / score;
+    }
+    return ns > 0 ? ns : work * WORK_USUAL / score;
+}
+
+double fl_eft_ns(const fl_worker *w, const fl_task *task)
+{
+    const fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
+    double work = task->work > 0 ? (double)task->work : 1;
+    double ns = fl_speed_get(speed) > 0 ? fl_speed_time(speed, work) : guess(w, task, work);
+    return ns > 1 ? ns : 1;
+}
+
+uint32_t fl_eft_depth(const fl_worker *w)
+{
+    uint32_t lanes = fl_eft_lanes(w);
+    double mean = fl_eft_mean(w);
+    if (mean > 0 && mean <= FL_SHORT_NS) {
+        return UINT32_MAX; /* over before it matters */
+    }
+    return w->device->backend->mark != NULL && mean < FOLLOWED_NS ? DEPTH_OF_LANE * lanes : lanes;
+}
+
+/* Whether the device takes tasks that are ready; one that is deep in waits does so itself, if at
+ * all, but is not waited for. */
+static bool is_there(const fl_worker *w, uint64_t t, bool asks)
+{
+    return !fl_worker_is_unavailable(w) && w->device->joins_at <= t &&
+           (asks || fl_load_relaxed(&w->nested) <= FL_DEEP_WAIT); /* an estimate */
+}
+
+static void longest_below(fl_task *successor, void *user)
+{
+    float *longest = user;
+    *longest = successor->rank > *longest ? successor->rank : *longest;
+}
+
+/* The part of a task's rank that is its own. */
+static double own_rank(const fl_task *task)
+{
+    float longest = 0;
+    if (task->graph->rank_most <= 0) {
+        return 0;
+    }
+    if (task->successor_count != 0) {
+        fl_graph_each_successor(task, longest_below, &longest);
+    }
+    return (double)(task->rank - longest);
+}
+
+/* --- Seats --- */
+
+void fl_eft_arrive(fl_worker *w)
+{
+    fl_timeline *timeline = seat_of(w);
+    /* What is over are those that were to end first. */
+    uint32_t left = fl_eft_in_flight(w);
+    uint32_t over = timeline->count > left ? timeline->count - left : 0;
+    timeline->count -= over;
+    for (uint32_t i = 0; i < timeline->count && over != 0; ++i) {
+        timeline->due[i] = timeline->due[i + over];
+    }
+    timeline->others = left - timeline->count;
+    timeline->is_held = false;
+    if (timeline->called_for != w->sched->board->changes) {
+        timeline->called_at = 0; /* else it asks anew for what it was called for */
+    }
+}
+
+/* Whether another device left it a task, and nothing was put there or taken since. */
+static bool is_called(const fl_worker *w)
+{
+    const fl_timeline *timeline = seat_of(w);
+    return timeline->called_at != 0 && timeline->called_for == w->sched->board->changes;
+}
+
+/* A task is left to a device. One that is free may sleep, and may not know of the board yet: it is
+ * woken, once for each change of the board. */
+static void call(const fl_sched *sched, uint32_t device, uint64_t t)
+{
+    const fl_worker *w = &sched->workers[device];
+    fl_timeline *timeline = seat_of(w);
+    if (timeline->rest > 0 || is_called(w)) {
+        return;
+    }
+    timeline->called_at = t != 0 ? t : 1; /* a virtual clock begins at 0 */
+    timeline->called_for = sched->board->changes;
+    sched->board->called[device / 64] |= (uint64_t)1 << device % 64;
+}
+
+/* Ns until one more task could begin on a device. One that is at a task for longer than was
+ * predicted is taken to need as long again, and one that is at something else, as long as it has
+ * been at it. */
+static double time_to_free(const fl_worker *w, uint64_t t, bool asks)
+{
+    const fl_timeline *timeline = seat_of(w);
+    uint32_t lanes = fl_eft_lanes(w);
+    uint64_t since = t;
+    if (timeline->count >= lanes) {
+        uint64_t end = timeline->due[timeline->count - lanes].end;
+        if (end > t) {
+            return (double)(end - t);
+        }
+        since = end;
+    } else if (timeline->count + timeline->others < lanes &&
+               (asks || timeline->count != 0 ||
+                fl_load_relaxed(&w->ledger.kind) != FL_SPELL_ON)) { /* estimates: no order */
+        bool is_late = !asks && is_called(w);
+        return is_late && t > timeline->called_at ? (double)(t - timeline->called_at) : 0;
+    } else {
+        since = fl_load_relaxed(&w->ledger.since);
+    }
+    return t > since ? (double)(t - since) + 1 : 1;
+}
+
+/* Ns that a device would take for what it has, if it did that alone, a lane. */
+static double backlog(const fl_worker *w, uint64_t t)
+{
+    const fl_timeline *timeline = seat_of(w);
+    uint32_t lanes = fl_eft_lanes(w);
+    double sum = 0;
+    if (timeline->count == 0) {
+        return timeline->rest;
+    }
+    for (uint32_t i = timeline->count > lanes ? timeline->count - lanes : 0; i < timeline->count;
+         ++i) {
+        sum += timeline->due[i].end > t ? (double)(timeline->due[i].end - t) : 0;
+    }
+    return fmax(sum / lanes, timeline->rest);
+}
+
+/* Looks at all devices: when each is free, and how fast it is at the task. Nobody relies on one
+ * that has never run any, but such. */
+static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
+{
+    fl_sched *sched = asker->sched;
+    bool is_known = fl_eft_mean(asker) > 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        fl_timeline *timeline = &sched->board->timelines[d];
+        bool counts = is_there(w, t, w == asker) && fl_worker_can_run(w, task) &&
+                      (!is_known || fl_eft_mean(w) > 0);
+        timeline->rest = time_to_free(w, t, w == asker);
+        timeline->speed = counts ? 1 / fl_eft_ns(w, task) : 0;
+    }
+}
+
+/* --- Choosing --- */
+
+/* Which device ends the task first, after what it has; UINT32_MAX: none that is there. */
+static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double *ns)
+{
+    uint32_t best = UINT32_MAX;
+    double soonest = INFINITY;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        const fl_timeline *timeline = &sched->board->timelines[d];
+        if (timeline->speed == 0 || !fl_worker_can_run(w, task)) {
+            continue;
+        }
+        double own = fl_eft_ns(w, task), end = timeline->rest + own;
+        if (end < soonest * (1 - TIE) || best == UINT32_MAX) {
+            soonest = end;
+            best = d;
+            *ns = own / fl_eft_lanes(w);
+        }
+    }
+    return best;
+}
+
+/* Of tasks as urgent as the one at the spot, one whose home is the worker's device, if there is one
+ * among the next. */
+static void prefer_own(const fl_worker *w, fl_spot *spot)
+{
+    fl_spot at = *spot;
+    for (uint32_t i = 0; i < MOST_SPARE && at.link != NULL; ++i) {
+        const fl_task *task = fl_task_of_link(at.link);
+        if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
+            *spot = at;
+            return;
+        }
+        at.before = at.link;
+        at.link = at.link->next;
+    }
+}
+
+/* Relaxed: of an old value the task is weighed as any. */
+static bool is_cancelled(const fl_task *task)
+{
+    return fl_load_relaxed(&task->graph->job->cancelled) != 0;
+}
+
+/* The first of the urgent tasks that the worker ends before anybody else, or that is cancelled. */
+static bool find_urgent(fl_worker *w, uint64_t t, fl_spot *spot)
+{
+    fl_sched *sched = w->sched;
+    uint32_t most = MOST_WEIGHED / sched->count;
+    most = most < LEAST_URGENT ? LEAST_URGENT : most < MOST_URGENT ? most : MOST_URGENT;
+    *spot = (fl_spot){0};
+    while (most-- > 0 && fl_spot_step(sched->board, spot, false)) {
+        double ns = 0;
+        const fl_task *task = fl_task_of_link(spot->link);
+        uint32_t best = first_to_end(sched, task, &ns);
+        if (best == w->index || (is_cancelled(task) && fl_worker_can_run(w, task))) {
+            return true;
+        }
+        if (best != UINT32_MAX) {
+            call(sched, best, t);
+            sched->board->timelines[best].rest += ns;
+        }
+    }
+    return false;
+}
+
+/* What is left of the graph, at the time of a survey. */
+typedef struct fl_outlay {
+    double speed;   /* of the fastest device */
+    double all;     /* of all together, in such devices */
+    double in_work; /* ns that the fastest would take for what the devices have */
+    double longest; /* ns until the last that follows from what they have is over */
+} fl_outlay;
+
+static fl_outlay sum_up(const fl_sched *sched, uint64_t t)
+{
+    const fl_timeline *timelines = sched->board->timelines;
+    fl_outlay sum = {0};
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        sum.speed = fmax(sum.speed, timelines[d].speed);
+    }
+    for (uint32_t d = 0; d < sched->count && sum.speed > 0; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        double speed = timelines[d].speed / sum.speed * fl_eft_lanes(w);
+        sum.all += speed;
+        sum.in_work += backlog(w, t) * speed;
+        for (uint32_t i = 0; i < timelines[d].count; ++i) {
+            /* Where it is at it for longer than predicted, all that follows is as late. */
+            uint64_t end = timelines[d].due[i].end, follows = timelines[d].due[i].follows;
+            double late = end > t ? 0 : timelines[d].rest + (double)(t - end);
+            sum.longest = fmax(sum.longest, (double)follows - (double)t + late);
+        }
+    }
+    return sum;
+}
+
+/* Ns of the task on the device that is fastest at it. */
+static double least_ns(const fl_sched *sched, const fl_task *task)
+{
+    double least = INFINITY;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        if (sched->board->timelines[d].speed > 0 && fl_worker_can_run(w, task)) {
+            least = fmin(least, fl_eft_ns(w, task));
+        }
+    }
+    return least;
+}
+
+/* The least urgent task that does not hold up the graph's end where the worker runs it. */
+static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_spot *spot)
+{
+    const fl_sched *sched = w->sched;
+    const fl_shared_queue *board = sched->board;
+    double top = (64 - __builtin_clzll(board->ranks)) / (double)FL_RANKS;
+    *spot = (fl_spot){0};
+    for (uint32_t i = 0; i < MOST_SPARE && fl_spot_step(board, spot, true); ++i) {
+        const fl_task *task = fl_task_of_link(spot->link);
+        const filch_graph *graph = task->graph;
+        double own = own_rank(task);
+        if (!fl_worker_can_run(w, task) || !(own > 0)) {
+            continue;
+        }
+        double least = least_ns(sched, task), unit = least / own; /* ns of a unit of rank */
+        double left = fmax(0, graph->rank_sum - graph->rank_taken) * unit;
+        double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
+        end = fmax(end, top * (double)graph->rank_most * unit);
+        if ((1 + MARGIN) * fl_eft_ns(w, task) + ((double)task->rank - own) * unit <= end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first task that the worker can run, from urgent ones on or from the others. */
+static bool find_any(const fl_worker *w, bool is_upwards, fl_spot *spot)
+{
+    *spot = (fl_spot){0};
+    while (fl_spot_step(w->sched->board, spot, is_upwards)) {
+        if (fl_worker_can_run(w, fl_task_of_link(spot->link))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether to try if the device is as fast again as it once was: nothing else would ever tell. */
+static bool tries(fl_worker *w, fl_spot *spot)
+{
+    double mean = fl_eft_mean(w), once = w->trial.best;
+    if (once <= 0 || mean < ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
+        !find_any(w, true, spot)) {
+        return false;
+    }
+    fl_explore_begin(w, mean, fl_task_of_link(spot->link));
+    return true;
+}
+
+/* True: *spot is for the worker. */
+static bool choose(fl_worker *w, uint64_t t, fl_spot *spot)
+{
+    const fl_sched *sched = w->sched;
+    const fl_shared_queue *board = sched->board;
+    fl_timeline *timeline = seat_of(w);
+    if (!find_any(w, false, spot)) {
+        return false;
+    }
+    const fl_task *first = fl_task_of_link(spot->link);
+    survey(w, t, first);
+    fl_outlay outlay = sum_up(sched, t);
+    /* Of what waits behind another, anybody might take it meanwhile. */
+    bool is_free = timeline->count + timeline->others < fl_eft_lanes(w);
+    if (fl_eft_mean(w) == 0 && board->count > 1) {
+        return is_free && find_any(w, true, spot);
+    }
+    if (find_urgent(w, t, spot)) {
+        return true;
+    }
+    if (is_free && board->count > LEFT_FOR_OTHERS &&
+        (find_spare(w, &outlay, spot) || tries(w, spot))) {
+        return true;
+    }
+    if (is_free) {
+        double ns = fmax(fl_eft_ns(w, first) / LOOKS_OF_TASK, LOOK_AGAIN_NS);
+        timeline->look_at = t + (uint64_t)fmin(ns, 0x1p60);
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+    }
+    timeline->is_held = true;
+    timeline->seen = board->count;
+    return false;
+}
+
+bool fl_eft_choose(fl_worker *w, uint64_t t, fl_spot *spot)
+{
+    if (!choose(w, t, spot)) {
+        return false;
+    }
+    prefer_own(w, spot);
+    return true;
+}
+
+bool fl_eft_wins(fl_worker *w, uint64_t t, const fl_task *task)
+{
+    const fl_sched *sched = w->sched;
+    const fl_timeline *timeline = seat_of(w);
+    double ns = 0, before = 0;
+    survey(w, t, task);
+    if (timeline->count != 0 && timeline->due[timeline->count - 1].end > t) {
+        before = (double)(timeline->due[timeline->count - 1].end - t);
+    }
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        sched->board->timelines[d].rest = fmax(sched->board->timelines[d].rest, before);
+    }
+    return first_to_end(sched, task, &ns) == w->index;
+}
+
+void fl_eft_take(fl_worker *w, uint64_t t, const fl_task *task)
+{
+    fl_timeline *timeline = seat_of(w);
+    uint32_t lanes = fl_eft_lanes(w);
+    double own = own_rank(task), ns = fmin(fl_eft_ns(w, task), 0x1p60);
+    double after = own > 0 ? ((double)task->rank - own) / own * least_ns(w->sched, task) : 0;
+    uint64_t from = t;
+    if (timeline->count >= lanes && timeline->due[timeline->count - lanes].end > t) {
+        from = timeline->due[timeline->count - lanes].end;
+    }
+    uint64_t end = from + (uint64_t)ns;
+    fl_timeline_end due = {end, end + (uint64_t)fmin(fmax(after, 0), 0x1p60)};
+    if (timeline->count == FL_TIMELINE_TASKS) {
+        --timeline->count;
+        for (uint32_t i = 0; i < timeline->count; ++i) {
+            timeline->due[i] = timeline->due[i + 1];
+        }
+    }
+    timeline->called_at = 0;
+    uint32_t at = timeline->count++;
+    for (; at != 0 && timeline->due[at - 1].end > end; --at) {
+        timeline->due[at] = timeline->due[at - 1];
+    }
+    timeline->due[at] = due;
+    task->graph->rank_taken += own;
+}

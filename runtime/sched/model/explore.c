@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trials of a device that is held off from tasks because it was slow, though it once was fast: what
+ * fl_speed_probe_is_due does for batches. Thefts of tasks go by the mean of all that the device has
+ * run, which stands for itself; what a core leaves to a GPU goes by the codelet's speed. Nothing is
+ * done here but where a task was timed, or where one would be refused. */
+#include <math.h>
+
+#include "sched/worker/sched.h"
+
+/* As of speeds (speed.c): tried again after so many times what a task takes there, at least; and at
+ * most after so many times that. */
+#define TRIAL_TASKS 64.0
+#define TRIAL_LEAST_NS 1000000.0
+#define TRIAL_GROWTH 64.0
+/* A trial has found the device faster if it takes less than this part of the mean. */
+#define FASTER 0.5
+/* The mean says something from so many samples on. */
+#define SETTLED 4u
+
+static uint64_t now(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+double fl_explore_mean(fl_worker *w, const fl_item *tile, double mean, double ns)
+{
+    fl_explore *trial = &w->trial;
+    trial->at = tile->start + tile->ns;
+    trial->is_suspected = trial->is_on && (double)tile->ns < FASTER * mean;
+    if (trial->is_suspected && ns < FASTER * mean) {
+        trial->is_suspected = false;
+        trial->after = 0; /* whoever judged it slow was wrong */
+        mean = ns;
+    } else {
+        /* Weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
+        mean = mean == 0 ? ns : mean + (ns - mean) / 4;
+    }
+    trial->is_on = false;
+    if (trial->count < SETTLED) {
+        ++trial->count;
+    } else {
+        trial->best = trial->best > 0 ? fmin(trial->best, mean) : mean;
+    }
+    return mean;
+}
+
+static double least_wait(double ns)
+{
+    return fmax(TRIAL_LEAST_NS, TRIAL_TASKS * ns);
+}
+
+bool fl_explore_is_due(const fl_worker *w, double mean)
+{
+    uint64_t t = now(w);
+    return w->trial.is_suspected ||
+           (t >= w->trial.next && t > w->trial.at && (double)(t - w->trial.at) >= least_wait(mean));
+}
+
+void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
+{
+    fl_explore *trial = &w->trial;
+    double least = least_wait(mean);
+    double wait = fmin(fmax(2.0 * (double)trial->after, least), TRIAL_GROWTH * least);
+    trial->after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
+    trial->next = now(w) + trial->after;
+    trial->is_on = true;
+    if (!task->is_gate) {
+        fl_speed_ask(fl_codelet_speed(task->codelet, w->index));
+    }
+}
+
+bool fl_explore_keeps(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
+    double work = (double)task->work, own = fl_speed_time(speed, work);
+    double theirs = fl_speed_time(fl_codelet_speed(task->codelet, other->index), work);
+    const double *scores = w->sched->scores;
+    double hope = theirs * scores[other->index] / scores[w->index]; /* maybe infinite */
+    if (fl_speed_best(speed) > 0) {
+        hope = fmin(hope, own * fl_speed_best(speed) / fl_speed_get(speed));
+    }
+    if (hope >= theirs || !fl_speed_probe_is_due(speed, own, now(w))) {
+        return false;
+    }
+    fl_speed_probe(speed, own, now(w));
+    fl_speed_ask(speed);
+    return true;
+}

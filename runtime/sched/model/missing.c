@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/model/missing.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "device/links.h"
+#include "memory/tiles/coalesce.h"
+#include "memory/tiles/tiles.h"
+#include "sched/decide/slow.h"
+#include "sched/worker/sched.h"
+
+/* Jobs among which the one of a victim's tasks is looked for, and slabs of its tasks. */
+#define MOST_JOBS 8u
+#define MOST_SLABS 4096u
+/* Of many roots, or tiles of a handle, so many are looked at, and stand for all. */
+#define MOST_LOOKS 8u
+/* Bytes that the host copies in a nanosecond, about. */
+#define HOST_RATE 8.0
+/* A batch with more accesses is not looked at. */
+#define MOST_ACCESSES 16u
+
+/* --- Keeping a job --- */
+
+/* False: it is over, or about to be. */
+static bool keep(filch_job *job)
+{
+    int64_t n = fl_load_relaxed(&job->remaining);
+    while (n > 0) {
+        /* Acquire: nothing of the job is read before it is kept. Nothing is published; a release
+         * would do no harm. */
+        if (fl_cas_weak_acq_rel(&job->remaining, &n, n + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void let_go(fl_worker *w, filch_job *job)
+{
+    /* Acquire-release: our reads are over before whoever completes the job; all that it did is
+     * before us, if we do. As in fl_worker_flush. */
+    if (fl_sub_acq_rel(&job->remaining, 1) == 1) {
+        fl_add_relaxed(&job->remaining, 1);
+        job->next = w->completed;
+        w->completed = job;
+    }
+}
+
+/* --- Tiles --- */
+
+typedef struct fl_route {
+    const fl_places *places;
+    const fl_device *thief, *victim;
+} fl_route;
+
+static bool is_at(const filch_data *data, const fl_replicas *replicas, uint32_t tile,
+                  uint32_t place)
+{
+    return replicas != NULL ? fl_replica_is_valid(data, fl_replica_at(replicas, tile, place), place)
+                            : data->has_home && data->home == place;
+}
+
+/* ns a byte; 0: not measured. */
+static double slowness(const fl_places *places, uint32_t from, uint32_t to)
+{
+    double rate = places->bandwidths != NULL && from != to
+                      ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
+                      : 0;
+    return rate > 0 ? 1e9 / rate : 0;
+}
+
+/* From a place to another one: straight, or over the host's memory. */
+static double way(const fl_places *places, uint32_t from, uint32_t to)
+{
+    double straight = slowness(places, from, to);
+    return straight > 0 || from == 0 || to == 0
+               ? straight
+               : slowness(places, from, 0) + slowness(places, 0, to);
+}
+
+/* ns a byte of a tile that is not at `to`; other: the other one's place. Where it is at neither end
+ * it is brought from the host's memory, or over it. */
+static double way_of(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
+                     uint32_t tile, uint32_t to, uint32_t other)
+{
+    double home = slowness(places, 0, to);
+    if (other == 0 || !is_at(data, replicas, tile, other)) {
+        return home;
+    }
+    double peer = way(places, other, to);
+    bool is_home = to != 0 && is_at(data, replicas, tile, 0);
+    return is_home && home < peer ? home : peer;
+}
+
+/* What both lack of tiles [begin, end). A guess, as others move them meanwhile. */
+static void add_tiles(const fl_route *route, const filch_data *data, uint32_t begin, uint32_t end,
+                      fl_missing *missing)
+{
+    /* Acquire: with the pointer comes what it points to. What no device ever had is at home. */
+    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+    uint32_t thief = route->thief->place, victim = route->victim->place;
+    uint32_t looks = end - begin < MOST_LOOKS ? end - begin : MOST_LOOKS;
+    for (uint32_t i = 0; i < looks; ++i) {
+        uint32_t tile = begin + (uint32_t)((uint64_t)(end - begin) * i / looks);
+        double bytes = (double)fl_coalesced_bytes(data, tile, tile + 1) * (end - begin) / looks;
+        if (!is_at(data, replicas, tile, thief)) {
+            missing->bytes += (uint64_t)bytes;
+            missing->bring_ns += bytes * way_of(route->places, data, replicas, tile, thief, victim);
+        }
+        if (!is_at(data, replicas, tile, victim)) {
+            missing->victim_ns +=
+                bytes * way_of(route->places, data, replicas, tile, victim, thief);
+        }
+    }
+}
+
+/* --- Tasks --- */
+
+static void add_task(const fl_route *route, const fl_task *task, fl_missing *missing)
+{
+    for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode != FILCH_SCRATCH && access.mode != FILCH_WRITE) {
+            add_tiles(route, fl_graph_data(task->graph, access.slot), access.tile, access.tile + 1,
+                      missing);
+        }
+    }
+}
+
+static double task_ns(const fl_worker *w, const fl_task *task)
+{
+    return task->is_gate
+               ? 0
+               : fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
+}
+
+static bool is_of(const filch_graph *graph, const fl_task *task)
+{
+    for (size_t i = 0; i < graph->slab_count; ++i) {
+        const fl_slab *slab = graph->slab_table[i];
+        uintptr_t at = (uintptr_t)task - (uintptr_t)slab->tasks;
+        if (at < sizeof slab->tasks) {
+            return at <
+                   slab->used * sizeof *task; /* the rest is of graphs that had the slab before */
+        }
+    }
+    return false;
+}
+
+/* Tasks of a job that is kept; how many are. */
+static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const filch_job *job,
+                            const uint64_t *hints, uint32_t count, fl_missing *missing)
+{
+    const filch_graph *graph = job->graph;
+    uint32_t known = 0;
+    if (graph == NULL || graph->kind != FILCH_GRAPH_CLOSED || graph->slab_count > MOST_SLABS) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const fl_task *task = fl_hint_task(hints[i]);
+        if (!missing[i].is_known && is_of(graph, task)) {
+            missing[i].is_known = true;
+            missing[i].ns = task_ns(w, task);
+            missing[i].is_late = fl_slow_holds_up(w, task);
+            add_task(route, task, &missing[i]);
+            ++known;
+        }
+    }
+    return known;
+}
+
+static fl_route route_of(const fl_worker *thief, const fl_worker *victim)
+{
+    return (fl_route){thief->sched->core->places, thief->device, victim->device};
+}
+
+void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
+                         uint32_t count, fl_missing *missing)
+{
+    const fl_route route = route_of(thief, victim);
+    uint32_t known = 0, jobs = 0;
+    memset(missing, 0, count * sizeof *missing);
+    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
+        /* Acquire: a set bit's slot is filled. */
+        uint64_t bits = fl_load_acquire(&thief->sched->active[word]);
+        for (; bits != 0 && known < count && jobs < MOST_JOBS; bits &= bits - 1) {
+            filch_job *job = fl_worker_visit(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            if (job != NULL && job->batch == NULL && keep(job)) {
+                ++jobs;
+                known += look_at_job(thief, &route, job, hints, count, missing);
+                let_go(thief, job);
+            }
+        }
+    }
+}
+
+/* --- There and back --- */
+
+/* ns a byte from one place to another, which may be the host's: as measured, or as usual. */
+static double usual_way(const fl_places *places, uint32_t from, uint32_t to)
+{
+    double straight = slowness(places, from, to);
+    if (straight > 0) {
+        return straight;
+    }
+    if (from == 0 || to == 0) {
+        return 1e9 / FL_HOST_RATE;
+    }
+    if (fl_device_reaches(places->at[to].device, from)) {
+        return 1e9 / FL_PEER_RATE;
+    }
+    /* In parts, one of which comes while the next one goes. */
+    return fmax(usual_way(places, from, 0), usual_way(places, 0, to));
+}
+
+/* From the best of the places that have it. */
+static double best_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
+                       uint32_t tile, uint32_t to)
+{
+    double best = INFINITY;
+    for (uint32_t place = 0; place < places->count; ++place) {
+        if (place != to && is_at(data, replicas, tile, place)) {
+            best = fmin(best, usual_way(places, place, to));
+        }
+    }
+    return best < INFINITY ? best : 0; /* nobody has it: a guess, as others move them */
+}
+
+/* To the best of the other devices' places. */
+static double way_out(const fl_places *places, uint32_t from)
+{
+    double best = INFINITY;
+    for (uint32_t place = 1; place < places->count; ++place) {
+        best = place != from ? fmin(best, usual_way(places, from, place)) : best;
+    }
+    return best < INFINITY ? best : usual_way(places, from, 0);
+}
+
+fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task)
+{
+    const fl_places *places = w->sched->core->places;
+    uint32_t place = w->device->place;
+    fl_missing_total haul = {0};
+    /* Of an open graph's task somebody may be adding one that follows it. */
+    bool is_followed = task->graph->kind != FILCH_GRAPH_CLOSED || task->successor_count != 0;
+    for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.mode == FILCH_SCRATCH) {
+            continue; /* a graph with nothing else has no slots at all */
+        }
+        filch_data *data = fl_graph_data(task->graph, access.slot);
+        /* Acquire: with the pointer comes what it points to. */
+        const fl_replicas *replicas = fl_load_acquire(&data->replicas);
+        double bytes = (double)fl_coalesced_bytes(data, access.tile, access.tile + 1);
+        if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
+            haul.in_ns += bytes * best_way(places, data, replicas, access.tile, place);
+        }
+        if (access.mode != FILCH_READ && is_followed) {
+            haul.out_ns += bytes * way_out(places, place);
+        }
+    }
+    if (haul.in_ns > 0) {
+        haul.in_ns += (double)fl_flow_in(places, place) * usual_way(places, 0, place);
+    }
+    return haul;
+}
+
+/* --- Ranges --- */
+
+static void add_scaled(fl_missing *missing, const fl_missing *seen, double by)
+{
+    missing->ns += seen->ns * by;
+    missing->bytes += (uint64_t)((double)seen->bytes * by);
+    missing->bring_ns += seen->bring_ns * by;
+    missing->victim_ns += seen->victim_ns * by;
+}
+
+static void add_roots(const fl_worker *w, const fl_route *route, const filch_job *job, uint32_t lo,
+                      uint32_t hi, fl_missing *missing)
+{
+    uint32_t looks = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
+    fl_missing seen = {.bytes = 0};
+    for (uint32_t i = 0; i < looks; ++i) {
+        const fl_task *task = job->graph->roots[lo + (uint32_t)((uint64_t)(hi - lo) * i / looks)];
+        add_task(route, task, &seen);
+        seen.ns += task_ns(w, task);
+        missing->is_late = missing->is_late || fl_slow_holds_up(w, task);
+    }
+    add_scaled(missing, &seen, (double)(hi - lo) / looks);
+}
+
+/* What is copied in for each chunk anew, as the host may write to it between jobs. */
+static void add_streamed(const fl_route *route, const fl_operand *operand, fl_missing *missing)
+{
+    const filch_view *view = operand->view;
+    double bytes = (double)(view->rows * view->cols * view->element);
+    if (route->thief->place != 0) {
+        missing->bytes += (uint64_t)bytes;
+        missing->bring_ns += bytes * slowness(route->places, 0, route->thief->place);
+    }
+    missing->victim_ns += bytes * slowness(route->places, 0, route->victim->place);
+}
+
+static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo, uint32_t hi,
+                       fl_missing *missing)
+{
+    const fl_batch *batch = job->batch;
+    filch_view views[MOST_ACCESSES];
+    fl_operand operands[MOST_ACCESSES];
+    uint64_t first, last;
+    uint32_t count = fl_batch_view_count(batch), reach = fl_batch_reach(batch, lo);
+    if (count > MOST_ACCESSES) {
+        return;
+    }
+    fl_batch_range(batch, lo, hi < reach ? hi : reach, &first, &last);
+    if (!fl_batch_views(batch, first, last, views)) {
+        return; /* a callback's mistake is told when the chunk is run */
+    }
+    fl_batch_operands(batch, first, last, views, operands);
+    fl_missing seen = {.bytes = 0};
+    for (uint32_t i = 0; i < count; ++i) {
+        if ((operands[i].mode & FILCH_READ) == 0) {
+            continue;
+        }
+        fl_operand_resolve(&operands[i]);
+        if (operands[i].is_streamed) {
+            add_streamed(route, &operands[i], &seen);
+        } else {
+            add_tiles(route, operands[i].data, operands[i].tile, operands[i].tile_end, &seen);
+        }
+    }
+    add_scaled(missing, &seen, reach < hi ? (double)(hi - lo) / (reach - lo) : 1);
+}
+
+void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
+                         uint32_t hi, fl_missing *missing)
+{
+    const fl_route route = route_of(thief, victim);
+    filch_job *job = fl_worker_visit(thief, slot);
+    *missing = (fl_missing){.is_known = job != NULL && lo < hi && keep(job)};
+    if (!missing->is_known) {
+        return;
+    }
+    /* The slot may hold another job by now, with other positions. */
+    if (job->batch != NULL) {
+        if (hi <= fl_batch_grains(job->batch) && job->cut == FL_CUT_SHARES) {
+            add_grains(&route, job, lo, hi, missing);
+        }
+    } else if (hi <= job->graph->root_count) {
+        add_roots(thief, &route, job, lo, hi, missing);
+    }
+    let_go(thief, job);
+}
+
+/* --- Chunks run twice --- */
+
+/* ns that what a run wrote takes from its own memory to its place. What stays where it was written
+ * takes none. */
+static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
+{
+    double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);
+    return place == 0             ? bytes / HOST_RATE
+           : operand->is_streamed ? bytes * slowness(places, place, 0)
+                                  : 0;
+}
+
+double fl_missing_of_run(const fl_worker *thief, const fl_worker *victim, const filch_job *job,
+                         uint32_t lo, uint32_t hi, double *there)
+{
+    const fl_route route = route_of(thief, victim);
+    const fl_batch *batch = job->batch;
+    filch_view views[MOST_ACCESSES];
+    fl_operand operands[MOST_ACCESSES];
+    fl_missing missing = {.bytes = 0};
+    uint64_t first, last;
+    uint32_t count = fl_batch_view_count(batch);
+    double here = 0;
+    *there = 0;
+    fl_batch_range(batch, lo, hi, &first, &last);
+    if (count > MOST_ACCESSES || !fl_batch_views(batch, first, last, views)) {
+        return 0;
+    }
+    fl_batch_operands(batch, first, last, views, operands);
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_operand_resolve(&operands[i]);
+        if ((operands[i].mode & FILCH_WRITE) != 0) {
+            here += publish_ns(route.places, &operands[i], thief->device->place);
+            *there += publish_ns(route.places, &operands[i], victim->device->place);
+        }
+    }
+    add_grains(&route, job, lo, hi, &missing);
+    return here + missing.bring_ns;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the next uses of tiles, for those who choose what leaves a device's memory. Of a
+ * closed graph everything is: its tasks run more or less in the order in which they were added, so
+ * the first user of a tile that nobody has claimed yet tells when it is next used. Of a batch,
+ * chunks come in the order of their items. */
+#include "sched/worker/sched.h"
+
+/* Users of a tile that are looked at for one that is likely to run in a place. */
+#define MOST_USERS 32u
+
+/* The tasks that use each tile of a closed graph, in their order; made when first needed. */
+typedef struct fl_forecast {
+    size_t bytes;    /* of the whole allocation; first, as fl_graph_free knows nothing else */
+    uint32_t *base;  /* by slot: number of its first tile */
+    uint32_t *begin; /* by tile: where its users begin … */
+    uint32_t *users; /* … here: orders of tasks */
+    /* By tile: the run, and before which user in that run all have been claimed: {epoch, index}.
+     * Relaxed: set by any worker, and all it can do is to lag. */
+    _Atomic uint64_t *cursor;
+} fl_forecast;
+
+/* Calls fn for each access of a graph's tasks, in order. */
+static void count_uses(const filch_graph *graph, const uint32_t *base, uint32_t *uses)
+{
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        const fl_task *task = fl_graph_task_at(graph, i);
+        for (uint32_t a = 0; a < task->access_count; ++a) {
+            if (task->accesses[a].mode != FILCH_SCRATCH) {
+                ++uses[base[task->accesses[a].slot] + task->accesses[a].tile + 1];
+            }
+        }
+    }
+}
+
+static void list_uses(const filch_graph *graph, const fl_forecast *forecast, uint32_t *next)
+{
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        const fl_task *task = fl_graph_task_at(graph, i);
+        for (uint32_t a = 0; a < task->access_count; ++a) {
+            if (task->accesses[a].mode != FILCH_SCRATCH) {
+                uint32_t tile = forecast->base[task->accesses[a].slot] + task->accesses[a].tile;
+                forecast->users[next[tile]++] = i;
+            }
+        }
+    }
+}
+
+static fl_forecast *make_forecast(const fl_memory *memory, const filch_graph *graph)
+{
+    size_t tiles = 0, uses = 0;
+    for (size_t s = 0; s < graph->slot_count; ++s) {
+        tiles += graph->slots[s]->tile_count;
+    }
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        uses += fl_graph_task_at(graph, i)->access_count;
+    }
+    if (tiles >= UINT32_MAX - 1 || uses >= UINT32_MAX) {
+        return NULL;
+    }
+    size_t head = (sizeof(fl_forecast) + 15) & ~(size_t)15;
+    size_t words = graph->slot_count + (tiles + 1) + uses;
+    size_t bytes = head + tiles * sizeof(uint64_t) + words * sizeof(uint32_t);
+    uint32_t *next = fl_alloc(memory, (tiles + 1) * sizeof *next);
+    fl_forecast *made = next != NULL ? fl_alloc_zeroed(memory, bytes) : NULL;
+    if (made != NULL) {
+        made->bytes = bytes;
+        made->cursor = (_Atomic uint64_t *)(void *)((char *)made + head);
+        made->base = (uint32_t *)(void *)(made->cursor + tiles);
+        made->begin = made->base + graph->slot_count;
+        made->users = made->begin + tiles + 1;
+        for (size_t s = 0, tile = 0; s < graph->slot_count; ++s) {
+            made->base[s] = (uint32_t)tile;
+            tile += graph->slots[s]->tile_count;
+        }
+        count_uses(graph, made->base, made->begin);
+        for (size_t t = 0; t < tiles; ++t) {
+            made->begin[t + 1] += made->begin[t];
+            next[t] = made->begin[t];
+        }
+        list_uses(graph, made, next);
+    }
+    fl_free(memory, next, (tiles + 1) * sizeof *next);
+    return made;
+}
+
+void fl_next_use_prepare(void *user)
+{
+    const fl_outlook *outlook = user;
+    const fl_task *task = outlook->tile->task;
+    const fl_memory *memory = &outlook->worker->sched->core->memory;
+    if (task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED) {
+        return;
+    }
+    filch_graph *graph = task->graph;
+    void *none = NULL;
+    /* Relaxed: whoever uses it looks again. */
+    if (fl_load_relaxed(&graph->forecast) != NULL) {
+        return;
+    }
+    fl_forecast *made = make_forecast(memory, graph);
+    /* Acquire-release: it is seen whole; or another's is there, and ours was never seen. */
+    if (made != NULL && !fl_cas_acq_rel(&graph->forecast, &none, (void *)made)) {
+        fl_free(memory, made, made->bytes);
+    }
+}
+
+/* Whether the task is more likely to run in the place than elsewhere. */
+static bool is_for(const fl_sched *sched, const fl_task *task, uint32_t place)
+{
+    return task->home == 0 || sched->workers[task->home - 1].device->place == place;
+}
+
+/* Whether a task that uses a tile needs its contents. */
+static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        fl_task_access access = task->accesses[i];
+        if (access.slot == slot && access.tile == tile && access.mode != FILCH_SCRATCH) {
+            return access.mode != FILCH_WRITE;
+        }
+    }
+    return true;
+}
+
+static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data, uint32_t tile,
+                              uint32_t place, bool *is_read)
+{
+    const fl_task *now = outlook->tile->task;
+    const filch_graph *graph = now->graph;
+    uint32_t slot;
+    if (now->begins) {
+        now = fl_graph_task_at(graph, now->order); /* for whom it does, and who is claimed */
+    }
+    /* Acquire: with the pointer comes what it points to. */
+    const fl_forecast *forecast = fl_load_acquire(&graph->forecast);
+    if (forecast == NULL || !fl_graph_find_slot(graph, data, &slot)) {
+        return FL_ACCESS_UNKNOWN;
+    }
+    uint32_t at = forecast->base[slot] + tile;
+    const uint32_t *users = forecast->users + forecast->begin[at];
+    uint32_t count = forecast->begin[at + 1] - forecast->begin[at];
+    /* Where ours is claimed, that moved it on to the next epoch. */
+    uint32_t run = fl_word_epoch(fl_load_relaxed(&now->word)) - !outlook->is_ahead;
+    uint64_t seen = fl_load_relaxed(&forecast->cursor[at]);
+    uint32_t i = (uint32_t)(seen >> 32) == run ? (uint32_t)seen : 0;
+    while (i < count &&
+           fl_word_epoch(fl_load_relaxed(&fl_graph_task_at(graph, users[i])->word)) != run) {
+        ++i;
+    }
+    fl_store_relaxed(&forecast->cursor[at], (uint64_t)run << 32 | i);
+    for (uint32_t k = i; k < count && k < i + MOST_USERS; ++k) {
+        const fl_task *task = fl_graph_task_at(graph, users[k]);
+        if (fl_word_epoch(fl_load_relaxed(&task->word)) == run &&
+            is_for(outlook->worker->sched, task, place)) {
+            *is_read = reads(task, slot, tile);
+            return users[k] > now->order ? users[k] - now->order : 1;
+        }
+    }
+    /* Elsewhere: later than anything here, but sooner than never. */
+    return i == count ? FL_ACCESS_NEVER : (uint64_t)graph->task_count + users[i];
+}
+
+static uint64_t next_in_batch(const fl_outlook *outlook, const filch_data *data, uint32_t tile,
+                              bool *is_read)
+{
+    const fl_offload *offload = outlook->worker->offload;
+    for (uint32_t i = 0; i < offload->operand_count; ++i) {
+        const fl_operand *operand = &offload->operands[i];
+        if (operand->data == data) {
+            *is_read = (operand->mode & FILCH_READ) != 0;
+            return operand->is_whole           ? 1
+                   : tile >= operand->tile_end ? (uint64_t)tile - operand->tile_end + 1
+                   : tile >= operand->tile     ? 1
+                                               : FL_ACCESS_NEVER;
+        }
+    }
+    return FL_ACCESS_UNKNOWN;
+}
+
+uint64_t fl_next_use(void *user, const filch_data *data, uint32_t tile, uint32_t place,
+                     bool *is_read)
+{
+    const fl_outlook *outlook = user;
+    const fl_task *task = outlook->tile->task;
+    bool unasked;
+    is_read = is_read != NULL ? is_read : &unasked;
+    *is_read = true;
+    if (task == NULL) {
+        return next_in_batch(outlook, data, tile, is_read);
+    }
+    return task->graph->kind == FILCH_GRAPH_CLOSED
+               ? next_in_graph(outlook, data, tile, place, is_read)
+               : FL_ACCESS_UNKNOWN;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What earlier runs say of a codelet on a device, and what is told to later ones. */
+#include <string.h>
+#include <time.h>
+
+#include "sched/worker/sched.h"
+
+/* Estimates that rest on fewer samples are not worth more than what the file has. */
+#define SAMPLES_LEAST FL_SPEED_PRIOR
+
+static void add_text(fl_sha256 *sha, const char *text)
+{
+    fl_sha256_add_field(sha, text, strlen(text));
+}
+
+/* A GPU by itself, as no two need run alike; a host's core by its model; and by how much of either
+ * the device has. Of the codelet its name and, where the device runs that, its CUDA source. */
+static fl_digest key_of(const fl_device *device, const filch_codelet *codelet)
+{
+    const filch_device_info *info = &device->info;
+    const uint32_t numbers[] = {(uint32_t)info->backend, info->team};
+    uint64_t source = (device->implementations & FL_IMPL_CUDA) != 0 ? codelet->source : 0;
+    fl_sha256 sha;
+    fl_sha256_init(&sha);
+    fl_sha256_add_field(&sha, numbers, sizeof numbers);
+    add_text(&sha, info->uuid[0] != '\0' ? info->uuid : info->model);
+    add_text(&sha, codelet->name);
+    fl_sha256_add_field(&sha, &source, sizeof source);
+    return fl_sha256_finish(&sha);
+}
+
+void fl_prior_set(fl_sched *sched, filch_codelet *codelet)
+{
+    if (sched->history.count == 0) {
+        return;
+    }
+    for (uint32_t device = 0; device < sched->count; ++device) {
+        fl_digest key = key_of(&sched->pool->devices[device], codelet);
+        const fl_record *record = fl_speed_file_find(&sched->history, &key);
+        if (record != NULL) {
+            const fl_prior prior = {record->rate, record->fixed, record->most_work, record->taken};
+            fl_speed_set_prior(fl_codelet_speed(codelet, device), &prior);
+            fl_add_relaxed(&sched->recalled, 1); /* a statistic */
+        }
+    }
+}
+
+static bool is_codelet(const fl_object *object)
+{
+    return fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_CODELET;
+}
+
+/* What is worth telling of all codelets, under the core's lock; *count: how much. */
+static void collect(const fl_sched *sched, fl_record *records, size_t *count)
+{
+    struct timespec now = {0, 0};
+    (void)timespec_get(&now, TIME_UTC);
+    *count = 0;
+    for (const fl_object *object = sched->core->objects; object != NULL; object = object->next) {
+        const filch_codelet *codelet = (const filch_codelet *)(const void *)object;
+        for (uint32_t device = 0; is_codelet(object) && device < sched->count; ++device) {
+            fl_speed_view view = fl_speed_look(fl_codelet_speed(codelet, device));
+            if (view.samples >= SAMPLES_LEAST) {
+                records[(*count)++] =
+                    (fl_record){.key = key_of(&sched->pool->devices[device], codelet),
+                                .rate = view.rate,
+                                .fixed = view.fixed,
+                                .most_work = view.most_work,
+                                .saved = (int64_t)now.tv_sec,
+                                .taken = view.taken};
+            }
+        }
+    }
+}
+
+filch_status fl_prior_save(fl_sched *sched, filch_error *error)
+{
+    const fl_memory *memory = &sched->core->memory;
+    size_t capacity = 0, count = 0;
+    fl_mutex_lock(&sched->core->lock);
+    for (const fl_object *object = sched->core->objects; object != NULL; object = object->next) {
+        capacity += is_codelet(object) ? sched->count : 0;
+    }
+    fl_record *records =
+        fl_alloc(memory, (capacity != 0 ? capacity : 1) * sizeof *records); /* of each, at most */
+    if (records != NULL) {
+        collect(sched, records, &count);
+    }
+    fl_mutex_unlock(&sched->core->lock);
+    filch_status status = records != NULL
+                              ? fl_speed_file_save(&sched->history, records, count, error)
+                              : fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                                              "no memory for what is to be saved");
+    fl_free(memory, records, (capacity != 0 ? capacity : 1) * sizeof *records);
+    fl_store_relaxed(&sched->saved, (uint32_t)status); /* relaxed: told by itself, and counted */
+    fl_add_relaxed(&sched->saves, status == FILCH_OK);
+    return status;
+}

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One lock guards the board. `boarding`, in fl_sched, counts the jobs whose tasks may be on it, and
+ * changes under the lock; while it is 0 there is nothing to be had.
+ *
+ * No wake-up is lost. Who finds nothing says so under the lock, and the driver lets it look again
+ * after it has announced that it is idle. Who puts a task there sees under the same lock who has
+ * found nothing and announced that, and wakes one of them; who announces it later looks later.
+ * A worker that did not know yet that there is anything on the board is told with all others when
+ * the count leaves 0, behind a full fence. One that was told of a task and leaves it has a time at
+ * which it looks again; and where the one that was to be first is lost or withdrawn, all look.
+ *
+ * No task is left for ever. A worker that leaves a task to a device that is free wakes that device;
+ * while the device does not come, it is taken to be as long from free as it has not come, so that
+ * another one ends the task first before long (eft.c). A cancelled task is anybody's. */
+#include "sched/ready/shared_queue.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sched/worker/timeline.h"
+
+/* Devices are unlike of which one takes this many times as long as another. */
+#define UNLIKE 1.5
+/* So many tasks in a row of which all take about as long say that devices are alike again. */
+#define ALIKE_TASKS 24u
+/* The least length of tasks that are weighed, for each device: so the lock costs at most a
+ * hundredth of their time; of GPUs, whose workers take it while these compute, a tenth. */
+#define LOCK_NS 20000.0
+#define LOCK_BESIDE_NS 2000.0
+/* Graphs so many times as wide as there are devices leave enough in all deques. */
+#define WIDE_ENOUGH 256.0
+/* Devices that are alike, and lose nothing where a task runs elsewhere than what it follows, as
+ * slices of a GPU, gain from the board where graphs are narrower than that; and their tasks are to
+ * last this many times as long. Cores have caches of their own, and are left with their deques. */
+#define WIDE_ENOUGH_ALIKE 64.0
+#define LONGER_ALIKE 5.0
+/* Of graphs so many times as wide as there are devices no short task is put behind another: lanes
+ * have enough that is ready, and one that is behind a task of theirs would be kept from others. */
+#define WIDE_ENOUGH_HASTY 4.0
+
+static uint64_t now(const fl_sched *sched)
+{
+    return fl_clock_now(&sched->core->clock);
+}
+
+static bool is_boarding(const fl_sched *sched)
+{
+    /* Relaxed: who reads an old 0 is told; see above. */
+    return fl_load_relaxed(&sched->boarding) != 0;
+}
+
+/* --- Beginning and end --- */
+
+static size_t board_bytes(const fl_sched *sched)
+{
+    return sizeof(fl_shared_queue) + sched->count * sizeof(fl_timeline);
+}
+
+static bool has_one_place(const fl_sched *sched)
+{
+    const fl_device *devices = sched->pool->devices;
+    /* Simulated devices without links have places of their own, but bring nothing. */
+    if (sched->pool->is_virtual && sched->core->places->count == 1) {
+        return true;
+    }
+    for (uint32_t d = 1; d < sched->count; ++d) {
+        if (devices[d].place != devices[0].place) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is known before anything is measured. */
+static bool has_unlike_scores(const fl_sched *sched)
+{
+    double least = INFINITY, most = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        least = fmin(least, sched->scores[d]);
+        most = fmax(most, sched->scores[d]);
+    }
+    return most >= UNLIKE * least;
+}
+
+filch_status fl_shared_queue_open(fl_sched *sched)
+{
+    if (sched->rules.kind != FILCH_POLICY_STEAL || sched->count == 1 || !has_one_place(sched)) {
+        return FILCH_OK;
+    }
+    fl_shared_queue *board = fl_alloc_aligned(&sched->core->memory, board_bytes(sched), 64);
+    if (board == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    memset(board, 0, board_bytes(sched));
+    filch_status status = fl_mutex_init(&board->lock);
+    if (status != FILCH_OK) {
+        fl_free_aligned(&sched->core->memory, board, board_bytes(sched), 64);
+        return status;
+    }
+    fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched)); /* nobody else is there yet */
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        board->timelines[d].look_at = FL_TIME_NEVER;
+    }
+    sched->board = board;
+    return FILCH_OK;
+}
+
+void fl_shared_queue_close(fl_sched *sched)
+{
+    if (sched->board != NULL) {
+        fl_mutex_fini(&sched->board->lock);
+        fl_free_aligned(&sched->core->memory, sched->board, board_bytes(sched), 64);
+        sched->board = NULL;
+    }
+}
+
+/* --- Lists. Under the lock. --- */
+
+static uint32_t rank_of(const fl_task *task)
+{
+    float most = task->graph->rank_most;
+    if (most <= 0) {
+        return (task->level + 1u) * (FL_RANKS / FL_LEVELS) - 1;
+    }
+    float rank = task->rank / most * (float)FL_RANKS;
+    return rank <= 0 ? 0 : rank < (float)FL_RANKS ? (uint32_t)rank : FL_RANKS - 1;
+}
+
+static void add(fl_shared_queue *board, fl_task *task)
+{
+    uint32_t rank = rank_of(task);
+    task->link.next = NULL;
+    if ((board->ranks >> rank & 1) != 0) {
+        board->last[rank]->next = &task->link;
+    } else {
+        board->first[rank] = &task->link;
+    }
+    board->last[rank] = &task->link;
+    board->ranks |= (uint64_t)1 << rank;
+    ++board->count;
+    ++board->changes;
+}
+
+static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_spot spot)
+{
+    fl_link *next = spot.link->next;
+    *(spot.before != NULL ? &spot.before->next : &board->first[spot.rank]) = next;
+    if (next == NULL) {
+        board->last[spot.rank] = spot.before;
+    }
+    if (board->first[spot.rank] == NULL) {
+        board->ranks &= ~((uint64_t)1 << spot.rank);
+    }
+    --board->count;
+    ++board->changes;
+    for (uint32_t d = 0; d < timelines;
+         ++d) { /* they saw more than that, but not what comes next */
+        fl_timeline *timeline = &board->timelines[d];
+        timeline->seen = timeline->seen < board->count ? timeline->seen : board->count;
+    }
+    return fl_task_of_link(spot.link);
+}
+
+bool fl_spot_step(const fl_shared_queue *board, fl_spot *spot, bool is_upwards)
+{
+    uint64_t rest = board->ranks;
+    if (spot->link != NULL) {
+        spot->before = spot->link;
+        spot->link = spot->link->next;
+        if (spot->link != NULL) {
+            return true;
+        }
+        uint64_t own = (uint64_t)1 << spot->rank;
+        rest &= is_upwards ? ~(own | (own - 1)) : own - 1;
+    }
+    if (rest == 0) {
+        return false;
+    }
+    spot->rank = (uint32_t)(is_upwards ? __builtin_ctzll(rest) : 63 - __builtin_clzll(rest));
+    spot->before = NULL;
+    spot->link = board->first[spot->rank];
+    return true;
+}
+
+/* Whether the worker may have the task; `user` is the caller's. */
+typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
+
+static bool find(const fl_shared_queue *board, const fl_worker *w, fl_may_fn may, const void *user,
+                 fl_spot *spot)
+{
+    *spot = (fl_spot){0};
+    while (fl_spot_step(board, spot, false)) {
+        if (may(w, fl_task_of_link(spot->link), user)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- Which graphs --- */
+
+static bool runs_beside(const fl_sched *sched)
+{
+    return !sched->pool->devices[0].is_synchronous;
+}
+
+/* How many times as long tasks last, on the device that is fastest at them, as the lock asks for;
+ * infinitely where nothing is known. */
+static double ask_length(const fl_sched *sched)
+{
+    double least = INFINITY;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        double mean = fl_eft_mean(&sched->workers[d]);
+        least = mean > 0 ? fmin(least, mean) : least;
+    }
+    return least / (runs_beside(sched)
+                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, LOCK_BESIDE_NS * sched->count)
+                        : LOCK_NS * sched->count);
+}
+
+/* Whether tasks are long enough to be weighed. */
+static bool are_weighed(const fl_sched *sched, bool is_unlike)
+{
+    return ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE);
+}
+
+/* Whether the graph's work is so many times its longest path, for each device. */
+static bool is_wide(const fl_sched *sched, const filch_graph *graph, double width)
+{
+    return graph->rank_most > 0 &&
+           graph->rank_sum > width * sched->count * (double)graph->rank_most;
+}
+
+/* Whether the graph's tasks are for the board. */
+static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
+{
+    double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
+    return (runs_beside(sched) || (is_unlike && are_weighed(sched, true))) &&
+           !is_wide(sched, graph, width);
+}
+
+/* Under the lock: the graph's ready tasks go to the board from now on. */
+static void admit(fl_sched *sched, filch_graph *graph)
+{
+    graph->was_on_board = true;
+    /* Relaxed, all: who sees it late leaves a task in a deque, and is told before it sleeps. */
+    fl_store_relaxed(&graph->is_on_board, 1);
+    fl_store_relaxed(&sched->is_careful, 1);
+    fl_store_relaxed(&sched->has_offers, 1);
+    fl_add_relaxed(&sched->boarding, 1);
+}
+
+/* Whether devices are unlike at such tasks; *is_known: as measured on two of them at least. */
+static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_known)
+{
+    double least = INFINITY, most = 0, work = task->work > 0 ? (double)task->work : 1;
+    uint32_t known = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_worker *w = &sched->workers[d];
+        const fl_speed *speed = fl_codelet_speed(task->codelet, d);
+        if (fl_speed_get(speed) > 0 && !fl_worker_is_unavailable(w)) {
+            double ns = fl_speed_time(speed, work);
+            least = fmin(least, ns);
+            most = fmax(most, ns);
+            ++known;
+        }
+    }
+    *is_known = known > 1;
+    return most >= UNLIKE * least;
+}
+
+/* Whether tasks are so short that who has room takes the most urgent one: to weigh one would cost
+ * more than it takes where it is a bad choice. Asked when something was measured, and kept: the
+ * means lie where their devices write with each step. */
+static void judge_length(const fl_sched *sched)
+{
+    fl_shared_queue *board = sched->board;
+    uint32_t is_hasty =
+        runs_beside(sched) && !are_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
+    /* Relaxed, both: an estimate. */
+    if (fl_load_relaxed(&board->is_hasty) != is_hasty) {
+        fl_store_relaxed(&board->is_hasty, is_hasty);
+    }
+}
+
+/* What the task says, for graphs to come. */
+static void judge(fl_shared_queue *board, bool is_unlike)
+{
+    /* Relaxed, all: estimates. */
+    if (is_unlike) {
+        fl_store_relaxed(&board->alike, 0);
+        fl_store_relaxed(&board->is_unlike, 1);
+    } else if (fl_load_relaxed(&board->is_unlike) != 0 &&
+               fl_add_relaxed(&board->alike, 1) >= ALIKE_TASKS) {
+        fl_store_relaxed(&board->is_unlike, 0);
+    }
+}
+
+void fl_shared_queue_learn(fl_worker *w, const fl_item *tile)
+{
+    fl_sched *sched = w->sched;
+    fl_shared_queue *board = sched->board;
+    filch_graph *graph = tile->task->graph;
+    bool is_known;
+    judge_length(sched);
+    if (graph->kind != FILCH_GRAPH_CLOSED) {
+        return;
+    }
+    bool is_unlike = is_unlike_at(sched, tile->task, &is_known);
+    if (!is_known) {
+        return;
+    }
+    judge(board, is_unlike);
+    bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
+    if (is_on_board && !runs_beside(sched) && ask_length(sched) < 1) {
+        fl_store_relaxed(&graph->is_on_board, 0); /* as in admit */
+    }
+    if (is_on_board || !is_for_board(sched, graph, is_unlike)) {
+        return;
+    }
+    filch_job *job = graph->job;
+    fl_mutex_lock_soon(&board->lock);
+    bool is_new = !graph->was_on_board;
+    if (is_new) {
+        /* Tasks of which nobody keeps account are the same part of the work as of all tasks. */
+        int64_t left = fl_load_relaxed(&job->remaining); /* an estimate: no order */
+        double part = (double)left / (double)fl_load_relaxed(&graph->task_count);
+        graph->rank_taken = graph->rank_sum * fmin(fmax(1 - part, 0), 1);
+        admit(sched, graph);
+    } else {
+        fl_store_relaxed(&graph->is_on_board, 1); /* as in admit */
+    }
+    fl_mutex_unlock(&board->lock);
+    if (is_new) {
+        fl_sched_wake(sched, sched->count);
+    }
+}
+
+bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
+{
+    filch_graph *graph = job->graph;
+    fl_shared_queue *board = sched->board;
+    uint32_t count = graph->root_count, own = 0;
+    graph->rank_taken = 0;
+    graph->was_on_board = false;
+    /* Relaxed: workers know of the graph by what is published after. */
+    fl_store_relaxed(&graph->is_on_board, 0);
+    graph->has_roots_on_board =
+        board != NULL && is_for_board(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
+    if (!graph->has_roots_on_board) {
+        return false;
+    }
+    judge_length(sched);
+    for (uint32_t i = 0; i < count; ++i) {
+        own += fl_task_is_own(graph->roots[i]);
+    }
+    fl_mutex_lock_soon(&board->lock);
+    admit(sched, graph);
+    fl_mutex_unlock(&board->lock);
+    /* Those of filch's own first: until the others are there the job cannot end. */
+    for (uint32_t i = 0, left = own; left != 0; ++i) {
+        if (fl_task_is_own(graph->roots[i])) {
+            --left;
+            fl_sched_route(sched, graph->roots[i]);
+        }
+    }
+    /* The job may be over, and the graph gone, where all were. */
+    fl_mutex_lock_soon(&board->lock);
+    for (uint32_t i = 0; i < count && own != count; ++i) {
+        if (!fl_task_is_own(graph->roots[i])) {
+            add(board, graph->roots[i]);
+        }
+    }
+    fl_mutex_unlock(&board->lock);
+    fl_sched_wake(sched, sched->count);
+    return true;
+}
+
+void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
+{
+    if (job->batch != NULL || !job->graph->was_on_board) {
+        return;
+    }
+    fl_mutex_lock_soon(&sched->board->lock); /* not between what another job's admission stores */
+    /* Relaxed, all: nothing of the job is on the board any more; who sees it late looks once more.
+     */
+    if (fl_sub_relaxed(&sched->boarding, 1) == 1) {
+        fl_store_relaxed(&sched->is_careful, sched->mails);
+        fl_store_relaxed(&sched->has_offers, sched->mails);
+    }
+    fl_mutex_unlock(&sched->board->lock);
+}
+
+/* --- Taking --- */
+
+/* Takes it for the worker, whose it is from then on. Under the lock. */
+static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_spot spot)
+{
+    fl_sched *sched = w->sched;
+    fl_task *task = take(sched->board, sched->count, spot);
+    if (is_weighed) {
+        fl_eft_take(w, t, task);
+    }
+    if (task->home != 0 && task->home != w->index + 1) {
+        const filch_job *job = task->graph->job;
+        fl_count(&fl_job_share(job, w->index)->stolen_in, 1);
+        fl_add_relaxed(&fl_job_share(job, task->home - 1)->stolen_out, 1);
+    }
+    return task;
+}
+
+static bool fill(fl_item *tile, fl_task *task)
+{
+    tile->is_graph = tile->is_claimed = false;
+    tile->task = task;
+    return task != NULL;
+}
+
+static void set_waiting(fl_shared_queue *board, uint32_t index, bool waits)
+{
+    uint64_t bit = (uint64_t)1 << index % 64;
+    board->waiting[index / 64] =
+        waits ? board->waiting[index / 64] | bit : board->waiting[index / 64] & ~bit;
+}
+
+static bool is_hasty(const fl_sched *sched)
+{
+    return fl_load_relaxed(&sched->board->is_hasty) != 0;
+}
+
+static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return fl_worker_can_run(w, task);
+}
+
+/* Wakes the devices that tasks were left to. */
+static void wake_called(fl_sched *sched, const uint64_t *called)
+{
+    for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
+        for (uint64_t bits = called[word]; bits != 0; bits &= bits - 1) {
+            (void)fl_sched_wake_worker(sched, word * 64 + (uint32_t)__builtin_ctzll(bits));
+        }
+    }
+}
+
+bool fl_shared_queue_pick(fl_worker *w, fl_item *tile)
+{
+    fl_shared_queue *board = w->sched->board;
+    board->timelines[w->index].look_at = FL_TIME_NEVER;
+    if (!is_boarding(w->sched)) {
+        return false;
+    }
+    bool hurries = is_hasty(w->sched);
+    /* What waits behind another could begin elsewhere. */
+    if (!hurries && fl_eft_in_flight(w) >= fl_eft_depth(w)) {
+        return false;
+    }
+    fl_task *task = NULL;
+    fl_spot spot;
+    uint64_t called[FL_IDLE_WORDS];
+    uint64_t t = hurries ? 0 : now(w->sched);
+    fl_mutex_lock_soon(&board->lock);
+    fl_eft_arrive(w);
+    if (board->count != 0 &&
+        (hurries ? find(board, w, may_run, NULL, &spot) : fl_eft_choose(w, t, &spot))) {
+        task = take_for(w, t, !hurries, spot);
+    }
+    set_waiting(board, w->index, task == NULL);
+    memcpy(called, board->called, sizeof called);
+    memset(board->called, 0, sizeof board->called);
+    fl_mutex_unlock(&board->lock);
+    wake_called(w->sched, called);
+    return fill(tile, task);
+}
+
+static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
+{
+    return task->graph->job == user && fl_worker_can_run(w, task);
+}
+
+/* What became ready while jobs ran, as of the worker's own; but no roots of others where it is deep
+ * in waits, each of which might wait in turn. */
+static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    return task->predecessors != 0 && !fl_worker_is_offline(w) && fl_worker_can_run(w, task);
+}
+
+bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *tile)
+{
+    fl_shared_queue *board = w->sched->board;
+    fl_task *task = NULL;
+    fl_spot spot;
+    if (!is_boarding(w->sched)) {
+        return false;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    fl_eft_arrive(w);
+    /* Those of the job come first, whatever their ranks: any other might wait in turn. */
+    if (find(board, w, may_run_of, job, &spot) ||
+        (!is_strict && find(board, w, may_run_waiting, NULL, &spot))) {
+        task = take_for(w, now(w->sched), true, spot);
+    }
+    set_waiting(board, w->index, task == NULL);
+    fl_mutex_unlock(&board->lock);
+    return fill(tile, task);
+}
+
+bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
+{
+    fl_shared_queue *board = w->sched->board;
+    if (is_hasty(w->sched)) {
+        return !is_wide(w->sched, task->graph, WIDE_ENOUGH_HASTY);
+    }
+    if (fl_eft_in_flight(w) >= fl_eft_depth(w)) {
+        return false;
+    }
+    uint64_t t = now(w->sched);
+    fl_mutex_lock_soon(&board->lock);
+    fl_eft_arrive(w);
+    bool wins = fl_eft_wins(w, t, task);
+    if (wins) {
+        fl_eft_take(w, t, task);
+        set_waiting(board, w->index, false); /* it looks again before it has nothing to do */
+    }
+    fl_mutex_unlock(&board->lock);
+    return wins;
+}
+
+uint64_t fl_shared_queue_look_at(fl_worker *w)
+{
+    fl_timeline *timeline = &w->sched->board->timelines[w->index];
+    uint64_t at = timeline->look_at;
+    timeline->look_at =
+        FL_TIME_NEVER; /* who wakes up for something else, and has no room, need not */
+    return at;
+}
+
+/* --- Devices that start nothing any more --- */
+
+typedef struct fl_left {
+    bool (*is_left)(const fl_worker *worker, const fl_task *task);
+} fl_left;
+
+static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
+{
+    const fl_left *left = user;
+    return fl_worker_can_run(w, task) && left->is_left(w, task);
+}
+
+fl_task *fl_shared_queue_drop(fl_worker *w,
+                              bool (*is_left)(const fl_worker *worker, const fl_task *task))
+{
+    fl_shared_queue *board = w->sched->board;
+    const fl_left left = {is_left};
+    fl_task *task = NULL;
+    fl_spot spot;
+    if (board == NULL || !is_boarding(w->sched)) {
+        return NULL;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    fl_eft_arrive(w);
+    if (find(board, w, is_left_to, &left, &spot)) {
+        task = take(board, w->sched->count, spot);
+    }
+    fl_mutex_unlock(&board->lock);
+    return task;
+}
+
+bool fl_shared_queue_leave(fl_worker *w)
+{
+    fl_shared_queue *board = w->sched->board;
+    if (board == NULL) {
+        return false;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    bool is_first = !board->timelines[w->index].is_gone;
+    board->timelines[w->index].is_gone = true;
+    fl_mutex_unlock(&board->lock);
+    return is_first && is_boarding(w->sched);
+}
+
+/* --- Putting --- */
+
+/* Whether there is a device that would ever take it: those that are off look here once, when they
+ * come to be so. */
+static bool is_for_any(const fl_sched *sched, const fl_task *task)
+{
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        if (!fl_worker_is_unavailable(&sched->workers[d]) &&
+            fl_worker_can_run(&sched->workers[d], task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that wait, the one that is fastest at the task, and rather one that is free; it does not
+ * wait any more. One that has left what was there is told when there is more. UINT32_MAX: none. */
+static uint32_t call_one(fl_sched *sched, const fl_task *task)
+{
+    fl_shared_queue *board = sched->board;
+    uint32_t best = UINT32_MAX;
+    double least = INFINITY;
+    bool is_free = false;
+    for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
+        /* One that is not asleep has found something else since it looked here, or looks again
+         * after it has announced that it is idle: the announcement was before its last look, which
+         * was before ours, or its next one comes after. Relaxed: the lock orders them. */
+        uint64_t bits = board->waiting[word] & fl_load_relaxed(&sched->idle[word]);
+        for (; bits != 0; bits &= bits - 1) {
+            uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            const fl_worker *w = &sched->workers[d];
+            const fl_timeline *timeline = &board->timelines[d];
+            bool has_lane = timeline->count + timeline->others < fl_eft_lanes(w);
+            if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
+                (timeline->is_held && board->count <= timeline->seen) ||
+                !fl_worker_can_run(w, task)) {
+                continue;
+            }
+            double ns = fl_eft_ns(w, task);
+            if (ns < least || (has_lane && !is_free)) {
+                least = ns;
+                best = d;
+                is_free = has_lane;
+            }
+        }
+    }
+    if (best != UINT32_MAX) {
+        set_waiting(board, best, false);
+    }
+    return best;
+}
+
+bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
+{
+    fl_shared_queue *board = sched->board;
+    /* Relaxed: of an old value nothing comes but that the task is in a deque. */
+    if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
+        (self != NULL && FL_UNLIKELY(fl_locality_keeps(self, task)))) {
+        return false;
+    }
+    fl_mutex_lock_soon(&board->lock);
+    if (!is_for_any(sched, task)) {
+        fl_mutex_unlock(&board->lock);
+        return false;
+    }
+    add(board, task);
+    uint32_t called = call_one(sched, task);
+    fl_mutex_unlock(&board->lock);
+    if (called != UINT32_MAX) {
+        fl_sched_wake_worker(sched, called);
+    }
+    return true;
+}

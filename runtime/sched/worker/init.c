@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker is made with, and gives back. */
+#include <string.h>
+
+#include "sched/model/transfer.h"
+#include "sched/worker/sched.h"
+
+filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
+{
+    memset(w, 0, sizeof *w);
+    w->sched = sched;
+    w->device = device;
+    w->index = index;
+    w->theft_ns = FL_THEFT_NS / 2; /* until it is measured */
+    w->wake_at = w->ready_at = FL_TIME_NEVER;
+    w->error = (filch_error)FILCH_ERROR_INIT;
+    fl_ledger_init(&w->ledger, &sched->backlogs[device->implementations % FL_KINDS],
+                   fl_clock_now(&sched->core->clock));
+    fl_store_relaxed(&w->duties,
+                     index == sched->polling.worker ? FL_DUTY_POLL_EVENTS : 0); /* still ours */
+    fl_inbox_init(&w->inbox);
+    fl_inbox_init(&w->moved);
+    fl_mailbox_init(&w->mailbox);
+    const fl_memory *memory = &sched->core->memory;
+    w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
+    if (w->views == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    filch_status status = fl_in_flight_init(w);
+    if (status != FILCH_OK || (status = fl_eventcount_init(&w->event)) != FILCH_OK) {
+        fl_in_flight_fini(w);
+        fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+        return status;
+    }
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        status = fl_deque_init(&w->levels[level], memory, 6);
+        if (status != FILCH_OK) {
+            while (level-- > 0) {
+                fl_deque_fini(&w->levels[level]);
+            }
+            fl_eventcount_fini(&w->event);
+            fl_in_flight_fini(w);
+            fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+            return status;
+        }
+    }
+    return FILCH_OK;
+}
+
+void fl_worker_fini(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        fl_deque_fini(&w->levels[level]);
+    }
+    fl_eventcount_fini(&w->event);
+    fl_in_flight_fini(w);
+    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    fl_free_aligned(memory, w->shadow, w->private_bytes, 64);
+    fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+}
