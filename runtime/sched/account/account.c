@@ -29,24 +29,24 @@ static void note_taken(fl_account *account, uint64_t t)
     fl_store_relaxed(&account->taken, t + 1); /* here and below: the owner's statistics */
 }
 
-void fl_account_record(const fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
+void fl_account_record(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
     fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
     if (ring == NULL) {
         return;
     }
-    fl_trace_event event = {.start = tile->start,
-                            .end = tile->start + tile->ns,
+    fl_trace_event event = {.start = item->start,
+                            .end = item->start + item->ns,
                             .name = codelet->name,
                             .kind = FL_TRACE_TILE};
-    if (tile->task != NULL) {
-        event.first = tile->task->order;
-        event.last = tile->task->graph->number;
+    if (item->task != NULL) {
+        event.first = item->task->order;
+        event.last = item->task->graph->number;
         event.other = (uint32_t)w->job->sequence;
     } else {
         event.is_chunk = 1;
-        event.other = (uint32_t)tile->job->sequence;
-        fl_batch_range(tile->job->batch, tile->lo, tile->hi, &event.first, &event.last);
+        event.other = (uint32_t)item->job->sequence;
+        fl_batch_range(item->job->batch, item->lo, item->hi, &event.first, &event.last);
     }
     fl_trace_add(ring, event);
 }
@@ -74,33 +74,33 @@ static void look_at_backlog(fl_worker *w, uint64_t t)
     w->ledger.looked_at = t;
 }
 
-void fl_account_timed(fl_worker *w, const fl_item *tile)
+void fl_account_timed(fl_worker *w, const fl_item *item)
 {
     fl_account *account = &w->share->account;
     bool is_synchronous = w->device->is_synchronous;
-    uint64_t ns = is_synchronous ? w->ledger.own_ns : tile->own;
-    bool is_counted = tile->task == NULL || !fl_task_is_own(tile->task); /* among its tiles */
+    uint64_t ns = is_synchronous ? w->ledger.own_ns : item->own;
+    bool is_counted = item->task == NULL || !fl_task_is_own(item->task); /* among its tiles */
     fl_count(&account->timed, is_counted);
-    if (tile->code == 0) {
-        const filch_codelet *codelet = fl_item_codelet(tile);
+    if (item->code == 0) {
+        const filch_codelet *codelet = fl_item_codelet(item);
         fl_count(&account->timed_ns, ns);
         if (codelet->work != NULL && is_counted) {
             fl_count(&account->timed_rated_ns, ns);
-            fl_rated_note(w, codelet, tile->work);
+            fl_rated_note(w, codelet, item->work);
         }
     } else {
         fl_count(&account->spoiled_ns, ns);
         fl_count(&account->spoiled, is_counted);
     }
-    if (tile->task != NULL) {
-        look_at_backlog(w, is_synchronous ? tile->start + tile->ns : now(w));
+    if (item->task != NULL) {
+        look_at_backlog(w, is_synchronous ? item->start + item->ns : now(w));
     }
     if (!is_synchronous) {
         return;
     }
-    note_taken(account, tile->start);
-    w->ledger.timed_at = w->retired + (tile->task != NULL ? 1 : tile->hi - tile->lo);
-    if (tile->task != NULL && w->ledger.gap_turn-- == 0) {
+    note_taken(account, item->start);
+    w->ledger.timed_at = w->retired + (item->task != NULL ? 1 : item->hi - item->lo);
+    if (item->task != NULL && w->ledger.gap_turn-- == 0) {
         w->ledger.gap_turn = GAP_PERIOD - 1;
         uint64_t before = now(w);
         w->idle_since = now(w);
@@ -122,15 +122,15 @@ void fl_account_end_gap(fl_worker *w, bool counts)
     w->idle_since = 0;
 }
 
-void fl_account_spoiled(fl_worker *w, const fl_item *tile)
+void fl_account_spoiled(fl_worker *w, const fl_item *item)
 {
-    if (tile->is_refused) {
+    if (item->is_refused) {
         return; /* it did not run, or was seen to when it landed */
     }
     double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
-    if (tile->task != NULL) {
-        double known = fl_speed_get(fl_codelet_speed(tile->task->codelet, w->index));
-        ns = known > 0 ? known * (double)tile->task->work : ns;
+    if (item->task != NULL) {
+        double known = fl_speed_get(fl_codelet_speed(item->task->codelet, w->index));
+        ns = known > 0 ? known * (double)item->task->work : ns;
     }
     fl_count(&w->share->account.spoiled_ns, (uint64_t)ns);
 }
@@ -147,14 +147,14 @@ void fl_account_lost(fl_worker *w)
     if (oldest != NULL) {
         uint64_t t = now(w);
         uint64_t since = oldest->launched > w->last_done ? oldest->launched : w->last_done;
-        fl_count(&fl_job_share(oldest->tile.job, w->index)->account.spoiled_ns,
+        fl_count(&fl_job_share(oldest->item.job, w->index)->account.spoiled_ns,
                  t > since ? t - since : 0);
     }
 }
 
 void fl_account_launched(fl_worker *w, const fl_in_flight *flight)
 {
-    note_taken(&fl_job_share(flight->tile.job, w->index)->account, flight->launched);
+    note_taken(&fl_job_share(flight->item.job, w->index)->account, flight->launched);
     if (FL_UNLIKELY(w->ledger.waits)) {
         fl_account_wait(w, false);
     }
@@ -162,48 +162,48 @@ void fl_account_launched(fl_worker *w, const fl_in_flight *flight)
 
 uint64_t fl_account_guess(const fl_worker *w, const fl_in_flight *flight)
 {
-    if (flight->tile.is_graph) {
+    if (flight->item.is_graph) {
         return w->last_done - flight->launched;
     }
     double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
     return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
 }
 
-void fl_account_divide(fl_worker *w, fl_item *tile)
+void fl_account_divide(fl_worker *w, fl_item *item)
 {
     const fl_backend *backend = w->device->backend;
     fl_offload *offload = w->offload;
     uint32_t lanes = w->device->lanes;
     double ns = 0, work = 0;
-    tile->own = tile->fair = tile->ns;
-    if (tile->task != NULL || tile->is_graph || !tile->timed || offload == NULL ||
+    item->own = item->fair = item->ns;
+    if (item->task != NULL || item->is_graph || !item->timed || offload == NULL ||
         backend->own == NULL || lanes < 2) {
         return;
     }
-    if (offload->stint_of != tile->job->sequence) {
-        offload->stint_of = tile->job->sequence;
+    if (offload->stint_of != item->job->sequence) {
+        offload->stint_of = item->job->sequence;
         offload->stint_count = 0;
     }
-    tile->own = backend->own(w->device);
+    item->own = backend->own(w->device);
     offload->stints[offload->stint_count++ % lanes] =
-        (fl_chunk_time){(double)tile->own, tile->work};
+        (fl_chunk_time){(double)item->own, item->work};
     for (uint32_t i = 0; i < lanes && i < offload->stint_count; ++i) {
         ns += offload->stints[i].ns;
         work += offload->stints[i].work;
     }
     /* It ran no longer than it ran. Work may be anything that a caller's function says. */
-    double fair = work > 0 && isfinite(work) ? fmin(ns * (tile->work / work), (double)tile->ns)
-                                             : (double)tile->own;
-    tile->fair = (uint64_t)fair;
+    double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
+                                             : (double)item->own;
+    item->fair = (uint64_t)fair;
 }
 
 void fl_account_land(fl_worker *w, const fl_in_flight *flight)
 {
-    fl_account *account = &fl_job_share(flight->tile.job, w->index)->account;
+    fl_account *account = &fl_job_share(flight->item.job, w->index)->account;
     if (FL_UNLIKELY(flight->has_failed)) {
-        fl_count(&account->spoiled_ns, flight->tile.ns);
-    } else if (!flight->tile.timed) {
-        fl_count(&account->guessed_ns, flight->tile.ns); /* 0 where there was nothing to run */
+        fl_count(&account->spoiled_ns, flight->item.ns);
+    } else if (!flight->item.timed) {
+        fl_count(&account->guessed_ns, flight->item.ns); /* 0 where there was nothing to run */
     }
 }
 

@@ -327,15 +327,15 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
     return best;
 }
 
-void fl_locality_take(fl_worker *w, fl_item *tile)
+void fl_locality_take(fl_worker *w, fl_item *item)
 {
     fl_offload *offload = w->offload;
     uint64_t least;
     uint32_t best = choose(w, &least);
-    tile->task = offload->near[best].task;
-    tile->is_claimed = offload->near[best].is_claimed;
-    tile->skip = offload->near[best].is_poisoned;
-    tile->is_graph = false;
+    item->task = offload->near[best].task;
+    item->is_claimed = offload->near[best].is_claimed;
+    item->skip = offload->near[best].is_poisoned;
+    item->is_graph = false;
     offload->window_lacks = true; /* what was there may have gone meanwhile */
     --offload->window_count;
     for (uint32_t i = best; i < offload->window_count; ++i) { /* in their order */

@@ -56,7 +56,7 @@ void fl_lookahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
 {
     fl_offload *offload = w->offload;
     fl_in_flight *flight = &w->flights[index];
-    fl_task *task = flight->tile.task;
+    fl_task *task = flight->item.task;
     if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
         task->begins || task->combines) {
         return; /* it is over when it retires, if that is all of it */
@@ -140,18 +140,18 @@ static void try_successor(fl_task *successor, void *user)
     }
 }
 
-bool fl_lookahead_pick(fl_worker *w, fl_item *tile)
+bool fl_lookahead_pick(fl_worker *w, fl_item *item)
 {
     fl_offload *offload = w->offload;
     while (offload->ahead_count != 0) {
         fl_in_flight *flight = &w->flights[offload->ahead[offload->ahead_first]];
         /* One that has landed meanwhile has released its successors in the usual way. */
         if (flight->is_ahead && flight->launched != 0) {
-            fl_search search = {w, epoch_of(flight->tile.task) - 1, NULL};
-            fl_graph_each_successor(flight->tile.task, try_successor, &search);
+            fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
+            fl_graph_each_successor(flight->item.task, try_successor, &search);
             if (search.found != NULL) {
-                fl_worker_take(w, search.found, false, tile);
-                tile->is_ahead = true;
+                fl_worker_take(w, search.found, false, item);
+                item->is_ahead = true;
                 return true;
             }
         }

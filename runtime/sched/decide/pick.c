@@ -56,23 +56,23 @@
 
 /* Parts of divided tasks come first: what others need may be waiting for the memory that these
  * hold. */
-bool fl_pick_claimed(fl_worker *w, fl_item *tile)
+bool fl_pick_claimed(fl_worker *w, fl_item *item)
 {
     fl_task *task = fl_divide_part(w);
     if (task != NULL) {
-        fl_worker_take(w, task, false, tile); /* it was taken when it began */
+        fl_worker_take(w, task, false, item); /* it was taken when it began */
     } else if (w->kept != NULL) {
         fl_link *link = w->kept;
         w->kept = link->next;
         fl_slow_note_taken(w);
-        fl_worker_take(w, fl_task_of_link(link), false, tile);
+        fl_worker_take(w, fl_task_of_link(link), false, item);
     } else {
         task = w->adopted;
         w->adopted = NULL;
         if (task->predecessors != 0) {
             fl_store_relaxed(&task->pending, task->predecessors); /* as for one that was ready */
         }
-        fl_worker_take(w, task, w->adopted_poisoned, tile);
+        fl_worker_take(w, task, w->adopted_poisoned, item);
     }
     return true;
 }
@@ -164,19 +164,19 @@ double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
     return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
 }
 
-void fl_batch_learn(const fl_worker *w, const fl_item *tile)
+void fl_batch_learn(const fl_worker *w, const fl_item *item)
 {
     /* A chunk of a few dispatches is mostly dispatch. */
-    double took = (double)tile->fair;
-    bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && tile->work > 0;
-    double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(tile->job->batch), w->index));
-    double ns = counts ? fmax(took - fixed, 0) / tile->work : 0;
+    double took = (double)item->fair;
+    bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && item->work > 0;
+    double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(item->job->batch), w->index));
+    double ns = counts ? fmax(took - fixed, 0) / item->work : 0;
     fl_share *share = w->share;
-    if (share->stolen_hi != 0 && (tile->lo < share->stolen_lo || tile->hi > share->stolen_hi)) {
+    if (share->stolen_hi != 0 && (item->lo < share->stolen_lo || item->hi > share->stolen_hi)) {
         return; /* of a range that the device had before */
     }
-    share->known = tile->hi - tile->lo;
-    if (tile->timed) {
+    share->known = item->hi - item->lo;
+    if (item->timed) {
         fl_store_relaxed(&share->recent, fl_double_bits(ns)); /* an estimate: no order */
     }
 }
@@ -343,10 +343,10 @@ uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uin
     return want;
 }
 
-static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *tile)
+static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
 {
     if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
-        return fl_pieces_pick(w, job, tile);
+        return fl_pieces_pick(w, job, item);
     }
     fl_range *range = &fl_job_share(job, w->index)->range;
     uint32_t lo, hi;
@@ -368,8 +368,8 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *tile)
     }
     fl_job_share(job, w->index)->chunk = hi - lo;
     ++fl_job_share(job, w->index)->unseen;
-    *tile = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
-    tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
+    *item = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    item->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }
 
@@ -391,17 +391,17 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
 
 /* Of roots that are the worker's the one to begin with; it keeps the others. */
 static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
-                        fl_item *tile)
+                        fl_item *item)
 {
     for (uint32_t root = lo; root < hi; ++root) {
         fl_locality_add(w, graph->roots[root]);
     }
-    fl_locality_take(w, tile);
+    fl_locality_take(w, item);
 }
 
 /* The first root of a device of which nothing is over yet, taken before it was known that tiles
  * have to be brought: more are taken to choose from. The first one keeps the job from its end. */
-static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *tile)
+static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *item)
 {
     uint32_t lo, hi;
     fl_locality_expect(w, job->graph->roots[first]);
@@ -411,13 +411,13 @@ static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_ite
     uint32_t rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
     fl_locality_add(w, job->graph->roots[first]);
     bool has_more = rest != 0 && take_roots(w, job, fl_locality_room(w, rest), &lo, &hi);
-    choose_root(w, job->graph, lo, has_more ? hi : lo, tile);
+    choose_root(w, job->graph, lo, has_more ? hi : lo, item);
 }
 
-static bool pick_root(fl_worker *w, filch_job *job, fl_item *tile)
+static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
 {
     uint32_t lo, hi;
-    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_pick(w, job, tile)) {
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_pick(w, job, item)) {
         return true;
     }
     fl_range *range = &fl_job_share(job, w->index)->range;
@@ -429,12 +429,12 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_item *tile)
         return false;
     }
     const filch_graph *graph = job->graph;
-    tile->is_graph = tile->is_claimed = false;
-    tile->task = graph->roots[lo];
+    item->is_graph = item->is_claimed = false;
+    item->task = graph->roots[lo];
     if (FL_UNLIKELY(hi - lo > 1)) {
-        choose_root(w, graph, lo, hi, tile);
+        choose_root(w, graph, lo, hi, item);
     } else if (FL_UNLIKELY(fl_locality_is_new(w))) {
-        begin_to_choose(w, job, lo, tile);
+        begin_to_choose(w, job, lo, item);
     } else if (lo + ROOTS_AHEAD < graph->root_count) {
         const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
         __builtin_prefetch(soon, 1);
@@ -472,12 +472,12 @@ bool fl_range_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uin
     return true;
 }
 
-bool fl_pick_range(fl_worker *w, fl_item *tile)
+bool fl_pick_range(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
     bool has_near = w->offload != NULL && w->offload->window_count != 0;
     if (FL_UNLIKELY(has_near) && fl_locality_room(w, FL_LOCALITY_WINDOW) == 1) {
-        fl_locality_take(w, tile);
+        fl_locality_take(w, item);
         return true;
     }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
@@ -487,17 +487,17 @@ bool fl_pick_range(fl_worker *w, fl_item *tile)
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             filch_job *job = fl_worker_visit(w, slot);
-            if (job != NULL && (job->batch == NULL ? pick_root(w, job, tile)
-                                                   : !has_near && pick_chunk(w, job, tile))) {
+            if (job != NULL && (job->batch == NULL ? pick_root(w, job, item)
+                                                   : !has_near && pick_chunk(w, job, item))) {
                 return true;
             }
         }
     }
     if (FL_UNLIKELY(has_near)) { /* before what has not begun */
-        fl_locality_take(w, tile);
+        fl_locality_take(w, item);
         return true;
     }
-    return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, tile);
+    return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, item);
 }
 
 static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, uint32_t *lo,
@@ -513,7 +513,7 @@ static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, 
     return false;
 }
 
-bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *tile)
+bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *item)
 {
     fl_sched *sched = w->sched;
     /* Acquire: before, the ranges are being filled one by one, and what we put in ours would be
@@ -524,7 +524,7 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *tile)
     }
     for (uint32_t i = 0; i < sched->count; ++i) {
         uint32_t lo, hi;
-        if (job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile)) {
+        if (job->batch != NULL ? pick_chunk(w, job, item) : pick_root(w, job, item)) {
             return true;
         }
         /* Our own range is empty, and only we fill it. Half of another's, whatever policy and
@@ -536,5 +536,5 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *tile)
             fl_share_refill(fl_job_share(job, w->index), lo, hi);
         }
     }
-    return job->batch != NULL ? pick_chunk(w, job, tile) : pick_root(w, job, tile);
+    return job->batch != NULL ? pick_chunk(w, job, item) : pick_root(w, job, item);
 }

@@ -212,7 +212,7 @@ static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, u
     return true;
 }
 
-bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_item *tile)
+bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_item *item)
 {
     uint32_t lo, hi;
     if (fl_load_relaxed(&job->cancelled) == 0 && fl_full_is_out(w, job)) {
@@ -224,8 +224,8 @@ bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_item *tile)
         return false;
     }
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    *tile = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
-    tile->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
+    *item = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    item->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }
 
@@ -251,17 +251,17 @@ bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32
     return false;
 }
 
-bool fl_pieces_return(const fl_worker *w, const fl_item *tile)
+bool fl_pieces_return(const fl_worker *w, const fl_item *item)
 {
-    fl_share *share = fl_job_share(tile->job, w->index);
+    fl_share *share = fl_job_share(item->job, w->index);
     uint32_t lo, hi;
-    if (tile->job->cut == FL_CUT_SHARES) {
-        return fl_range_return(&share->range, tile->lo, tile->hi);
+    if (item->job->cut == FL_CUT_SHARES) {
+        return fl_range_return(&share->range, item->lo, item->hi);
     }
     if (fl_range_peek(&share->left, &lo, &hi) != 0) {
         return false;
     }
-    fl_range_set(&share->left, tile->lo, tile->hi); /* nobody else does */
+    fl_range_set(&share->left, item->lo, item->hi); /* nobody else does */
     return true;
 }
 

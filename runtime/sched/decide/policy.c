@@ -130,16 +130,16 @@ static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void 
     return task->predecessors != 0 && fl_worker_can_run(w, task);
 }
 
-static bool take(fl_item *tile, fl_task *task)
+static bool take(fl_item *item, fl_task *task)
 {
-    tile->is_graph = tile->is_claimed = false;
-    tile->task = task;
+    item->is_graph = item->is_claimed = false;
+    item->task = task;
     return task != NULL;
 }
 
-bool fl_policy_pick(fl_worker *w, fl_item *tile)
+bool fl_policy_pick(fl_worker *w, fl_item *item)
 {
-    return take(tile, common_take(w, may_run, NULL));
+    return take(item, common_take(w, may_run, NULL));
 }
 
 /* What was sent to another, which may itself wait for this very job further down the stack. */
@@ -166,7 +166,7 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
     return found;
 }
 
-bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *tile)
+bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
     fl_sched *sched = w->sched;
     /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
@@ -175,16 +175,16 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     if (!fl_rules_place(&sched->rules) && !is_stacked) {
         return false;
     }
-    if (take(tile, common_take(w, may_run_of, job))) {
+    if (take(item, common_take(w, may_run_of, job))) {
         return true;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (!fl_inbox_is_empty(&other->inbox) && take(tile, take_sent(w, other, job))) {
+        if (!fl_inbox_is_empty(&other->inbox) && take(item, take_sent(w, other, job))) {
             return true;
         }
     }
-    return !is_strict && take(tile, common_take(w, may_run_waiting, NULL));
+    return !is_strict && take(item, common_take(w, may_run_waiting, NULL));
 }
 
 typedef struct fl_left {

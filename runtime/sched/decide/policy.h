@@ -79,12 +79,12 @@ fl_placed fl_policy_place(struct fl_sched *sched, struct fl_worker *worker, fl_t
 /* The same with the roots of a job that has been made visible otherwise; it may be over then. */
 void fl_policy_place_roots(struct fl_sched *sched, const filch_job *job);
 /* Takes a task that anyone may run. */
-bool fl_policy_pick(struct fl_worker *worker, struct fl_item *tile);
+bool fl_policy_pick(struct fl_worker *worker, struct fl_item *item);
 /* For a wait: the same of the job's, and what it has in other inboxes; if there is nothing, and
  * that is not strictly what is wanted, of those that a wait may take besides. Only the job's
  * address counts: it may be over. */
 bool fl_policy_pick_of(struct fl_worker *worker, const filch_job *job, bool is_strict,
-                       struct fl_item *tile);
+                       struct fl_item *item);
 /* Of a worker that was lost: takes a task out of those for anyone that nobody can run any more, as
  * is_left tells; null: there is none. */
 fl_task *fl_policy_drop(struct fl_worker *worker,
@@ -106,14 +106,14 @@ enum {
 /* Fills the ranges of a batch as the policy has it; false: by the default rules. */
 bool fl_pieces_fill(struct fl_sched *sched, filch_job *job);
 /* Takes the next piece, or a chunk of what is for all. */
-bool fl_pieces_pick(struct fl_worker *worker, filch_job *job, struct fl_item *tile);
+bool fl_pieces_pick(struct fl_worker *worker, filch_job *job, struct fl_item *item);
 /* Grains to take of a share's rest; usual where the policy does not say. */
 uint32_t fl_policy_chunk(struct fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t rest,
                          uint32_t usual);
 /* Takes some of the worker's part of any batch, so that no gap is in it. */
 bool fl_pieces_take_any(const struct fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
 /* Gives back a chunk that the worker took last from its part. False: it cannot be. */
-bool fl_pieces_return(const struct fl_worker *worker, const struct fl_item *tile);
+bool fl_pieces_return(const struct fl_worker *worker, const struct fl_item *item);
 /* What is left of the worker's part, in whatever the range counts. */
 uint32_t fl_pieces_rest(const struct fl_worker *worker, const filch_job *job);
 /* Work of positions [lo, hi) of a range, on the worker's device. */

@@ -266,11 +266,11 @@ static bool is_free(const fl_worker *w)
     return w->device->backend->is_past(w->device, w->offload->fetched[0]);
 }
 
-bool fl_slow_passes_on(fl_worker *w, const fl_item *tile)
+bool fl_slow_passes_on(fl_worker *w, const fl_item *item)
 {
-    fl_task *task = tile->task;
+    fl_task *task = item->task;
     fl_worker *better = NULL;
-    if (FL_LIKELY(!fl_slow_is_on(w)) || task == NULL || tile->skip || tile->is_ahead ||
+    if (FL_LIKELY(!fl_slow_is_on(w)) || task == NULL || item->skip || item->is_ahead ||
         task->moves != 0 || task->has_items || !is_free(w) || !fl_slow_holds_up(w, task) ||
         (better = find_better(w, task)) == NULL) {
         return false;

@@ -46,6 +46,6 @@ bool fl_slow_holds_up(const fl_worker *worker, const fl_task *task);
 /* The same of a task of the worker's, not claimed: true if it was given away. */
 bool fl_slow_sends(fl_worker *worker, fl_task *task);
 /* The same of one that is claimed, and was picked to be run. */
-bool fl_slow_passes_on(fl_worker *worker, const fl_item *tile);
+bool fl_slow_passes_on(fl_worker *worker, const fl_item *item);
 
 #endif

@@ -53,25 +53,25 @@ static bool is_on(const fl_worker *w)
     return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
 }
 
-static void take_run(fl_backup_run *run, fl_race *race, uint32_t first, fl_item *tile)
+static void take_run(fl_backup_run *run, fl_race *race, uint32_t first, fl_item *item)
 {
     run->race = race;
     run->first = first;
     run->is_taken = true;
     run->has_lost = false;
-    tile->run = run;
+    item->run = run;
 }
 
 /* A first run is under way, or will be for certain. */
-static void begin(fl_worker *w, const fl_item *tile)
+static void begin(fl_worker *w, const fl_item *item)
 {
-    filch_job *job = tile->job;
-    fl_race_begin(tile->run->race,
+    filch_job *job = item->job;
+    fl_race_begin(item->run->race,
                   &(fl_race_piece){.job = (uintptr_t)job,
                                    .codelet = (uintptr_t)fl_batch_codelet(job->batch),
-                                   .lo = tile->lo,
-                                   .hi = tile->hi,
-                                   .work = tile->work,
+                                   .lo = item->lo,
+                                   .hi = item->hi,
+                                   .work = item->work,
                                    .since = now(w) + 1});
     /* Relaxed, here and below: it tells others whether to look. */
     fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
@@ -80,39 +80,39 @@ static void begin(fl_worker *w, const fl_item *tile)
     }
 }
 
-static void count_refused(fl_worker *w, const fl_item *tile)
+static void count_refused(fl_worker *w, const fl_item *item)
 {
-    fl_count(&fl_job_share(tile->job, w->index)->account.restarts_refused, 1);
+    fl_count(&fl_job_share(item->job, w->index)->account.restarts_refused, 1);
 }
 
-void fl_speculate_offer(fl_worker *w, fl_item *tile)
+void fl_speculate_offer(fl_worker *w, fl_item *item)
 {
     bool computes = fl_worker_computes(w);
     fl_backup_run *run = NULL;
-    if (tile->run != NULL) {
+    if (item->run != NULL) {
         return; /* it is a second run itself */
     }
-    if (is_on(w) && fl_batch_is_restartable(tile->job->batch)) {
+    if (is_on(w) && fl_batch_is_restartable(item->job->batch)) {
         run = find_run(w, false);
     }
-    if (run != NULL && (computes || fl_private_take(w, tile, run))) {
+    if (run != NULL && (computes || fl_private_take(w, item, run))) {
         run->is_second = false;
-        take_run(run, &w->races[run - w->runs], w->index, tile);
+        take_run(run, &w->races[run - w->runs], w->index, item);
         if (!computes) {
-            begin(w, tile);
+            begin(w, item);
         }
     } else if (!computes) {
-        count_refused(w, tile); /* else when it is launched: it may have to wait for that */
+        count_refused(w, item); /* else when it is launched: it may have to wait for that */
     }
 }
 
-bool fl_speculate_forgo(fl_item *tile)
+bool fl_speculate_forgo(fl_item *item)
 {
-    if (tile->run == NULL || tile->run->is_second) {
+    if (item->run == NULL || item->run->is_second) {
         return false;
     }
-    tile->run->is_taken = false;
-    tile->run = NULL;
+    item->run->is_taken = false;
+    item->run = NULL;
     return true;
 }
 
@@ -227,10 +227,10 @@ static bool protect(fl_worker *w, const fl_prey *prey)
 }
 
 /* Whether the second run of a chunk, whose job is kept, is in the race. */
-static bool join_race(fl_worker *w, const fl_item *tile)
+static bool join_race(fl_worker *w, const fl_item *item)
 {
-    fl_backup_run *run = tile->run;
-    _Atomic uint64_t *restarts = &fl_job_share(tile->job, w->index)->account.restarts;
+    fl_backup_run *run = item->run;
+    _Atomic uint64_t *restarts = &fl_job_share(item->job, w->index)->account.restarts;
     fl_count(restarts, 1); /* before the first run can end the job */
     if (fl_race_join(run->race, run->word, w->index)) {
         fl_store_relaxed(&run->race->second, now(w) + 1); /* for who decides; a statistic */
@@ -242,12 +242,12 @@ static bool join_race(fl_worker *w, const fl_item *tile)
 
 /* Whether what the second run would gain is more than what it has to have brought, and to send.
  * Both runs' results go home; what only one of them would have to copy is the difference. */
-static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *tile)
+static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *item)
 {
     const fl_worker *victim = &w->sched->workers[prey->victim];
     double here = 0, there = 0;
     if (w->offload != NULL) {
-        here = fl_missing_of_run(w, victim, tile->job, tile->lo, tile->hi, &there);
+        here = fl_missing_of_run(w, victim, item->job, item->lo, item->hi, &there);
     }
     double lacks = here - there - prey->gain;
     if (lacks < 0) {
@@ -261,16 +261,16 @@ static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *tile)
 
 /* The second run of a chunk, whose job is kept: with memory to write to, and in the race; on a GPU
  * it has neither before it is launched. */
-static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *tile, fl_backup_run *run)
+static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_backup_run *run)
 {
     bool computes = fl_worker_computes(w);
-    if (!is_worth(w, prey, tile) || (!computes && !fl_private_take(w, tile, run))) {
+    if (!is_worth(w, prey, item) || (!computes && !fl_private_take(w, item, run))) {
         return false;
     }
     run->is_second = true;
     run->word = prey->word;
-    take_run(run, prey->race, prey->victim, tile);
-    if (computes || join_race(w, tile)) {
+    take_run(run, prey->race, prey->victim, item);
+    if (computes || join_race(w, item)) {
         return true;
     }
     fl_private_give(w, run);
@@ -279,11 +279,11 @@ static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *tile, fl_back
 }
 
 /* Begins a second run of a chunk whose job is protected. */
-static bool join(fl_worker *w, const fl_prey *prey, fl_item *tile)
+static bool join(fl_worker *w, const fl_prey *prey, fl_item *item)
 {
     filch_job *job = (filch_job *)prey->piece.job;
     fl_backup_run *run = find_run(w, true);
-    *tile = (fl_item){.job = job,
+    *item = (fl_item){.job = job,
                       .lo = prey->piece.lo,
                       .hi = prey->piece.hi,
                       .timed = true,
@@ -292,14 +292,14 @@ static bool join(fl_worker *w, const fl_prey *prey, fl_item *tile)
         fl_load_relaxed(&job->cancelled) != 0 || !fl_job_keep(job)) {
         return false;
     }
-    if (start_kept(w, prey, tile, run)) {
+    if (start_kept(w, prey, item, run)) {
         return true;
     }
     fl_job_unkeep(job); /* our hazard still names it */
     return false;
 }
 
-bool fl_speculate_pick(fl_worker *w, fl_item *tile)
+bool fl_speculate_pick(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
     fl_prey best = {.gain = 0};
@@ -319,40 +319,40 @@ bool fl_speculate_pick(fl_worker *w, fl_item *tile)
             look_at(w, victim, &best);
         }
     }
-    if (best.race == NULL || !is_turn(w, &best) || !protect(w, &best) || !join(w, &best, tile)) {
+    if (best.race == NULL || !is_turn(w, &best) || !protect(w, &best) || !join(w, &best, item)) {
         return false;
     }
-    fl_worker_turn(w, tile->job);
+    fl_worker_turn(w, item->job);
     return true;
 }
 
 /* --- On a GPU --- */
 
-void fl_speculate_launched(fl_worker *w, fl_item *tile)
+void fl_speculate_launched(fl_worker *w, fl_item *item)
 {
-    if (tile->run == NULL) {
-        count_refused(w, tile);
-    } else if (!tile->run->is_second) {
-        begin(w, tile);
-    } else if (!join_race(w, tile)) {
-        tile->run->has_lost = true; /* the first run was faster than the launch */
+    if (item->run == NULL) {
+        count_refused(w, item);
+    } else if (!item->run->is_second) {
+        begin(w, item);
+    } else if (!join_race(w, item)) {
+        item->run->has_lost = true; /* the first run was faster than the launch */
     }
 }
 
-void fl_speculate_refused(fl_worker *w, fl_item *tile)
+void fl_speculate_refused(fl_worker *w, fl_item *item)
 {
-    if (fl_speculate_forgo(tile) || tile->run == NULL) {
+    if (fl_speculate_forgo(item) || item->run == NULL) {
         return;
     }
     w->spoil_at = now(w) + REFUSED_NS;
-    fl_speculate_drop(w, tile);
+    fl_speculate_drop(w, item);
 }
 
 void fl_speculate_settle(fl_worker *w, fl_in_flight *flight)
 {
-    fl_item *tile = &flight->tile;
-    if (!flight->has_failed && !tile->run->has_lost && fl_speculate_decide(w, tile, flight)) {
-        tile->run = NULL;
+    fl_item *item = &flight->item;
+    if (!flight->has_failed && !item->run->has_lost && fl_speculate_decide(w, item, flight)) {
+        item->run = NULL;
     }
 }
 
@@ -375,13 +375,13 @@ void fl_speculate_end(fl_share *share, uint64_t end)
 }
 
 /* This run counts, and the other one, begun at since + 1 (0: just now), does not. */
-static void note_loser(const fl_worker *w, const fl_item *tile, uint32_t second, uint64_t since)
+static void note_loser(const fl_worker *w, const fl_item *item, uint32_t second, uint64_t since)
 {
-    const fl_backup_run *run = tile->run;
+    const fl_backup_run *run = item->run;
     uint64_t t = now(w);
-    fl_share *share = fl_job_share(tile->job, run->is_second ? run->first : second);
+    fl_share *share = fl_job_share(item->job, run->is_second ? run->first : second);
     if (run->is_second) {
-        fl_count(&fl_job_share(tile->job, w->index)->account.restarts_won, 1);
+        fl_count(&fl_job_share(item->job, w->index)->account.restarts_won, 1);
     } else {
         fl_add_relaxed(&share->restarts_lost, 1);
     }
@@ -390,35 +390,35 @@ static void note_loser(const fl_worker *w, const fl_item *tile, uint32_t second,
 }
 
 /* The run has lost, as had been noted. */
-static void note_lost(const fl_worker *w, const fl_item *tile)
+static void note_lost(const fl_worker *w, const fl_item *item)
 {
-    fl_share *share = fl_job_share(tile->job, w->index);
+    fl_share *share = fl_job_share(item->job, w->index);
     /* Acquire: the job's end is noted before; what comes after it is not the job's. */
-    if (fl_load_acquire(&tile->job->accounted) != FL_ACCOUNT_ENDED) {
+    if (fl_load_acquire(&item->job->accounted) != FL_ACCOUNT_ENDED) {
         waste(share, fl_load_relaxed(&share->wasted_until) - 1, now(w));
     }
     fl_sub_relaxed(&share->losing, 1);
 }
 
 /* The run counts. */
-static void publish(fl_worker *w, fl_item *tile, fl_in_flight *flight)
+static void publish(fl_worker *w, fl_item *item, fl_in_flight *flight)
 {
-    if (tile->code != 0) {
+    if (item->code != 0) {
         return; /* it has no results */
     }
     if (flight != NULL) {
         fl_private_send(w, flight);
     } else if (w->offload == NULL) {
-        fl_private_copy(w, tile);
-    } else if (!fl_private_publish(w, tile)) {
-        tile->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
-        tile->code = -1;
+        fl_private_copy(w, item);
+    } else if (!fl_private_publish(w, item)) {
+        item->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        item->code = -1;
     }
 }
 
-bool fl_speculate_decide(fl_worker *w, fl_item *tile, fl_in_flight *flight)
+bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
 {
-    fl_backup_run *run = tile->run;
+    fl_backup_run *run = item->run;
     fl_race *race = run->race;
     if (run->has_lost) {
         return false;
@@ -427,21 +427,21 @@ bool fl_speculate_decide(fl_worker *w, fl_item *tile, fl_in_flight *flight)
     if (!run->is_second) {
         fl_store_relaxed(&race->since, 0);
         fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) - 1);
-    } else if (tile->is_refused) {
+    } else if (item->is_refused) {
         fl_store_relaxed(&race->second, 0);
     }
-    fl_race_end end = fl_race_leave(race, run->is_second, !tile->is_refused, &before);
+    fl_race_end end = fl_race_leave(race, run->is_second, !item->is_refused, &before);
     if (end == FL_RACE_WON) {
-        publish(w, tile, flight);
+        publish(w, item, flight);
         if (fl_race_state_of(before) == FL_RACE_BOTH) {
-            note_loser(w, tile, fl_race_second_of(before), since);
+            note_loser(w, item, fl_race_second_of(before), since);
         } else if (run->is_second) {
-            fl_count(&fl_job_share(tile->job, w->index)->account.restarts_won, 1);
+            fl_count(&fl_job_share(item->job, w->index)->account.restarts_won, 1);
         }
     } else if (end == FL_RACE_LOST) {
-        note_lost(w, tile);
+        note_lost(w, item);
     } else if (run->is_second) {
-        fl_add_relaxed(&fl_job_share(tile->job, w->index)->restarts_lost, 1);
+        fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
         w->spoil_at = w->offload != NULL ? now(w) + REFUSED_NS : 0; /* what it reads may be lost */
     }
     run->has_lost = end != FL_RACE_WON;
@@ -450,11 +450,11 @@ bool fl_speculate_decide(fl_worker *w, fl_item *tile, fl_in_flight *flight)
     return end == FL_RACE_WON;
 }
 
-void fl_speculate_drop(fl_worker *w, fl_item *tile)
+void fl_speculate_drop(fl_worker *w, fl_item *item)
 {
-    filch_job *job = tile->job;
-    fl_private_give(w, tile->run);
-    tile->run->is_taken = false;
+    filch_job *job = item->job;
+    fl_private_give(w, item->run);
+    item->run->is_taken = false;
     if (w->job == job) {
         fl_worker_flush(w);
     }

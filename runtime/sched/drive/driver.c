@@ -232,7 +232,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
     const fl_memory *memory = &sched->core->memory;
-    fl_frame frame = {.tile = w->tile, .goal = goal.job, .outer = w->frames};
+    fl_frame frame = {.item = w->item, .goal = goal.job, .outer = w->frames};
     frame.depth = w->frames != NULL ? w->frames->depth + 1 : 1;
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         frame.floors[level] = fl_load_relaxed(&w->levels[level].bottom); /* only we move it */
@@ -274,7 +274,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->views = outer_views;
     w->scratch = outer_scratch;
     w->scratch_bytes = outer_bytes;
-    w->tile = frame.tile;
+    w->item = frame.item;
     w->has_item = true;
     w->frames = frame.outer;
     fl_store_release(&w->nested, frame.depth - 1);

@@ -31,14 +31,14 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
     return false;
 }
 
-bool fl_nested_pick_goal(fl_worker *w, fl_item *tile)
+bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
-    return fl_pick_goal(w, goal, tile) || fl_policy_pick_of(w, goal, false, tile) ||
-           (w->sched->board != NULL && fl_shared_queue_pick_of(w, goal, false, tile));
+    return fl_pick_goal(w, goal, item) || fl_policy_pick_of(w, goal, false, item) ||
+           (w->sched->board != NULL && fl_shared_queue_pick_of(w, goal, false, item));
 }
 
-bool fl_nested_pick_ahead(fl_worker *w, fl_item *tile)
+bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
     filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
@@ -47,8 +47,8 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *tile)
         (void)fl_job_waits_for(goal, note, &ahead);
     }
     for (uint32_t i = 0; i < ahead.count; ++i) {
-        if (fl_policy_pick_of(w, ahead.jobs[i], true, tile) ||
-            (sched->board != NULL && fl_shared_queue_pick_of(w, ahead.jobs[i], true, tile))) {
+        if (fl_policy_pick_of(w, ahead.jobs[i], true, item) ||
+            (sched->board != NULL && fl_shared_queue_pick_of(w, ahead.jobs[i], true, item))) {
             return true;
         }
     }
@@ -57,7 +57,7 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *tile)
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         for (; bits != 0; bits &= bits - 1) {
             filch_job *job = fl_worker_visit(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
-            if (job != NULL && has(&ahead, job) && fl_pick_goal(w, job, tile)) {
+            if (job != NULL && has(&ahead, job) && fl_pick_goal(w, job, item)) {
                 return true;
             }
         }

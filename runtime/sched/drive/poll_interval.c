@@ -50,7 +50,7 @@ static uint64_t look_homing(const fl_worker *w, uint64_t t)
 {
     uint64_t begun = w->last_done, moved = 0;
     if (w->homing_count != 0) {
-        moved = w->flights[w->homing_last].tile.start;
+        moved = w->flights[w->homing_last].item.start;
     }
     begun = moved > begun ? moved : begun;
     uint64_t nap = t > begun ? (t - begun) / LOOKS_OF_TILE : 0;
@@ -95,8 +95,8 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least
                                           : begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
     if (end > t) {
-        const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->tile), w->index);
-        bool is_known = flight->tile.work <= MOST_GROWTH * fl_speed_most_work(speed);
+        const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->item), w->index);
+        bool is_known = flight->item.work <= MOST_GROWTH * fl_speed_most_work(speed);
         uint64_t most = (t - begun) / SLEEPS_OF_FLIGHT;
         uint64_t always = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
         most = most > always ? most : always;

@@ -115,27 +115,27 @@ static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t p
 
 /* --- A tile --- */
 
-double fl_divide_work(const fl_item *tile)
+double fl_divide_work(const fl_item *item)
 {
-    const fl_division *division = fl_task_items(tile->task)->division;
-    return division != NULL ? grain_work(division) * (tile->hi - tile->lo)
-                            : (double)tile->task->work;
+    const fl_division *division = fl_task_items(item->task)->division;
+    return division != NULL ? grain_work(division) * (item->hi - item->lo)
+                            : (double)item->task->work;
 }
 
-void fl_divide_range(const fl_item *tile, uint64_t *lo, uint64_t *hi)
+void fl_divide_range(const fl_item *item, uint64_t *lo, uint64_t *hi)
 {
-    const fl_items *items = fl_task_items(tile->task);
+    const fl_items *items = fl_task_items(item->task);
     *lo = 0;
     *hi = items->count;
     if (items->division != NULL) {
-        fl_items_range(items, tile->lo, tile->hi, lo, hi);
+        fl_items_range(items, item->lo, item->hi, lo, hi);
     }
 }
 
-double fl_divide_whole(const fl_item *tile, double ns)
+double fl_divide_whole(const fl_item *item, double ns)
 {
-    double work = (double)tile->task->work;
-    return tile->work > 0 && work > tile->work ? ns * (work / tile->work) : ns;
+    double work = (double)item->task->work;
+    return item->work > 0 && work > item->work ? ns * (work / item->work) : ns;
 }
 
 /* --- The size of a piece --- */
@@ -331,21 +331,21 @@ static bool open_division(fl_worker *w, fl_task *task)
 
 /* Takes the next piece. False: there is none for this worker, which has left, or will look again.
  */
-static bool begin_piece(fl_worker *w, fl_item *tile)
+static bool begin_piece(fl_worker *w, fl_item *item)
 {
-    fl_division *division = fl_task_items(tile->task)->division;
+    fl_division *division = fl_task_items(item->task)->division;
     uint32_t want = 0;
-    tile->lo = tile->hi = 0;
+    item->lo = item->hi = 0;
     note_member(w, division, true);
-    if (!tile->skip) {
+    if (!item->skip) {
         fl_rest rest = look_at_rest(w, division);
         want = piece_size(w, division, &rest);
         if (want == 0 && fl_division_parts_of(fl_division_look(division)) == 1) {
             want = 1; /* there is nobody to leave it to */
         }
     }
-    if (want == 0 || !fl_range_take(&division->range, want, &tile->lo, &tile->hi)) {
-        fl_worker_retire(w, tile);
+    if (want == 0 || !fl_range_take(&division->range, want, &item->lo, &item->hi)) {
+        fl_worker_retire(w, item);
         return false;
     }
     fl_add_relaxed(&division->begun, 1);
@@ -353,68 +353,68 @@ static bool begin_piece(fl_worker *w, fl_item *tile)
     return true;
 }
 
-bool fl_divide_admit(fl_worker *w, fl_item *tile)
+bool fl_divide_admit(fl_worker *w, fl_item *item)
 {
-    const fl_items *items = fl_task_items(tile->task);
+    const fl_items *items = fl_task_items(item->task);
     bool is_whole = items->division == NULL &&
-                    (tile->skip || memory_of(w) != 0 || !open_division(w, tile->task));
-    if (!is_whole && !begin_piece(w, tile)) {
+                    (item->skip || memory_of(w) != 0 || !open_division(w, item->task));
+    if (!is_whole && !begin_piece(w, item)) {
         return false;
     }
-    if (!tile->skip) {
-        fl_item_set_timed(tile, tile->task->codelet); /* a piece costs more than two clock looks */
+    if (!item->skip) {
+        fl_item_set_timed(item, item->task->codelet); /* a piece costs more than two clock looks */
     }
     return true;
 }
 
 bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
 {
-    fl_item *tile = &flight->tile;
-    fl_items *items = fl_task_items(tile->task);
+    fl_item *item = &flight->item;
+    fl_items *items = fl_task_items(item->task);
     /* Of one that is put behind others on a lane, other lanes would have to wait for these, too. */
-    if (items->division == NULL && !tile->is_ahead && prepare(w, tile->task) != NULL) {
-        double rate = rate_of(w, tile->task->codelet), work = (double)tile->task->work;
+    if (items->division == NULL && !item->is_ahead && prepare(w, item->task) != NULL) {
+        double rate = rate_of(w, item->task->codelet), work = (double)item->task->work;
         const fl_rest all = {.grains = items->grains,
                              .work = work,
                              .ns_grain = rate > 0 ? work / items->grains / rate : 0};
-        tile->lo = 0;
-        tile->hi = piece_size(w, items->division, &all);
-        if (tile->hi == items->grains) {
+        item->lo = 0;
+        item->hi = piece_size(w, items->division, &all);
+        if (item->hi == items->grains) {
             items->division = NULL;
         }
     }
     if (items->division == NULL) {
         return false;
     }
-    fl_item_set_timed(tile, tile->task->codelet);
-    flight->expected = fl_speed_time(fl_codelet_speed(tile->task->codelet, w->index), tile->work);
+    fl_item_set_timed(item, item->task->codelet);
+    flight->expected = fl_speed_time(fl_codelet_speed(item->task->codelet, w->index), item->work);
     return true;
 }
 
 /* Whether the task's division is only prepared. Of one that we have a part in it is not free. */
-static bool is_first(const fl_item *tile)
+static bool is_first(const fl_item *item)
 {
-    return fl_division_is_free(fl_task_items(tile->task)->division);
+    return fl_division_is_free(fl_task_items(item->task)->division);
 }
 
 void fl_divide_launched(fl_worker *w, fl_in_flight *flight)
 {
-    fl_item *tile = &flight->tile;
-    if (!is_first(tile)) {
+    fl_item *item = &flight->item;
+    if (!is_first(item)) {
         return;
     }
-    fl_division *division = fl_task_items(tile->task)->division;
+    fl_division *division = fl_task_items(item->task)->division;
     flight->is_admitted = false; /* the division holds what the flight did */
     w->is_dividing = true;
-    publish(w, tile->task, tile->hi);
+    publish(w, item->task, item->hi);
     note_member(w, division, true);
     fl_add_relaxed(&division->begun, 1);
 }
 
-void fl_divide_refused(const fl_item *tile)
+void fl_divide_refused(const fl_item *item)
 {
-    if (is_first(tile)) {
-        fl_task_items(tile->task)->division = NULL; /* a task as any */
+    if (is_first(item)) {
+        fl_task_items(item->task)->division = NULL; /* a task as any */
     }
 }
 
@@ -491,30 +491,30 @@ bool fl_divide_join(fl_worker *w)
 /* --- The end --- */
 
 /* What the piece says of the job and of the device; or how it failed, of one that never was. */
-static void note_piece(fl_worker *w, const fl_item *tile, bool has_run)
+static void note_piece(fl_worker *w, const fl_item *item, bool has_run)
 {
-    fl_worker_note(w, tile);
+    fl_worker_note(w, item);
     if (has_run) {
         fl_share *share = w->share;
-        double work = fl_bits_double(fl_load_relaxed(&share->work)) + fl_divide_work(tile);
+        double work = fl_bits_double(fl_load_relaxed(&share->work)) + fl_divide_work(item);
         fl_count(&share->tiles, 1);
         fl_count(&share->account.pieces, 1);
         fl_store_relaxed(&share->work, fl_double_bits(work));
-        if (tile->task->codelet->work != NULL && tile->code == 0) {
-            fl_rated_count(w, tile->task->codelet, fl_divide_work(tile));
+        if (item->task->codelet->work != NULL && item->code == 0) {
+            fl_rated_count(w, item->task->codelet, fl_divide_work(item));
         }
     }
 }
 
 /* Nobody begins any more of it. */
-static void drop_rest(const fl_item *tile, fl_division *division)
+static void drop_rest(const fl_item *item, fl_division *division)
 {
     uint32_t lo, hi;
     bool has_failed = (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0;
     if (fl_range_drain(&division->range, &lo, &hi) && !has_failed) {
         /* Relaxed, here and below: published by the part that we give up, or by the job's end. */
         fl_or_relaxed(&division->flags, FL_DIVISION_CUT);
-        fl_store_relaxed(&tile->task->graph->job->left_out, 1);
+        fl_store_relaxed(&item->task->graph->job->left_out, 1);
     }
 }
 
@@ -558,36 +558,36 @@ static void go_on(fl_worker *w, fl_task *task)
 
 /* The task is over, and the worker's; how is in the flags. What all pieces wrote is told of now, as
  * nobody may use it before. True: it can be retired; else it will, when that has come home. */
-static bool conclude(fl_worker *w, fl_item *tile, uint32_t flags)
+static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
 {
-    fl_items *items = fl_task_items(tile->task);
-    tile->code = (flags & FL_DIVISION_FAILED) != 0 ? -1 : 0;
-    tile->skip = tile->code == 0 && (flags & FL_DIVISION_CUT) != 0;
-    tile->timed = tile->is_refused = false;
+    fl_items *items = fl_task_items(item->task);
+    item->code = (flags & FL_DIVISION_FAILED) != 0 ? -1 : 0;
+    item->skip = item->code == 0 && (flags & FL_DIVISION_CUT) != 0;
+    item->timed = item->is_refused = false;
     if (memory_of(w) != 0) {
         /* Though some failed: what is there now is what they left of it, as of any that fails. */
         items->is_over = true;
-        fl_in_flight_conclude(w, tile);
+        fl_in_flight_conclude(w, item);
         return false;
     }
     items->division = NULL;
-    if (w->offload != NULL && flags == 0 && fl_offload_concerns(tile)) {
-        fl_offload_commit_host(w, tile);
-        if (tile->code != 0) {
-            fl_worker_note(w, tile);
+    if (w->offload != NULL && flags == 0 && fl_offload_concerns(item)) {
+        fl_offload_commit_host(w, item);
+        if (item->code != 0) {
+            fl_worker_note(w, item);
         }
     }
     return true;
 }
 
 /* The flight that concluded the task has landed. */
-static bool retire_concluded(fl_worker *w, fl_item *tile)
+static bool retire_concluded(fl_worker *w, fl_item *item)
 {
-    fl_items *items = fl_task_items(tile->task);
+    fl_items *items = fl_task_items(item->task);
     items->is_over = false;
     items->division = NULL;
-    if (tile->is_refused) { /* what was written did not come home; else it has been noted */
-        fl_worker_note(w, tile);
+    if (item->is_refused) { /* what was written did not come home; else it has been noted */
+        fl_worker_note(w, item);
     }
     return true;
 }
@@ -598,26 +598,26 @@ static bool may_conclude(const fl_worker *w)
     return w->device->is_synchronous || w->in_flight < w->flight_count;
 }
 
-bool fl_divide_retire(fl_worker *w, fl_item *tile)
+bool fl_divide_retire(fl_worker *w, fl_item *item)
 {
-    fl_task *task = tile->task;
+    fl_task *task = item->task;
     fl_items *items = fl_task_items(task);
     fl_division *division = items->division;
-    bool has_run = tile->hi > tile->lo;
+    bool has_run = item->hi > item->lo;
     uint32_t lo, hi, flags = 0;
     fl_leaving leaving = FL_LEAVING_STAYS;
     if (items->is_over) {
-        return retire_concluded(w, tile);
+        return retire_concluded(w, item);
     }
     w->is_dividing = false;
-    if (has_run || tile->code != 0) {
-        note_piece(w, tile, has_run);
+    if (has_run || item->code != 0) {
+        note_piece(w, item, has_run);
     }
-    if (tile->code != 0) {
+    if (item->code != 0) {
         fl_or_relaxed(&division->flags, FL_DIVISION_FAILED); /* as in drop_rest */
     }
-    if (tile->skip || (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0) {
-        drop_rest(tile, division);
+    if (item->skip || (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0) {
+        drop_rest(item, division);
     }
     bool was_timed = has_run && w->ledger.timed_at == w->retired + 1;
     if (was_timed) {
@@ -632,7 +632,7 @@ bool fl_divide_retire(fl_worker *w, fl_item *tile)
     }
     if (leaving == FL_LEAVING_STAYS) {
         go_on(w, task);
-    } else if (leaving == FL_LEAVING_LAST && conclude(w, tile, flags)) {
+    } else if (leaving == FL_LEAVING_LAST && conclude(w, item, flags)) {
         if (was_timed) {
             ++w->ledger.timed_at;
         }
@@ -660,9 +660,9 @@ fl_task *fl_divide_part(fl_worker *w)
 
 bool fl_divide_drop(fl_worker *w, fl_task *task)
 {
-    fl_item tile = {0};
-    fl_worker_take(w, task, false, &tile);
-    fl_worker_retire(w, &tile);
+    fl_item item = {0};
+    fl_worker_take(w, task, false, &item);
+    fl_worker_retire(w, &item);
     bool stays = w->adopted == task;
     w->adopted = stays ? NULL : w->adopted;
     return !stays;

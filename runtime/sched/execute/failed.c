@@ -45,14 +45,14 @@ static bool others_take(const fl_worker *w, uint64_t hint)
 
 /* --- What fails --- */
 
-static void refuse(fl_worker *w, fl_item *tile)
+static void refuse(fl_worker *w, fl_item *item)
 {
-    if (!tile->skip) {
-        tile->code = -1;
-        tile->is_refused = true;
+    if (!item->skip) {
+        item->code = -1;
+        item->is_refused = true;
         w->error = w->loss;
     }
-    fl_worker_retire(w, tile);
+    fl_worker_retire(w, item);
 }
 
 /* A task that was claimed, and put off. What its predecessors count down was set back then; of one
@@ -60,12 +60,12 @@ static void refuse(fl_worker *w, fl_item *tile)
  * set back again, they would count for the next run. */
 static void refuse_claimed(fl_worker *w, fl_task *task, bool poisoned)
 {
-    fl_item tile = {0};
-    fl_worker_take(w, task, poisoned, &tile);
+    fl_item item = {0};
+    fl_worker_take(w, task, poisoned, &item);
     if (task->is_gate) {
-        fl_item_pass(&tile);
+        fl_item_pass(&item);
     }
-    refuse(w, &tile);
+    refuse(w, &item);
 }
 
 /* One that was ready, and is ours since just now. */
@@ -88,10 +88,10 @@ static void settle_task(fl_worker *w, fl_task *task)
 }
 
 /* The same for one that the worker kept to itself (locality.c). */
-static void settle_kept(fl_worker *w, const fl_item *tile)
+static void settle_kept(fl_worker *w, const fl_item *item)
 {
-    fl_task *task = tile->task;
-    if (!tile->is_claimed) {
+    fl_task *task = item->task;
+    if (!item->is_claimed) {
         settle_task(w, task);
         return;
     }
@@ -100,9 +100,9 @@ static void settle_kept(fl_worker *w, const fl_item *tile)
     }
     /* Of one that is being combined a part is here. */
     bool is_begun = task->combines && fl_task_extras(task)[0].reduction->current != 0;
-    bool may_move = !tile->skip && !is_begun && w->sched->policy != FILCH_POLICY_STATIC;
+    bool may_move = !item->skip && !is_begun && w->sched->policy != FILCH_POLICY_STATIC;
     if (!may_move || !fl_offline_give(w, task)) {
-        refuse_claimed(w, task, tile->skip);
+        refuse_claimed(w, task, item->skip);
     }
 }
 
@@ -168,8 +168,8 @@ static bool settle_range(fl_worker *w, filch_job *job)
         return fl_pieces_rest(w, job) != 0;
     }
     while (fl_pieces_take_any(w, job, &lo, &hi)) {
-        fl_item tile = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
-        refuse(w, &tile);
+        fl_item item = {.job = job, .lo = lo, .hi = hi, .skip = is_cancelled};
+        refuse(w, &item);
     }
     return false;
 }
@@ -230,9 +230,9 @@ static void settle_own(fl_worker *w)
     while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
-        fl_item tile;
-        fl_locality_take(w, &tile);
-        settle_kept(w, &tile);
+        fl_item item;
+        fl_locality_take(w, &item);
+        settle_kept(w, &item);
     }
     for (fl_task *task; (task = fl_policy_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));

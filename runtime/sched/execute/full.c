@@ -109,9 +109,9 @@ bool fl_full_others(const fl_worker *w, const filch_job *job)
     return false;
 }
 
-bool fl_full_leave(fl_worker *w, const fl_item *tile)
+bool fl_full_leave(fl_worker *w, const fl_item *item)
 {
-    filch_job *job = tile->job;
+    filch_job *job = item->job;
     fl_share *share = fl_job_share(job, w->index);
     if (!fl_full_others(w, job)) {
         return false;
@@ -119,7 +119,7 @@ bool fl_full_leave(fl_worker *w, const fl_item *tile)
     fl_worker_flush(w); /* as above */
     fl_store_relaxed(&share->is_out, 1);
     fl_store_relaxed(&w->sched->has_left, 1); /* before the fence of the wake-up, as is all of it */
-    if (!fl_pieces_return(w, tile)) {
+    if (!fl_pieces_return(w, item)) {
         return false;
     }
     fl_sched_wake(w->sched, w->sched->count);

@@ -185,10 +185,10 @@ static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, ui
 
 static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, fl_task *task)
 {
-    fl_item tile = {.job = task->graph->job, .task = task};
+    fl_item item = {.job = task->graph->job, .task = task};
     fl_launch launch = {.params = w->offload->params};
     uint32_t count;
-    if (!fl_offload_fetch(w, &tile) || !fl_offload_fill(w, &tile, &launch) ||
+    if (!fl_offload_fetch(w, &item) || !fl_offload_fill(w, &item, &launch) ||
         fl_shape_has_clusters(&launch.shape) || /* which a kernel's node does not tell */
         !list_behind(w, chains, task, &count)) {
         return false;
@@ -216,7 +216,7 @@ static bool make(fl_worker *w, filch_graph *graph)
         fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
     /* They were kept until all were there, lest the last should evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
-        fl_in_flight flight = {.tile = {.task = fl_graph_task_at(graph, i)}};
+        fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
         fl_offload_release(w, &flight);
     }
     if (!fits && replay != NULL) {
@@ -350,7 +350,7 @@ static void give_up(const fl_worker *w, filch_graph *graph)
     graph->runs = 0;
 }
 
-bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *tile)
+bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
 {
     filch_graph *graph = job->graph;
     uint32_t lo, hi;
@@ -384,7 +384,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *tile)
     /* Only we take from it: there is one device. */
     fl_range_drain(&fl_job_share(job, w->index)->range, &lo, &hi);
     graph->is_replayed = true;
-    *tile = (fl_item){.job = job, .is_graph = true};
+    *item = (fl_item){.job = job, .is_graph = true};
     return true;
 }
 
@@ -411,8 +411,8 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
 
 bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
 {
-    fl_item *tile = &flight->tile;
-    const filch_graph *graph = tile->job->graph;
+    fl_item *item = &flight->item;
+    const filch_graph *graph = item->job->graph;
     fl_launch launch = {
         .tag = tag,
         .replay = graph->replay->handle,
@@ -425,7 +425,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         return false;
     }
     flight->is_admitted = true;
-    tile->work = graph->replay->work;
+    item->work = graph->replay->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {

@@ -20,29 +20,29 @@ static bool reserve_scratch(fl_worker *w, size_t bytes)
 
 /* Says in worker->error why the tile cannot be called: no function of the caller's has failed, so
  * it is none's code that the job tells. */
-static void refuse(fl_worker *w, fl_item *tile, const filch_call *call)
+static void refuse(fl_worker *w, fl_item *item, const filch_call *call)
 {
     const char *device = w->device->info.name;
     w->error = (filch_error)FILCH_ERROR_INIT;
-    if (tile->task != NULL) {
+    if (item->task != NULL) {
         fl_error_fill(&w->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
-                      "no memory for %zu bytes of scratch on %s", fl_task_scratch(tile->task),
+                      "no memory for %zu bytes of scratch on %s", fl_task_scratch(item->task),
                       device);
     } else {
         filch_error why = FILCH_ERROR_INIT;
         /* Asked anew, a callback that does not answer alike may have nothing wrong to tell. */
-        filch_status status = fl_batch_check(tile->job->batch, call->lo, call->hi, &why);
+        filch_status status = fl_batch_check(item->job->batch, call->lo, call->hi, &why);
         fl_error_fill(&w->error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
                       status != FILCH_OK ? why.text : "a mapping answers differently each time");
     }
-    tile->code = (int)w->error.status;
-    tile->is_refused = true;
-    tile->timed = false;
+    item->code = (int)w->error.status;
+    item->is_refused = true;
+    item->timed = false;
 }
 
-static bool fill_call(fl_worker *w, fl_item *tile, filch_call *call)
+static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
 {
-    fl_task *task = tile->task;
+    fl_task *task = item->task;
     if (task != NULL) {
         call->args = task->args;
         if (task->access_count != 0) {
@@ -59,24 +59,24 @@ static bool fill_call(fl_worker *w, fl_item *tile, filch_call *call)
         }
         return true;
     }
-    const fl_batch *batch = tile->job->batch;
-    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    const fl_batch *batch = item->job->batch;
+    fl_batch_range(batch, item->lo, item->hi, &call->lo, &call->hi);
     call->args = fl_batch_args(batch);
     call->view_count = fl_batch_view_count(batch);
     if (!fl_batch_views(batch, call->lo, call->hi, w->views)) {
         return false;
     }
-    if (FL_UNLIKELY(tile->run != NULL)) {
-        fl_speculate_views(tile, w->views);
+    if (FL_UNLIKELY(item->run != NULL)) {
+        fl_speculate_views(item, w->views);
     }
     return true;
 }
 
 void fl_worker_run(fl_worker *w)
 {
-    fl_item *tile = &w->tile;
-    const filch_codelet *codelet = fl_item_codelet(tile);
-    if (FL_UNLIKELY(tile->skip || codelet == NULL)) {
+    fl_item *item = &w->item;
+    const filch_codelet *codelet = fl_item_codelet(item);
+    if (FL_UNLIKELY(item->skip || codelet == NULL)) {
         return;
     }
     filch_call call = {.views = w->views,
@@ -84,16 +84,16 @@ void fl_worker_run(fl_worker *w)
                        .team = w->device->info.team,
                        .runtime = (filch_runtime *)(void *)w->sched->core,
                        .opaque = w};
-    if (FL_UNLIKELY(!fill_call(w, tile, &call))) {
-        refuse(w, tile, &call);
+    if (FL_UNLIKELY(!fill_call(w, item, &call))) {
+        refuse(w, item, &call);
         return;
     }
-    if (!tile->timed) {
-        tile->code = codelet->host(&call);
+    if (!item->timed) {
+        item->code = codelet->host(&call);
         return;
     }
-    if (FL_UNLIKELY(tile->task != NULL && tile->task->has_items)) {
-        fl_divide_range(tile, &call.lo, &call.hi); /* these are always timed */
+    if (FL_UNLIKELY(item->task != NULL && item->task->has_items)) {
+        fl_divide_range(item, &call.lo, &call.hi); /* these are always timed */
     }
     const fl_clock *clock = &w->sched->core->clock;
     /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
@@ -102,29 +102,29 @@ void fl_worker_run(fl_worker *w)
     uint64_t start = fl_clock_now(clock);
     int code = codelet->host(&call);
     uint64_t end = fl_clock_now(clock);
-    w->tile.code = code;
-    w->tile.start = start;
-    w->tile.ns = w->tile.own = w->tile.fair = end - start;
-    w->ledger.own_ns = w->tile.ns - (w->ledger.nested_ns - nested);
+    w->item.code = code;
+    w->item.start = start;
+    w->item.ns = w->item.own = w->item.fair = end - start;
+    w->ledger.own_ns = w->item.ns - (w->ledger.nested_ns - nested);
 }
 
-double fl_item_cost(const fl_worker *w, const fl_item *tile)
+double fl_item_cost(const fl_worker *w, const fl_item *item)
 {
-    const filch_codelet *codelet = fl_item_codelet(tile);
+    const filch_codelet *codelet = fl_item_codelet(item);
     if (codelet->cost == NULL || codelet->cost == codelet->work) {
-        return tile->work;
+        return item->work;
     }
     filch_call call = {.views = w->views, .team = 1, .device = w->index};
-    if (tile->task != NULL) {
-        fl_task_views(tile->task, w->views, NULL);
-        call.view_count = tile->task->access_count;
-        call.args = tile->task->args;
-        if (tile->task->has_items) {
-            fl_divide_range(tile, &call.lo, &call.hi);
+    if (item->task != NULL) {
+        fl_task_views(item->task, w->views, NULL);
+        call.view_count = item->task->access_count;
+        call.args = item->task->args;
+        if (item->task->has_items) {
+            fl_divide_range(item, &call.lo, &call.hi);
         }
     } else {
-        const fl_batch *batch = tile->job->batch;
-        fl_batch_range(batch, tile->lo, tile->hi, &call.lo, &call.hi);
+        const fl_batch *batch = item->job->batch;
+        fl_batch_range(batch, item->lo, item->hi, &call.lo, &call.hi);
         call.args = fl_batch_args(batch);
     }
     double cost = codelet->cost(&call);

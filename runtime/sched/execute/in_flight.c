@@ -65,11 +65,11 @@ void fl_in_flight_fini(fl_worker *w)
 
 /* --- Landing --- */
 
-static void fail(fl_item *tile)
+static void fail(fl_item *item)
 {
-    tile->code = -1;
-    tile->is_refused = true;
-    tile->timed = false;
+    item->code = -1;
+    item->is_refused = true;
+    item->timed = false;
 }
 
 void fl_in_flight_fail(fl_worker *w, fl_in_flight *flight, const filch_error *error)
@@ -86,9 +86,9 @@ static void land(fl_worker *w, uint32_t index)
         fl_offload_release(w, flight);
     }
     fl_account_land(w, flight);
-    fl_item tile = flight->tile;
+    fl_item item = flight->item;
     if (FL_UNLIKELY(flight->has_failed)) {
-        fail(&tile);
+        fail(&item);
         w->error = w->late;
     }
     flight->next = w->free_flight;
@@ -97,7 +97,7 @@ static void land(fl_worker *w, uint32_t index)
     if (flight->is_timed) {
         --w->offload->timed;
     }
-    fl_worker_retire(w, &tile);
+    fl_worker_retire(w, &item);
 }
 
 /* What the tile used was copied from other places behind these, which must not have failed. They
@@ -121,7 +121,7 @@ static void finish(fl_worker *w, uint32_t index)
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         check_foreign(w, flight);
     }
-    if (FL_UNLIKELY(flight->tile.task == NULL && flight->tile.run != NULL) && computes(w)) {
+    if (FL_UNLIKELY(flight->item.task == NULL && flight->item.run != NULL) && computes(w)) {
         fl_speculate_settle(w, flight);
     }
     if (flight->home_count == 0) {
@@ -296,12 +296,12 @@ static bool retire_finished(fl_worker *w)
         --w->computing;
         w->long_ns -= fl_depth_part(flight);
         w->last_done = t;
-        flight->tile.timed = busy != UINT64_MAX;
-        flight->tile.ns = flight->tile.timed ? busy : 0;
-        fl_account_divide(w, &flight->tile);
-        flight->tile.start = start_of(w, flight->tile.ns);
-        if (!flight->tile.timed) {
-            flight->tile.ns = fl_account_guess(w, flight);
+        flight->item.timed = busy != UINT64_MAX;
+        flight->item.ns = flight->item.timed ? busy : 0;
+        fl_account_divide(w, &flight->item);
+        flight->item.start = start_of(w, flight->item.ns);
+        if (!flight->item.timed) {
+            flight->item.ns = fl_account_guess(w, flight);
         }
         flight->launched = 0;
         if (w->offload != NULL) {
@@ -316,27 +316,27 @@ static bool retire_finished(fl_worker *w)
 /* --- Launching --- */
 
 /* A flight of the tile; there is a free one. */
-static inline fl_in_flight *take_flight(fl_worker *w, const fl_item *tile)
+static inline fl_in_flight *take_flight(fl_worker *w, const fl_item *item)
 {
     fl_in_flight *flight = &w->flights[w->free_flight];
     w->free_flight = flight->next;
     ++w->in_flight;
-    flight->tile = *tile;
-    flight->tile.ns = 0; /* it has not run */
+    flight->item = *item;
+    flight->item.ns = 0; /* it has not run */
     flight->home_count = 0;
     flight->foreign_count = 0;
     flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
     return flight;
 }
 
-void fl_in_flight_conclude(fl_worker *w, const fl_item *tile)
+void fl_in_flight_conclude(fl_worker *w, const fl_item *item)
 {
     uint32_t index = w->free_flight;
-    fl_in_flight *flight = take_flight(w, tile);
+    fl_in_flight *flight = take_flight(w, item);
     flight->launched = 0; /* nothing of it is on a lane */
-    flight->tile.start = now(w);
+    flight->item.start = now(w);
     flight->is_admitted = true; /* what was held for all pieces */
-    if (!fl_offload_commit_pieces(w, flight) && tile->code == 0) {
+    if (!fl_offload_commit_pieces(w, flight) && item->code == 0) {
         fl_in_flight_fail(w, flight, &w->error);
     }
     finish(w, index);
@@ -345,28 +345,28 @@ void fl_in_flight_conclude(fl_worker *w, const fl_item *tile)
 /* A device that pretends: the host function, where it makes the results, runs here and now. */
 static bool launch_pretended(fl_worker *w, fl_in_flight *flight, uint32_t index)
 {
-    fl_item *tile = &flight->tile;
-    fl_launch launch = {.cost = fl_item_cost(w, tile), .tag = index};
+    fl_item *item = &flight->item;
+    fl_launch launch = {.cost = fl_item_cost(w, item), .tag = index};
     if (w->device->calls_host_fn) {
-        fl_item kept = w->tile;
-        w->tile = *tile;
+        fl_item kept = w->item;
+        w->item = *item;
         fl_worker_run(w);
-        tile->code = w->tile.code;
-        w->tile = kept;
+        item->code = w->item.code;
+        w->item = kept;
     }
-    if (w->device->backend->launch(w->device, &launch, tile->start, &w->error) == FILCH_OK) {
+    if (w->device->backend->launch(w->device, &launch, item->start, &w->error) == FILCH_OK) {
         return true;
     }
-    tile->code = -1;
+    item->code = -1;
     /* Where another run of it may be under way, that is not what came of it. */
-    tile->is_refused = tile->task == NULL && tile->run != NULL;
+    item->is_refused = item->task == NULL && item->run != NULL;
     return false;
 }
 
 /* Predicted duration of a tile here; 0 when nothing is known. */
-static double predict(const fl_worker *w, const fl_item *tile)
+static double predict(const fl_worker *w, const fl_item *item)
 {
-    return fl_speed_time(fl_codelet_speed(fl_item_codelet(tile), w->index), tile->work);
+    return fl_speed_time(fl_codelet_speed(fl_item_codelet(item), w->index), item->work);
 }
 
 /* Takes a tile back that found no room, to be tried again when there may be some; a piece of a
@@ -397,17 +397,17 @@ static bool may_retry(fl_worker *w)
 
 /* Whether the device has so little memory, as others use the most of it, that a chunk has to be
  * tried in pieces; of one that cannot be the rest fails, too. */
-static bool may_divide(fl_worker *w, fl_item *tile)
+static bool may_divide(fl_worker *w, fl_item *item)
 {
-    if (w->error.status != FILCH_NO_DEVICE_MEMORY || tile->task != NULL || tile->is_graph) {
+    if (w->error.status != FILCH_NO_DEVICE_MEMORY || item->task != NULL || item->is_graph) {
         return false;
     }
-    if (tile->hi - tile->lo > 1) {
-        w->piece = (tile->hi - tile->lo) / 2;
+    if (item->hi - item->lo > 1) {
+        w->piece = (item->hi - item->lo) / 2;
         return true;
     }
     if (w->has_stalled) {
-        tile->hi = w->stalled.hi;
+        item->hi = w->stalled.hi;
         w->has_stalled = false;
     }
     w->piece = 0;
@@ -427,14 +427,14 @@ static void note_taken(fl_worker *w, fl_in_flight *flight)
 /* All of a graph at once. */
 static void launch_replay(fl_worker *w, fl_in_flight *flight, uint32_t index)
 {
-    flight->launched = flight->tile.start = now(w);
+    flight->launched = flight->item.start = now(w);
     flight->expected = 0;
     if (fl_graph_launch_launch(w, flight, index)) {
         note_taken(w, flight);
         return;
     }
     flight->launched = 0;
-    fail(&flight->tile);
+    fail(&flight->item);
     fl_offload_abandon(w);
     land(w, index);
     (void)is_down(w);
@@ -444,7 +444,7 @@ static void launch_replay(fl_worker *w, fl_in_flight *flight, uint32_t index)
  * seen to. */
 static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
 {
-    fl_item chunk = w->flights[index].tile; /* with the rest of the one that was picked */
+    fl_item chunk = w->flights[index].item; /* with the rest of the one that was picked */
     fl_task *task = picked->task;
     if (w->error.status != FILCH_NO_DEVICE_MEMORY || picked->is_graph) {
         return false;
@@ -468,19 +468,19 @@ static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
 static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
 {
     fl_in_flight *flight = &w->flights[index];
-    fl_item *tile = &flight->tile;
+    fl_item *item = &flight->item;
     flight->launched = 0;
-    tile->timed = false;
+    item->timed = false;
     if (computes(w)) {
-        tile->is_refused = tile->code == 0; /* else a function of the caller's said so */
+        item->is_refused = item->code == 0; /* else a function of the caller's said so */
     }
-    tile->code = tile->code != 0 ? tile->code : -1;
+    item->code = item->code != 0 ? item->code : -1;
     if (computes(w)) {
         fl_offload_abandon(w);
     }
     /* A piece of a divided task has its memory; nobody else may wait for it, nor have the task. */
-    bool may_wait = tile->is_refused && (tile->task == NULL || !fl_task_is_divided(tile->task));
-    if (may_wait && (may_retry(w) || may_divide(w, tile))) {
+    bool may_wait = item->is_refused && (item->task == NULL || !fl_task_is_divided(item->task));
+    if (may_wait && (may_retry(w) || may_divide(w, item))) {
         stall(w, index, picked);
         return;
     }
@@ -503,7 +503,7 @@ static void drop_second(fl_worker *w, uint32_t index)
     flight->next = w->free_flight;
     w->free_flight = index;
     --w->in_flight;
-    fl_speculate_refused(w, &flight->tile);
+    fl_speculate_refused(w, &flight->item);
     (void)is_down(w);
 }
 
@@ -511,15 +511,15 @@ static void drop_second(fl_worker *w, uint32_t index)
 static void launch_move(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
-    fl_item *tile = &flight->tile;
-    tile->timed = false;
+    fl_item *item = &flight->item;
+    item->timed = false;
     flight->launched = 0; /* nothing of it is on a lane */
-    tile->start = now(w);
+    item->start = now(w);
     if (!computes(w) || fl_offload_move(w, flight)) {
         finish(w, index);
         return;
     }
-    fail(tile);
+    fail(item);
     land(w, index);
     (void)is_down(w);
 }
@@ -546,12 +546,12 @@ static void pass_over(fl_worker *w, uint32_t index)
 {
     fl_offload *offload = w->offload;
     fl_in_flight *flight = &w->flights[index];
-    bool passes = flight->tile.task != NULL && fl_task_passes(flight->tile.task);
-    flight->tile.timed = false;
+    bool passes = flight->item.task != NULL && fl_task_passes(flight->item.task);
+    flight->item.timed = false;
     if (FL_UNLIKELY(offload != NULL && (offload->fetched[0] | offload->fetched[1]) != 0) &&
         !passes && note_coming(w, flight)) {
         flight->launched = 0; /* nothing of it is on a lane */
-        flight->tile.start = now(w);
+        flight->item.start = now(w);
         finish(w, index);
         return;
     }
@@ -577,58 +577,58 @@ static void launch(fl_worker *w, const fl_item *picked)
     uint32_t index = w->free_flight;
     note_hunger(w, false);
     fl_in_flight *flight = take_flight(w, picked);
-    fl_item *tile = &flight->tile;
-    if (tile->task != NULL && tile->task->is_gate) {
-        fl_item_pass(tile);
+    fl_item *item = &flight->item;
+    if (item->task != NULL && item->task->is_gate) {
+        fl_item_pass(item);
     }
-    if (tile->skip) {
+    if (item->skip) {
         pass_over(w, index);
         return;
     }
-    if (tile->is_graph) {
+    if (item->is_graph) {
         launch_replay(w, flight, index);
         return;
     }
-    if (FL_UNLIKELY(tile->task != NULL && tile->task->is_gate)) {
+    if (FL_UNLIKELY(item->task != NULL && item->task->is_gate)) {
         launch_move(w, index);
         return;
     }
-    const filch_codelet *codelet = fl_item_codelet(tile);
-    fl_item_set_timed(tile, codelet); /* a computing device clears it where it did not measure */
-    bool races = FL_UNLIKELY(fl_item_may_race(tile, codelet));
+    const filch_codelet *codelet = fl_item_codelet(item);
+    fl_item_set_timed(item, codelet); /* a computing device clears it where it did not measure */
+    bool races = FL_UNLIKELY(fl_item_may_race(item, codelet));
     if (races) {
-        fl_speculate_offer(w, tile);
+        fl_speculate_offer(w, item);
     }
     if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
         w->clock = now(w);
     }
-    tile->start = w->clock;
+    item->start = w->clock;
     flight->launched = w->clock != 0 ? w->clock : 1; /* 0 is for what is not on the device */
-    flight->expected = predict(w, tile);
+    flight->expected = predict(w, item);
     w->error.status = FILCH_OK;
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
         if (races && computes(w)) {
-            fl_speculate_launched(w, tile);
+            fl_speculate_launched(w, item);
         }
         note_taken(w, flight);
-        if (tile->task != NULL && flight->expected > FL_SHORT_NS && computes(w)) {
+        if (item->task != NULL && flight->expected > FL_SHORT_NS && computes(w)) {
             /* Seen to end by itself: with those behind it on the lane it would be seen so late that
              * the device had nothing left to do. Who waits marks again, and is told. */
             (void)w->device->backend->mark(w->device, NULL);
         }
-        if (FL_UNLIKELY(tile->task != NULL && tile->task->moves != 0)) {
-            tile->task->moves = 0;
+        if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
+            item->task->moves = 0;
         }
         return;
     }
     if (races && computes(w)) {
-        if (tile->run != NULL && tile->run->is_second) {
+        if (item->run != NULL && item->run->is_second) {
             drop_second(w, index);
             return;
         }
-        fl_speculate_refused(w, tile);
+        fl_speculate_refused(w, item);
     }
     fail_launch(w, index, picked);
 }
@@ -637,20 +637,20 @@ static void launch(fl_worker *w, const fl_item *picked)
  * a copy may be over. */
 static void launch_stalled(fl_worker *w, bool any)
 {
-    fl_item tile = w->stalled;
+    fl_item item = w->stalled;
     if (!any && now(w) - w->stalled_at < STALL_NAP_NS) {
         return;
     }
-    if (FL_UNLIKELY(w->piece != 0 && w->piece < tile.hi - tile.lo)) {
-        tile.hi = tile.lo + w->piece;
-        tile.work = fl_batch_work(w, tile.job, tile.lo, tile.hi);
-        w->stalled.lo = tile.hi;
+    if (FL_UNLIKELY(w->piece != 0 && w->piece < item.hi - item.lo)) {
+        item.hi = item.lo + w->piece;
+        item.work = fl_batch_work(w, item.job, item.lo, item.hi);
+        w->stalled.lo = item.hi;
         w->stalled_at = now(w);
     } else {
         w->has_stalled = false;
         w->piece = 0;
     }
-    launch(w, &tile);
+    launch(w, &item);
 }
 
 /* While a tile waits for memory: pieces of divided tasks, of which a part was given to this worker,
@@ -659,7 +659,7 @@ static void launch_stalled(fl_worker *w, bool any)
 static void launch_parts(fl_worker *w, uint32_t window)
 {
     fl_task *task;
-    fl_item tile;
+    fl_item item;
     fl_full_gather(w);
     while (w->has_stalled && fl_depth_has_room(w, window) &&
            ((task = fl_divide_part(w)) != NULL ||
@@ -667,9 +667,9 @@ static void launch_parts(fl_worker *w, uint32_t window)
         if (task == NULL) {
             continue; /* it has joined, or is to look again */
         }
-        fl_worker_take(w, task, false, &tile);
-        if (fl_item_admit(w, &tile)) {
-            launch(w, &tile);
+        fl_worker_take(w, task, false, &item);
+        if (fl_item_admit(w, &item)) {
+            launch(w, &item);
         }
     }
 }
@@ -834,7 +834,7 @@ fl_act fl_in_flight_step(fl_worker *w)
         fl_flow_look(w->sched->core->places, w->device->place);
     }
     while (fl_depth_has_room(w, window) && !w->has_stalled && !fl_worker_has_failed(w)) {
-        fl_item tile;
+        fl_item item;
         if (++launches % LOOK_LAUNCHES == 0) {
             retire_finished(w);
             window = fl_depth_of(w);
@@ -846,12 +846,12 @@ fl_act fl_in_flight_step(fl_worker *w)
             fl_locality_fetch(w);
             break;
         }
-        if (fl_worker_pick(w, &tile)) {
-            if (FL_UNLIKELY(fl_slow_passes_on(w, &tile))) {
+        if (fl_worker_pick(w, &item)) {
+            if (FL_UNLIKELY(fl_slow_passes_on(w, &item))) {
                 continue;
             }
             fl_worker_end_idle(w);
-            launch(w, &tile);
+            launch(w, &item);
             any = true;
             continue;
         }
@@ -862,8 +862,8 @@ fl_act fl_in_flight_step(fl_worker *w)
                 return FL_ACT_MORE;
             }
         }
-        if (w->offload != NULL && fl_lookahead_pick(w, &tile)) {
-            launch(w, &tile);
+        if (w->offload != NULL && fl_lookahead_pick(w, &item)) {
+            launch(w, &item);
             any = true;
             continue;
         }
@@ -873,11 +873,11 @@ fl_act fl_in_flight_step(fl_worker *w)
         if (fl_worker_steal(w)) {
             continue;
         }
-        if (w->in_flight != w->homing_count || !fl_speculate_pick(w, &tile)) {
+        if (w->in_flight != w->homing_count || !fl_speculate_pick(w, &item)) {
             break;
         }
         fl_worker_end_idle(w);
-        launch(w, &tile);
+        launch(w, &item);
         any = true;
     }
     return end_step(w, any, false);
@@ -888,12 +888,12 @@ fl_act fl_in_flight_step(fl_worker *w)
 /* The tile that waits for memory goes to others, too, where it can. */
 static bool leave_stalled(fl_worker *w)
 {
-    fl_item *tile = &w->stalled;
-    fl_task *task = tile->task;
-    if (tile->is_graph ||
-        (task == NULL ? !fl_pieces_return(w, tile)
+    fl_item *item = &w->stalled;
+    fl_task *task = item->task;
+    if (item->is_graph ||
+        (task == NULL ? !fl_pieces_return(w, item)
                       : fl_task_is_own(task) ||
-                            (tile->is_ahead && fl_lookahead_look(task) != FL_LOOKAHEAD_OVER) ||
+                            (item->is_ahead && fl_lookahead_look(task) != FL_LOOKAHEAD_OVER) ||
                             !fl_offline_give(w, task))) {
         return false;
     }
@@ -904,7 +904,7 @@ static bool leave_stalled(fl_worker *w)
 
 fl_act fl_in_flight_rest(fl_worker *w)
 {
-    fl_item tile;
+    fl_item item;
     if (FL_UNLIKELY(is_down(w))) {
         note_hunger(w, false);
         return fl_failed_step(w);
@@ -915,8 +915,8 @@ fl_act fl_in_flight_rest(fl_worker *w)
     }
     fl_offline_settle(w);
     while (fl_depth_has_room(w, fl_depth_of(w)) && !w->has_stalled && !fl_worker_has_failed(w) &&
-           fl_offline_pick(w, &tile)) {
-        launch(w, &tile);
+           fl_offline_pick(w, &item)) {
+        launch(w, &item);
         any = true;
     }
     if (w->in_flight == 0) {

@@ -149,12 +149,12 @@ static void keep(fl_worker *w, fl_task *task)
 /* There is nothing to run of a task that is claimed. */
 static void pass_over(fl_worker *w, fl_task *task, bool poisoned)
 {
-    fl_item tile = {0};
-    fl_worker_take(w, task, poisoned, &tile);
+    fl_item item = {0};
+    fl_worker_take(w, task, poisoned, &item);
     if (task->is_gate) {
-        fl_item_pass(&tile);
+        fl_item_pass(&item);
     }
-    fl_worker_retire(w, &tile);
+    fl_worker_retire(w, &item);
 }
 
 /* A task that is claimed, and kept by nobody. Of those that another device had no room for, each
@@ -229,12 +229,12 @@ static void settle_own(fl_worker *w, bool is_new)
     while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
-        fl_item tile;
-        fl_locality_take(w, &tile);
-        if (tile.is_claimed) {
-            settle_new(w, tile.task, tile.skip);
+        fl_item item;
+        fl_locality_take(w, &item);
+        if (item.is_claimed) {
+            settle_new(w, item.task, item.skip);
         } else {
-            settle_ready(w, tile.task);
+            settle_ready(w, item.task);
         }
     }
     while (w->next_task != NULL) {
@@ -268,8 +268,8 @@ static void settle_range(fl_worker *w, filch_job *job)
         return;
     }
     while (fl_pieces_take_any(w, job, &lo, &hi)) {
-        fl_item tile = {.job = job, .lo = lo, .hi = hi, .skip = true};
-        fl_worker_retire(w, &tile);
+        fl_item item = {.job = job, .lo = lo, .hi = hi, .skip = true};
+        fl_worker_retire(w, &item);
     }
 }
 
@@ -347,14 +347,14 @@ static fl_task *take_kept(fl_worker *w)
     return NULL;
 }
 
-bool fl_offline_pick(fl_worker *w, fl_item *tile)
+bool fl_offline_pick(fl_worker *w, fl_item *item)
 {
     if (w->frames != NULL) {
-        return fl_worker_pick(w, tile);
+        return fl_worker_pick(w, item);
     }
     for (fl_task *task; (task = take_kept(w)) != NULL;) {
-        fl_worker_take(w, task, false, tile);
-        if (fl_item_admit(w, tile)) {
+        fl_worker_take(w, task, false, item);
+        if (fl_item_admit(w, item)) {
             return true;
         }
     }

@@ -18,10 +18,10 @@ static fl_device *carrier(const fl_worker *w)
     return w->device->place != 0 ? w->device : NULL;
 }
 
-bool fl_offload_concerns(const fl_item *tile)
+bool fl_offload_concerns(const fl_item *item)
 {
-    return tile->task != NULL ? tile->task->access_count != 0
-                              : fl_batch_view_count(tile->job->batch) != 0;
+    return item->task != NULL ? item->task->access_count != 0
+                              : fl_batch_view_count(item->job->batch) != 0;
 }
 
 /* --- Operands --- */
@@ -80,11 +80,11 @@ static void task_operands(fl_worker *w, const fl_task *task)
     }
 }
 
-static bool chunk_operands(fl_worker *w, const fl_item *tile)
+static bool chunk_operands(fl_worker *w, const fl_item *item)
 {
-    const fl_batch *batch = tile->job->batch;
+    const fl_batch *batch = item->job->batch;
     uint64_t lo, hi;
-    fl_batch_range(batch, tile->lo, tile->hi, &lo, &hi);
+    fl_batch_range(batch, item->lo, item->hi, &lo, &hi);
     if (!fl_batch_views(batch, lo, hi, w->views)) {
         filch_error why = FILCH_ERROR_INIT;
         filch_status status = fl_batch_check(batch, lo, hi, &why);
@@ -98,19 +98,19 @@ static bool chunk_operands(fl_worker *w, const fl_item *tile)
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
         fl_operand *operand = &w->offload->operands[i];
         fl_operand_resolve(operand);
-        operand->traffic = fl_job_traffic(tile->job, w->sched->count);
-        operand->is_shadowed = tile->run != NULL && (operand->mode & FILCH_WRITE) != 0;
+        operand->traffic = fl_job_traffic(item->job, w->sched->count);
+        operand->is_shadowed = item->run != NULL && (operand->mode & FILCH_WRITE) != 0;
     }
     return true;
 }
 
-bool fl_offload_list(fl_worker *w, const fl_item *tile)
+bool fl_offload_list(fl_worker *w, const fl_item *item)
 {
-    if (tile->task != NULL) {
-        task_operands(w, tile->task);
+    if (item->task != NULL) {
+        task_operands(w, item->task);
         return true;
     }
-    return chunk_operands(w, tile);
+    return chunk_operands(w, item);
 }
 
 static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, bool is_tight)
@@ -120,20 +120,20 @@ static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, boo
 }
 
 /* Nothing has to leave for a second run of a chunk. */
-static bool is_spare(const fl_item *tile)
+static bool is_spare(const fl_item *item)
 {
-    return tile->task == NULL && tile->run != NULL && tile->run->is_second;
+    return item->task == NULL && item->run != NULL && item->run->is_second;
 }
 
-bool fl_offload_fetch(fl_worker *w, const fl_item *tile)
+bool fl_offload_fetch(fl_worker *w, const fl_item *item)
 {
     fl_offload *offload = w->offload;
-    fl_outlook outlook = {w, tile, false};
+    fl_outlook outlook = {w, item, false};
     const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     fl_admission admission = admit(w, &foresight, offload->is_tight);
-    admission.is_spare = is_spare(tile);
+    admission.is_spare = is_spare(item);
     offload->waits.count = 0;
-    if (!fl_offload_list(w, tile)) {
+    if (!fl_offload_list(w, item)) {
         return false;
     }
     filch_status status =
@@ -146,8 +146,8 @@ bool fl_offload_fetch(fl_worker *w, const fl_item *tile)
     if (status == FILCH_NOT_READY) {
         w->error.status = status; /* there is nothing to say */
     }
-    if (FL_UNLIKELY(tile->task != NULL && fl_task_has_extras(tile->task))) {
-        fl_reduction_place_views(tile->task, w->views);
+    if (FL_UNLIKELY(item->task != NULL && fl_task_has_extras(item->task))) {
+        fl_reduction_place_views(item->task, w->views);
     }
     return status == FILCH_OK;
 }
@@ -184,8 +184,8 @@ fl_marker fl_offload_arriving(const fl_worker *w)
 bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 {
     fl_offload *offload = w->offload;
-    const fl_item tile = {.job = task->graph->job, .task = task};
-    fl_outlook outlook = {w, &tile, !is_claimed};
+    const fl_item item = {.job = task->graph->job, .task = task};
+    fl_outlook outlook = {w, &item, !is_claimed};
     const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     const fl_admission admission = admit(w, &foresight, false);
     if (fl_task_has_extras(task)) {
@@ -222,11 +222,11 @@ void fl_offload_release(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
     flight->is_admitted = false;
-    if (flight->tile.is_graph) {
-        fl_graph_launch_release(w, flight->tile.job->graph);
-    } else if (fl_offload_list(w, &flight->tile)) {
+    if (flight->item.is_graph) {
+        fl_graph_launch_release(w, flight->item.job->graph);
+    } else if (fl_offload_list(w, &flight->item)) {
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                            flight->tile.task == NULL ? &flight->staged : NULL);
+                            flight->item.task == NULL ? &flight->staged : NULL);
     }
 }
 
@@ -259,7 +259,7 @@ bool fl_offload_move(fl_worker *w, fl_in_flight *flight)
     fl_waits *waits = &offload->waits;
     const fl_admission admission = {.foresight = NULL};
     waits->count = 0;
-    task_operands(w, flight->tile.task);
+    task_operands(w, flight->item.task);
     bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
                                   &admission, waits, &w->error) == FILCH_OK;
     for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
@@ -277,12 +277,12 @@ bool fl_offload_move(fl_worker *w, fl_in_flight *flight)
     return true;
 }
 
-void fl_offload_commit_host(fl_worker *w, fl_item *tile)
+void fl_offload_commit_host(fl_worker *w, fl_item *item)
 {
     fl_offload *offload = w->offload;
     bool fits = true;
     /* The tile may have waited for others, whose operands are there now. */
-    if (!fl_offload_list(w, tile)) {
+    if (!fl_offload_list(w, item)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
@@ -293,8 +293,8 @@ void fl_offload_commit_host(fl_worker *w, fl_item *tile)
                fl_marker_await(places_of(w), home, &w->error) == FILCH_OK && fits;
     }
     if (!fits) {
-        tile->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
-        tile->code = -1;
+        item->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        item->code = -1;
     }
 }
 
@@ -395,9 +395,9 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
 }
 
 /* Whether the tile is of items: a chunk, or a task that has some. */
-static bool has_range(const fl_item *tile)
+static bool has_range(const fl_item *item)
 {
-    return tile->task == NULL || tile->task->has_items;
+    return item->task == NULL || item->task->has_items;
 }
 
 /* Whether the kernel's parameters end where those of the call do, wherever the arguments' alignment
@@ -413,18 +413,18 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
 }
 
 /* The kernel's parameters: views, the items, the arguments. */
-static bool fill_params(fl_worker *w, const fl_item *tile, const filch_call *call,
+static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *call,
                         fl_launch *launch)
 {
     fl_offload *offload = w->offload;
-    const filch_codelet *codelet = fl_item_codelet(tile);
+    const filch_codelet *codelet = fl_item_codelet(item);
     const fl_function *function = launch->function;
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->view_count; ++i) {
         offload->param_bytes[count] = sizeof w->views[i];
         offload->params[count++] = &w->views[i];
     }
-    if (has_range(tile)) {
+    if (has_range(item)) {
         offload->range[0] = call->lo;
         offload->range[1] = call->hi;
         offload->param_bytes[count] = sizeof offload->range;
@@ -442,13 +442,13 @@ static bool fill_params(fl_worker *w, const fl_item *tile, const filch_call *cal
         return refuse(w, codelet, what);
     }
     if (function->param_count != UINT32_MAX &&
-        !has_size(function, call->view_count, has_range(tile), codelet->arg_size)) {
+        !has_size(function, call->view_count, has_range(item), codelet->arg_size)) {
         return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
     }
     return true;
 }
 
-static bool fill_shape(fl_worker *w, fl_item *tile, const filch_call *call, const fl_kernel *kernel,
+static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
                        filch_shape *shape)
 {
     const fl_loaded *loaded = &kernel->places[w->device->place];
@@ -456,14 +456,14 @@ static bool fill_shape(fl_worker *w, fl_item *tile, const filch_call *call, cons
         *shape = kernel->shape;
     } else {
         *shape = (filch_shape){{0}, {0}, {0}, 0};
-        tile->code = kernel->shape_of(call, shape);
-        if (tile->code != 0) {
+        item->code = kernel->shape_of(call, shape);
+        if (item->code != 0) {
             return false;
         }
         fl_kernel_complete_shape(shape);
     }
     const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
-    return wrong == NULL || refuse(w, fl_item_codelet(tile), wrong);
+    return wrong == NULL || refuse(w, fl_item_codelet(item), wrong);
 }
 
 /* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
@@ -476,7 +476,7 @@ static bool fill_shape(fl_worker *w, fl_item *tile, const filch_call *call, cons
 
 /* What a kernel's geometry is asked for: chunks of up to so many grains, all from one. */
 typedef struct fl_inquiry {
-    const fl_item *tile;
+    const fl_item *item;
     const filch_call *call;
     const fl_kernel *kernel;
     uint32_t lo, most;
@@ -486,7 +486,7 @@ typedef struct fl_inquiry {
 static double threads_of(const fl_inquiry *asked, uint32_t grains)
 {
     const filch_call *call = asked->call;
-    const fl_batch *batch = asked->tile->job->batch;
+    const fl_batch *batch = asked->item->job->batch;
     filch_view views[FL_MOST_VIEWS];
     filch_shape shape = {{0}, {0}, {0}, 0};
     filch_call some = *call;
@@ -532,17 +532,17 @@ static uint32_t grains_for(const fl_inquiry *asked, double threads)
  * blocks divide. Asked of the kernel's geometry for numbers of grains, since neither a single
  * grain's tells it, where blocks take several, nor the chunk's, where kernels go on in strides and
  * are as large as the device whatever they get. */
-static void note_fill(fl_worker *w, const fl_item *tile, const filch_call *call,
+static void note_fill(fl_worker *w, const fl_item *item, const filch_call *call,
                       const fl_kernel *kernel)
 {
-    fl_share *share = fl_job_share(tile->job, w->index); /* not the current one if it had stalled */
+    fl_share *share = fl_job_share(item->job, w->index); /* not the current one if it had stalled */
     if (share->fill != 0 || kernel->shape_of == NULL) {
         return;
     }
-    const fl_batch *batch = tile->job->batch;
-    uint32_t lo = fl_batch_reach(batch, 0) == fl_batch_grains(batch) ? 0 : tile->lo;
+    const fl_batch *batch = item->job->batch;
+    uint32_t lo = fl_batch_reach(batch, 0) == fl_batch_grains(batch) ? 0 : item->lo;
     uint32_t most = fl_batch_reach(batch, lo) - lo;
-    const fl_inquiry asked = {.tile = tile, .call = call, .kernel = kernel, .lo = lo, .most = most};
+    const fl_inquiry asked = {.item = item, .call = call, .kernel = kernel, .lo = lo, .most = most};
     double one = threads_of(&asked, 1), all = threads_of(&asked, most);
     double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
     uint32_t more = all > one ? grains_for(&asked, nextafter(one, INFINITY)) : 2;
@@ -552,23 +552,23 @@ static void note_fill(fl_worker *w, const fl_item *tile, const filch_call *call,
     share->fill = fill < most ? (uint32_t)fill : most;
 }
 
-static void describe(fl_worker *w, const fl_item *tile, filch_call *call)
+static void describe(fl_worker *w, const fl_item *item, filch_call *call)
 {
     *call = (filch_call){.views = w->views,
                          .device = w->index,
                          .team = w->device->info.team,
                          .runtime = (filch_runtime *)(void *)w->sched->core,
                          .opaque = w};
-    if (tile->task != NULL) {
-        call->view_count = tile->task->access_count;
-        call->args = tile->task->args;
-        if (FL_UNLIKELY(tile->task->has_items)) {
-            fl_divide_range(tile, &call->lo, &call->hi);
+    if (item->task != NULL) {
+        call->view_count = item->task->access_count;
+        call->args = item->task->args;
+        if (FL_UNLIKELY(item->task->has_items)) {
+            fl_divide_range(item, &call->lo, &call->hi);
         }
         return;
     }
-    const fl_batch *batch = tile->job->batch;
-    fl_batch_range(batch, tile->lo, tile->hi, &call->lo, &call->hi);
+    const fl_batch *batch = item->job->batch;
+    fl_batch_range(batch, item->lo, item->hi, &call->lo, &call->hi);
     call->view_count = fl_batch_view_count(batch);
     call->args = fl_batch_args(batch);
 }
@@ -598,28 +598,28 @@ static bool commit(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 
 bool fl_offload_commit_pieces(fl_worker *w, fl_in_flight *flight)
 {
-    return fl_offload_list(w, &flight->tile) && commit(w, flight, 0);
+    return fl_offload_list(w, &flight->item) && commit(w, flight, 0);
 }
 
 /* What a kernel is launched with. */
-static bool fill(fl_worker *w, fl_item *tile, const filch_call *call, fl_launch *launch)
+static bool fill(fl_worker *w, fl_item *item, const filch_call *call, fl_launch *launch)
 {
-    const fl_kernel *kernel = fl_item_codelet(tile)->kernel;
+    const fl_kernel *kernel = fl_item_codelet(item)->kernel;
     launch->function = &kernel->places[w->device->place].function;
-    if (!fill_params(w, tile, call, launch) || !fill_shape(w, tile, call, kernel, &launch->shape)) {
+    if (!fill_params(w, item, call, launch) || !fill_shape(w, item, call, kernel, &launch->shape)) {
         return false;
     }
-    if (tile->task == NULL) {
-        note_fill(w, tile, call, kernel);
+    if (item->task == NULL) {
+        note_fill(w, item, call, kernel);
     }
     return true;
 }
 
-bool fl_offload_fill(fl_worker *w, fl_item *tile, fl_launch *launch)
+bool fl_offload_fill(fl_worker *w, fl_item *item, fl_launch *launch)
 {
     filch_call call;
-    describe(w, tile, &call);
-    return fill(w, tile, &call, launch);
+    describe(w, item, &call);
+    return fill(w, item, &call, launch);
 }
 
 /* Notes what the tile waits for in other places. */
@@ -644,10 +644,10 @@ static bool note_foreign(fl_worker *w, fl_in_flight *flight)
 
 /* Timing takes three calls of the driver's, as much as a launch. Short tiles wait for the last one
  * timed to come back: hundreds may be launched before it tells that enough are. */
-static bool wants_time(const fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
+static bool wants_time(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
-    if (tile->task == NULL || fl_trace_of(w) != NULL) {
+    if (item->task == NULL || fl_trace_of(w) != NULL) {
         return true;
     }
     if (!is_short(w)) {
@@ -666,7 +666,7 @@ static bool wants_time(const fl_worker *w, const fl_item *tile, const filch_code
 static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 {
     const fl_offload *offload = w->offload;
-    if (w->computing == 0 || flight->tile.task == NULL || flight->expected <= 0 ||
+    if (w->computing == 0 || flight->item.task == NULL || flight->expected <= 0 ||
         flight->expected > FL_SHORT_NS || !is_short(w)) {
         return false;
     }
@@ -679,10 +679,10 @@ static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 }
 
 /* Of a chunk that may be run twice it does not depend whether there is memory for that. */
-static bool fetch(fl_worker *w, fl_item *tile)
+static bool fetch(fl_worker *w, fl_item *item)
 {
-    return fl_offload_fetch(w, tile) ||
-           (tile->task == NULL && fl_speculate_forgo(tile) && fl_offload_fetch(w, tile));
+    return fl_offload_fetch(w, item) ||
+           (item->task == NULL && fl_speculate_forgo(item) && fl_offload_fetch(w, item));
 }
 
 /* The tile, whose operands were fetched, goes on a lane. launch: its tag and its call are set, what
@@ -691,19 +691,19 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
                         bool is_piece)
 {
     fl_offload *offload = w->offload;
-    fl_item *tile = &flight->tile;
-    const filch_codelet *codelet = fl_item_codelet(tile);
+    fl_item *item = &flight->item;
+    const filch_codelet *codelet = fl_item_codelet(item);
     /* One that only pretends runs nothing, whatever the codelet has. */
     const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
     uint32_t lane = choose_lane(w);
-    if (tile->task != NULL && !place_scratch(w, tile->task, lane)) {
+    if (item->task != NULL && !place_scratch(w, item->task, lane)) {
         return false;
     }
-    describe(w, tile, call);
-    bool is_timed = is_piece || wants_time(w, tile, codelet);
+    describe(w, item, call);
+    bool is_timed = is_piece || wants_time(w, item, codelet);
     /* One by one: compilers clear a structure of this size in a way that takes as long as all the
      * rest. */
-    launch->cost = kernel == NULL ? fl_item_cost(w, tile) : 0;
+    launch->cost = kernel == NULL ? fl_item_cost(w, item) : 0;
     launch->lane = lane;
     launch->name = codelet->name;
     launch->function = NULL;
@@ -719,12 +719,12 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight);
     launch->code = 0;
     launch->marker = 0;
-    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, tile, call, launch)) {
+    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, item, call, launch)) {
         return false;
     }
-    filch_status status = w->device->backend->launch(w->device, launch, tile->start, &w->error);
+    filch_status status = w->device->backend->launch(w->device, launch, item->start, &w->error);
     if (status != FILCH_OK) {
-        tile->code = launch->code;
+        item->code = launch->code;
         return false;
     }
     flight->lane = offload->lane_last = lane;
@@ -738,34 +738,34 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
 
 bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
 {
-    fl_item *tile = &flight->tile;
-    if (tile->task != NULL && tile->task->graph->kind == FILCH_GRAPH_CLOSED &&
-        tile->task->successor_count != 0) {
+    fl_item *item = &flight->item;
+    if (item->task != NULL && item->task->graph->kind == FILCH_GRAPH_CLOSED &&
+        item->task->successor_count != 0) {
         /* To be looked at next, when the driver has driven it out of the near caches. In an open
          * graph others may be adding successors. */
-        __builtin_prefetch(tile->task->successors[0], 1);
-        __builtin_prefetch(&tile->task->successors[0]->more);
+        __builtin_prefetch(item->task->successors[0], 1);
+        __builtin_prefetch(&item->task->successors[0]->more);
     }
-    if (tile->task != NULL && tile->task->access_count != 0) {
-        fl_locality_expect(w, tile->task);
+    if (item->task != NULL && item->task->access_count != 0) {
+        fl_locality_expect(w, item->task);
     }
-    if (!fetch(w, tile) || (tile->is_ahead && !fl_lookahead_waits(w, tile->task)) ||
+    if (!fetch(w, item) || (item->is_ahead && !fl_lookahead_waits(w, item->task)) ||
         !note_foreign(w, flight)) {
         return false;
     }
     bool is_piece =
-        tile->task != NULL && FL_UNLIKELY(tile->task->has_items) && fl_divide_begin(w, flight);
+        item->task != NULL && FL_UNLIKELY(item->task->has_items) && fl_divide_begin(w, flight);
     filch_call call;
     fl_launch launch;
     launch.tag = tag;
     launch.call = &call;
     if (!put_on_lane(w, flight, &launch, &call, is_piece)) {
         if (is_piece) {
-            fl_divide_refused(tile);
+            fl_divide_refused(item);
         }
         return false;
     }
-    if (tile->task == NULL) {
+    if (item->task == NULL) {
         flight->staged = fl_operands_staged(w->offload->operands, w->offload->operand_count);
     }
     if (FL_UNLIKELY(is_piece)) {
@@ -775,8 +775,8 @@ bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     } else {
         fl_lookahead_launched(w, tag, launch.marker);
     }
-    if (FL_UNLIKELY(tile->task == NULL && tile->run != NULL)) {
-        fl_private_hold(w, tile->run);
+    if (FL_UNLIKELY(item->task == NULL && item->run != NULL)) {
+        fl_private_hold(w, item->run);
     }
     return true;
 }

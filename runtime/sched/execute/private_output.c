@@ -23,20 +23,20 @@ static bool is_written(const fl_batch *batch, uint32_t access)
 }
 
 /* The chunk's views, in worker->views: nothing runs that uses them. */
-static bool find_views(fl_worker *w, const fl_item *tile)
+static bool find_views(fl_worker *w, const fl_item *item)
 {
-    const fl_batch *batch = tile->job->batch;
+    const fl_batch *batch = item->job->batch;
     uint64_t first, last;
-    fl_batch_range(batch, tile->lo, tile->hi, &first, &last);
+    fl_batch_range(batch, item->lo, item->hi, &first, &last);
     return fl_batch_views(batch, first, last, w->views);
 }
 
-bool fl_private_take(fl_worker *w, const fl_item *tile, fl_backup_run *run)
+bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
 {
-    const fl_batch *batch = tile->job->batch;
+    const fl_batch *batch = item->job->batch;
     const fl_memory *memory = &w->sched->core->memory;
     size_t bytes = 0;
-    if (!find_views(w, tile)) {
+    if (!find_views(w, item)) {
         return false;
     }
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
@@ -75,10 +75,10 @@ void fl_private_give(fl_worker *w, fl_backup_run *run)
     }
 }
 
-void fl_speculate_views(const fl_item *tile, filch_view *views)
+void fl_speculate_views(const fl_item *item, filch_view *views)
 {
-    const fl_batch *batch = tile->job->batch;
-    char *at = tile->run->shadow;
+    const fl_batch *batch = item->job->batch;
+    char *at = item->run->shadow;
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
         if (is_written(batch, i)) {
             views[i].ptr = at;
@@ -99,11 +99,11 @@ static void copy_view(const filch_view *view, const char *at)
     }
 }
 
-void fl_private_copy(fl_worker *w, const fl_item *tile)
+void fl_private_copy(fl_worker *w, const fl_item *item)
 {
-    const fl_batch *batch = tile->job->batch;
-    const char *at = tile->run->shadow;
-    if (at == NULL || !find_views(w, tile)) {
+    const fl_batch *batch = item->job->batch;
+    const char *at = item->run->shadow;
+    if (at == NULL || !find_views(w, item)) {
         return;
     }
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
@@ -135,14 +135,14 @@ static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
            fl_marker_await(places, home, &w->error) == FILCH_OK;
 }
 
-bool fl_private_publish(fl_worker *w, const fl_item *tile)
+bool fl_private_publish(fl_worker *w, const fl_item *item)
 {
-    const char *at = tile->run->shadow;
+    const char *at = item->run->shadow;
     bool fits = true;
     if (at == NULL) {
         return true;
     }
-    if (!fl_offload_list(w, tile)) {
+    if (!fl_offload_list(w, item)) {
         return false;
     }
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
@@ -174,8 +174,8 @@ void fl_private_hold(fl_worker *w, fl_backup_run *run)
 
 void fl_private_send(fl_worker *w, fl_in_flight *flight)
 {
-    fl_backup_run *run = flight->tile.run;
-    if (!fl_offload_list(w, &flight->tile)) {
+    fl_backup_run *run = flight->item.run;
+    if (!fl_offload_list(w, &flight->item)) {
         fl_in_flight_fail(w, flight, &w->error);
         return;
     }

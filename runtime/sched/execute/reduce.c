@@ -42,29 +42,29 @@ static fl_partial *partial_of(const fl_worker *w, const fl_task *task, uint32_t 
 }
 
 /* The task cannot be run here, or anywhere: it has failed. */
-static void refuse(fl_worker *w, fl_item *tile, const fl_reduction *reduction)
+static void refuse(fl_worker *w, fl_item *item, const fl_reduction *reduction)
 {
     fl_error_fill(&w->error,
                   (fl_fault){.status = FILCH_OUT_OF_MEMORY,
                              .device = w->device->info.name,
-                             .label = fl_task_name(tile->task)},
+                             .label = fl_task_name(item->task)},
                   "no memory for a partial result of '%s'", reduction->data->label);
-    tile->code = -1;
-    tile->is_refused = true;
-    fl_worker_retire(w, tile);
+    item->code = -1;
+    item->is_refused = true;
+    fl_worker_retire(w, item);
 }
 
 /* Makes the tile that which makes the partial result neutral, for the task that it was. */
-static void begin(fl_partial *partial, fl_item *tile)
+static void begin(fl_partial *partial, fl_item *item)
 {
     partial->state = FL_PARTIAL_BEGUN;
-    partial->begin.order = tile->task->order; /* names it in errors and traces */
-    tile->task = &partial->begin;
+    partial->begin.order = item->task->order; /* names it in errors and traces */
+    item->task = &partial->begin;
 }
 
-static bool admit_reducer(fl_worker *w, fl_item *tile)
+static bool admit_reducer(fl_worker *w, fl_item *item)
 {
-    fl_task *task = tile->task;
+    fl_task *task = item->task;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (task->accesses[i].mode != FILCH_REDUCE) {
             continue;
@@ -72,16 +72,16 @@ static bool admit_reducer(fl_worker *w, fl_item *tile)
         fl_reduction *reduction = fl_task_extras(task)[i].reduction;
         fl_partial *partial = fl_reduction_at(reduction, task->graph, w->index);
         if (partial == NULL) {
-            refuse(w, tile, reduction);
+            refuse(w, item, reduction);
             return false;
         }
         if (partial->state == FL_PARTIAL_FAILED) {
-            tile->skip = true; /* the job has the failure */
+            item->skip = true; /* the job has the failure */
             return true;
         }
         if (partial->state == FL_PARTIAL_FRESH) {
             park(partial, task);
-            begin(partial, tile);
+            begin(partial, item);
             return true;
         }
         if (partial->state == FL_PARTIAL_BEGUN || partial->holder != NULL) {
@@ -98,10 +98,10 @@ static bool admit_reducer(fl_worker *w, fl_item *tile)
     return true;
 }
 
-bool fl_reduce_admit(fl_worker *w, fl_item *tile)
+bool fl_reduce_admit(fl_worker *w, fl_item *item)
 {
-    const fl_task *task = tile->task;
-    if (tile->skip) {
+    const fl_task *task = item->task;
+    if (item->skip) {
         return true;
     }
     if (task->combines) {
@@ -110,44 +110,44 @@ bool fl_reduce_admit(fl_worker *w, fl_item *tile)
         reduction->current = fl_reduction_next(reduction, reduction->current);
         return true;
     }
-    return admit_reducer(w, tile);
+    return admit_reducer(w, item);
 }
 
-static void retire_begin(fl_worker *w, const fl_item *tile)
+static void retire_begin(fl_worker *w, const fl_item *item)
 {
-    fl_partial *partial = fl_task_extras(tile->task)[0].reduction->at[w->index];
-    bool is_good = tile->code == 0 && !tile->skip;
-    fl_worker_note(w, tile);
+    fl_partial *partial = fl_task_extras(item->task)[0].reduction->at[w->index];
+    bool is_good = item->code == 0 && !item->skip;
+    fl_worker_note(w, item);
     partial->state = is_good ? FL_PARTIAL_READY : FL_PARTIAL_FAILED;
     unpark_all(w, partial);
 }
 
 /* True: another partial result is to be combined. */
-static bool retire_combined(fl_worker *w, const fl_item *tile)
+static bool retire_combined(fl_worker *w, const fl_item *item)
 {
-    fl_reduction *reduction = fl_task_extras(tile->task)[0].reduction;
-    bool is_good = tile->code == 0 && !tile->skip;
+    fl_reduction *reduction = fl_task_extras(item->task)[0].reduction;
+    bool is_good = item->code == 0 && !item->skip;
     uint32_t next =
         is_good ? fl_reduction_next(reduction, reduction->current + 1) : reduction->devices;
     if (next == reduction->devices) {
         fl_reduction_reset(reduction);
         return false;
     }
-    fl_worker_note(w, tile);
+    fl_worker_note(w, item);
     reduction->current = next;
-    keep(w, tile->task);
+    keep(w, item->task);
     return true;
 }
 
-bool fl_reduce_retire(fl_worker *w, const fl_item *tile)
+bool fl_reduce_retire(fl_worker *w, const fl_item *item)
 {
-    const fl_task *task = tile->task;
+    const fl_task *task = item->task;
     if (task->begins) {
-        retire_begin(w, tile);
+        retire_begin(w, item);
         return true;
     }
     if (task->combines) {
-        return retire_combined(w, tile);
+        return retire_combined(w, item);
     }
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_partial *partial = partial_of(w, task, i);

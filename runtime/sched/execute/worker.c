@@ -20,9 +20,9 @@ const fl_core *fl_worker_core(const fl_worker *w)
     return w->sched->core;
 }
 
-const filch_codelet *fl_item_codelet(const fl_item *tile)
+const filch_codelet *fl_item_codelet(const fl_item *item)
 {
-    return tile->task != NULL ? tile->task->codelet : fl_batch_codelet(tile->job->batch);
+    return item->task != NULL ? item->task->codelet : fl_batch_codelet(item->job->batch);
 }
 
 /* --- Time and counts of the current job --- */
@@ -87,8 +87,8 @@ void fl_worker_turn(fl_worker *w, filch_job *job)
 
 void fl_worker_resume(fl_worker *w, uint64_t since)
 {
-    const fl_task *task = w->tile.task;
-    switch_job(w, w->tile.job, task != NULL ? task->graph : NULL);
+    const fl_task *task = w->item.task;
+    switch_job(w, w->item.job, task != NULL ? task->graph : NULL);
     w->ledger.nested_ns += now(w) - since;
 }
 
@@ -216,43 +216,43 @@ static inline __attribute__((always_inline)) void release_successors(fl_worker *
 
 /* --- Retiring --- */
 
-static inline void count_outcome(fl_worker *w, const fl_item *tile, uint64_t n, uint64_t tiles)
+static inline void count_outcome(fl_worker *w, const fl_item *item, uint64_t n, uint64_t tiles)
 {
     fl_share *share = w->share;
-    if (FL_UNLIKELY(tile->skip)) {
+    if (FL_UNLIKELY(item->skip)) {
         fl_count(&share->skipped, n);
         return;
     }
     fl_count(&share->tiles, tiles);
-    fl_count(tile->code == 0 ? &share->done : &share->failed, n);
+    fl_count(item->code == 0 ? &share->done : &share->failed, n);
 }
 
 /* A piece tells how long its whole task would have taken here; a trial is of whole ones. */
-static double mean_by_piece(const fl_item *tile, double mean, double ns)
+static double mean_by_piece(const fl_item *item, double mean, double ns)
 {
-    double whole = fl_divide_whole(tile, ns);
+    double whole = fl_divide_whole(item, ns);
     return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_explore_mean */
 }
 
-static void learn(fl_worker *w, const fl_item *tile, const filch_codelet *codelet)
+static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
-    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), tile->work, (double)tile->fair,
-                             tile->start + tile->ns);
-    if (tile->task != NULL) {
+    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), item->work, (double)item->fair,
+                             item->start + item->ns);
+    if (item->task != NULL) {
         if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->kind)) {
             fl_place_turn(w, codelet); /* it waited for tasks of another kind, which ran here */
         }
         /* Only we write it; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
         ns = ns != 0 ? ns : 1;
-        mean = FL_UNLIKELY(fl_task_is_divided(tile->task)) ? mean_by_piece(tile, mean, ns)
-                                                           : fl_explore_mean(w, tile, mean, ns);
+        mean = FL_UNLIKELY(fl_task_is_divided(item->task)) ? mean_by_piece(item, mean, ns)
+                                                           : fl_explore_mean(w, item, mean, ns);
         fl_store_relaxed(&w->item_ns, fl_double_bits(mean));
         /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
-        fl_slow_learn(w, tile->task);
+        fl_slow_learn(w, item->task);
         if (w->sched->board != NULL &&
             (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
-            fl_shared_queue_learn(w, tile);
+            fl_shared_queue_learn(w, item);
         }
     }
 }
@@ -263,34 +263,34 @@ static void note_left_out(filch_job *job)
     fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
 }
 
-static void fail_tile(fl_worker *w, const fl_item *tile, uint64_t first, uint64_t last)
+static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_t last)
 {
-    if (!tile->timed) {
-        fl_account_spoiled(w, tile);
+    if (!item->timed) {
+        fl_account_spoiled(w, item);
     }
-    if (tile->is_refused) {
-        fl_job_fail_device(w->job, tile->task, &w->error, first, last);
+    if (item->is_refused) {
+        fl_job_fail_device(w->job, item->task, &w->error, first, last);
     } else {
-        fl_job_fail(w->job, tile->task, tile->code, w->device->info.name, first, last);
+        fl_job_fail(w->job, item->task, item->code, w->device->info.name, first, last);
     }
 }
 
-static inline void note(fl_worker *w, const fl_item *tile)
+static inline void note(fl_worker *w, const fl_item *item)
 {
-    enter_task(w, tile->task);
-    if (FL_UNLIKELY(tile->code != 0 && !tile->skip)) {
-        fail_tile(w, tile, 0, 0);
+    enter_task(w, item->task);
+    if (FL_UNLIKELY(item->code != 0 && !item->skip)) {
+        fail_tile(w, item, 0, 0);
     }
-    if (tile->timed && !tile->skip) {
-        learn(w, tile, tile->task->codelet);
-        fl_account_record(w, tile, tile->task->codelet);
-        fl_account_timed(w, tile);
+    if (item->timed && !item->skip) {
+        learn(w, item, item->task->codelet);
+        fl_account_record(w, item, item->task->codelet);
+        fl_account_timed(w, item);
     }
 }
 
-void fl_worker_note(fl_worker *w, const fl_item *tile)
+void fl_worker_note(fl_worker *w, const fl_item *item)
 {
-    note(w, tile);
+    note(w, item);
 }
 
 /* Hands the turns of a task that is over on. */
@@ -327,40 +327,40 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
 }
 
 /* The same of one that was run in pieces, each of which has been noted, when the last is over. */
-static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *tile)
+static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item)
 {
-    if (fl_divide_retire(w, tile)) {
-        enter_task(w, tile->task);
-        count_outcome(w, tile, 1, 0);
-        end_task(w, tile->task, false, tile->code != 0 || tile->skip);
+    if (fl_divide_retire(w, item)) {
+        enter_task(w, item->task);
+        count_outcome(w, item, 1, 0);
+        end_task(w, item->task, false, item->code != 0 || item->skip);
     }
 }
 
-static void retire_task(fl_worker *w, fl_item *tile)
+static void retire_task(fl_worker *w, fl_item *item)
 {
-    fl_task *task = tile->task;
+    fl_task *task = item->task;
     bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
     if (FL_UNLIKELY(!is_plain)) {
         if (fl_task_is_divided(task)) {
-            retire_divided(w, tile);
+            retire_divided(w, item);
             return;
         }
-        if (fl_task_has_partials(task) && fl_reduce_retire(w, tile)) {
+        if (fl_task_has_partials(task) && fl_reduce_retire(w, item)) {
             return;
         }
     }
-    note(w, tile);
-    if (w->sched->keeps_holders && task->access_count != 0 && !tile->skip) {
+    note(w, item);
+    if (w->sched->keeps_holders && task->access_count != 0 && !item->skip) {
         fl_place_note(w, task);
     }
     /* Those behind a gate see a cancellation themselves. */
-    bool failed = tile->code != 0 || (tile->skip && (is_plain || !fl_task_passes(task)));
+    bool failed = item->code != 0 || (item->skip && (is_plain || !fl_task_passes(task)));
     if (is_plain || !fl_task_is_own(task)) {
-        count_outcome(w, tile, 1, 1);
-        if ((task->codelet->work != NULL || task->has_items) && !tile->skip) {
+        count_outcome(w, item, 1, 1);
+        if ((task->codelet->work != NULL || task->has_items) && !item->skip) {
             double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
             fl_store_relaxed(&w->share->work, fl_double_bits(work));
-            if (task->codelet->work != NULL && tile->code == 0) {
+            if (task->codelet->work != NULL && item->code == 0) {
                 fl_rated_count(w, task->codelet, (double)task->work);
             }
         }
@@ -369,127 +369,127 @@ static void retire_task(fl_worker *w, fl_item *tile)
 }
 
 /* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
-static void retire_lost(fl_worker *w, fl_item *tile)
+static void retire_lost(fl_worker *w, fl_item *item)
 {
-    if (tile->timed) {
-        learn(w, tile, fl_batch_codelet(tile->job->batch));
-        fl_account_record(w, tile, fl_batch_codelet(tile->job->batch));
+    if (item->timed) {
+        learn(w, item, fl_batch_codelet(item->job->batch));
+        fl_account_record(w, item, fl_batch_codelet(item->job->batch));
     }
-    fl_speculate_drop(w, tile);
+    fl_speculate_drop(w, item);
 }
 
-static void retire_chunk(fl_worker *w, fl_item *tile)
+static void retire_chunk(fl_worker *w, fl_item *item)
 {
-    filch_job *job = tile->job;
-    if (FL_UNLIKELY(tile->run != NULL) && !fl_speculate_decide(w, tile, NULL)) {
-        retire_lost(w, tile);
+    filch_job *job = item->job;
+    if (FL_UNLIKELY(item->run != NULL) && !fl_speculate_decide(w, item, NULL)) {
+        retire_lost(w, item);
         return;
     }
     switch_job(w, job, NULL);
     uint64_t first, last;
-    fl_batch_range(job->batch, tile->lo, tile->hi, &first, &last);
-    if (tile->skip) {
+    fl_batch_range(job->batch, item->lo, item->hi, &first, &last);
+    if (item->skip) {
         note_left_out(job);
         fl_job_note_skipped(job, first, last);
     } else {
-        if (tile->code != 0) {
-            fail_tile(w, tile, first, last);
+        if (item->code != 0) {
+            fail_tile(w, item, first, last);
         }
-        if (tile->timed) {
-            learn(w, tile, fl_batch_codelet(job->batch));
-            fl_account_record(w, tile, fl_batch_codelet(job->batch));
-            fl_account_timed(w, tile);
+        if (item->timed) {
+            learn(w, item, fl_batch_codelet(job->batch));
+            fl_account_record(w, item, fl_batch_codelet(job->batch));
+            fl_account_timed(w, item);
         }
-        fl_batch_learn(w, tile);
+        fl_batch_learn(w, item);
         fl_count(&w->share->items, last - first);
-        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + item->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));
-        if (fl_batch_codelet(job->batch)->work != NULL && tile->code == 0) {
-            fl_rated_count(w, fl_batch_codelet(job->batch), tile->work);
+        if (fl_batch_codelet(job->batch)->work != NULL && item->code == 0) {
+            fl_rated_count(w, fl_batch_codelet(job->batch), item->work);
         }
     }
-    count_outcome(w, tile, last - first, 1);
-    w->retired += (int64_t)(tile->hi - tile->lo);
+    count_outcome(w, item, last - first, 1);
+    w->retired += (int64_t)(item->hi - item->lo);
 }
 
 /* All tasks of a graph at once (replay.c). Where that failed, nobody knows which of them did. */
-static void retire_replay(fl_worker *w, const fl_item *tile)
+static void retire_replay(fl_worker *w, const fl_item *item)
 {
-    filch_job *job = tile->job;
+    filch_job *job = item->job;
     const filch_graph *graph = job->graph;
     uint32_t count = graph->task_count;
     switch_job(w, job, graph);
-    if (tile->code != 0) {
+    if (item->code != 0) {
         fl_job_fail_device(job, graph->roots[0], &w->error, 0, 0);
         fl_count(&w->share->failed, 1);
         fl_count(&w->share->skipped, count - 1);
     } else {
         fl_count(&w->share->tiles, count);
         fl_count(&w->share->done, count);
-        if (tile->timed) {
+        if (item->timed) {
             fl_count(&w->share->account.timed, count);
-            fl_count(&w->share->account.timed_ns, tile->ns);
+            fl_count(&w->share->account.timed_ns, item->ns);
         }
-        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + tile->work;
+        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + item->work;
         fl_store_relaxed(&w->share->work, fl_double_bits(work));
     }
     w->retired += count;
 }
 
-void fl_worker_retire(fl_worker *w, fl_item *tile)
+void fl_worker_retire(fl_worker *w, fl_item *item)
 {
-    if (FL_UNLIKELY(tile->is_graph)) {
-        retire_replay(w, tile);
-    } else if (tile->task != NULL) {
-        retire_task(w, tile);
+    if (FL_UNLIKELY(item->is_graph)) {
+        retire_replay(w, item);
+    } else if (item->task != NULL) {
+        retire_task(w, item);
     } else {
-        retire_chunk(w, tile);
+        retire_chunk(w, item);
     }
 }
 
 /* --- Picking --- */
 
 static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
-                                                               bool poisoned, fl_item *tile)
+                                                               bool poisoned, fl_item *item)
 {
     enter_task(w, task);
     filch_job *job = w->job;
-    tile->job = job;
-    tile->task = task;
-    tile->code = 0;
-    tile->is_refused = tile->is_ahead = tile->is_graph = false;
-    tile->skip = poisoned;
-    tile->timed = false;
+    item->job = job;
+    item->task = task;
+    item->code = 0;
+    item->is_refused = item->is_ahead = item->is_graph = false;
+    item->skip = poisoned;
+    item->timed = false;
     if (w->sched->keeps_holders) {
         fl_place_begin(w, task);
     }
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
-        tile->skip = true;
-        if (FL_LIKELY(!fl_task_is_divided(tile->task))) {
+        item->skip = true;
+        if (FL_LIKELY(!fl_task_is_divided(item->task))) {
             note_left_out(job); /* else it is left out if something is */
         }
     }
 }
 
-void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_item *tile)
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_item *item)
 {
-    take_claimed(w, task, poisoned, tile);
+    take_claimed(w, task, poisoned, item);
 }
 
 /* The same for one that was ready. In line: it is done for each. */
 static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_task *task,
-                                                            bool poisoned, fl_item *tile)
+                                                            bool poisoned, fl_item *item)
 {
     if (task->predecessors != 0) {
         /* Set back for the next run, whose first decrement comes after this run's completion. Where
          * there is one predecessor nobody counts, but fl_task_claim looks. */
         fl_store_relaxed(&task->pending, task->predecessors);
     }
-    take_claimed(w, task, poisoned, tile);
+    take_claimed(w, task, poisoned, item);
 }
 
 /* The newest entry of a level that is at or above the position floor. */
-static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_item *tile)
+static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_item *item)
 {
     uint64_t hint;
     /* Relaxed: only we move bottom. */
@@ -505,17 +505,17 @@ static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_ite
         } else if (!fl_task_claim(hint, &task, &poisoned)) {
             continue;
         }
-        take_task(w, task, poisoned, tile);
+        take_task(w, task, poisoned, item);
         return true;
     }
     return false;
 }
 
-static bool pop_deques(fl_worker *w, fl_item *tile)
+static bool pop_deques(fl_worker *w, fl_item *item)
 {
     while (w->mask != 0) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
-        if (pop_level(w, level, -1, tile)) {
+        if (pop_level(w, level, -1, item)) {
             return true;
         }
         w->mask &= ~(1u << level);
@@ -535,28 +535,28 @@ void fl_worker_drain(fl_worker *w)
     }
 }
 
-static bool take_mail(fl_worker *w, fl_item *tile)
+static bool take_mail(fl_worker *w, fl_item *item)
 {
     uint64_t hint;
     while (fl_mailbox_take(&w->mailbox, &hint)) {
         fl_task *task;
         bool poisoned;
         if (fl_task_claim(hint, &task, &poisoned)) {
-            take_task(w, task, poisoned, tile);
+            take_task(w, task, poisoned, item);
             return true;
         }
     }
     return false;
 }
 
-static bool pick_local(fl_worker *w, fl_item *tile)
+static bool pick_local(fl_worker *w, fl_item *item)
 {
     if (w->next_task != NULL) {
         fl_task *task = w->next_task;
         uint32_t above = w->mask >> task->level >> 1; /* levels over the task's own */
         w->next_task = NULL;
         if (FL_LIKELY(above == 0)) {
-            take_task(w, task, fl_task_own(task), tile);
+            take_task(w, task, fl_task_own(task), item);
             return true;
         }
         fl_worker_push(w, task);
@@ -564,25 +564,25 @@ static bool pick_local(fl_worker *w, fl_item *tile)
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
         fl_worker_drain(w);
     }
-    return w->mask != 0 && pop_deques(w, tile);
+    return w->mask != 0 && pop_deques(w, item);
 }
 
 /* A tile whose job stands in ranges: its task is known to nobody else. */
-static void take_from_range(fl_worker *w, fl_item *tile)
+static void take_from_range(fl_worker *w, fl_item *item)
 {
-    if (FL_UNLIKELY(tile->is_graph)) {
-        switch_job(w, tile->job, tile->job->graph);
-    } else if (tile->task != NULL) {
-        bool poisoned = FL_UNLIKELY(tile->is_claimed) ? tile->skip : fl_task_own(tile->task);
-        take_task(w, tile->task, poisoned, tile);
+    if (FL_UNLIKELY(item->is_graph)) {
+        switch_job(w, item->job, item->job->graph);
+    } else if (item->task != NULL) {
+        bool poisoned = FL_UNLIKELY(item->is_claimed) ? item->skip : fl_task_own(item->task);
+        take_task(w, item->task, poisoned, item);
     } else {
-        switch_job(w, tile->job, NULL); /* busy from here on */
+        switch_job(w, item->job, NULL); /* busy from here on */
     }
 }
 
 /* Before anything else a wait takes what became ready here since it began, and then its own job's
  * ranges. What was here before may be any number of tasks that wait in turn, each on our stack. */
-static bool pick_for_wait(fl_worker *w, fl_item *tile)
+static bool pick_for_wait(fl_worker *w, fl_item *item)
 {
     const fl_frame *wait = w->frames;
     if (w->next_task != NULL) {
@@ -591,14 +591,14 @@ static bool pick_for_wait(fl_worker *w, fl_item *tile)
     }
     for (uint32_t mask = w->mask; mask != 0;) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
-        if (pop_level(w, level, wait->floors[level], tile)) {
+        if (pop_level(w, level, wait->floors[level], item)) {
             return true;
         }
         mask &= ~(1u << level);
     }
-    bool any = wait->goal != NULL && fl_nested_pick_goal(w, tile);
+    bool any = wait->goal != NULL && fl_nested_pick_goal(w, item);
     if (any) {
-        take_from_range(w, tile);
+        take_from_range(w, item);
     }
     return any;
 }
@@ -610,44 +610,44 @@ static bool is_deep(const fl_worker *w)
 
 /* What was offered to this worker or to all, where that is done. Before ranges: what graphs are at
  * comes before what has not begun. */
-static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *tile)
+static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
 {
-    if (w->sched->mails && take_mail(w, tile)) {
+    if (w->sched->mails && take_mail(w, item)) {
         return true;
     }
     /* Relaxed: as for what says that there is a board. */
-    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_shared_queue_pick(w, tile)) {
+    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_shared_queue_pick(w, item)) {
         return false;
     }
-    take_from_range(w, tile);
+    take_from_range(w, item);
     return true;
 }
 
 /* What was kept before a wait began, which may be for it: nobody else finds it. */
-static __attribute__((noinline)) bool take_near(fl_worker *w, fl_item *tile)
+static __attribute__((noinline)) bool take_near(fl_worker *w, fl_item *item)
 {
     if (w->offload == NULL || w->offload->window_count == 0) {
         return false;
     }
-    fl_locality_take(w, tile);
-    take_from_range(w, tile);
+    fl_locality_take(w, item);
+    take_from_range(w, item);
     return true;
 }
 
-static bool pick(fl_worker *w, fl_item *tile)
+static bool pick(fl_worker *w, fl_item *item)
 {
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
         fl_full_gather(w);
     }
     if (FL_UNLIKELY(w->kept != NULL || w->adopted != NULL)) {
-        return fl_pick_claimed(w, tile);
+        return fl_pick_claimed(w, item);
     }
     if (FL_UNLIKELY(w->frames != NULL)) {
         bool is_away = fl_worker_is_offline(w);
         if (is_away) {
             fl_worker_drain(w);
         }
-        if (pick_for_wait(w, tile)) {
+        if (pick_for_wait(w, item)) {
             return true;
         }
         fl_worker_flush(w);
@@ -655,30 +655,30 @@ static bool pick(fl_worker *w, fl_item *tile)
             return false; /* the wait may be over: one more tile would be one more on the stack */
         }
         if (is_away) {
-            return take_near(w, tile);
+            return take_near(w, item);
         }
-        if (is_deep(w) && fl_nested_pick_ahead(w, tile)) {
-            take_from_range(w, tile);
+        if (is_deep(w) && fl_nested_pick_ahead(w, item)) {
+            take_from_range(w, item);
             return true;
         }
     }
     bool is_kept = FL_UNLIKELY(fl_locality_chooses(w)) && !is_deep(w) && fl_locality_gather(w);
-    if (!is_kept && (pick_local(w, tile) ||
+    if (!is_kept && (pick_local(w, item) ||
                      /* Relaxed: whoever puts the first task on the board wakes all. */
-                     (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, tile)))) {
+                     (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, item)))) {
         return true;
     }
-    if (is_deep(w) || !fl_pick_range(w, tile)) {
-        return is_deep(w) && take_near(w, tile);
+    if (is_deep(w) || !fl_pick_range(w, item)) {
+        return is_deep(w) && take_near(w, item);
     }
-    take_from_range(w, tile);
+    take_from_range(w, item);
     return true;
 }
 
-bool fl_worker_pick(fl_worker *w, fl_item *tile)
+bool fl_worker_pick(fl_worker *w, fl_item *item)
 {
-    while (pick(w, tile)) {
-        if (fl_item_admit(w, tile)) {
+    while (pick(w, item)) {
+        if (fl_item_admit(w, item)) {
             return true;
         }
     }
@@ -702,16 +702,16 @@ static void run_completions(fl_worker *w)
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
-    const fl_item *tile = w->has_stalled ? &w->stalled : NULL;
-    tile = w->homing_count != 0 ? &w->flights[w->homing].tile : tile;
+    const fl_item *item = w->has_stalled ? &w->stalled : NULL;
+    item = w->homing_count != 0 ? &w->flights[w->homing].item : item;
     for (uint32_t i = 0; i < w->flight_count && w->computing != 0; ++i) {
         if (w->flights[i].launched != 0) {
-            tile = &w->flights[i].tile;
+            item = &w->flights[i].item;
             break;
         }
     }
-    if (tile != NULL) {
-        switch_job(w, tile->job, tile->task != NULL || tile->is_graph ? tile->job->graph : NULL);
+    if (item != NULL) {
+        switch_job(w, item->job, item->task != NULL || item->is_graph ? item->job->graph : NULL);
     }
 }
 
@@ -798,44 +798,44 @@ void fl_worker_end_idle(fl_worker *w)
     }
 }
 
-static bool is_gate(const fl_item *tile)
+static bool is_gate(const fl_item *item)
 {
-    return tile->task != NULL && tile->task->is_gate;
+    return item->task != NULL && item->task->is_gate;
 }
 
-void fl_item_set_timed(fl_item *tile, const filch_codelet *codelet)
+void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
 {
-    tile->timed = true;
-    if (tile->task != NULL) {
-        tile->work = FL_UNLIKELY(tile->task->has_items) ? fl_divide_work(tile)
-                     : codelet->work != NULL            ? (double)tile->task->work
+    item->timed = true;
+    if (item->task != NULL) {
+        item->work = FL_UNLIKELY(item->task->has_items) ? fl_divide_work(item)
+                     : codelet->work != NULL            ? (double)item->task->work
                                                         : 1;
     }
 }
 
 /* Prepares the tile that the driver is to run. */
-static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item *tile)
+static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item *item)
 {
-    if (is_gate(tile)) {
-        fl_item_pass(tile);
+    if (is_gate(item)) {
+        fl_item_pass(item);
         return;
     }
-    const filch_codelet *codelet = fl_item_codelet(tile);
-    if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || tile->task == NULL ||
+    const filch_codelet *codelet = fl_item_codelet(item);
+    if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || item->task == NULL ||
         fl_trace_of(w) != NULL) {
-        fl_item_set_timed(tile, codelet);
-        if (FL_UNLIKELY(fl_item_may_race(tile, codelet))) {
-            fl_speculate_offer(w, tile);
+        fl_item_set_timed(item, codelet);
+        if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
+            fl_speculate_offer(w, item);
         }
     }
 }
 
 /* The tile is refused: it retires as a failed one, without running. */
-static void refuse(fl_item *tile)
+static void refuse(fl_item *item)
 {
-    tile->code = -1;
-    tile->is_refused = true;
-    tile->timed = false;
+    item->code = -1;
+    item->is_refused = true;
+    item->timed = false;
 }
 
 /* Whether the tile's operands are there; without them it is not run. */
@@ -850,7 +850,7 @@ static fl_act await_operands(fl_worker *w)
     w->is_fetching = false;
     w->has_item = true;
     if (status != FILCH_OK) {
-        refuse(&w->tile);
+        refuse(&w->item);
         fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
@@ -860,8 +860,8 @@ static fl_act await_operands(fl_worker *w)
 /* Brings what the picked tile needs to the host's memory, where it may be elsewhere. */
 static fl_act fetch(fl_worker *w)
 {
-    if (!fl_offload_fetch(w, &w->tile)) {
-        refuse(&w->tile);
+    if (!fl_offload_fetch(w, &w->item)) {
+        refuse(&w->item);
         fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
@@ -872,27 +872,27 @@ static fl_act fetch(fl_worker *w)
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
     w->has_item = false;
-    bool may_race = w->tile.task == NULL && w->tile.run != NULL; /* then not before it is decided */
-    if (w->offload != NULL && !w->tile.skip && w->tile.code == 0 && !may_race &&
-        fl_offload_concerns(&w->tile) &&
-        !(w->tile.task != NULL &&
-          fl_task_is_divided(w->tile.task))) { /* nor before all pieces are */
-        fl_offload_commit_host(w, &w->tile);
+    bool may_race = w->item.task == NULL && w->item.run != NULL; /* then not before it is decided */
+    if (w->offload != NULL && !w->item.skip && w->item.code == 0 && !may_race &&
+        fl_offload_concerns(&w->item) &&
+        !(w->item.task != NULL &&
+          fl_task_is_divided(w->item.task))) { /* nor before all pieces are */
+        fl_offload_commit_host(w, &w->item);
     }
-    fl_worker_retire(w, &w->tile);
+    fl_worker_retire(w, &w->item);
 }
 
 /* With the tile that was picked. In line: it is done for each. */
 static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
-    prepare(w, &w->tile);
+    prepare(w, &w->item);
     w->has_item = true;
     w->waited_at = 0;
     fl_worker_end_idle(w);
-    if (fl_load_relaxed(&w->hazard) != w->tile.job) {
+    if (fl_load_relaxed(&w->hazard) != w->item.job) {
         fl_worker_leave(w);
     }
-    return w->offload != NULL && !w->tile.skip && fl_offload_concerns(&w->tile) ? fetch(w)
+    return w->offload != NULL && !w->item.skip && fl_offload_concerns(&w->item) ? fetch(w)
                                                                                 : FL_ACT_RUN;
 }
 
@@ -910,7 +910,7 @@ static fl_act step_synchronous(fl_worker *w)
         retire_run(w);
     }
     for (;;) {
-        if (fl_worker_pick(w, &w->tile)) {
+        if (fl_worker_pick(w, &w->item)) {
             return begin(w);
         }
         fl_worker_flush(w);
@@ -921,7 +921,7 @@ static fl_act step_synchronous(fl_worker *w)
         if (!is_deep(w) && fl_worker_steal(w)) {
             continue;
         }
-        if (fl_speculate_pick(w, &w->tile)) {
+        if (fl_speculate_pick(w, &w->item)) {
             return begin_rare(w);
         }
         fl_worker_leave(w);
@@ -940,7 +940,7 @@ static fl_act rest_synchronous(fl_worker *w)
         retire_run(w);
     }
     fl_offline_settle(w);
-    if (fl_offline_pick(w, &w->tile)) {
+    if (fl_offline_pick(w, &w->item)) {
         return begin_rare(w);
     }
     fl_worker_flush(w);
@@ -987,11 +987,11 @@ void fl_worker_settle(fl_worker *w)
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
 {
-    if (w->has_item && w->tile.job == job) {
+    if (w->has_item && w->item.job == job) {
         return true;
     }
     for (const fl_frame *frame = w->frames; frame != NULL; frame = frame->outer) {
-        if (frame->tile.job == job) {
+        if (frame->item.job == job) {
             return true;
         }
     }

@@ -22,11 +22,11 @@ static uint64_t now(const fl_worker *w)
     return fl_clock_now(&w->sched->core->clock);
 }
 
-double fl_explore_mean(fl_worker *w, const fl_item *tile, double mean, double ns)
+double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns)
 {
     fl_explore *trial = &w->trial;
-    trial->at = tile->start + tile->ns;
-    trial->is_suspected = trial->is_on && (double)tile->ns < FASTER * mean;
+    trial->at = item->start + item->ns;
+    trial->is_suspected = trial->is_on && (double)item->ns < FASTER * mean;
     if (trial->is_suspected && ns < FASTER * mean) {
         trial->is_suspected = false;
         trial->after = 0; /* whoever judged it slow was wrong */

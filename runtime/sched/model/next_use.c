@@ -86,7 +86,7 @@ static fl_forecast *make_forecast(const fl_memory *memory, const filch_graph *gr
 void fl_next_use_prepare(void *user)
 {
     const fl_outlook *outlook = user;
-    const fl_task *task = outlook->tile->task;
+    const fl_task *task = outlook->item->task;
     const fl_memory *memory = &outlook->worker->sched->core->memory;
     if (task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED) {
         return;
@@ -125,7 +125,7 @@ static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
 static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data, uint32_t tile,
                               uint32_t place, bool *is_read)
 {
-    const fl_task *now = outlook->tile->task;
+    const fl_task *now = outlook->item->task;
     const filch_graph *graph = now->graph;
     uint32_t slot;
     if (now->begins) {
@@ -181,7 +181,7 @@ uint64_t fl_next_use(void *user, const filch_data *data, uint32_t tile, uint32_t
                      bool *is_read)
 {
     const fl_outlook *outlook = user;
-    const fl_task *task = outlook->tile->task;
+    const fl_task *task = outlook->item->task;
     bool unasked;
     is_read = is_read != NULL ? is_read : &unasked;
     *is_read = true;

@@ -296,17 +296,17 @@ static void judge(fl_shared_queue *board, bool is_unlike)
     }
 }
 
-void fl_shared_queue_learn(fl_worker *w, const fl_item *tile)
+void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
 {
     fl_sched *sched = w->sched;
     fl_shared_queue *board = sched->board;
-    filch_graph *graph = tile->task->graph;
+    filch_graph *graph = item->task->graph;
     bool is_known;
     judge_length(sched);
     if (graph->kind != FILCH_GRAPH_CLOSED) {
         return;
     }
-    bool is_unlike = is_unlike_at(sched, tile->task, &is_known);
+    bool is_unlike = is_unlike_at(sched, item->task, &is_known);
     if (!is_known) {
         return;
     }
@@ -409,10 +409,10 @@ static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_spot spot
     return task;
 }
 
-static bool fill(fl_item *tile, fl_task *task)
+static bool fill(fl_item *item, fl_task *task)
 {
-    tile->is_graph = tile->is_claimed = false;
-    tile->task = task;
+    item->is_graph = item->is_claimed = false;
+    item->task = task;
     return task != NULL;
 }
 
@@ -444,7 +444,7 @@ static void wake_called(fl_sched *sched, const uint64_t *called)
     }
 }
 
-bool fl_shared_queue_pick(fl_worker *w, fl_item *tile)
+bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
 {
     fl_shared_queue *board = w->sched->board;
     board->timelines[w->index].look_at = FL_TIME_NEVER;
@@ -471,7 +471,7 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *tile)
     memset(board->called, 0, sizeof board->called);
     fl_mutex_unlock(&board->lock);
     wake_called(w->sched, called);
-    return fill(tile, task);
+    return fill(item, task);
 }
 
 static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
@@ -487,7 +487,7 @@ static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void 
     return task->predecessors != 0 && !fl_worker_is_offline(w) && fl_worker_can_run(w, task);
 }
 
-bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *tile)
+bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
     fl_shared_queue *board = w->sched->board;
     fl_task *task = NULL;
@@ -504,7 +504,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     }
     set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);
-    return fill(tile, task);
+    return fill(item, task);
 }
 
 bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)

@@ -41,17 +41,17 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job);
 /* The job is over. */
 void fl_shared_queue_end(fl_sched *sched, const filch_job *job);
 /* A task was timed, which is not retired yet: whether it tells that devices are unlike. */
-void fl_shared_queue_learn(fl_worker *worker, const fl_item *tile);
+void fl_shared_queue_learn(fl_worker *worker, const fl_item *item);
 /* Puts a ready task there, the caller's; any thread; self is the worker that it is, or null. False:
  * it belongs elsewhere. */
 bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task);
 /* Takes a task for a worker that is free, if that should have one. */
-bool fl_shared_queue_pick(fl_worker *worker, fl_item *tile);
+bool fl_shared_queue_pick(fl_worker *worker, fl_item *item);
 /* For a wait, predictions or not: the same of the job's; if there is none, and that is not strictly
  * what is wanted, of those that a wait may take besides. Only the job's address counts: it may be
  * over. */
 bool fl_shared_queue_pick_of(fl_worker *worker, const filch_job *job, bool is_strict,
-                             fl_item *tile);
+                             fl_item *item);
 /* Whether a task of a graph on the board, which depends on what is in flight on the worker's device
  * alone, is to be put there behind that; if so, it is counted as taken. */
 bool fl_shared_queue_bid_ahead(fl_worker *worker, fl_task *task);

@@ -81,7 +81,7 @@ typedef struct fl_item {
 
 /* A tile in flight on an asynchronous device. */
 typedef struct fl_in_flight {
-    fl_item tile;
+    fl_item item;
     uint64_t launched;
     double expected;    /* predicted ns; 0: unknown */
     fl_marker arriving; /* a copy that the device waits for before it; 0: none, or it came … */
@@ -154,7 +154,7 @@ typedef struct fl_offload {
 
 /* Tiles that wait for nested work to finish: one a level of nesting. */
 typedef struct fl_frame {
-    fl_item tile;
+    fl_item item;
     const filch_job *goal; /* what the tile waits for */
     struct fl_frame *outer;
     uint32_t depth;            /* 1: outermost */
@@ -280,7 +280,7 @@ typedef struct fl_worker {
     int64_t retired;
     uint64_t busy_since;
     bool has_item;
-    fl_item tile; /* synchronous: the one running */
+    fl_item item; /* synchronous: the one running */
     fl_frame *frames;
     fl_in_flight *flights; /* asynchronous: flight_count of them */
     uint32_t flight_count, free_flight, in_flight;
@@ -348,18 +348,18 @@ bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 /* --- Parts, in files of their own --- */
 
 /* A task that the worker has claimed already, in pick.c. */
-bool fl_pick_claimed(fl_worker *worker, fl_item *tile);
+bool fl_pick_claimed(fl_worker *worker, fl_item *item);
 /* A tile from a range of any active job: the device's own share, in pick.c. */
-bool fl_pick_range(fl_worker *worker, fl_item *tile);
+bool fl_pick_range(fl_worker *worker, fl_item *item);
 /* A tile from the ranges of a job that the caller keeps alive: the device's own, else another's. */
-bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_item *tile);
+bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_item *item);
 /* Takes work from another worker (steal.c); sets ready_at. True: look again, there is some. */
 bool fl_worker_steal(fl_worker *worker);
 /* Where devices differ, or a policy places tasks (placement.c): true, the task, which is ready, was
  * dealt with. */
 bool fl_worker_sends(fl_worker *worker, fl_task *task);
 /* Trials (explore.c). A task was timed, and is believed to have taken ns: the new mean. */
-double fl_explore_mean(fl_worker *worker, const fl_item *tile, double mean, double ns);
+double fl_explore_mean(fl_worker *worker, const fl_item *item, double mean, double ns);
 /* Whether a theft that is refused by the mean is to be tried; of the task that it gave. */
 bool fl_explore_is_due(const fl_worker *worker, double mean);
 void fl_explore_begin(fl_worker *worker, double mean, const fl_task *task);
@@ -376,7 +376,7 @@ double fl_batch_work(const fl_worker *worker, const filch_job *job, uint32_t lo,
 /* ns per unit of work of a batch on a device where it works now; 0 when nothing is known. */
 double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device);
 /* Notes what the current job's chunk, which is over, says of the items after it. */
-void fl_batch_learn(const fl_worker *worker, const fl_item *tile);
+void fl_batch_learn(const fl_worker *worker, const fl_item *item);
 /* ns per unit of work of a codelet on a device: measured, or guessed from another device's measure
  * and the scores; 0 when nothing is known. */
 double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device);
@@ -393,7 +393,7 @@ void fl_in_flight_add_home(fl_worker *worker, fl_in_flight *flight, fl_marker ho
 /* All pieces of a divided task are over: what they wrote is valid from now on, and the tile, which
  * is all of it, retires when that has come home where it is wanted; then nothing is held for it any
  * more. There is a free flight. */
-void fl_in_flight_conclude(fl_worker *worker, const fl_item *tile);
+void fl_in_flight_conclude(fl_worker *worker, const fl_item *item);
 
 /* depth.c. Tiles in flight of a device that computes, at most: what hides the launch latency of
  * short ones. */
@@ -419,11 +419,11 @@ uint64_t fl_depth_part(const fl_in_flight *flight);
 
 /* Devices with memory of their own (offload.c). Finds the tile's operands, starts to bring them to
  * the worker's device, and fills worker->views; false: worker->error says why not. */
-bool fl_offload_fetch(fl_worker *worker, const fl_item *tile);
+bool fl_offload_fetch(fl_worker *worker, const fl_item *item);
 /* What a tile costs a device that only pretends. */
-double fl_item_cost(const fl_worker *worker, const fl_item *tile);
+double fl_item_cost(const fl_worker *worker, const fl_item *item);
 /* Only that, of the tile's operands: worker->views, and offload->operands. */
-bool fl_offload_list(fl_worker *worker, const fl_item *tile);
+bool fl_offload_list(fl_worker *worker, const fl_item *item);
 /* Whether the device is one that runs tiles by itself, in memory of its own. */
 static inline bool fl_worker_computes(const fl_worker *w)
 {
@@ -439,21 +439,21 @@ bool fl_offload_commit_pieces(fl_worker *worker, fl_in_flight *flight);
 fl_marker fl_offload_arriving(const fl_worker *worker);
 /* The function, parameters and geometry of a kernel's tile, whose operands were fetched; false as
  * above. */
-bool fl_offload_fill(fl_worker *worker, fl_item *tile, fl_launch *launch);
+bool fl_offload_fill(fl_worker *worker, fl_item *item, fl_launch *launch);
 /* Has the tile of a gate brought to the host's memory, and noted as valid there alone where the
  * gate writes it; the flight is over when it is there. False: it cannot be, and nothing is under
  * way. */
 bool fl_offload_move(fl_worker *worker, fl_in_flight *flight);
 /* The tile ran on the host: what it wrote is valid there alone, until it is copied to a GPU whose
  * buffer is to have it; where that fails so does the tile. */
-void fl_offload_commit_host(fl_worker *worker, fl_item *tile);
+void fl_offload_commit_host(fl_worker *worker, fl_item *item);
 /* Whether a tile has operands that may be in another memory. */
-bool fl_offload_concerns(const fl_item *tile);
+bool fl_offload_concerns(const fl_item *item);
 /* What is known of the future while a tile is put on its device (next_use.c): members of
  * fl_foresight, of which this is the user. */
 typedef struct fl_outlook {
     const fl_worker *worker;
-    const fl_item *tile;
+    const fl_item *item;
     bool is_ahead; /* it is not put there yet, nor claimed */
 } fl_outlook;
 void fl_next_use_prepare(void *user);
@@ -494,10 +494,10 @@ void fl_locality_fetch(fl_worker *worker);
  * and then takes one of all. */
 uint32_t fl_locality_room(const fl_worker *worker, uint32_t rest);
 void fl_locality_add(fl_worker *worker, fl_task *task);
-void fl_locality_take(fl_worker *worker, fl_item *tile);
+void fl_locality_take(fl_worker *worker, fl_item *item);
 /* Replays (replay.c). Takes the whole graph of a job that is about to begin, where it is known well
  * enough to be put on the device by one call, with what it uses; to be put there at once. */
-bool fl_graph_launch_pick(fl_worker *worker, filch_job *job, fl_item *tile);
+bool fl_graph_launch_pick(fl_worker *worker, filch_job *job, fl_item *item);
 /* Puts it there, as fl_offload_launch. */
 bool fl_graph_launch_launch(fl_worker *worker, fl_in_flight *flight, uint32_t tag);
 /* It has retired: what it used may be evicted. */
@@ -523,7 +523,7 @@ bool fl_deques_settle(fl_worker *worker, fl_hint_fn stays, fl_settle_fn settle);
  * and nobody but the worker knows of, and ends what there is nothing to run of. */
 void fl_offline_settle(fl_worker *worker);
 /* A tile that has to end here all the same. */
-bool fl_offline_pick(fl_worker *worker, fl_item *tile);
+bool fl_offline_pick(fl_worker *worker, fl_item *item);
 /* Gives a task that the caller has claimed, and that is ready, to a device that is there. False:
  * none can run it. */
 bool fl_offline_give(fl_worker *worker, fl_task *task);
@@ -538,7 +538,7 @@ void fl_lookahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
 /* It has retired; skipped is failed. */
 void fl_lookahead_retired(fl_task *task, bool failed);
 /* Takes a task whose predecessors are all over or on a lane: it may be put behind them. */
-bool fl_lookahead_pick(fl_worker *worker, fl_item *tile);
+bool fl_lookahead_pick(fl_worker *worker, fl_item *item);
 /* What the task's predecessors have on lanes, into worker->offload->waits. */
 bool fl_lookahead_waits(fl_worker *worker, const fl_task *task);
 /* One predecessor of a closed graph's task, in the run that was epoch `run` before, is over. True:
@@ -568,7 +568,7 @@ bool fl_full_relieve(fl_worker *worker);
 bool fl_full_others(const fl_worker *worker, const filch_job *job);
 /* A chunk that the caller took last from its range, of which a grain has no room on the device, is
  * left to others, with the rest of the range. False: there are none. */
-bool fl_full_leave(fl_worker *worker, const fl_item *tile);
+bool fl_full_leave(fl_worker *worker, const fl_item *item);
 /* Whether that was so, and others are left. */
 static inline bool fl_full_is_out(const fl_worker *w, const filch_job *job)
 {
@@ -579,26 +579,26 @@ static inline bool fl_full_is_out(const fl_worker *w, const filch_job *job)
 /* Chunks run twice (speculate.c). A chunk of a codelet that allows it is about to run here: gives
  * it memory to write to, and tells other workers of it, where that is possible. On a GPU it gets
  * that with its operands, and they are told when it was launched. */
-void fl_speculate_offer(fl_worker *worker, fl_item *tile);
+void fl_speculate_offer(fl_worker *worker, fl_item *item);
 /* On a GPU, of a chunk that was offered, or a second run: there is not the memory for it to write
  * to. True: it can go on without. */
-bool fl_speculate_forgo(fl_item *tile);
+bool fl_speculate_forgo(fl_item *item);
 /* The same: it was launched; or it was not. */
-void fl_speculate_launched(fl_worker *worker, fl_item *tile);
-void fl_speculate_refused(fl_worker *worker, fl_item *tile);
+void fl_speculate_launched(fl_worker *worker, fl_item *item);
+void fl_speculate_refused(fl_worker *worker, fl_item *item);
 /* A run of a GPU's is past, and has not failed: if it counts, its results are sent to their place,
  * and the tile is one as any. */
 void fl_speculate_settle(fl_worker *worker, fl_in_flight *flight);
 /* There is nothing else to do: a chunk in flight elsewhere that would be done here first, to be run
  * here, too. False: none; worker->ready_at is no later than when there may be one. */
-bool fl_speculate_pick(fl_worker *worker, fl_item *tile);
+bool fl_speculate_pick(fl_worker *worker, fl_item *item);
 /* What a run that has memory of its own is to write, in place of the chunk's views. */
-void fl_speculate_views(const fl_item *tile, filch_view *views);
+void fl_speculate_views(const fl_item *item, filch_view *views);
 /* Such a run is over; flight: on a GPU, where it has a result; else null. True: it counts, and its
  * results are in their place, or on their way; else it has lost, and fl_speculate_drop is to
  * follow, behind which the job may be another's. */
-bool fl_speculate_decide(fl_worker *worker, fl_item *tile, fl_in_flight *flight);
-void fl_speculate_drop(fl_worker *worker, fl_item *tile);
+bool fl_speculate_decide(fl_worker *worker, fl_item *item, fl_in_flight *flight);
+void fl_speculate_drop(fl_worker *worker, fl_item *item);
 /* Of a job that ends: time wasted on a device by runs that go on beyond it. */
 void fl_speculate_end(fl_share *share, uint64_t end);
 
@@ -606,10 +606,10 @@ void fl_speculate_end(fl_share *share, uint64_t end);
  * it (false: there is none, or the chunk's mapping is wrong, which will be told when it runs),
  * gives it back, also that on a GPU, and copies from it to where the chunk's results go. publish:
  * where these may be in other memories; false: they cannot be had, as worker->error says. */
-bool fl_private_take(fl_worker *worker, const fl_item *tile, fl_backup_run *run);
+bool fl_private_take(fl_worker *worker, const fl_item *item, fl_backup_run *run);
 void fl_private_give(fl_worker *worker, fl_backup_run *run);
-void fl_private_copy(fl_worker *worker, const fl_item *tile);
-bool fl_private_publish(fl_worker *worker, const fl_item *tile);
+void fl_private_copy(fl_worker *worker, const fl_item *item);
+bool fl_private_publish(fl_worker *worker, const fl_item *item);
 /* On a GPU: the memory is the run's, of the operands that were launched just now; and is sent to
  * where the results of the flight go, which may fail it. */
 void fl_private_hold(fl_worker *worker, fl_backup_run *run);
@@ -617,13 +617,13 @@ void fl_private_send(fl_worker *worker, fl_in_flight *flight);
 
 /* Divisible tasks (divide.c). A picked task that has items: true, the tile, of all or of some of
  * them, can be run; false: it is seen to. */
-bool fl_divide_admit(fl_worker *worker, fl_item *tile);
+bool fl_divide_admit(fl_worker *worker, fl_item *item);
 /* There is nothing to steal: takes part in a task that is being divided, if that pays; sets
  * ready_at. True: look again, there is some. */
 bool fl_divide_join(fl_worker *worker);
 /* The task's tile, a piece of it, is over, or what was to come next will not. True: so is the task,
  * and the tile says how; it has been noted. */
-bool fl_divide_retire(fl_worker *worker, fl_item *tile);
+bool fl_divide_retire(fl_worker *worker, fl_item *item);
 /* Of a task with items, ours or a closed graph's that runs: whether the worker would divide it. */
 bool fl_divide_is_due(const fl_worker *worker, const fl_task *task);
 /* On a device that runs tiles by itself, of one with items whose operands were fetched: true, what
@@ -631,7 +631,7 @@ bool fl_divide_is_due(const fl_worker *worker, const fl_task *task);
  * fl_divide_refused. */
 bool fl_divide_begin(fl_worker *worker, fl_in_flight *flight);
 void fl_divide_launched(fl_worker *worker, fl_in_flight *flight);
-void fl_divide_refused(const fl_item *tile);
+void fl_divide_refused(const fl_item *item);
 /* A part that the worker has, and that is not in flight: it is the caller's to take. Null: none. */
 fl_task *fl_divide_part(fl_worker *worker);
 /* Whether the device may have a piece of the task, which is being divided. */
@@ -640,11 +640,11 @@ bool fl_divide_is_here(const fl_worker *worker, const fl_task *task);
  * one, and something is left; so the task's link is in nobody's list. */
 bool fl_divide_drop(fl_worker *worker, fl_task *task);
 /* Of a tile of a task with items, that has a part in the task: its work, … */
-double fl_divide_work(const fl_item *tile);
+double fl_divide_work(const fl_item *item);
 /* … its items, … */
-void fl_divide_range(const fl_item *tile, uint64_t *lo, uint64_t *hi);
+void fl_divide_range(const fl_item *item, uint64_t *lo, uint64_t *hi);
 /* … and, of one that took ns, how long the whole task would. */
-double fl_divide_whole(const fl_item *tile, double ns);
+double fl_divide_whole(const fl_item *item, double ns);
 /* Of a task that the caller has, or a part of: whether others may have parts, too, and run some of
  * it. */
 static inline bool fl_task_is_divided(const fl_task *task)
@@ -654,9 +654,9 @@ static inline bool fl_task_is_divided(const fl_task *task)
 
 /* Reductions (reduce.c). A picked task that reduces or combines: true, the tile can be run, though
  * it may have become another; false: it is seen to. */
-bool fl_reduce_admit(fl_worker *worker, fl_item *tile);
+bool fl_reduce_admit(fl_worker *worker, fl_item *item);
 /* A tile whose task has to do with reductions is over. True: that was not all of the task. */
-bool fl_reduce_retire(fl_worker *worker, const fl_item *tile);
+bool fl_reduce_retire(fl_worker *worker, const fl_item *item);
 /* Whether the combining task, which is running, runs for the last time. */
 bool fl_combines_last(const fl_task *task);
 
@@ -666,19 +666,19 @@ bool fl_combines_last(const fl_task *task);
 void fl_account_begin(fl_sched *sched, filch_job *job);
 void fl_account_end(fl_sched *sched, filch_job *job);
 /* The current job's tile is about to retire, and was timed. */
-void fl_account_timed(fl_worker *worker, const fl_item *tile);
+void fl_account_timed(fl_worker *worker, const fl_item *item);
 /* The same of one that failed and was not. All that is in flight is lost with its device. */
-void fl_account_spoiled(fl_worker *worker, const fl_item *tile);
+void fl_account_spoiled(fl_worker *worker, const fl_item *item);
 void fl_account_lost(fl_worker *worker);
 /* Shows a tile that was timed in the trace, where one records. */
-void fl_account_record(const fl_worker *worker, const fl_item *tile, const filch_codelet *codelet);
+void fl_account_record(const fl_worker *worker, const fl_item *item, const filch_codelet *codelet);
 /* A flight was put on the device; is past there, without having been timed: how long it took, by
  * what is known; is about to retire. */
 void fl_account_launched(fl_worker *worker, const fl_in_flight *flight);
 uint64_t fl_account_guess(const fl_worker *worker, const fl_in_flight *flight);
 /* Sets own and fair of a tile that poll just told of. Both are all of its time for tasks, which are
  * timed by samples. */
-void fl_account_divide(fl_worker *worker, fl_item *tile);
+void fl_account_divide(fl_worker *worker, fl_item *item);
 void fl_account_land(fl_worker *worker, const fl_in_flight *flight);
 /* The current job is dropped, at time t: `retired` tiles of it are not counted off yet. */
 void fl_account_flush(fl_worker *worker, uint64_t t);
@@ -697,40 +697,40 @@ void fl_worker_wake_others(fl_worker *worker);
 /* The worker is at a chunk of that job from here on. */
 void fl_worker_turn(fl_worker *worker, filch_job *job);
 /* A task's tile is over: notes a failure, and how long it took. */
-void fl_worker_note(fl_worker *worker, const fl_item *tile);
+void fl_worker_note(fl_worker *worker, const fl_item *item);
 /* Fills *tile with a task that the caller owns. */
-void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_item *tile);
-bool fl_worker_pick(fl_worker *worker, fl_item *tile);
+void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_item *item);
+bool fl_worker_pick(fl_worker *worker, fl_item *item);
 /* Everything that others put into the inbox becomes part of the deques. */
 void fl_worker_drain(fl_worker *worker);
 /* A picked tile: true, it can be run, though it may have become another. */
-static inline bool fl_item_admit(fl_worker *w, fl_item *tile)
+static inline bool fl_item_admit(fl_worker *w, fl_item *item)
 {
-    const fl_task *task = tile->task;
+    const fl_task *task = item->task;
     if (FL_LIKELY(task == NULL ||
                   !(task->reduces || task->combines || task->begins || task->has_items))) {
         return true;
     }
-    return (!fl_task_has_partials(task) || fl_reduce_admit(w, tile)) &&
-           (!tile->task->has_items || fl_divide_admit(w, tile));
+    return (!fl_task_has_partials(task) || fl_reduce_admit(w, item)) &&
+           (!item->task->has_items || fl_divide_admit(w, item));
 }
-void fl_worker_retire(fl_worker *worker, fl_item *tile);
+void fl_worker_retire(fl_worker *worker, fl_item *item);
 void fl_worker_flush(fl_worker *worker);
 void fl_worker_begin_idle(fl_worker *worker);
 void fl_worker_end_idle(fl_worker *worker);
 /* A gate, for which there is nothing to do: it is over, as one that failed where its predecessors
  * did. */
-static inline void fl_item_pass(fl_item *tile)
+static inline void fl_item_pass(fl_item *item)
 {
-    if (fl_task_passes(tile->task)) {
-        tile->code = tile->skip ? -1 : 0;
-        tile->skip = true;
+    if (fl_task_passes(item->task)) {
+        item->code = item->skip ? -1 : 0;
+        item->skip = true;
     }
 }
 /* Null for a gate. */
-const filch_codelet *fl_item_codelet(const fl_item *tile);
+const filch_codelet *fl_item_codelet(const fl_item *item);
 /* Has the tile timed; of a chunk the work is known already. */
-void fl_item_set_timed(fl_item *tile, const filch_codelet *codelet);
+void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
 
 /* The ring to record in, or null. It lives as long as the runtime, so a copy may be used after
  * recording was stopped. Acquire: the ring was set up before it was published. */
@@ -773,9 +773,9 @@ static inline bool fl_locality_chooses(const fl_worker *w)
 }
 
 /* Whether the tile is a chunk that its codelet lets be run twice. */
-static inline bool fl_item_may_race(const fl_item *tile, const filch_codelet *codelet)
+static inline bool fl_item_may_race(const fl_item *item, const filch_codelet *codelet)
 {
-    return tile->task == NULL && codelet->flags != 0 && !tile->skip;
+    return item->task == NULL && codelet->flags != 0 && !item->skip;
 }
 
 static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
