@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public calls that withdraw devices and take them back. */
 #include "runtime.h"
+#include "sched/execute/offline.h"
 
 static filch_status check(filch_runtime *rt, uint32_t index, const char *call)
 {

@@ -10,6 +10,9 @@
 #include "graph/build/structure_trace.h"
 #include "graph/job/job_trace.h"
 #include "memory/host/multicast.h"
+#include "sched/drive/driver.h"
+#include "sched/model/prior.h"
+#include "sched/worker/sched.h"
 
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later ones only append. */

@@ -3,6 +3,8 @@
 #include <stddef.h>
 
 #include "runtime.h"
+#include "sched/model/prior.h"
+#include "sched/worker/device.h"
 
 /* Sizes of the records in the first version of the interface; later ones only append. */
 #define SPEED_SIZE_FIRST (offsetof(filch_speed, prior_refuted) + sizeof(uint32_t))

@@ -7,14 +7,14 @@ enum { RING_ALIGN = 64, LOG2_SLOTS_MAX = 30 };
 
 static size_t ring_bytes(uint64_t slots)
 {
-    return sizeof(fl_ring) + (size_t)slots * sizeof(uint64_t);
+    return sizeof(fl_deque_ring) + (size_t)slots * sizeof(uint64_t);
 }
 
 /* Empty slots are zero, not indeterminate: a thief that slept through a growth may read one before
  * its compare-and-swap fails. */
-static fl_ring *ring_new(const fl_memory *memory, uint64_t slots)
+static fl_deque_ring *ring_new(const fl_memory *memory, uint64_t slots)
 {
-    fl_ring *ring = fl_alloc_aligned(memory, ring_bytes(slots), RING_ALIGN);
+    fl_deque_ring *ring = fl_alloc_aligned(memory, ring_bytes(slots), RING_ALIGN);
     if (!ring)
         return NULL;
     memset(ring, 0, ring_bytes(slots));
@@ -24,8 +24,8 @@ static fl_ring *ring_new(const fl_memory *memory, uint64_t slots)
 
 static bool deque_grow(fl_deque *deque, uint64_t slots)
 {
-    fl_ring *old = fl_load_relaxed(&deque->ring);
-    fl_ring *ring = ring_new(deque->memory, slots);
+    fl_deque_ring *old = fl_load_relaxed(&deque->ring);
+    fl_deque_ring *ring = ring_new(deque->memory, slots);
     if (!ring)
         return false;
     int64_t bottom = fl_load_relaxed(&deque->bottom);
@@ -50,7 +50,7 @@ filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned lo
     deque->memory = memory;
     if (log2_capacity > LOG2_SLOTS_MAX)
         return FILCH_INVALID_ARGUMENT;
-    fl_ring *ring = ring_new(memory, UINT64_C(1) << log2_capacity);
+    fl_deque_ring *ring = ring_new(memory, UINT64_C(1) << log2_capacity);
     if (!ring)
         return FILCH_OUT_OF_MEMORY;
     atomic_init(&deque->ring, ring);
@@ -60,9 +60,9 @@ filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned lo
 void fl_deque_fini(fl_deque *deque)
 {
     /* Relaxed: whoever ends the deque is ordered after its users by other means. */
-    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    fl_deque_ring *ring = fl_load_relaxed(&deque->ring);
     while (ring) {
-        fl_ring *retired = ring->retired;
+        fl_deque_ring *retired = ring->retired;
         fl_free_aligned(deque->memory, ring, ring_bytes(ring->mask + 1), RING_ALIGN);
         ring = retired;
     }
@@ -88,7 +88,7 @@ fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
     if (top >= bottom)
         return FL_STEAL_EMPTY;
     /* Acquire: the ring's contents before its address. It may be newer than bottom, never older. */
-    fl_ring *ring = fl_load_acquire(&deque->ring);
+    fl_deque_ring *ring = fl_load_acquire(&deque->ring);
     /* Relaxed: ordered by the acquire of bottom; a refilled slot means that the swap fails. */
     uint64_t found = fl_load_relaxed(&ring->slots[(uint64_t)top & ring->mask]);
     /* Seq_cst: index top goes to the one that moves top. Its release half keeps the read of the
@@ -110,7 +110,7 @@ bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool 
     if (*index >= bottom)
         return false;
     *is_top = *index == top;
-    const fl_ring *ring = fl_load_acquire(&deque->ring);
+    const fl_deque_ring *ring = fl_load_acquire(&deque->ring);
     /* Acquire: what the owner did before it pushed an entry that is newer than the bottom we read.
      * Copies in a grown ring come with the ring. */
     *entry = fl_load_acquire(&ring->slots[(uint64_t)*index & ring->mask]);

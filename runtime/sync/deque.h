@@ -19,16 +19,16 @@
 
 /* Index i lives in slot i & mask. Slots are atomic because a thief may read one that the owner is
  * refilling; such a thief then fails its compare-and-swap on top. */
-typedef struct fl_ring {
-    uint64_t mask;           /* slots - 1; the number of slots is a power of two */
-    struct fl_ring *retired; /* the ring before this one, half its size */
+typedef struct fl_deque_ring {
+    uint64_t mask;                 /* slots - 1; the number of slots is a power of two */
+    struct fl_deque_ring *retired; /* the ring before this one, half its size */
     _Alignas(64) _Atomic uint64_t slots[];
-} fl_ring;
+} fl_deque_ring;
 
 typedef struct fl_deque {
     _Alignas(64) _Atomic int64_t top;    /* thieves and the owner's last pop advance it */
     _Alignas(64) _Atomic int64_t bottom; /* the owner's */
-    _Atomic(fl_ring *) ring;
+    _Atomic(fl_deque_ring *) ring;
     int64_t top_seen; /* owner's old copy of top: a push reads top only when full */
     const fl_memory *memory;
 } fl_deque;
@@ -82,7 +82,7 @@ static inline bool fl_deque_push(fl_deque *deque, uint64_t entry)
 {
     /* Relaxed: only this thread writes bottom and ring. */
     int64_t bottom = fl_load_relaxed(&deque->bottom);
-    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    fl_deque_ring *ring = fl_load_relaxed(&deque->ring);
     /* top_seen <= top, and was read with acquire (Refilling, above). */
     if (FL_UNLIKELY((uint64_t)(bottom - deque->top_seen) > ring->mask)) {
         if (!fl_deque_make_room(deque))
@@ -103,7 +103,7 @@ static inline bool fl_deque_pop(fl_deque *deque, uint64_t *entry)
     /* top never goes back: an old copy proves the deque empty without another cache line. */
     if (bottom < deque->top_seen)
         return false;
-    fl_ring *ring = fl_load_relaxed(&deque->ring);
+    fl_deque_ring *ring = fl_load_relaxed(&deque->ring);
     /* Seq_cst: bottom before the load of top, against a thief's top before bottom. */
     (void)fl_exchange_seq_cst(&deque->bottom, bottom);
     int64_t top = fl_load_seq_cst(&deque->top);

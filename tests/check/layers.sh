@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The include graph of runtime/ points downwards, and upper layers name no backend.
+# The include graph of runtime/ points downwards, also between the rooms of the scheduler, but for the
+# includes listed in tests/check/rooms (FILE HEADER: each is there, and is wanted away); upper layers
+# name no backend; and no type has the name of another.
 set -euo pipefail
 
 folders=$(ls -d runtime include kernels 2>/dev/null || true)
@@ -22,6 +24,18 @@ BEGIN {
     count = split("base sync observe backend device module memory graph sched runtime", order, " ")
     for (i = 1; i <= count; i++)
         rank[order[i]] = i
+    count = split("worker account model ready decide execute drive", order, " ")
+    for (i = 1; i <= count; i++)
+        room_rank[order[i]] = i
+    while ((getline line <"tests/check/rooms") > 0)
+        excepted[line] = 1
+}
+
+# Room of a path below runtime/sched/.
+function room(path,    parts)
+{
+    split(path, parts, "/")
+    return parts[2]
 }
 
 FNR == 1 {
@@ -79,6 +93,14 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
     }
     if (rank[layer(target)] > rank[mine])
         bad(mine " includes " target ", which lies above it")
+    if (mine == "sched" && target ~ /^sched\//) {
+        if (!(room(own) in room_rank))
+            bad("folder runtime/sched/" room(own) " is not a room")
+        if (room_rank[room(target)] > room_rank[room(own)] && !((own " " target) in excepted))
+            bad("room " room(own) " includes " target ", which lies above it")
+        else
+            delete excepted[own " " target]
+    }
     if (target ~ /^backend\/[^\/]+\//) {
         split(target, parts, "/")
         folder = parts[1] "/" parts[2]
@@ -87,6 +109,21 @@ in_runtime && own !~ /^(backend\/cuda|module)\// &&
     }
 }
 
-END { exit failed }
+/^} [a-z][a-z_0-9]*;$/ && in_runtime && opens_type {
+    name = substr($2, 1, length($2) - 1)
+    if (name in types)
+        bad("type " name " is also one of " types[name])
+    types[name] = own
+}
+/^typedef (struct|union|enum)/ { opens_type = 1 }
+/^}/ { opens_type = 0 }
+
+END {
+    for (line in excepted) {
+        print "tests/check/rooms: " line ": is not there any more; take it off the list"
+        failed = 1
+    }
+    exit failed
+}
 ' $files
 echo "layers: $(wc -w <<<"$files") files in order"

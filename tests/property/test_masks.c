@@ -14,6 +14,7 @@
 #include "patience.h"
 #include "property.h"
 #include "runtime.h"
+#include "sched/worker/sched.h"
 
 enum {
     ALL_KINDS = FL_IMPL_HOST_FN | FL_IMPL_CUDA,

@@ -76,8 +76,8 @@ static void test_layout(void **state)
     assert_int_equal(offsetof(fl_deque, top), 0);
     assert_int_equal(offsetof(fl_deque, bottom), 64);
     assert_true(offsetof(fl_deque, memory) + sizeof(void *) <= 128);
-    assert_int_equal(sizeof(fl_ring), 64);
-    assert_int_equal(offsetof(fl_ring, slots), 64);
+    assert_int_equal(sizeof(fl_deque_ring), 64);
+    assert_int_equal(offsetof(fl_deque_ring, slots), 64);
     fl_deque deque;
     assert_true(atomic_is_lock_free(&deque.top));
     assert_true(atomic_is_lock_free(&deque.ring));
@@ -201,7 +201,7 @@ static void test_grows_and_keeps_retired_rings(void **state)
     counter_init(&c, SIZE_MAX);
     fl_deque deque;
     assert_int_equal(fl_deque_init(&deque, &c.memory, 0), FILCH_OK);
-    fl_ring *first = atomic_load(&deque.ring);
+    fl_deque_ring *first = atomic_load(&deque.ring);
     assert_int_equal(first->mask, 0);
     /* An offset, so that the copies land in other slots than they came from. */
     assert_true(fl_deque_push(&deque, 5));
@@ -214,7 +214,7 @@ static void test_grows_and_keeps_retired_rings(void **state)
     assert_int_equal(c.allocs, 11);
     assert_int_equal(c.frees, 0);
     /* A thief may be reading any of them: linked, and as they were. */
-    fl_ring *ring = atomic_load(&deque.ring);
+    fl_deque_ring *ring = atomic_load(&deque.ring);
     assert_int_equal(ring->mask, 1023);
     int rings = 0;
     for (; ring; ring = ring->retired) {

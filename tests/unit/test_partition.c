@@ -27,7 +27,7 @@ static void widths_get(fl_partition_policy policy, uint64_t n, const double *sco
                        uint64_t *widths)
 {
     fl_memory memory = fl_memory_system();
-    fl_part *parts = calloc(count + 1, sizeof *parts);
+    fl_device_part *parts = calloc(count + 1, sizeof *parts);
     uint32_t part_count = UINT32_MAX;
     uint64_t at = 0;
 
@@ -91,7 +91,7 @@ static void test_nothing_to_cut(void **state)
 {
     fl_memory memory = fl_memory_system();
     uint32_t part_count = 7;
-    fl_part part;
+    fl_device_part part;
     double score = 1;
 
     (void)state;
@@ -111,7 +111,7 @@ static void test_bad_arguments(void **state)
 {
     fl_memory memory = fl_memory_system();
     uint32_t part_count = 7;
-    fl_part part = {1, 2, 3};
+    fl_device_part part = {1, 2, 3};
     double score = 1;
 
     (void)state;
@@ -417,7 +417,7 @@ static void test_out_of_memory(void **state)
     for (int n = 0; !succeeded; n++) {
         failing_memory failing = {n, 0};
         fl_memory memory = {failing_alloc, failing_free, &failing, "caller"};
-        fl_part parts[2] = {{7, 7, 7}, {7, 7, 7}};
+        fl_device_part parts[2] = {{7, 7, 7}, {7, 7, 7}};
         uint32_t count = 7;
         filch_status status =
             fl_partition(&memory, FL_PARTITION_MAKESPAN, 8, scores, 2, parts, &count);

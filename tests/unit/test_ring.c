@@ -18,7 +18,7 @@
 #define KIB ((size_t)1 << 10)
 #define RING FL_RING_LEAST
 
-static fl_ring ring;
+static fl_cuda_ring ring;
 static fl_cuda_lane lane;
 static char memory[RING];
 static char host;
@@ -26,7 +26,7 @@ static char host;
 static int begin(void **state)
 {
     (void)state;
-    ring = (fl_ring){.memory = memory, .bytes = RING};
+    ring = (fl_cuda_ring){.memory = memory, .bytes = RING};
     fl_store_relaxed(&lane.passed, 0);
     return 0;
 }

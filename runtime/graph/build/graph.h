@@ -66,7 +66,7 @@ typedef struct fl_slot {
     /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
     uint8_t *needs;
     bool has_contents; /* a job was submitted: what the graph needs is there, and stays */
-    struct fl_part
+    struct fl_split_part
         *part; /* of a handle that the graph uses in several tilings (split.h), or null */
 } fl_slot;
 

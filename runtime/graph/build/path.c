@@ -4,7 +4,7 @@
 #include "graph/scheduler.h"
 
 /* What is known of each task: by its order. */
-typedef struct fl_walk {
+typedef struct fl_path_walk {
     const filch_graph *graph;
     double *ready;     /* ns from the start until it can begin */
     double end;        /* of the task looked at */
@@ -12,17 +12,17 @@ typedef struct fl_walk {
     uint32_t *pending; /* predecessors that were not looked at; null: they come first anyway */
     uint32_t *queue;   /* those whose predecessors all were */
     uint32_t count;    /* in the queue */
-} fl_walk;
+} fl_path_walk;
 
 static void count_predecessor(fl_task *successor, void *user)
 {
-    fl_walk *walk = user;
+    fl_path_walk *walk = user;
     ++walk->pending[successor->order];
 }
 
 static void pass(fl_task *successor, void *user)
 {
-    fl_walk *walk = user;
+    fl_path_walk *walk = user;
     double *ready = &walk->ready[successor->order];
     *ready = walk->end > *ready ? walk->end : *ready;
     if (walk->pending != NULL && --walk->pending[successor->order] == 0) {
@@ -31,7 +31,8 @@ static void pass(fl_task *successor, void *user)
 }
 
 /* The codelet asked for last is remembered: tasks of one often follow each other. */
-static void look(fl_walk *walk, uint32_t order, const filch_codelet **codelet, double *per_unit)
+static void look(fl_path_walk *walk, uint32_t order, const filch_codelet **codelet,
+                 double *per_unit)
 {
     fl_scheduler *scheduler = walk->graph->object.core->scheduler;
     const fl_task *task = fl_graph_task_at(walk->graph, order);
@@ -44,7 +45,7 @@ static void look(fl_walk *walk, uint32_t order, const filch_codelet **codelet, d
     fl_graph_each_successor(task, pass, walk);
 }
 
-static void walk_all(fl_walk *walk)
+static void walk_all(fl_path_walk *walk)
 {
     uint32_t count = walk->graph->task_count;
     const filch_codelet *codelet = NULL;
@@ -73,7 +74,7 @@ filch_status fl_graph_path(const filch_graph *graph, double *ns)
     const fl_memory *memory = &graph->object.core->memory;
     size_t count = (size_t)graph->task_count + 1, bytes = count * sizeof(uint32_t);
     bool is_ordered = !graph->has_edges_back;
-    fl_walk walk = {.graph = graph, .ready = fl_alloc_zeroed(memory, count * sizeof(double))};
+    fl_path_walk walk = {.graph = graph, .ready = fl_alloc_zeroed(memory, count * sizeof(double))};
     if (!is_ordered) {
         walk.pending = fl_alloc_zeroed(memory, bytes);
         walk.queue = fl_alloc(memory, bytes);

@@ -234,11 +234,11 @@ static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t 
 
 /* The owner of the root at a position. Asked for in ascending order, so each owner is found once;
  * where it cannot run the root, another device that can owns the position. */
-typedef struct fl_cut {
+typedef struct fl_seal_cut {
     uint32_t position, owner, end;
-} fl_cut;
+} fl_seal_cut;
 
-static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_cut *cut,
+static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_seal_cut *cut,
                            uint32_t roots)
 {
     if (cut->position == cut->end) {
@@ -275,7 +275,7 @@ static size_t bin_of(const fl_task *task, uint32_t devices)
 static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t *bins)
 {
     fl_scheduler *scheduler = order->graph->object.core->scheduler;
-    fl_cut cut = {0};
+    fl_seal_cut cut = {0};
     for (uint32_t i = 0; i < order->count; ++i) {
         fl_task *task = task_at(order, i);
         if (!task->is_gate || scale->is_rank) {

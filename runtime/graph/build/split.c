@@ -6,12 +6,12 @@
 #define PARTITION "filch_graph_partition"
 #define UNPARTITION "filch_graph_unpartition"
 
-static filch_data *data_of(const filch_graph *graph, const fl_part *part)
+static filch_data *data_of(const filch_graph *graph, const fl_split_part *part)
 {
     return graph->slots[part->slot]->use.data;
 }
 
-static fl_tile_state *state_of(const filch_graph *graph, const fl_part *part, uint32_t tile)
+static fl_tile_state *state_of(const filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     return &graph->slots[part->slot]->tiles[tile];
 }
@@ -44,27 +44,27 @@ static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data
 
 /* --- Tasks of filch's own --- */
 
-static fl_task_access access_to(const fl_part *part, uint32_t tile, uint32_t mode)
+static fl_task_access access_to(const fl_split_part *part, uint32_t tile, uint32_t mode)
 {
     return (fl_task_access){
         .slot = part->slot & 0x7ffffffu, .is_final = 1, .mode = mode & 0xfu, .tile = tile};
 }
 
 /* What else is before a tile that nobody in the graph has used. */
-static bool note_gate(filch_graph *graph, const fl_part *part)
+static bool note_gate(filch_graph *graph, const fl_split_part *part)
 {
     const fl_slot *slot = graph->slots[part->slot];
     return slot->gate == NULL || fl_infer_note(graph, slot->gate, slot->gate_epoch);
 }
 
 /* What is before all that the graph does with a handle that it only read before. */
-static bool note_write_gate(filch_graph *graph, const fl_part *parent)
+static bool note_write_gate(filch_graph *graph, const fl_split_part *parent)
 {
     const fl_slot *slot = graph->slots[parent->slot];
     return slot->write_gate == NULL || fl_infer_note(graph, slot->write_gate, slot->write_epoch);
 }
 
-static bool note_writer(filch_graph *graph, const fl_part *part, uint32_t tile)
+static bool note_writer(filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     const fl_tile_state *state = state_of(graph, part, tile);
     return state->writer != NULL ? fl_infer_note(graph, state->writer, state->writer_epoch)
@@ -74,7 +74,7 @@ static bool note_writer(filch_graph *graph, const fl_part *part, uint32_t tile)
 /* Puts a task behind graph->preds in the place of whatever used the tile; moves: that does
  * something with the tile. Where there is nothing to do, and one task to wait for, that one
  * serves. False: no memory. */
-static bool stand_in(filch_graph *graph, const fl_part *part, uint32_t tile, uint32_t mode,
+static bool stand_in(filch_graph *graph, const fl_split_part *part, uint32_t tile, uint32_t mode,
                      bool moves)
 {
     fl_tile_state *state = state_of(graph, part, tile);
@@ -99,7 +99,7 @@ static bool stand_in(filch_graph *graph, const fl_part *part, uint32_t tile, uin
 }
 
 /* Behind the tile's users: brings it home. False: no memory. */
-static bool park(filch_graph *graph, const fl_part *part, uint32_t tile)
+static bool park(filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     fl_part_tile *own = &part->tiles[tile];
     fl_tile_state *state = state_of(graph, part, tile);
@@ -131,7 +131,7 @@ typedef struct fl_look {
     bool is_used, is_written; /* found: some was, since then */
 } fl_look;
 
-static bool look_at(fl_look *look, const fl_part *part, fl_tiles tiles)
+static bool look_at(fl_look *look, const fl_split_part *part, fl_tiles tiles)
 {
     const filch_data *data = data_of(look->graph, part);
     bool fits = true;
@@ -150,10 +150,11 @@ static bool look_at(fl_look *look, const fl_part *part, fl_tiles tiles)
     return fits;
 }
 
-static bool look_around(fl_look *look, const fl_part *part, uint32_t tile)
+static bool look_around(fl_look *look, const fl_split_part *part, uint32_t tile)
 {
     bool fits = true;
-    for (const fl_part *other = part->split->parts; other != NULL && fits; other = other->next) {
+    for (const fl_split_part *other = part->split->parts; other != NULL && fits;
+         other = other->next) {
         if (other != part) {
             const filch_data *data = data_of(look->graph, other);
             fits = look_at(look, other, overlapped(data_of(look->graph, part), tile, data));
@@ -163,7 +164,7 @@ static bool look_around(fl_look *look, const fl_part *part, uint32_t tile)
 }
 
 /* Before the tile's first users in this phase: it has the contents. False: no memory. */
-static bool bring(filch_graph *graph, const fl_part *part, uint32_t tile)
+static bool bring(filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     fl_part_tile *own = &part->tiles[tile];
     fl_tile_state *state = state_of(graph, part, tile);
@@ -193,7 +194,7 @@ static bool bring(filch_graph *graph, const fl_part *part, uint32_t tile)
 /* --- Tasks that are added --- */
 
 /* The part of the graph's splits that a handle is; null: none. */
-static fl_part *find_part(const filch_graph *graph, const filch_data *data)
+static fl_split_part *find_part(const filch_graph *graph, const filch_data *data)
 {
     uint32_t slot;
     return fl_graph_find_slot(graph, data, &slot) ? graph->slots[slot]->part : NULL;
@@ -206,7 +207,7 @@ filch_status fl_splits_check(const filch_graph *graph, const filch_task_desc *de
         if (data == NULL || (data->parent == NULL && graph->splits == NULL)) {
             continue;
         }
-        const fl_part *part = find_part(graph, data);
+        const fl_split_part *part = find_part(graph, data);
         if (part == NULL ? data->parent == NULL : part == part->split->current) {
             continue;
         }
@@ -228,7 +229,7 @@ filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses,
 {
     for (uint32_t i = 0; i < count; ++i) {
         fl_task_access access = accesses[i];
-        fl_part *part = access.mode != FILCH_SCRATCH ? graph->slots[access.slot]->part : NULL;
+        fl_split_part *part = access.mode != FILCH_SCRATCH ? graph->slots[access.slot]->part : NULL;
         if (part == NULL) {
             continue;
         }
@@ -249,7 +250,7 @@ filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses,
 /* The parent's tiles of which something is elsewhere. */
 static bool bring_back(filch_graph *graph, fl_split *split)
 {
-    fl_part *part = split->parent;
+    fl_split_part *part = split->parent;
     bool fits = true;
     for (uint32_t tile = 0; tile < graph->slots[part->slot]->tile_count && fits; ++tile) {
         fl_look look = {.graph = graph, .since = part->tiles[tile].used};
@@ -283,7 +284,7 @@ void fl_splits_drop(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
     for (fl_split *split = graph->splits; split != NULL; split = split->next) {
-        for (fl_part *part = split->parts; part != NULL; part = part->next) {
+        for (fl_split_part *part = split->parts; part != NULL; part = part->next) {
             fl_free(memory, part->tiles,
                     graph->slots[part->slot]->tile_count * sizeof *part->tiles);
             part->tiles = NULL;
@@ -293,17 +294,17 @@ void fl_splits_drop(filch_graph *graph)
 
 /* --- Partitioning --- */
 
-static fl_part *add_part(filch_graph *graph, fl_split *split, uint32_t slot)
+static fl_split_part *add_part(filch_graph *graph, fl_split *split, uint32_t slot)
 {
     const fl_memory *memory = &graph->object.core->memory;
     size_t bytes = graph->slots[slot]->tile_count * sizeof(fl_part_tile);
-    fl_part *part = fl_arena_alloc(&graph->arena, sizeof *part);
+    fl_split_part *part = fl_arena_alloc(&graph->arena, sizeof *part);
     fl_part_tile *tiles = part != NULL ? fl_alloc_zeroed(memory, bytes) : NULL;
     if (tiles == NULL) {
         fl_arena_free(&graph->arena, part, sizeof *part);
         return NULL;
     }
-    *part = (fl_part){.next = split->parts, .split = split, .slot = slot, .tiles = tiles};
+    *part = (fl_split_part){.next = split->parts, .split = split, .slot = slot, .tiles = tiles};
     split->parts = part;
     graph->slots[slot]->part = part;
     return part;
@@ -316,7 +317,7 @@ static fl_split *add_split(filch_graph *graph, uint32_t slot)
         return NULL;
     }
     *split = (fl_split){.phase = 1};
-    fl_part *part = add_part(graph, split, slot);
+    fl_split_part *part = add_part(graph, split, slot);
     if (part == NULL) {
         fl_arena_free(&graph->arena, split, sizeof *split);
         return NULL;
@@ -331,7 +332,7 @@ static fl_split *add_split(filch_graph *graph, uint32_t slot)
 }
 
 /* To other jobs, the graph writes all of it. */
-static void use_all(const filch_graph *graph, const fl_part *part)
+static void use_all(const filch_graph *graph, const fl_split_part *part)
 {
     fl_queued_access *use = &graph->slots[part->slot]->use;
     if (graph->kind == FILCH_GRAPH_CLOSED) { /* an open graph's is queued so */
@@ -364,7 +365,7 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
 {
     fl_core *core = graph->object.core;
     uint32_t slots[2];
-    fl_part *part = find_part(graph, parent);
+    fl_split_part *part = find_part(graph, parent);
     if (part != NULL && part->split->current != part) {
         return fl_core_fail(core, FILCH_WRONG_STATE, PARTITION, parent->label,
                             "the graph uses '%s' as partitioned into '%s'", parent->label,
@@ -401,7 +402,7 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
 static filch_status unpartition(filch_graph *graph, const filch_data *parent,
                                 const filch_data *child)
 {
-    fl_part *part = find_part(graph, child);
+    fl_split_part *part = find_part(graph, child);
     if (part == NULL || part->split->current != part) {
         return fl_core_fail(graph->object.core, FILCH_WRONG_STATE, UNPARTITION, parent->label,
                             "the graph does not use '%s' as partitioned into '%s'", parent->label,

@@ -37,18 +37,18 @@ typedef struct fl_part_tile {
 } fl_part_tile;
 
 /* One tiling as the graph uses it. */
-typedef struct fl_part {
-    struct fl_part *next; /* of the same split */
+typedef struct fl_split_part {
+    struct fl_split_part *next; /* of the same split */
     struct fl_split *split;
     uint32_t slot;
     fl_part_tile *tiles; /* null once a closed graph is sealed */
-} fl_part;
+} fl_split_part;
 
 typedef struct fl_split {
     struct fl_split *next;
-    fl_part *parts; /* that of the parent is the last */
-    fl_part *parent;
-    fl_part *current;
+    fl_split_part *parts; /* that of the parent is the last */
+    fl_split_part *parent;
+    fl_split_part *current;
     uint32_t phase; /* from 1; in that, the parent's tiles count as written */
 } fl_split;
 

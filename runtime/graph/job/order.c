@@ -25,20 +25,20 @@
 typedef bool (*fl_is_one)(const filch_job *job, const void *user);
 
 /* A search through the jobs that wait for each other, under core->lock. */
-typedef struct fl_walk {
+typedef struct fl_wait_walk {
     uint64_t number;
     filch_job *stack; /* found, and not looked at yet */
     fl_is_one is_one;
     const void *user;
     bool is_found; /* one that is_one says */
-} fl_walk;
+} fl_wait_walk;
 
-static fl_walk walk_begin(fl_core *core, fl_is_one is_one, const void *user)
+static fl_wait_walk walk_begin(fl_core *core, fl_is_one is_one, const void *user)
 {
-    return (fl_walk){.number = ++core->jobs->walks, .is_one = is_one, .user = user};
+    return (fl_wait_walk){.number = ++core->jobs->walks, .is_one = is_one, .user = user};
 }
 
-static void walk_to(fl_walk *walk, filch_job *job)
+static void walk_to(fl_wait_walk *walk, filch_job *job)
 {
     if (job->walk != walk->number) {
         job->walk = walk->number;
@@ -50,7 +50,7 @@ static void walk_to(fl_walk *walk, filch_job *job)
 
 /* Whether the use, or a hold of the host's between that waits and that the use waits for, conflicts
  * with one before. */
-static bool waits_behind(const fl_walk *walk, const fl_queued_access *use,
+static bool waits_behind(const fl_wait_walk *walk, const fl_queued_access *use,
                          const fl_queued_access *before)
 {
     bool waits = fl_access_queue_conflict(use, before);
@@ -63,7 +63,7 @@ static bool waits_behind(const fl_walk *walk, const fl_queued_access *use,
 }
 
 /* To the jobs that one use waits for where it stands, whether that was told to it or not. */
-static void walk_use(fl_walk *walk, const fl_queued_access *use)
+static void walk_use(fl_wait_walk *walk, const fl_queued_access *use)
 {
     for (fl_queued_access *before = use->prev; before != NULL; before = before->prev) {
         if (!waits_behind(walk, use, before)) {
@@ -81,7 +81,7 @@ static void walk_use(fl_walk *walk, const fl_queued_access *use)
     }
 }
 
-static void walk_on(fl_walk *walk)
+static void walk_on(fl_wait_walk *walk)
 {
     while (walk->stack != NULL && !walk->is_found) {
         filch_job *job = walk->stack;
@@ -103,7 +103,7 @@ bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const
 {
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
-    fl_walk walk = walk_begin(core, is_one, user);
+    fl_wait_walk walk = walk_begin(core, is_one, user);
     job->walk = walk.number; /* itself is none of those that it waits for */
     job->walk_next = NULL;
     walk.stack = job;
@@ -125,7 +125,7 @@ static bool has_begun(const fl_queued_access *use)
     return use->is_hold ? use->granted : job->is_open ? use->begun : job->blocked == 0;
 }
 
-static bool is_marked(const fl_walk *walk, const fl_queued_access *use)
+static bool is_marked(const fl_wait_walk *walk, const fl_queued_access *use)
 {
     const filch_job *job = use->job;
     return (use->is_hold ? use->walk : job->walk) == walk->number;
@@ -134,7 +134,7 @@ static bool is_marked(const fl_walk *walk, const fl_queued_access *use)
 /* Walks to all who would be before a use that stands behind last, from behind first on (null: the
  * front), and to those that they wait for. A hold that waits does so for all before it, to be on
  * the safe side. Returns a use that leads back to the job, or null. */
-static const fl_queued_access *stand_behind(fl_walk *walk, const fl_queued_access *use,
+static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_access *use,
                                             fl_queued_access *first, fl_queued_access *last)
 {
     bool has_hold = false;
@@ -164,7 +164,7 @@ static const fl_queued_access *stand_behind(fl_walk *walk, const fl_queued_acces
 
 /* Moves *place, behind which the use is to stand, behind all that conflict with it and have begun,
  * or that its job waits for. Returns a use that leads back to the job, or null. */
-static const fl_queued_access *settle(fl_walk *walk, const fl_queued_access *use,
+static const fl_queued_access *settle(fl_wait_walk *walk, const fl_queued_access *use,
                                       fl_queued_access **place)
 {
     for (;;) {
@@ -188,7 +188,7 @@ static const fl_queued_access *settle(fl_walk *walk, const fl_queued_access *use
 
 /* Walks to all who have begun what a use asks for, and to those that they wait for. Returns one
  * that leads back to the job, or null. */
-static const fl_queued_access *walk_to_begun(fl_walk *walk, const fl_queued_access *use)
+static const fl_queued_access *walk_to_begun(fl_wait_walk *walk, const fl_queued_access *use)
 {
     for (const fl_queued_access *at = use->data->first; at != NULL; at = at->next) {
         if (!at->is_hold && fl_access_queue_conflict(use, at) && has_begun(at)) {
@@ -203,7 +203,7 @@ static const fl_queued_access *walk_to_begun(fl_walk *walk, const fl_queued_acce
 }
 
 /* Moves *place behind the jobs that were submitted before the use's, unless they wait for it. */
-static void give_way(fl_walk *walk, const fl_queued_access *use, fl_queued_access **place)
+static void give_way(fl_wait_walk *walk, const fl_queued_access *use, fl_queued_access **place)
 {
     const filch_job *job = use->job;
     for (fl_queued_access *at = *place != NULL ? (*place)->next : use->data->first; at != NULL;
@@ -224,7 +224,7 @@ const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_la
                                       fl_queued_access **place)
 {
     filch_job *job = asking->job;
-    fl_walk walk = walk_begin(job->object.core, is_same, job);
+    fl_wait_walk walk = walk_begin(job->object.core, is_same, job);
     *place = NULL;
     /* What the job waits for now, which does not wait for it. */
     for (const fl_queued_access *late = job->late; late != NULL; late = late->late_next) {

@@ -7,6 +7,9 @@
 #include <math.h>
 
 #include "sched/account/rated.h"
+#include "sched/decide/speculate.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 
 /* One dispatch is measured for so many timed tasks, as it takes three looks at the clock. */
 #define GAP_PERIOD 8u
@@ -281,7 +284,7 @@ static uint64_t added(uint64_t from, uint64_t to, uint64_t most)
 
 /* Takes the time from `last` on, when the job's last tile was taken, out of the idle parts. The run
  * of idle spells may have been of one kind first, and of the other from its last change on. */
-static void take_tail(fl_parts *parts, const fl_reading *reading, uint64_t last, uint64_t end)
+static void take_tail(fl_time_parts *parts, const fl_reading *reading, uint64_t last, uint64_t end)
 {
     uint64_t from = last > reading->idle_since ? last : reading->idle_since;
     if (reading->kind == FL_SPELL_ON || from >= end) {
@@ -303,7 +306,7 @@ static void take_tail(fl_parts *parts, const fl_reading *reading, uint64_t last,
 }
 
 void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t d, uint64_t end,
-                        uint64_t last, fl_parts *parts)
+                        uint64_t last, fl_time_parts *parts)
 {
     const fl_share *share = fl_job_share(job, d);
     const fl_account *account = &share->account;
@@ -322,12 +325,12 @@ void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t d,
         own += end - reading.since; /* it is not dropped yet */
     }
     own = least_of(own, on);
-    *parts = (fl_parts){.starved = wall - on - held - unshared,
-                        .unshared = unshared,
-                        .held = held,
-                        .own = own,
-                        .other = on - own,
-                        .gap = fl_load_relaxed(&ledger->gap_ns)};
+    *parts = (fl_time_parts){.starved = wall - on - held - unshared,
+                             .unshared = unshared,
+                             .held = held,
+                             .own = own,
+                             .other = on - own,
+                             .gap = fl_load_relaxed(&ledger->gap_ns)};
     for (int why = 0; why < FL_REFUSALS; ++why) {
         parts->refused[why] = reading.refused[why] - fl_load_relaxed(&account->refused[why]);
     }
@@ -358,7 +361,7 @@ void fl_account_end(fl_sched *sched, filch_job *job)
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_account *account = &fl_job_share(job, d)->account;
         fl_speculate_end(fl_job_share(job, d), job->finished);
-        fl_parts parts;
+        fl_time_parts parts;
         fl_account_measure(sched, job, d, job->finished, last, &parts);
         fl_store_relaxed(&account->starved_ns, parts.starved);
         fl_store_relaxed(&account->held_ns, parts.held);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* A speed is taken to hold for tiles of so many times more, or less, work than showed it. */

@@ -6,22 +6,23 @@
 #include "sched/account/account.h"
 #include "sched/account/bound.h"
 #include "sched/account/rated.h"
+#include "sched/worker/device.h"
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static void settled(const fl_account *account, fl_parts *parts)
+static void settled(const fl_account *account, fl_time_parts *parts)
 {
     /* Relaxed: who said that the job has ended had written all of it. */
-    *parts = (fl_parts){.starved = fl_load_relaxed(&account->starved_ns),
-                        .held = fl_load_relaxed(&account->held_ns),
-                        .unshared = fl_load_relaxed(&account->unshared_ns),
-                        .tail = fl_load_relaxed(&account->tail_ns),
-                        .own = fl_load_relaxed(&account->own_ns),
-                        .other = fl_load_relaxed(&account->other_ns),
-                        .gap = fl_load_relaxed(&account->gap_ns)};
+    *parts = (fl_time_parts){.starved = fl_load_relaxed(&account->starved_ns),
+                             .held = fl_load_relaxed(&account->held_ns),
+                             .unshared = fl_load_relaxed(&account->unshared_ns),
+                             .tail = fl_load_relaxed(&account->tail_ns),
+                             .own = fl_load_relaxed(&account->own_ns),
+                             .other = fl_load_relaxed(&account->other_ns),
+                             .gap = fl_load_relaxed(&account->gap_ns)};
     for (int why = 0; why < FL_REFUSALS; ++why) {
         parts->refused[why] = fl_load_relaxed(&account->refusals[why]);
     }
@@ -80,8 +81,8 @@ static uint64_t without(uint64_t part, uint64_t lost, uint64_t whole)
                      : least_of((uint64_t)((double)part * ((double)rest / (double)whole)), rest);
 }
 
-static void fill(const fl_sched *sched, const filch_job *job, uint32_t d, const fl_parts *parts,
-                 filch_losses *losses)
+static void fill(const fl_sched *sched, const filch_job *job, uint32_t d,
+                 const fl_time_parts *parts, filch_losses *losses)
 {
     const fl_share *share = fl_job_share(job, d);
     const fl_account *account = &share->account;
@@ -369,7 +370,7 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
     }
     report->wall_ns = end > begin ? end - begin : 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        fl_parts parts = {.own = 0};
+        fl_time_parts parts = {.own = 0};
         filch_losses losses;
         if (accounted == FL_ACCOUNT_ENDED) {
             settled(&fl_job_share(job, d)->account, &parts);

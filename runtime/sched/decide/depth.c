@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many tiles are in flight on a device that runs them by itself: as few as keep it busy, so
  * that others find the rest. */
+#include "sched/decide/depth.h"
+
 #include <math.h>
 
 #include "sched/worker/sched.h"

@@ -17,7 +17,12 @@
  * scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143, 2023).
  * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
  * too. */
+#include "sched/decide/locality.h"
+
+#include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
+#include "sched/execute/offload.h"
+#include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 
 /* Tiles of work for which memory counts as short after something had to leave for one, and copies

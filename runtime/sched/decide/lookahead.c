@@ -12,7 +12,13 @@
  * Both are compare-and-swaps on the word, so one of them wins. A task claimed ahead has
  * predecessors that are still to count down `pending`; adding the number of all predecessors
  * instead of setting it leaves it right for the next run, whenever they come. */
+#include "sched/decide/lookahead.h"
+
 #include "sched/decide/slow.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/step.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 #define SEQUENCE_BITS FL_MARK_RUN_SHIFT

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking from ranges: the device's own share of each active job, in chunks that shrink with what is
  * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
+#include "sched/decide/pick.h"
+
 #include <math.h>
 
+#include "sched/decide/locality.h"
 #include "sched/decide/slow.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/full.h"
+#include "sched/execute/graph_launch.h"
+#include "sched/execute/step.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
 

@@ -2,6 +2,8 @@
 /* Batches that a policy cuts: into pieces, each of which is some device's, or not at all, so that
  * all take from one range. A range of pieces counts positions in a list that is in the order of the
  * devices, and for each of these in the order of the items. */
+#include "sched/decide/pick.h"
+#include "sched/execute/full.h"
 #include "sched/worker/sched.h"
 
 /* Where the policy does not say: so many pieces, or chunks, a device. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/decide/place.h"
 
+#include "sched/decide/pick.h"
 #include "sched/model/transfer.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* The core that used the access's tile last, its index + 1; 0: not known, or nobody wrote it. */

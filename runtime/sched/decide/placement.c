@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where devices differ, or a policy places tasks: whether a task goes elsewhere that a worker has
  * made ready. */
+#include "sched/decide/placement.h"
+
 #include "sched/decide/slow.h"
+#include "sched/execute/step.h"
+#include "sched/model/explore.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* A task that takes longer than this is left to a device that is done with it in this part of the

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched/execute/step.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* --- Beginning and end --- */
@@ -187,19 +189,19 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     return !is_strict && take(item, common_take(w, may_run_waiting, NULL));
 }
 
-typedef struct fl_left {
+typedef struct fl_undealt {
     bool (*is_left)(const fl_worker *worker, const fl_task *task);
-} fl_left;
+} fl_undealt;
 
 static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
 {
-    const fl_left *left = user;
+    const fl_undealt *left = user;
     return fl_worker_can_run(w, task) && left->is_left(w, task);
 }
 
 fl_task *fl_policy_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, const fl_task *task))
 {
-    const fl_left left = {is_left};
+    const fl_undealt left = {is_left};
     return fl_rules_place(&w->sched->rules) ? common_take(w, is_left_to, &left) : NULL;
 }
 

@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "memory/tiles/tiles.h"
+#include "sched/execute/step.h"
 #include "sched/model/missing.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* A device that takes so many times as long as the fastest one lags … */

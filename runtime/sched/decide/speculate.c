@@ -13,10 +13,16 @@
  * A second run begins at once where the first is predicted to end later. One that is overdue is
  * taken to need as long again as it is overdue by: then the second begins when the first has been
  * late for as long as it takes, and what is wasted on both is at most twice the better of them. */
+#include "sched/decide/speculate.h"
+
 #include <math.h>
 
 #include "sched/account/account.h"
+#include "sched/decide/pick.h"
+#include "sched/execute/private_output.h"
+#include "sched/execute/step.h"
 #include "sched/model/missing.h"
+#include "sched/worker/device.h"
 
 /* Beginning, and copying a few cache lines home. */
 #define RESTART_NS 2000.0

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theft: from the victim with the most time left, as much as lets both end together, and only when
  * the thief would be done before the victim, with what has to be brought for it. */
+#include "sched/decide/steal.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "sched/decide/pick.h"
 #include "sched/decide/place.h"
+#include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
 #include "sched/decide/victims.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/full.h"
+#include "sched/execute/step.h"
+#include "sched/model/explore.h"
 #include "sched/model/missing.h"
 #include "sched/model/transfer.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Of cores, what a theft takes is measured, within these bounds; the victim loses about as much. */

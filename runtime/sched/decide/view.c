@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "device/links.h"
+#include "sched/decide/pick.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Of a link that was not measured, in bytes a ns. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, or a tile
  * that waits for other work; the virtual clock is virtual.c's. */
+#include "sched/drive/driver.h"
+
+#include "sched/execute/full.h"
+#include "sched/execute/host_call.h"
+#include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 
 /* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not

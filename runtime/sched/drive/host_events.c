@@ -2,6 +2,8 @@
 /* Jobs that wait for events of the host's (graph/job/host_events.c says why they are asked for),
  * and broadcasts on their way: one worker, of a device that never runs a task on its thread, keeps
  * the vigil. */
+#include "sched/drive/host_events.h"
+
 #include "sched/worker/sched.h"
 
 /* Asked again after an eighth of the time waited, between these. */

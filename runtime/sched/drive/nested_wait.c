@@ -2,6 +2,8 @@
 #include "sched/drive/nested_wait.h"
 
 #include "graph/job/job.h"
+#include "sched/decide/pick.h"
+#include "sched/ready/shared_queue.h"
 #include "sched/worker/sched.h"
 
 /* So many such jobs are looked for at once. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the worker of a device that computes looks at it again: seldom while nothing can be over,
  * often when something should be. */
+#include "sched/drive/poll_interval.h"
+
 #include <math.h>
 
+#include "sched/execute/offload.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 /* A worker that waits for a prediction wakes up so much before, and looks so often after: ever less

@@ -5,9 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched/account/account.h"
+#include "sched/decide/pick.h"
 #include "sched/decide/place.h"
 #include "sched/decide/slow.h"
+#include "sched/drive/driver.h"
+#include "sched/drive/host_events.h"
+#include "sched/execute/graph_launch.h"
+#include "sched/execute/offline.h"
+#include "sched/execute/step.h"
 #include "sched/model/partition.h"
+#include "sched/model/prior.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/worker.h"
 
 static fl_sched *sched_of(fl_scheduler *self)
 {
@@ -184,7 +195,7 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
     uint32_t grains = fl_batch_grains(job->batch);
     uint32_t devices[FL_DEVICE_LIMIT];
     double scores[FL_DEVICE_LIMIT];
-    fl_part parts[FL_DEVICE_LIMIT];
+    fl_device_part parts[FL_DEVICE_LIMIT];
     uint32_t able = choose_devices(sched, fl_batch_devices(job->batch), devices, scores);
     uint32_t count = 0;
     if (sched->pool->is_virtual || fl_load_relaxed(&sched->away_count) != 0) {
@@ -193,7 +204,7 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
                      &count) != FILCH_OK) {
         /* No memory for an exact cut: the first device takes all, and theft spreads it. */
-        parts[0] = (fl_part){0, grains, 0};
+        parts[0] = (fl_device_part){0, grains, 0};
         count = 1;
     }
     for (uint32_t p = 0; p < count; ++p) {

@@ -2,6 +2,11 @@
 /* The virtual clock: whoever waits steps the workers that are woken or whose time has come, in the
  * order of their indices, and then moves the clock to the next time that one asks for. Workers are
  * woken as threads are: one that finds nothing announces that it is idle. */
+#include "sched/decide/depth.h"
+#include "sched/drive/driver.h"
+#include "sched/drive/host_events.h"
+#include "sched/execute/offline.h"
+#include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 
 /* Whether a new task could begin on the worker's device. */

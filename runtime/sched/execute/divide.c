@@ -20,9 +20,17 @@
  * its lane, for what brings it. What is written is no tile's contents for anybody before all pieces
  * are seen to be over: then a flight of nothing but the way home makes it that, takes over what was
  * held, and retires the task (fl_in_flight_conclude). */
+#include "sched/execute/divide.h"
+
 #include <math.h>
 
 #include "sched/account/rated.h"
+#include "sched/decide/pick.h"
+#include "sched/execute/in_flight.h"
+#include "sched/execute/offload.h"
+#include "sched/execute/step.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 /* A piece takes this part of the time that is left … */

@@ -3,6 +3,17 @@
  * ranges stay where they are until somebody takes them, and tasks that nobody else knows of are
  * routed away. The rest fails, and says why. Others may be lost later, so all of it is looked at
  * again in every step. */
+#include "sched/execute/failed.h"
+
+#include "sched/decide/locality.h"
+#include "sched/decide/pick.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/full.h"
+#include "sched/execute/offline.h"
+#include "sched/execute/step.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 /* Whether a device that still answers can run a task that is ours; under the static policy a

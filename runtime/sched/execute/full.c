@@ -9,6 +9,11 @@
  * then on: they rob it as they do one that is lost. Where a policy cut the batch a range may be of
  * pieces, or for all: the chunk is put beside it, where anyone takes it. The last device has no
  * such way out, and tries all that is left before it fails. */
+#include "sched/execute/full.h"
+
+#include "sched/execute/divide.h"
+#include "sched/execute/step.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Whether the device has room by what is known; in the same memory it has not. */

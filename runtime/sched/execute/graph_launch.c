@@ -6,6 +6,11 @@
  * A replay orders tasks as lanes would: each runs behind its predecessors and behind the one before
  * it on its chain. Chains also keep the graph cheap: a node that follows another costs the device a
  * fraction of what an independent one does. */
+#include "sched/execute/graph_launch.h"
+
+#include "sched/execute/in_flight.h"
+#include "sched/execute/offload.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Longer tasks hide their launches. */

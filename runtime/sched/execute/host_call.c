@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tile of work on the driver's thread: a codelet's host function, with its views and scratch. */
+#include "sched/execute/host_call.h"
+
+#include "sched/decide/speculate.h"
+#include "sched/execute/divide.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 static bool reserve_scratch(fl_worker *w, size_t bytes)

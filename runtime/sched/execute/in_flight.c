@@ -1,7 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step of a worker whose device runs tiles by itself: a GPU, or a simulated one. Tiles are put
  * on the device until its window is full, and retired when the device is seen to be past them. */
+#include "sched/execute/in_flight.h"
+
+#include "sched/account/account.h"
+#include "sched/decide/depth.h"
+#include "sched/decide/locality.h"
+#include "sched/decide/lookahead.h"
+#include "sched/decide/pick.h"
 #include "sched/decide/slow.h"
+#include "sched/decide/speculate.h"
+#include "sched/decide/steal.h"
+#include "sched/drive/poll_interval.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/failed.h"
+#include "sched/execute/full.h"
+#include "sched/execute/graph_launch.h"
+#include "sched/execute/host_call.h"
+#include "sched/execute/offline.h"
+#include "sched/execute/offload.h"
+#include "sched/execute/step.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 #define NO_FLIGHT UINT32_MAX

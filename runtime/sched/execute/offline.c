@@ -11,6 +11,18 @@
  *
  * No wake-up is lost with a worker that was chosen for work just before it was withdrawn: whoever
  * chose it had published the work before, and the change wakes all others after. */
+#include "sched/execute/offline.h"
+
+#include "sched/account/account.h"
+#include "sched/decide/locality.h"
+#include "sched/decide/pick.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/failed.h"
+#include "sched/execute/full.h"
+#include "sched/execute/step.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 /* How often copies that were begun ahead are looked at before what they were for is given away. */

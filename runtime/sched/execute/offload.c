@@ -2,9 +2,24 @@
 /* Tiles on devices with memory of their own: what a tile uses is brought there, the tile put on a
  * lane behind it, and what it wrote sent home where that is wanted. The host's own tiles have their
  * operands brought home in the same way. */
+#include "sched/execute/offload.h"
+
 #include <math.h>
 #include <stdio.h>
 
+#include "sched/decide/depth.h"
+#include "sched/decide/locality.h"
+#include "sched/decide/lookahead.h"
+#include "sched/decide/speculate.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/graph_launch.h"
+#include "sched/execute/host_call.h"
+#include "sched/execute/in_flight.h"
+#include "sched/execute/private_output.h"
+#include "sched/execute/reduce.h"
+#include "sched/model/next_use.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
 static fl_places *places_of(const fl_worker *w)

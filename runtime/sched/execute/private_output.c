@@ -4,8 +4,13 @@
  * which the operands were admitted with. When a run is known to be the one that counts, what it
  * wrote goes to its place: copied on the host; from a GPU sent home, or, of whole tiles that are
  * filch's to keep where it likes, made theirs. */
+#include "sched/execute/private_output.h"
+
 #include <string.h>
 
+#include "sched/decide/speculate.h"
+#include "sched/execute/in_flight.h"
+#include "sched/execute/offload.h"
 #include "sched/worker/sched.h"
 
 /* What each written operand begins at, in the host's memory. */

@@ -9,6 +9,9 @@
  * computes by itself, a partial result is ordered by markers, as any tile is; so is what runs on it
  * at the same time on other lanes. On the others, a task that waits for nested work may have others
  * run on its worker: not with a partial result that it has, in the middle of adding to it. */
+#include "sched/execute/reduce.h"
+
+#include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 
 static void keep(fl_worker *w, fl_task *task)

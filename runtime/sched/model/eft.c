@@ -16,8 +16,15 @@
  * way from the one to the next would cost more than choosing late saves. A device of which nothing
  * is known is tried with the least urgent task, and so is, now and then, one that once was faster
  * than it is. */
+#include "sched/model/eft.h"
+
 #include <math.h>
 
+#include "sched/decide/depth.h"
+#include "sched/decide/pick.h"
+#include "sched/model/explore.h"
+#include "sched/ready/spot.h"
+#include "sched/worker/device.h"
 #include "sched/worker/timeline.h"
 
 /* A slow device is to be done earlier than it must by this part of its time for the task: not all
@@ -237,9 +244,9 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
 
 /* Of tasks as urgent as the one at the spot, one whose home is the worker's device, if there is one
  * among the next. */
-static void prefer_own(const fl_worker *w, fl_spot *spot)
+static void prefer_own(const fl_worker *w, fl_queue_spot *spot)
 {
-    fl_spot at = *spot;
+    fl_queue_spot at = *spot;
     for (uint32_t i = 0; i < MOST_SPARE && at.link != NULL; ++i) {
         const fl_task *task = fl_task_of_link(at.link);
         if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
@@ -258,12 +265,12 @@ static bool is_cancelled(const fl_task *task)
 }
 
 /* The first of the urgent tasks that the worker ends before anybody else, or that is cancelled. */
-static bool find_urgent(fl_worker *w, uint64_t t, fl_spot *spot)
+static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     fl_sched *sched = w->sched;
     uint32_t most = MOST_WEIGHED / sched->count;
     most = most < LEAST_URGENT ? LEAST_URGENT : most < MOST_URGENT ? most : MOST_URGENT;
-    *spot = (fl_spot){0};
+    *spot = (fl_queue_spot){0};
     while (most-- > 0 && fl_spot_step(sched->board, spot, false)) {
         double ns = 0;
         const fl_task *task = fl_task_of_link(spot->link);
@@ -323,12 +330,12 @@ static double least_ns(const fl_sched *sched, const fl_task *task)
 }
 
 /* The least urgent task that does not hold up the graph's end where the worker runs it. */
-static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_spot *spot)
+static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
     const fl_shared_queue *board = sched->board;
     double top = (64 - __builtin_clzll(board->ranks)) / (double)FL_RANKS;
-    *spot = (fl_spot){0};
+    *spot = (fl_queue_spot){0};
     for (uint32_t i = 0; i < MOST_SPARE && fl_spot_step(board, spot, true); ++i) {
         const fl_task *task = fl_task_of_link(spot->link);
         const filch_graph *graph = task->graph;
@@ -348,9 +355,9 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_spot *spot)
 }
 
 /* The first task that the worker can run, from urgent ones on or from the others. */
-static bool find_any(const fl_worker *w, bool is_upwards, fl_spot *spot)
+static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 {
-    *spot = (fl_spot){0};
+    *spot = (fl_queue_spot){0};
     while (fl_spot_step(w->sched->board, spot, is_upwards)) {
         if (fl_worker_can_run(w, fl_task_of_link(spot->link))) {
             return true;
@@ -360,7 +367,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_spot *spot)
 }
 
 /* Whether to try if the device is as fast again as it once was: nothing else would ever tell. */
-static bool tries(fl_worker *w, fl_spot *spot)
+static bool tries(fl_worker *w, fl_queue_spot *spot)
 {
     double mean = fl_eft_mean(w), once = w->trial.best;
     if (once <= 0 || mean < ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
@@ -372,7 +379,7 @@ static bool tries(fl_worker *w, fl_spot *spot)
 }
 
 /* True: *spot is for the worker. */
-static bool choose(fl_worker *w, uint64_t t, fl_spot *spot)
+static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
     const fl_shared_queue *board = sched->board;
@@ -405,7 +412,7 @@ static bool choose(fl_worker *w, uint64_t t, fl_spot *spot)
     return false;
 }
 
-bool fl_eft_choose(fl_worker *w, uint64_t t, fl_spot *spot)
+bool fl_eft_choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     if (!choose(w, t, spot)) {
         return false;

@@ -3,8 +3,11 @@
  * fl_speed_probe_is_due does for batches. Thefts of tasks go by the mean of all that the device has
  * run, which stands for itself; what a core leaves to a GPU goes by the codelet's speed. Nothing is
  * done here but where a task was timed, or where one would be refused. */
+#include "sched/model/explore.h"
+
 #include <math.h>
 
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* As of speeds (speed.c): tried again after so many times what a task takes there, at least; and at

@@ -7,7 +7,9 @@
 #include "device/links.h"
 #include "memory/tiles/coalesce.h"
 #include "memory/tiles/tiles.h"
+#include "sched/decide/pick.h"
 #include "sched/decide/slow.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Jobs among which the one of a victim's tasks is looked for, and slabs of its tasks. */

@@ -3,6 +3,8 @@
  * closed graph everything is: its tasks run more or less in the order in which they were added, so
  * the first user of a tile that nobody has claimed yet tells when it is next used. Of a batch,
  * chunks come in the order of their items. */
+#include "sched/model/next_use.h"
+
 #include "sched/worker/sched.h"
 
 /* Users of a tile that are looked at for one that is likely to run in a place. */

@@ -126,7 +126,7 @@ static void leftovers_assign(leftover_heap *heap, share *shares, uint32_t count,
     }
 }
 
-static uint32_t parts_write(const share *shares, uint32_t count, fl_part *parts)
+static uint32_t parts_write(const share *shares, uint32_t count, fl_device_part *parts)
 {
     uint64_t lo = 0;
     uint32_t written = 0;
@@ -134,14 +134,14 @@ static uint32_t parts_write(const share *shares, uint32_t count, fl_part *parts)
     for (uint32_t i = 0; i < count; i++) {
         if (shares[i].width == 0)
             continue;
-        parts[written++] = (fl_part){.lo = lo, .hi = lo + shares[i].width, .device = i};
+        parts[written++] = (fl_device_part){.lo = lo, .hi = lo + shares[i].width, .device = i};
         lo += shares[i].width;
     }
     return written;
 }
 
 filch_status fl_partition(const fl_memory *memory, fl_partition_policy policy, uint64_t n,
-                          const double *scores, uint32_t count, fl_part *parts,
+                          const double *scores, uint32_t count, fl_device_part *parts,
                           uint32_t *part_count)
 {
     size_t share_bytes;

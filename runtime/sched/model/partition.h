@@ -14,10 +14,10 @@ typedef enum fl_partition_policy {
 } fl_partition_policy;
 
 /* A contiguous piece [lo, hi) for one device. */
-typedef struct fl_part {
+typedef struct fl_device_part {
     uint64_t lo, hi;
     uint32_t device;
-} fl_part;
+} fl_device_part;
 
 /* Cuts 0..n (n < 2^63) into at most count parts in device order, into parts (room for count).
  * Zero-width parts are dropped; *part_count receives how many remain. A score that is NaN or
@@ -26,7 +26,7 @@ typedef struct fl_part {
  * as 0 too. O(count log count). FILCH_INVALID_ARGUMENT (null, n too large, no such policy),
  * FILCH_OUT_OF_MEMORY; the outputs are untouched then. */
 filch_status fl_partition(const fl_memory *memory, fl_partition_policy policy, uint64_t n,
-                          const double *scores, uint32_t count, fl_part *parts,
+                          const double *scores, uint32_t count, fl_device_part *parts,
                           uint32_t *part_count);
 
 #endif

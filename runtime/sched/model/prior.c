@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What earlier runs say of a codelet on a device, and what is told to later ones. */
+#include "sched/model/prior.h"
+
 #include <string.h>
 #include <time.h>
 
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* Estimates that rest on fewer samples are not worth more than what the file has. */

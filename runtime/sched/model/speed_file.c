@@ -23,15 +23,15 @@
 #define LOCK_NAP_NS 500000
 
 /* In the order and size of bytes of the machine; another one's fails the format's check. */
-typedef struct header {
+typedef struct file_header {
     char magic[8];
     uint32_t format;
     uint32_t count;
     uint64_t reserved[2];
     fl_digest digest; /* of the header with zeros here, and the records */
-} header;
+} file_header;
 
-_Static_assert(sizeof(header) == FL_SPEED_FILE_HEADER, "the file's layout has no padding");
+_Static_assert(sizeof(file_header) == FL_SPEED_FILE_HEADER, "the file's layout has no padding");
 _Static_assert(sizeof(fl_record) == FL_DIGEST_BYTES + 40, "nor have the records");
 
 typedef struct table {
@@ -47,9 +47,9 @@ static void table_free(const fl_memory *memory, table *made)
 
 /* --- Reading --- */
 
-static fl_digest digest_of(const header *head, const fl_record *records)
+static fl_digest digest_of(const file_header *head, const fl_record *records)
 {
-    header bare = *head;
+    file_header bare = *head;
     fl_sha256 sha;
 
     memset(&bare.digest, 0, sizeof bare.digest);
@@ -59,7 +59,7 @@ static fl_digest digest_of(const header *head, const fl_record *records)
     return fl_sha256_finish(&sha);
 }
 
-static bool is_header_sound(const header *head, off_t size)
+static bool is_header_sound(const file_header *head, off_t size)
 {
     return memcmp(head->magic, MAGIC, sizeof head->magic) == 0 && head->format == FORMAT &&
            head->count <= FL_SPEED_FILE_MOST && head->reserved[0] == 0 && head->reserved[1] == 0 &&
@@ -78,7 +78,7 @@ static bool is_record_sound(const fl_record *record)
 static filch_status read_file(const fl_memory *memory, int file, table *made, bool *is_kind)
 {
     struct stat found;
-    header head;
+    file_header head;
 
     *made = (table){NULL, 0, 0};
     *is_kind = false;
@@ -301,7 +301,7 @@ static void merge(table *all, const fl_record *records, size_t count)
 /* The digest tells a file that a crash of the machine left half on the disk. */
 static filch_status replace(const fl_speed_file *history, const table *all, filch_error *error)
 {
-    header head = {.magic = MAGIC, .format = FORMAT, .count = (uint32_t)all->count};
+    file_header head = {.magic = MAGIC, .format = FORMAT, .count = (uint32_t)all->count};
     fl_output output;
     bool is_whole;
 

@@ -17,6 +17,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "sched/decide/locality.h"
+#include "sched/model/eft.h"
+#include "sched/ready/spot.h"
+#include "sched/worker/device.h"
+#include "sched/worker/sched.h"
 #include "sched/worker/timeline.h"
 
 /* Devices are unlike of which one takes this many times as long as another. */
@@ -141,7 +146,7 @@ static void add(fl_shared_queue *board, fl_task *task)
     ++board->changes;
 }
 
-static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_spot spot)
+static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_queue_spot spot)
 {
     fl_link *next = spot.link->next;
     *(spot.before != NULL ? &spot.before->next : &board->first[spot.rank]) = next;
@@ -161,7 +166,7 @@ static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_spot spot)
     return fl_task_of_link(spot.link);
 }
 
-bool fl_spot_step(const fl_shared_queue *board, fl_spot *spot, bool is_upwards)
+bool fl_spot_step(const fl_shared_queue *board, fl_queue_spot *spot, bool is_upwards)
 {
     uint64_t rest = board->ranks;
     if (spot->link != NULL) {
@@ -186,9 +191,9 @@ bool fl_spot_step(const fl_shared_queue *board, fl_spot *spot, bool is_upwards)
 typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
 
 static bool find(const fl_shared_queue *board, const fl_worker *w, fl_may_fn may, const void *user,
-                 fl_spot *spot)
+                 fl_queue_spot *spot)
 {
-    *spot = (fl_spot){0};
+    *spot = (fl_queue_spot){0};
     while (fl_spot_step(board, spot, false)) {
         if (may(w, fl_task_of_link(spot->link), user)) {
             return true;
@@ -394,7 +399,7 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
 /* --- Taking --- */
 
 /* Takes it for the worker, whose it is from then on. Under the lock. */
-static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_spot spot)
+static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_queue_spot spot)
 {
     fl_sched *sched = w->sched;
     fl_task *task = take(sched->board, sched->count, spot);
@@ -457,7 +462,7 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
         return false;
     }
     fl_task *task = NULL;
-    fl_spot spot;
+    fl_queue_spot spot;
     uint64_t called[FL_IDLE_WORDS];
     uint64_t t = hurries ? 0 : now(w->sched);
     fl_mutex_lock_soon(&board->lock);
@@ -491,7 +496,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
 {
     fl_shared_queue *board = w->sched->board;
     fl_task *task = NULL;
-    fl_spot spot;
+    fl_queue_spot spot;
     if (!is_boarding(w->sched)) {
         return false;
     }
@@ -539,13 +544,13 @@ uint64_t fl_shared_queue_look_at(fl_worker *w)
 
 /* --- Devices that start nothing any more --- */
 
-typedef struct fl_left {
+typedef struct fl_leftover {
     bool (*is_left)(const fl_worker *worker, const fl_task *task);
-} fl_left;
+} fl_leftover;
 
 static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
 {
-    const fl_left *left = user;
+    const fl_leftover *left = user;
     return fl_worker_can_run(w, task) && left->is_left(w, task);
 }
 
@@ -553,9 +558,9 @@ fl_task *fl_shared_queue_drop(fl_worker *w,
                               bool (*is_left)(const fl_worker *worker, const fl_task *task))
 {
     fl_shared_queue *board = w->sched->board;
-    const fl_left left = {is_left};
+    const fl_leftover left = {is_left};
     fl_task *task = NULL;
-    fl_spot spot;
+    fl_queue_spot spot;
     if (board == NULL || !is_boarding(w->sched)) {
         return NULL;
     }

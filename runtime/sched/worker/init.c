@@ -2,8 +2,10 @@
 /* What a worker is made with, and gives back. */
 #include <string.h>
 
+#include "sched/execute/in_flight.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/worker.h"
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {

@@ -141,37 +141,6 @@ fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
 
-/* Withdrawn devices (offline.c); any thread. Sets or clears a duty of FL_DUTY_OFFLINE; false: it
- * was so already. */
-bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
-/* A job was cancelled: nothing of it waits for a device any more. */
-void fl_offline_cancelled(fl_sched *sched);
-filch_presence fl_offline_presence(const fl_sched *sched, uint32_t index);
-
-/* Awaiting (host_events.c): before there is any job; for any thread; and in the steps of the worker
- * that keeps the vigil, whose result `act` may change. */
-void fl_host_events_init(fl_sched *sched);
-void fl_host_events_add(fl_sched *sched, filch_job *job);
-fl_act fl_host_events_step(fl_worker *worker, fl_act act);
-/* Whether the worker keeps the vigil, and has something to look at; in or after its step. */
-bool fl_host_events_is_on(const fl_worker *worker);
-
-/* fl_scheduler's job_report (report.c). */
-void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
-                       filch_losses *devices, size_t device_bytes, uint32_t count);
-
-/* Speeds of earlier runs (prior.c): those of a new codelet become its priors; those of this run
- * are saved, statuses as filch_speeds_save. Any thread. */
-void fl_prior_set(fl_sched *sched, filch_codelet *codelet);
-filch_status fl_prior_save(fl_sched *sched, filch_error *error);
-
-/* Whether the worker may cut from a range of the job that ends at hi (pick.c); if so, *floor: from
- * which position on it can run everything. */
-bool fl_range_is_open(const fl_worker *worker, const filch_job *job, uint32_t hi, uint32_t *floor);
-/* So many grains, of want, that several chunks fit into the memory of the worker's device at once
- * (pick.c). */
-uint32_t fl_chunk_fit(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t want);
-
 /* What somebody waits for: one job, or all of them. */
 typedef struct fl_goal {
     const filch_job *job; /* null: until *running is 0 */
@@ -187,14 +156,5 @@ static inline bool fl_goal_is_met(const fl_goal *goal)
 
 /* Waits on a thread that is no worker, in the way that the drive asks for. */
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
-
-/* Drivers (driver.c, virtual.c). */
-int fl_drive_thread(void *arg);
-/* Polls workers for at most until `deadline`; *worked: whether any tile ran. */
-void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);
-/* Runs the simulation until the goal is met. */
-filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline);
-/* A worker waits for a job from inside a tile: it runs other tiles meanwhile. */
-filch_status fl_drive_nested(fl_worker *worker, fl_goal goal, uint64_t deadline);
 
 #endif

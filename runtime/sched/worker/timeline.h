@@ -53,48 +53,10 @@ struct fl_shared_queue {
 };
 
 /* A place in the lists. */
-typedef struct fl_spot {
+typedef struct fl_queue_spot {
     uint32_t rank;
     fl_link *before; /* null: it is the first */
     fl_link *link;   /* null: there is none */
-} fl_spot;
-
-/* The next task after the spot, from urgent ones on or from the others; a spot without a link is
- * before all. False: that was the last. */
-bool fl_spot_step(const fl_shared_queue *board, fl_spot *spot, bool is_upwards);
-
-/* Recent mean of a device's tasks; 0: it has run none. Estimates, here and below: no order. */
-static inline double fl_eft_mean(const fl_worker *w)
-{
-    return fl_bits_double(fl_load_relaxed(&w->item_ns));
-}
-
-/* Tasks that a device computes at once. */
-static inline uint32_t fl_eft_lanes(const fl_worker *w)
-{
-    uint32_t lanes = w->device->is_synchronous ? 1 : w->device->lanes;
-    return lanes != 0 ? lanes : 1;
-}
-
-/* The worker's: tasks that keep its device from others. */
-static inline uint32_t fl_eft_in_flight(const fl_worker *w)
-{
-    return w->in_flight - w->homing_count;
-}
-
-/* Ns of a task on a device; above 0. */
-double fl_eft_ns(const fl_worker *worker, const fl_task *task);
-/* Tasks in flight up to which the worker may take more. */
-uint32_t fl_eft_depth(const fl_worker *worker);
-/* The worker asks: what it has in flight is what it says. */
-void fl_eft_arrive(fl_worker *worker);
-/* A task for the worker, among those on the board; false: none as yet, and seat->look_at says when
- * to look again. */
-bool fl_eft_choose(fl_worker *worker, uint64_t t, fl_spot *spot);
-/* Whether the worker, behind what it has in flight, would end a task first that depends on some of
- * that. */
-bool fl_eft_wins(fl_worker *worker, uint64_t t, const fl_task *task);
-/* It has the task from now on. */
-void fl_eft_take(fl_worker *worker, uint64_t t, const fl_task *task);
+} fl_queue_spot;
 
 #endif

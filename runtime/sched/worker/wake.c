@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a worker that has queued tasks wakes another one. */
+#include "sched/worker/wake.h"
+
 #include <math.h>
 
 #include "sched/model/transfer.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
 /* A worker is woken for owed time that is at most so many times what waking costs, where those that

@@ -18,7 +18,7 @@ size_t fl_cuda_slot_begin(const fl_cuda_slot *slot, uint32_t unit)
     return unit * FL_UNIT_BYTES < bytes ? unit * FL_UNIT_BYTES : bytes;
 }
 
-static void give_back(fl_ring *ring)
+static void give_back(fl_cuda_ring *ring)
 {
     while (ring->used != 0 && fl_cuda_slot_is_free(&ring->slots[ring->oldest])) {
         ring->oldest = (ring->oldest + 1) % FL_RING_SLOTS;
@@ -26,14 +26,14 @@ static void give_back(fl_ring *ring)
     }
 }
 
-bool fl_ring_is_idle(fl_ring *ring)
+bool fl_ring_is_idle(fl_cuda_ring *ring)
 {
     give_back(ring);
     return ring->used == 0;
 }
 
 /* Where so many bytes are free; false: nowhere yet. */
-static bool find_room(const fl_ring *ring, size_t size, size_t *at)
+static bool find_room(const fl_cuda_ring *ring, size_t size, size_t *at)
 {
     bool fits = ring->bytes - ring->end >= size;
     *at = ring->end;
@@ -55,7 +55,7 @@ static bool find_room(const fl_ring *ring, size_t size, size_t *at)
     return true;
 }
 
-fl_cuda_slot *fl_ring_take(fl_ring *ring, const fl_copy *piece, char *host, size_t pitch)
+fl_cuda_slot *fl_ring_take(fl_cuda_ring *ring, const fl_copy *piece, char *host, size_t pitch)
 {
     size_t bytes = piece->width * piece->height;
     size_t size = (bytes + PAGE - 1) & ~(PAGE - 1), at;

@@ -50,22 +50,22 @@ typedef struct fl_cuda_slot {
 
 enum { RING_NONE, RING_THERE, RING_REFUSED };
 
-typedef struct fl_ring {
+typedef struct fl_cuda_ring {
     _Atomic uint32_t state; /* release once it is there or never will be */
     char *memory;
     size_t bytes;
     fl_cuda_slot slots[FL_RING_SLOTS];
     uint32_t oldest, used;
     size_t end; /* of the slot that was taken last: what was used longest ago comes next */
-} fl_ring;
+} fl_cuda_ring;
 
 /* Whether nothing uses the slot. */
 bool fl_cuda_slot_is_free(const fl_cuda_slot *slot);
 /* Where a unit begins in the slot; that after the last: where they end. */
 size_t fl_cuda_slot_begin(const fl_cuda_slot *slot, uint32_t unit);
 /* Whether nothing uses any of it. */
-bool fl_ring_is_idle(fl_ring *ring);
+bool fl_ring_is_idle(fl_cuda_ring *ring);
 /* A slot for a piece of at most FL_SLOT_MOST bytes; null: there is no room yet. */
-fl_cuda_slot *fl_ring_take(fl_ring *ring, const fl_copy *piece, char *host, size_t pitch);
+fl_cuda_slot *fl_ring_take(fl_cuda_ring *ring, const fl_copy *piece, char *host, size_t pitch);
 
 #endif

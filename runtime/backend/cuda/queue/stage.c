@@ -66,7 +66,7 @@ struct fl_cuda_stage {
     fl_mutex lock; /* all below but what is atomic */
     fl_cond work;  /* for helpers */
     fl_cond done;  /* for callers */
-    fl_ring in, out;
+    fl_cuda_ring in, out;
     fl_cuda_slot *first, *last; /* aboard */
     uint64_t copies;            /* out, so far */
     uint32_t landing;           /* units */
@@ -108,9 +108,9 @@ static bool is_pageable(fl_cuda_stage *stage, const void *pointer)
     return !is_pinned;
 }
 
-static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_ring *ring);
+static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_cuda_ring *ring);
 
-static fl_ring *ring_of(fl_cuda_stage *stage, const fl_copy *copy)
+static fl_cuda_ring *ring_of(fl_cuda_stage *stage, const fl_copy *copy)
 {
     return copy->from_device == NULL ? &stage->in : &stage->out;
 }
@@ -303,7 +303,7 @@ static bool can_open(const fl_load *load)
 /* Under the lock: the oldest slot in, if the device is what it waits for, and a load for it. */
 static fl_cuda_slot *find_awaited(fl_cuda_stage *stage)
 {
-    fl_ring *ring = &stage->in;
+    fl_cuda_ring *ring = &stage->in;
     fl_cuda_slot *oldest = &ring->slots[ring->oldest];
     if (ring->used == 0 || oldest->state != SLOT_FREE || oldest->lane == NULL) {
         return NULL;
@@ -869,7 +869,7 @@ static void start_helpers(fl_cuda_stage *stage)
     stage->has_started = true;
 }
 
-static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring *ring)
+static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_cuda_ring *ring)
 {
     void *memory = NULL;
     size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* and the caller */
@@ -894,7 +894,7 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_ring
     return RING_THERE;
 }
 
-static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_ring *ring)
+static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_cuda_ring *ring)
 {
     /* Acquire: the slots. */
     uint32_t state = fl_load_acquire(&ring->state);

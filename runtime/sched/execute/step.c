@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/execute/step.h"
+
 #include "sched/worker/worker.h"
 
+#include "sched/account/account.h"
 #include "sched/account/rated.h"
+#include "sched/decide/locality.h"
+#include "sched/decide/lookahead.h"
+#include "sched/decide/pick.h"
 #include "sched/decide/place.h"
+#include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
+#include "sched/decide/speculate.h"
+#include "sched/decide/steal.h"
+#include "sched/drive/host_events.h"
 #include "sched/drive/nested_wait.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/full.h"
+#include "sched/execute/in_flight.h"
+#include "sched/execute/offline.h"
+#include "sched/execute/offload.h"
+#include "sched/execute/reduce.h"
+#include "sched/model/explore.h"
+#include "sched/ready/shared_queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* How long an idle worker sleeps between looks while jobs run. */
 #define LEAST_NAP_NS 50000u

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue depth: how many items are in flight on a device that computes by itself. */
+#ifndef FL_SCHED_DECIDE_DEPTH_H
+#define FL_SCHED_DECIDE_DEPTH_H
+
+#include "sched/worker/worker.h"
+
+/* Items in flight at most on a device that computes: the number that hides the launch latency of
+ * short items. */
+#define FL_IN_FLIGHT_COMPUTING 256u
+/* A short item: it is over soon after its launch, however many items are in flight. The more are in
+ * flight, the less often the host waits for the end of one. An empty item measures 5 us, with its
+ * events. */
+#define FL_SHORT_NS 12000.0
+
+/* Items in flight that keep the device busy. */
+uint32_t fl_depth_of(const fl_worker *worker);
+/* Whether one more item can be put on the device. */
+bool fl_depth_has_room(const fl_worker *worker, uint32_t window);
+/* Whether a launch occupies the worker on a virtual clock, where a step takes no time. */
+bool fl_depth_is_held(const fl_worker *worker);
+/* Part of worker->long_ns that an item in flight adds, ns. */
+uint64_t fl_depth_part(const fl_in_flight *flight);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graph launch: a whole closed graph, known well enough, is put on a device by one call. */
+#ifndef FL_SCHED_EXECUTE_GRAPH_LAUNCH_H
+#define FL_SCHED_EXECUTE_GRAPH_LAUNCH_H
+
+#include "sched/worker/worker.h"
+
+/* Takes the whole graph of a job that is about to begin, with its operands. False: not known well
+ * enough. */
+bool fl_graph_launch_pick(fl_worker *worker, filch_job *job, fl_item *item);
+/* Puts the graph on the device, as fl_offload_launch. */
+bool fl_graph_launch_launch(fl_worker *worker, fl_in_flight *flight, uint32_t tag);
+/* The graph has retired: its operands may be evicted. */
+void fl_graph_launch_release(fl_worker *worker, const filch_graph *graph);
+/* The graph is destroyed. */
+void fl_graph_launch_drop(filch_graph *graph);
+/* The run of a closed graph is over: notes its duration, to choose whether to launch it whole. */
+void fl_graph_launch_note(const filch_job *job);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker's device can do now: run a task, compute by itself, answer. */
+#ifndef FL_SCHED_WORKER_DEVICE_H
+#define FL_SCHED_WORKER_DEVICE_H
+
+#include "graph/build/capacity.h"
+#include "sched/worker/worker.h"
+
+const fl_core *fl_worker_core(const fl_worker *worker);
+
+/* Whether the device failed. Relaxed: a thread that reads an old value leaves work where the failed
+ * worker's step finds it. */
+static inline bool fl_worker_has_failed(const fl_worker *w)
+{
+    return fl_load_relaxed(&w->is_lost) != 0;
+}
+
+/* Whether the device is offline now. Relaxed: as in fl_worker_has_failed. */
+static inline bool fl_worker_is_offline(const fl_worker *w)
+{
+    return (fl_load_relaxed(&w->duties) & FL_DUTY_OFFLINE) != 0;
+}
+
+/* Whether the device starts nothing: failed or offline. */
+static inline bool fl_worker_is_unavailable(const fl_worker *w)
+{
+    return fl_worker_has_failed(w) || fl_worker_is_offline(w);
+}
+
+/* Whether the device can run the task, and has capacity for it. A gate runs anywhere. */
+static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
+{
+    return task->is_gate || (fl_codelet_runs_on(task->codelet, w->index) &&
+                             (FL_LIKELY(!task->is_large) ||
+                              fl_capacity_has_room(fl_worker_core(w), task, w->index)));
+}
+
+/* Whether the device computes by itself, in its own memory. */
+static inline bool fl_worker_computes(const fl_worker *w)
+{
+    return !w->device->is_synchronous && w->device->backend->mark != NULL && w->offload != NULL;
+}
+
+/* Measured speed of the codelet on a device. */
+static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
+{
+    return (fl_speed *)(uintptr_t)codelet->speeds + device;
+}
+
+/* Ring to record events in, or null. It lives as long as the runtime, so a copy of the pointer is
+ * good after recording was stopped. Acquire: the ring was set up before it was published. */
+static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
+{
+    return fl_load_acquire(&w->trace);
+}
+
+#endif

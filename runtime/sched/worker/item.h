@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work items: what a worker runs at once, and items in flight on a device that computes by itself.
+ */
+#ifndef FL_SCHED_WORKER_ITEM_H
+#define FL_SCHED_WORKER_ITEM_H
+
+#include "backend/backend.h"
+#include "graph/job/job.h"
+#include "memory/tiles/replica.h"
+#include "sync/race.h"
+
+#define FL_MOST_VIEWS 256
+_Static_assert(FL_MOST_VIEWS <= FL_MOST_STAGED, "any of them may be staged");
+
+/* Chunks of one worker that may have a backup run, in flight at a time. */
+#define FL_RACES 8
+
+/* One of the two runs of a chunk that may have a backup run (speculate.h). */
+typedef struct fl_backup_run {
+    fl_race *race;  /* the first run's worker owns the race */
+    uint32_t first; /* the worker of the first run */
+    uint64_t word;  /* a second run that has not joined yet: the race as last read */
+    bool is_taken, is_second;
+    bool has_lost; /* the second run's or the first run's results count instead */
+    char *shadow; /* private output on the host; null: the chunk writes nothing, or no output yet */
+    size_t private_bytes;
+    fl_block *blocks; /* private output on a GPU, linked by next */
+} fl_backup_run;
+
+/* A work item: a task, a piece of a divisible task, a chunk of a batch, or a whole graph. */
+typedef struct fl_item {
+    filch_job *job;
+    fl_task *task;   /* null: a chunk of a batch, or a whole graph */
+    uint32_t lo, hi; /* grains of the chunk, or of the piece of a divided task */
+    bool skip;       /* poisoned, or the job is cancelled: retire without running */
+    bool timed;
+    bool is_graph; /* a whole graph at once; task is null */
+    bool
+        is_claimed; /* the task was claimed when it was picked; skip tells whether it is poisoned */
+    bool is_ahead;  /* launched before its predecessors were over */
+    bool is_refused;    /* the device could not take it: worker->error says why */
+    int code;           /* result of the host function */
+    double work;        /* declared units; valid when timed */
+    uint64_t start;     /* ns; valid when timed */
+    uint64_t ns;        /* duration; valid when timed */
+    uint64_t own;       /* part of a chunk's duration after the ends of the chunks before it, ns */
+    uint64_t fair;      /* a chunk's share, by work, of the time that chunks ran together, ns */
+    fl_backup_run *run; /* chunk: not null when it may have a backup run. Task: undefined */
+} fl_item;
+
+/* Markers in foreign memory nodes that an item in flight may depend on. An item that depends on
+ * more is launched when the rest is past. */
+#define FL_FOREIGN 8
+
+/* Copies that bring one item's results home, each on its own lane. The worker waits for the oldest
+ * copies when an item needs more. */
+#define FL_HOMES 4
+
+/* An item in flight on a device that computes by itself. */
+typedef struct fl_in_flight {
+    fl_item item;
+    uint64_t launched;  /* ns */
+    double expected;    /* predicted duration, ns; 0: unknown */
+    fl_marker arriving; /* a copy that the device waits for before the item; 0: none, or past */
+    uint64_t arrived;   /* when the worker saw the copy past, ns */
+    uint32_t lane;
+    bool is_timed;    /* counted in offload->timed */
+    bool is_ahead;    /* in the ring of items whose successors are to be looked at */
+    uint32_t next;    /* index of the next element of a list */
+    bool has_failed;  /* still runs; worker->late says why it failed */
+    bool is_admitted; /* its operands are pinned, except the staged operands of a chunk */
+    fl_staged staged;
+    uint32_t home_count;
+    fl_marker homes[FL_HOMES]; /* write-back copies of the item's results */
+    uint32_t foreign_count;
+    fl_marker foreign[FL_FOREIGN]; /* the item is good if no marker of these has failed */
+} fl_in_flight;
+
+/* Codelet of the item; null for a gate. */
+const filch_codelet *fl_item_codelet(const fl_item *item);
+/* Has the item timed. The work of a chunk is known before. */
+void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
+
+/* Ends a gate, which does nothing, as failed where its predecessors failed. */
+static inline void fl_item_pass(fl_item *item)
+{
+    if (fl_task_passes(item->task)) {
+        item->code = item->skip ? -1 : 0;
+        item->skip = true;
+    }
+}
+
+/* Whether the item is a chunk whose codelet allows a backup run. */
+static inline bool fl_item_may_race(const fl_item *item, const filch_codelet *codelet)
+{
+    return item->task == NULL && codelet->flags != 0 && !item->skip;
+}
+
+#endif
