@@ -24,8 +24,8 @@ void fl_arena_fini(fl_arena *arena)
     fl_arena_init(arena, arena->memory);
 }
 
-/* Rounds a size to its class's, and numbers the class: every 16 bytes up to 512, then powers of
- * two. */
+/* Rounds a size up to its size class and returns the class number. Classes are every 16 bytes up to
+ * 512, then powers of two. */
 static unsigned class_of(size_t size, size_t *rounded)
 {
     if (size <= 512) {

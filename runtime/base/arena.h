@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bump allocator with free lists by size, for the small parts of one graph. Not thread-safe. Not
- * to be confused with the device arenas of runtime/memory. */
+/* Bump allocator with free lists by size, for the small parts of one graph. Not thread-safe.
+ * Unrelated to the device arenas of runtime/memory. */
 #ifndef FL_BASE_ARENA_H
 #define FL_BASE_ARENA_H
 
@@ -20,11 +20,11 @@ typedef struct fl_arena {
 } fl_arena;
 
 void fl_arena_init(fl_arena *arena, const fl_memory *memory);
-/* Frees everything. */
+/* Frees every block. */
 void fl_arena_fini(fl_arena *arena);
-/* At most FL_ARENA_MOST bytes, aligned to 16; null when memory is out. */
+/* Returns at most FL_ARENA_MOST bytes, aligned to 16; null when memory is out. */
 void *fl_arena_alloc(fl_arena *arena, size_t size);
-/* Gives a piece back for reuse; size is that of the allocation; null is allowed. */
+/* Returns a piece to its free list; size is the size of the allocation; null is allowed. */
 void fl_arena_free(fl_arena *arena, void *pointer, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C11 atomics with the memory order in the name. At each use a comment says what must be seen
- * before what. Thread sanitizers do not model stand-alone fences, so synchronization that publishes
- * data stays on the operations; fl_fence_seq_cst is only for store-load (Dekker) ordering. */
+/* C11 atomics with the memory order in the name. A comment at every use names the ordered accesses.
+ * Thread sanitizers do not model stand-alone fences: synchronization that publishes data stays on
+ * the operations. fl_fence_seq_cst serves store-load (Dekker) ordering only. */
 #ifndef FL_BASE_ATOMIC_H
 #define FL_BASE_ATOMIC_H
 
@@ -28,7 +28,8 @@
 #define fl_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define fl_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
-/* On failure *expected receives the value found, by an acquire load (relaxed for relaxed). */
+/* Compare-and-swap. A failure stores the value found in *expected, by an acquire load (relaxed for
+ * relaxed). */
 #define fl_cas_relaxed(p, expected, desired)                                                  \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, \
                                             memory_order_relaxed)
@@ -48,8 +49,8 @@
     atomic_compare_exchange_weak_explicit((p), (expected), (desired), memory_order_release, \
                                           memory_order_relaxed)
 
-/* Store-load ordering. GCC refuses fences under -fsanitize=thread, where an idle read-modify-write
- * of a local does the same on every machine that the sanitizer supports. */
+/* Store-load ordering. GCC refuses fences under -fsanitize=thread. An idle read-modify-write of a
+ * local has an equal effect on every machine that the sanitizer supports. */
 static inline void fl_fence_seq_cst(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -60,7 +61,7 @@ static inline void fl_fence_seq_cst(void)
 #endif
 }
 
-/* Tells the processor that the thread spins. */
+/* Tells the processor about a spinning thread. */
 static inline void fl_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

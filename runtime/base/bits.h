@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doubles in atomic 64-bit words, where a plain load or store is all that is needed. */
+/* Conversion of doubles to and from atomic 64-bit words, for values that need only a plain load or
+ * store. */
 #ifndef FL_BASE_BITS_H
 #define FL_BASE_BITS_H
 

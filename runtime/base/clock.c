@@ -25,7 +25,7 @@ uint64_t fl_time_now(void)
 {
     struct timespec now = {0, 0};
 
-    /* Cannot fail: the clock is one that every POSIX system has and the address is valid. */
+    /* The call cannot fail: every POSIX system has the clock, and the address is valid. */
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * FL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
@@ -34,12 +34,12 @@ uint64_t fl_time_from_seconds(double seconds)
 {
     double ns = seconds * 1e9;
 
-    /* Written so that NaN takes the first way out. */
+    /* The negated comparison sends NaN here, too. */
     if (!(ns > 0.0))
         return 0;
-    /* UINT64_MAX is not a double; the conversion is defined up to the double below 2^64. */
+    /* UINT64_MAX is not a double. The conversion is defined up to the largest double below 2^64. */
     if (ns >= 0x1p64)
         return FL_TIME_NEVER;
-    /* Rounds where a double still has fractions, so that 1.5e-8 is 15, not 14. */
+    /* Rounds values small enough for a double to have fractions: 1.5e-8 gives 15, not 14. */
     return (uint64_t)(ns < 0x1p52 ? ns + 0.5 : ns);
 }

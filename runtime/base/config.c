@@ -14,7 +14,7 @@
 
 #define PREFIX "FILCH_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
-/* Longer names are compared, and long values quoted, by their beginning. */
+/* Longer names are compared by their beginning; long values are quoted by their beginning. */
 #define NAME_LONGEST 63
 #define QUOTE_SIZE 72
 
@@ -23,7 +23,7 @@ typedef enum kind { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_BYTE
 typedef struct setting_row {
     filch_setting shown;
     const char *words;
-    size_t offset; /* in fl_settings */
+    size_t offset; /* within fl_settings */
     int64_t low;
     int64_t high;
     kind kind;
@@ -63,7 +63,7 @@ filch_status filch_setting_at(size_t index, filch_setting *setting)
     return FILCH_OK;
 }
 
-/* text may be anything; the quote is one line and of bounded length. */
+/* Writes text as a quote of one line and bounded length. text may hold arbitrary bytes. */
 static const char *quote(char out[QUOTE_SIZE], const char *text)
 {
     size_t i;
@@ -113,7 +113,7 @@ static filch_status refuse(const setting_row *row, const char *text, filch_error
                          value, FL_SETTING_TEXT - 1);
 }
 
-/* An optional minus and decimal digits, nothing else. */
+/* Parses an optional minus and decimal digits; refuses every further character. */
 static bool parse_integer(const char *text, int64_t *value)
 {
     bool negative = *text == '-';
@@ -125,7 +125,7 @@ static bool parse_integer(const char *text, int64_t *value)
     for (; *at != '\0'; at++) {
         if (*at < '0' || *at > '9')
             return false;
-        /* Summed below zero, where INT64_MIN has room. */
+        /* The sum runs below zero, because INT64_MIN has no positive counterpart. */
         if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_sub_overflow(sum, *at - '0', &sum))
             return false;
     }
@@ -135,9 +135,9 @@ static bool parse_integer(const char *text, int64_t *value)
     return true;
 }
 
-/* Digits with at most one point. strtod would follow the host's locale. Up to 15 digits both the
- * digits and the power of ten are exact, so that the one division rounds correctly (W. D. Clinger,
- * "How to read floating point numbers accurately", PLDI 1990). */
+/* Parses digits with at most one point. strtod would follow the host's locale. Digits and power of
+ * ten are exact up to 15 digits; a single division therefore rounds correctly (W. D. Clinger, "How
+ * to read floating point numbers accurately", PLDI 1990). */
 static bool parse_number(const char *text, double *value)
 {
     const char *at = text + (*text == '-');
@@ -185,7 +185,7 @@ static bool parse_bytes(const char *text, int64_t *value)
     static const char units[] = "KMGT";
     size_t length = strlen(text);
     const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
-    char digits[20]; /* of INT64_MAX, and the end */
+    char digits[20]; /* digits of INT64_MAX and the terminator */
     int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
 
     length -= unit != NULL;
@@ -253,9 +253,9 @@ static const setting_row *find(const char *name, size_t length)
     return NULL;
 }
 
-/* Insertions, deletions and replacements that turn one name into the other, by rows of the table
- * of V. I. Levenshtein's distance (R. A. Wagner, M. J. Fischer, "The string-to-string correction
- * problem", J. ACM 21(1), 1974). */
+/* Returns the number of insertions, deletions and replacements that turn name a into name b.
+ * Computes V. I. Levenshtein's distance row by row (R. A. Wagner, M. J. Fischer, "The
+ * string-to-string correction problem", J. ACM 21(1), 1974). */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t costs[NAME_LONGEST + 1];
@@ -294,7 +294,8 @@ static size_t common_prefix(const char *name, size_t length, const char *known)
     return i;
 }
 
-/* Of names equally far, the one that begins the same for longer: FILCH_SPIN meant FILCH_SPIN_US. */
+/* Returns the nearest known name. The longer common beginning decides between names equally far:
+ * FILCH_SPIN meant FILCH_SPIN_US. */
 static const char *nearest(const char *name, size_t length)
 {
     const char *best = NULL;
@@ -318,7 +319,8 @@ static const char *nearest(const char *name, size_t length)
 
 static void warn_unknown(const fl_log *log)
 {
-    /* The names too are the caller's, who must not steer a program with raised privileges. */
+    /* Names in the environment are the caller's, too, and must not steer a program with raised
+     * privileges. */
     if (environ == NULL || getauxval(AT_SECURE) != 0)
         return;
     for (char **entry = environ; *entry != NULL; entry++) {
@@ -353,7 +355,7 @@ bool fl_environment_quote(const char *name, char *text, size_t size)
 void fl_settings_defaults(fl_settings *settings)
 {
     memset(settings, 0, sizeof *settings);
-    /* A default that its own row refused would leave a 0; a test reads every one of them. */
+    /* A default refused by its own row would leave a 0; a test reads every default. */
     for (size_t i = 0; i < SETTING_COUNT; i++)
         (void)parse(settings, &table[i], "", NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings table: the only place that reads FILCH_* from the environment, through
- * secure_getenv. Values are read once, when a runtime is created, into an fl_settings. */
+/* Settings table: the only reader of FILCH_* in the environment, through secure_getenv. Creating a
+ * runtime reads every value once, into an fl_settings. */
 #ifndef FL_BASE_CONFIG_H
 #define FL_BASE_CONFIG_H
 
@@ -11,11 +11,13 @@
 
 #define FL_SETTING_TEXT 256
 
-/* X(field, NAME, kind, default, low, high, words, help).
- * TEXT: any text shorter than FL_SETTING_TEXT. INTEGER, NUMBER: from low to high. CHOICE: one of
- * words, kept as its position counted from low, which is the value of the public enumeration.
- * BYTES: likewise one of words, the last of which is -1; or from 1 to high, where K, M, G and T
- * stand for powers of 1024. */
+/* Rows X(field, NAME, kind, default, low, high, words, help).
+ *
+ * TEXT: text shorter than FL_SETTING_TEXT.
+ * INTEGER, NUMBER: a number from low to high.
+ * CHOICE: a word of `words`, kept as its position counted from low: the public enumeration's value.
+ * BYTES: a word of `words`, counted likewise, with the last word at -1; or a number from 1 to high,
+ * where K, M, G and T stand for powers of 1024. */
 #define FL_SETTINGS_TABLE(X)                                                                   \
     X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                            \
       "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
@@ -78,29 +80,31 @@ typedef struct fl_settings {
     FL_SETTINGS_TABLE(FL_SETTING_FIELD)
 } fl_settings;
 
-/* Reads every setting. A malformed value is FILCH_PARSE and names the variable, the value and what
- * is allowed in *error (may be null); *settings is then untouched and nothing is logged. Unknown
- * FILCH_* names are logged as warnings with the nearest known name; log is completed as by
- * fl_settings_log. An empty variable counts as absent. A program with raised privileges gets the
+/* Reads every setting. A malformed value gives FILCH_PARSE; *error (may be null) names the
+ * variable, the value and the allowed values. *settings is then untouched, and no message is
+ * logged. Unknown FILCH_* names are logged as warnings with the nearest known name; fl_settings_log
+ * completes log. An empty variable counts as absent. A program with raised privileges gets the
  * defaults. The host must not change its environment meanwhile. */
 filch_status fl_settings_read(fl_settings *settings, const fl_log *log, filch_error *error);
-/* Copies a variable that belongs to somebody else, e.g. CUDA_VISIBLE_DEVICES, for a message:
- * control characters replaced, cut to size. False where it is not set, or privileges are raised. */
+/* Copies a variable not owned by filch, e.g. CUDA_VISIBLE_DEVICES, for a message. Replaces control
+ * characters and cuts the text to size. Returns false when the variable is not set or privileges
+ * are raised. */
 bool fl_environment_quote(const char *name, char *text, size_t size);
-/* The built-in defaults, without the environment. */
+/* Fills in the built-in defaults; ignores the environment. */
 void fl_settings_defaults(fl_settings *settings);
-/* Sets the one that name names from text, where empty text means the default; no environment, no
- * locale. FILCH_NOT_FOUND for an unknown name, FILCH_PARSE for malformed text; *settings changes
- * on success only. */
+/* Sets the setting called name from text; empty text means the default. Uses no environment and no
+ * locale. FILCH_NOT_FOUND for an unknown name, FILCH_PARSE for malformed text. *settings changes on
+ * success only. */
 filch_status fl_setting_parse(fl_settings *settings, const char *name, const char *text,
                               filch_error *error);
-/* The folder of compiled kernels: FILCH_CACHE_DIR, else filch in XDG_CACHE_HOME if that is
- * absolute, else .cache/filch in HOME (XDG Base Directory Specification 0.8); a relative one is
- * below the working directory. FILCH_NOT_FOUND where the setting is "off" or none of them is set,
- * FILCH_OVERFLOW where the path does not fit. Reads the environment as fl_settings_read does. */
+/* Writes the folder of compiled kernels: FILCH_CACHE_DIR, else filch in XDG_CACHE_HOME if absolute,
+ * else .cache/filch in HOME (XDG Base Directory Specification 0.8). A relative FILCH_CACHE_DIR is
+ * below the working directory. FILCH_NOT_FOUND when the setting is "off" or no variable is set;
+ * FILCH_OVERFLOW when the path does not fit. Reads the environment as fl_settings_read does. */
 filch_status fl_settings_cache_path(const fl_settings *settings, char *path, size_t size);
-/* What the host's wishes (null means none) and FILCH_LOG make together: the host's level beats
- * FILCH_LOG, which beats warnings; without a callback, FILCH_LOG sends messages to stderr. */
+/* Combines the host's wishes (null means no wishes) with FILCH_LOG. The host's level beats
+ * FILCH_LOG, and FILCH_LOG beats the default, warnings. FILCH_LOG sends messages to stderr when the
+ * host has no callback. */
 fl_log fl_settings_log(const fl_settings *settings, const fl_log *wanted);
 
 #endif

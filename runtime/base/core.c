@@ -23,7 +23,8 @@ static void counted_free(void *pointer, size_t size, size_t align, void *user)
     core->inner.free(pointer, size, align, core->inner.user);
 }
 
-/* One page that the kernel zeroes in a forked child, so that noticing a fork costs one load. */
+/* Maps a page that the kernel zeroes in a forked child. Detecting a fork then costs a single load.
+ */
 static filch_status map_alive_page(fl_core *core)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every layer of one runtime shares: memory, messages, errors, settings, time, and the list of
- * the objects made from it. It is the first member of struct filch_runtime. */
+/* State shared by every layer of a runtime: memory, messages, errors, settings, time, and the list
+ * of objects made by the runtime. First member of struct filch_runtime. */
 #ifndef FL_BASE_CORE_H
 #define FL_BASE_CORE_H
 
@@ -18,9 +18,9 @@
 typedef struct fl_core fl_core;
 typedef struct fl_object fl_object;
 
-/* Kinds of handles; the value is what a living object carries. */
+/* Kinds of handles; a living object carries the value. */
 typedef enum fl_magic {
-    FL_MAGIC_DEAD = 0, /* never that of a living object */
+    FL_MAGIC_DEAD = 0, /* mark of dead objects */
     FL_MAGIC_RUNTIME = 0x66726e74,
     FL_MAGIC_CODELET = 0x66636f64,
     FL_MAGIC_DATA = 0x66646174,
@@ -33,15 +33,15 @@ typedef enum fl_magic {
 /* First member of every public object. */
 struct fl_object {
     _Atomic uint32_t magic; /* relaxed: a diagnostic; the caller orders use and destruction */
-    uint32_t align;         /* of the allocation */
+    uint32_t align;         /* alignment of the allocation */
     size_t bytes;           /* size of the allocation */
     fl_core *core;
-    fl_object *next, *prev; /* in core->objects; under core->lock */
+    fl_object *next, *prev; /* links of core->objects; under core->lock */
 };
 
 struct fl_core {
-    fl_object object;      /* the runtime itself */
-    const uint32_t *alive; /* a page that a forked child finds zeroed */
+    fl_object object;      /* the runtime as an object */
+    const uint32_t *alive; /* page zeroed in a forked child */
     fl_memory memory;      /* counts into host_bytes, then asks inner */
     fl_memory inner;
     _Atomic uint64_t host_bytes; /* relaxed: a statistic */
@@ -49,25 +49,27 @@ struct fl_core {
     fl_error_log errors;
     fl_settings settings;
     fl_clock clock;
-    fl_mutex lock; /* objects, and the order of jobs; in a step where a job ends, or is kept beyond
-                      that */
-    fl_object *objects;             /* living objects, newest first */
-    fl_object *graveyard;           /* debug builds keep the dead to recognise their handles */
-    struct fl_scheduler *scheduler; /* of the layers above, which set them */
+    fl_mutex lock; /* guards objects and the order of jobs; workers lock it only when a job ends or
+                      is kept beyond its end */
+    fl_object *objects;   /* living objects, newest first */
+    fl_object *graveyard; /* dead objects: debug builds keep them to recognise stale handles */
+    struct fl_scheduler *scheduler; /* this pointer and the next four are set by the layers above */
     struct fl_store *store;
     struct fl_jobs *jobs;
     struct fl_places *places;
     struct fl_modules *modules;
-    bool keeps_holders; /* handles note which core used each tile last; constant */
+    bool keeps_holders; /* handles note the core that used a tile last; constant */
     fl_tss worker;      /* the calling thread's worker, or null */
 };
 
-/* memory must be usable until fl_core_fini returns. On failure nothing is left. */
+/* Initialises core. memory must stay usable until fl_core_fini returns. A failure leaves no
+ * resources behind. */
 filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *error);
-/* Frees what is still in the lists of objects by fl_free alone: their owners were asked before. */
+/* Frees the objects still listed, by fl_free alone: every owner was asked earlier. */
 void fl_core_fini(fl_core *core);
 
-/* FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. Records nothing: there may be no runtime. */
+/* Returns FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. Records no error, because the runtime may
+ * not exist. */
 static inline filch_status fl_object_check(const void *handle, fl_magic magic)
 {
     const fl_object *object = handle;
@@ -82,18 +84,18 @@ static inline fl_core *fl_core_of(filch_runtime *runtime)
     return (fl_core *)(void *)runtime;
 }
 
-/* A zeroed object of bytes (its first member an fl_object), linked into core; null: no memory.
- * Thread safety: any thread. */
+/* Makes a zeroed object of the given bytes (first member an fl_object) and links it into core;
+ * null: no memory. Thread-safe. */
 void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align);
-/* Unlinks and frees (or, in a debug build, buries) an object. */
+/* Unlinks an object and frees it; a debug build moves it to the graveyard. */
 void fl_object_delete(void *handle);
 
-/* fl_size_wrong, recorded: FILCH_OK, FILCH_INVALID_ARGUMENT. record may be null, which is refused
- * where filch writes it. */
+/* Checks a record's size by fl_size_wrong and records the failure: FILCH_OK,
+ * FILCH_INVALID_ARGUMENT. A null record is refused when filch writes the record. */
 filch_status fl_size_refuse(fl_core *core, const void *record, size_t least, size_t known,
                             const char *what, const char *call, const char *label);
 
-/* In line: a task's descriptor is checked for each. */
+/* Inline fast path: every task's descriptor is checked. */
 static inline filch_status fl_size_check(fl_core *core, const void *record, size_t least,
                                          size_t known, const char *what, const char *call,
                                          const char *label)

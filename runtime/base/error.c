@@ -24,7 +24,7 @@ void fl_error_copy(filch_error *to, const filch_error *from)
 {
     size_t limit = to->size < from->size ? to->size : from->size;
 
-/* Whole fields only: a text that both sides have in part would lose its terminator. */
+/* Copies whole fields only: a text cut by a size limit would lose its terminator. */
 #define COPY_FIELD(field)                                               \
     do {                                                                \
         if (offsetof(filch_error, field) + sizeof from->field <= limit) \
@@ -81,8 +81,8 @@ void fl_error_log_fini(fl_error_log *log)
     fl_mutex_fini(&log->lock);
 }
 
-/* The thread's own slot, else a slot never used, else the one written longest ago. A thread that
- * fails often thus displaces its own older records and nobody else's. */
+/* Returns the thread's own slot, else a slot never used, else the slot written longest ago. A
+ * thread that fails often displaces only its own older records. */
 static size_t slot_for(const fl_error_log *log, uint64_t thread)
 {
     size_t oldest = 0;
@@ -90,7 +90,7 @@ static size_t slot_for(const fl_error_log *log, uint64_t thread)
     for (size_t i = 0; i < FL_ERROR_LOG_SLOTS; i++) {
         if (log->slots[i].thread == thread)
             return i;
-        /* Serials start at 1, so an empty slot is older than any other. */
+        /* Serials start at 1: an empty slot counts as the oldest. */
         if (log->slots[i].serial < log->slots[oldest].serial)
             oldest = i;
     }
@@ -120,7 +120,7 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
 
     if (log == NULL)
         return fault.status;
-    /* Formatted before the lock is taken: the arguments may be long. */
+    /* Formatting precedes the lock: the arguments may be long. */
     va_start(args, format);
     error_fill(&error, fault, format, args);
     va_end(args);
@@ -145,7 +145,8 @@ filch_status fl_error_fetch(fl_error_log *log, filch_error *error)
     return status;
 }
 
-/* Larger ones are taken for a size that was never set, and what lies there is not looked at. */
+/* Bytes of unknown fields that are accepted. A larger size counts as never set, and the bytes past
+ * the known fields are not read. */
 #define MOST_UNKNOWN 4096u
 
 const char *fl_size_wrong(const void *record, size_t least, size_t known, const char *what,

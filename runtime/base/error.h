@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording of failures. The first detector records; those who pass the status on stay silent.
+/* Recording of failures. The first detector records; callers that pass the status on stay silent.
  *
- * Two ways out for a record: into a filch_error of the caller's (calls that have no runtime yet),
- * or into the runtime's error log, from which each thread fetches its own newest record. */
+ * A record goes to either of two destinations: a filch_error of the caller (calls without a runtime
+ * yet), or the runtime's error log. Every thread fetches its own newest record from the log. */
 #ifndef FL_BASE_ERROR_H
 #define FL_BASE_ERROR_H
 
@@ -11,7 +11,7 @@
 
 #define FL_ERROR_LOG_SLOTS 64
 
-/* What the detector knows. Null texts mean "does not apply". */
+/* Facts known to the detector. Null texts mean "does not apply". */
 typedef struct fl_fault {
     filch_status status;
     int32_t native_code;
@@ -22,11 +22,11 @@ typedef struct fl_fault {
     const char *label;
 } fl_fault;
 
-/* The newest record of each of the threads that failed last, at most one a thread; any thread may
- * record or fetch (blocking, short). */
+/* Newest records of the threads that failed last, at most one per thread. Every thread may record
+ * or fetch (blocking, short). */
 typedef struct fl_error_log {
     fl_mutex lock;
-    uint64_t next; /* serials given so far */
+    uint64_t next; /* serials given until now */
     struct {
         uint64_t thread; /* fl_thread_id of the recorder, 0 = empty */
         uint64_t serial; /* order of recording, from 1; 0 = empty */
@@ -48,18 +48,20 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
 /* Records an already filled error. */
 void fl_error_store(fl_error_log *log, const filch_error *error);
 
-/* Copies the newest record of the calling thread into *error, up to error->size.
- * FILCH_NOT_FOUND when the thread has none in the log. */
+/* Copies the newest record of the calling thread into *error, up to error->size. FILCH_NOT_FOUND
+ * when the log has no record of the thread. */
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
 
 #define FL_SIZE_TEXT 160
 
-/* What is wrong with the size of a record of the caller's (filch/status.h), in text, or null.
- * least: the size of its first version; known: of this one, or 0 where filch writes it and what
- * lies past is left alone. what names it. */
+/* Checks the size of a caller's record (filch/status.h); returns a text about the mistake, or null.
+ *
+ * least: size of the record's first version.
+ * known: size of the present version; 0 when filch writes the record and leaves further bytes
+ * alone. what: name of the record. */
 const char *fl_size_wrong(const void *record, size_t least, size_t known, const char *what,
                           char text[FL_SIZE_TEXT]);
-/* Copies the fields that lie whole within both sizes; to->size stays. */
+/* Copies the fields that lie whole within the smaller of the two sizes; to->size stays. */
 void fl_error_copy(filch_error *to, const filch_error *from);
 
 #endif

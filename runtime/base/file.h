@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that filch keeps for later runs. */
+/* Files kept by filch for later runs. */
 #ifndef FL_BASE_FILE_H
 #define FL_BASE_FILE_H
 
@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* All of size bytes, through signals; false: some are missing, or could not be had or put. errno
- * has the reason where writing failed. */
+/* Read or write exactly size bytes, resuming after signals. False: bytes are missing, or the system
+ * call failed. errno has the reason of a failed write. */
 bool fl_file_read(int file, void *data, size_t size);
 bool fl_file_write(int file, const void *data, size_t size);
-/* Nobody but this user and root can have written the file. */
+/* Tells whether only the user and root can have written the file. */
 bool fl_file_is_ours(const struct stat *found);
 
 #endif

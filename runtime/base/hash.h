@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes for tables and cache names: the same on every machine, not proof against an adversary.
+/* Hashes for tables and cache names: equal on every machine, not proof against an adversary.
  *
  * Sources: FNV-1a with 64 bits from G. Fowler, L. C. Noll, K.-P. Vo, D. Eastlake, "The FNV
- * non-cryptographic hash algorithm", IETF draft-eastlake-fnv. The finalizer is variant 13 of
- * D. Stafford, "Better bit mixing", 2011, as in SplitMix64. */
+ * non-cryptographic hash algorithm", IETF draft-eastlake-fnv. The finalizer is variant 13 of D.
+ * Stafford, "Better bit mixing", 2011, as in SplitMix64. */
 #ifndef FL_BASE_HASH_H
 #define FL_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The hash of nothing, from which a chain of fl_hash_bytes starts. */
+/* Hash of the empty string: start of a chain of fl_hash_bytes. */
 #define FL_HASH_START 0xcbf29ce484222325u
 
 /* Extends hash by size bytes; hashing two pieces in turn equals hashing them joined. */
@@ -23,7 +23,7 @@ static inline uint64_t fl_hash_bytes(uint64_t hash, const void *data, size_t siz
     return hash;
 }
 
-/* Extends hash by a text and its terminator, so that ("ab", "c") and ("a", "bc") differ. */
+/* Extends hash by a text and its terminator, to tell ("ab", "c") from ("a", "bc"). */
 static inline uint64_t fl_hash_text(uint64_t hash, const char *text)
 {
     const char *at = text;
@@ -34,8 +34,8 @@ static inline uint64_t fl_hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* A bijection of 64-bit numbers in which every input bit moves about half of the output bits: for
- * keys that are addresses or counters, and before the low bits of an FNV hash pick a slot. */
+/* Bijection of 64-bit numbers; every input bit moves about half of the output bits. Serves keys
+ * that are addresses or counters, and precedes picking a slot by the low bits of an FNV hash. */
 static inline uint64_t fl_hash_mix(uint64_t key)
 {
     key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -6,7 +6,8 @@
 
 #define LOG_TEXT 512
 
-/* The host is promised one line, whatever names and values the message quotes. */
+/* Replaces control characters: the host is promised one line, whatever names and values the message
+ * quotes. */
 static void flatten(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -52,6 +53,6 @@ static const char *level_name(filch_log_level level)
 void fl_log_stderr(filch_log_level level, const char *text, void *user)
 {
     (void)user;
-    /* One call, so that the stream's lock keeps the lines of concurrent threads apart. */
+    /* A single call: the stream's lock keeps the lines of concurrent threads apart. */
     (void)fprintf(stderr, "filch: %s: %s\n", level_name(level), text);
 }

@@ -35,8 +35,8 @@ fl_memory fl_memory_system(void)
 
 #ifdef FL_HAVE_JEMALLOC
 
-/* Only mallocx and sdallocx are used: the build hides jemalloc's malloc and free, so that a host
- * which links or loads filch keeps its own. */
+/* Only mallocx and sdallocx are used. The build hides jemalloc's malloc and free: a host that links
+ * or loads filch keeps its own. */
 #include <jemalloc/jemalloc.h>
 
 static int jemalloc_flags(size_t align)
@@ -71,7 +71,7 @@ fl_memory fl_memory_default(void)
 
 #endif
 
-/* Allocators are never asked for nothing; alloc and free must agree on what is asked instead. */
+/* Allocators never see a size of zero. alloc and free must agree on the substitute. */
 static size_t size_real(size_t size)
 {
     return size == 0 ? 1 : size;
@@ -130,7 +130,7 @@ filch_status fl_array_reserve(const fl_memory *memory, void *items_pointer, size
         grown = ARRAY_FIRST;
     if (grown < need)
         grown = need;
-    /* Near the top of the address space doubling may overflow where the need itself does not. */
+    /* Doubling near the top of the address space may overflow although need itself does not. */
     if (!fl_size_mul(grown, item_size, &bytes)) {
         grown = need;
         if (!fl_size_mul(grown, item_size, &bytes))
@@ -139,7 +139,7 @@ filch_status fl_array_reserve(const fl_memory *memory, void *items_pointer, size
     after = fl_alloc(memory, bytes);
     if (after == NULL)
         return FILCH_OUT_OF_MEMORY;
-    /* The pointer is of the caller's type, so it is moved as bytes. */
+    /* The pointer has the caller's type, hence the move as bytes. */
     memcpy(&before, items_pointer, sizeof before);
     if (before != NULL) {
         memcpy(after, before, *capacity * item_size);

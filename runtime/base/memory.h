@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory for filch's own structures.
  *
- * An fl_memory is a plain table that each runtime carries: jemalloc by default, the system
+ * An fl_memory is a plain table carried by every runtime. It names jemalloc by default, the system
  * allocator where the build or the caller chose it, or the caller's own functions (fault injection
- * in tests). jemalloc stands behind its non-standard entry points only, so filch never replaces
+ * in tests). jemalloc stands behind its non-standard entry points only; filch never replaces
  * malloc. */
 #ifndef FL_BASE_MEMORY_H
 #define FL_BASE_MEMORY_H
@@ -17,28 +17,28 @@
 typedef struct fl_memory {
     /* Returns size (> 0) bytes aligned to align (a power of two), not zeroed, or null. */
     void *(*alloc)(size_t size, size_t align, void *user);
-    /* size and align are those of the allocation. pointer is never null. */
+    /* Frees pointer (never null); size and align are the allocation's. */
     void (*free)(void *pointer, size_t size, size_t align, void *user);
     void *user;
     const char *name; /* "jemalloc", "system" or "caller" */
 } fl_memory;
 
-/* The build's default: jemalloc, or the system's where the build has no jemalloc. */
+/* Returns the build's default: jemalloc, or the system allocator when the build has no jemalloc. */
 fl_memory fl_memory_default(void);
 fl_memory fl_memory_system(void);
 
-/* Null when memory is out or count * size overflows. Zero bytes give a unique pointer. */
+/* Allocate memory; null when memory is out. Zero bytes give a unique pointer. */
 void *fl_alloc(const fl_memory *memory, size_t size);
 void *fl_alloc_zeroed(const fl_memory *memory, size_t size);
 void *fl_alloc_aligned(const fl_memory *memory, size_t size, size_t align);
-/* Null pointers are allowed; size is that of the allocation. */
+/* Free memory; size is the allocation's. Null pointers are allowed. */
 void fl_free(const fl_memory *memory, void *pointer, size_t size);
 void fl_free_aligned(const fl_memory *memory, void *pointer, size_t size, size_t align);
-/* count * size into *bytes; false on overflow. */
+/* Writes count * size to *bytes; returns false on overflow. */
 bool fl_size_mul(size_t count, size_t size, size_t *bytes);
 
-/* Grows *items (item_size bytes each, *capacity of them) to hold at least need, doubling. The
- * contents move; on failure nothing changes. */
+/* Grows *items (item_size bytes per item, *capacity items) to hold at least need, doubling. The
+ * contents move; a failure leaves everything unchanged. */
 filch_status fl_array_reserve(const fl_memory *memory, void *items_pointer, size_t *capacity,
                               size_t need, size_t item_size);
 

@@ -14,7 +14,7 @@
 #include "base/file.h"
 
 #define SUFFIX ".tmp"
-#define TRIES 64 /* of random names; a second one is never needed but by an adversary */
+#define TRIES 64 /* random names drawn; only an adversary makes a second draw necessary */
 
 static bool fail(fl_output *output, const char *call, int code)
 {
@@ -32,7 +32,7 @@ static bool refuse(fl_output *output, mode_t mode)
     return fail(output, "fstatat", S_ISLNK(mode) ? ELOOP : S_ISDIR(mode) ? EISDIR : EINVAL);
 }
 
-/* Opens the folder of a path and keeps the name in it. */
+/* Opens the folder of a path and keeps the file's name within the folder. */
 static bool find_folder(fl_output *output, int folder, const char *path)
 {
     const char *last = strrchr(path, '/');
@@ -51,8 +51,8 @@ static bool find_folder(fl_output *output, int folder, const char *path)
     return output->folder >= 0 || fail(output, "open", errno);
 }
 
-/* Whether the target may be replaced; mode receives its rights, unchanged where it does not
- * exist. */
+/* Tells whether the target may be replaced. mode receives the target's rights; stays unchanged when
+ * the target does not exist. */
 static bool judge_target(fl_output *output, mode_t *mode)
 {
     struct stat found;
@@ -61,7 +61,7 @@ static bool judge_target(fl_output *output, mode_t *mode)
         return errno == ENOENT || fail(output, "fstatat", errno);
     if (!S_ISREG(found.st_mode))
         return refuse(output, found.st_mode);
-    /* The rename would succeed without the right to write the file. */
+    /* A rename would succeed even without the right to write the file. */
     if (output->rights == FL_OUTPUT_SHARED &&
         faccessat(output->folder, output->name, W_OK, AT_EACCESS) != 0 && errno != ENOENT)
         return fail(output, "faccessat", errno);
@@ -69,7 +69,8 @@ static bool judge_target(fl_output *output, mode_t *mode)
     return true;
 }
 
-/* Exclusive creation is the safety; randomness only spares tries. */
+/* Draws a number for a name. Safety comes from exclusive creation; randomness only saves attempts.
+ */
 static uint64_t draw(int tries)
 {
     uint64_t drawn = fl_time_now() + ((uint64_t)getpid() << 40) + (uint64_t)tries;
@@ -98,7 +99,7 @@ static void reset(fl_output *output, fl_output_rights rights)
     *output = (fl_output){.rights = rights, .folder = -1, .file = -1, .call = ""};
 }
 
-/* Whether the temporary name still means the output's own file. */
+/* Tells whether the temporary name still means the output's own file. */
 static bool is_own(const fl_output *output)
 {
     struct stat found;
@@ -114,7 +115,7 @@ static void close_file(fl_output *output)
             (void)fail(output, "write", errno);
         output->stream = NULL;
     }
-    /* Some file systems report a full disk only here. */
+    /* Several file systems report a full disk only on close. */
     if (output->file >= 0 && close(output->file) != 0)
         (void)fail(output, "close", errno);
     output->file = -1;
@@ -165,7 +166,7 @@ bool fl_output_write(fl_output *output, const void *data, size_t size)
 
 static ssize_t put(void *cookie, const char *data, size_t size)
 {
-    /* Nothing written, by the convention of fopencookie, is the failure. */
+    /* A return of 0 bytes is the failure, by the convention of fopencookie. */
     return fl_output_write(cookie, data, size) ? (ssize_t)size : 0;
 }
 
@@ -183,14 +184,14 @@ bool fl_output_commit(fl_output *output)
     mode_t mode;
 
     close_file(output);
-    /* The target may have become something else while the output was written. */
+    /* The target may have changed its kind while the output was written. */
     if (output->code == 0 && judge_target(output, &mode)) {
         if (!is_own(output))
             (void)fail(output, "rename", ESTALE);
         else if (renameat(output->folder, output->aside, output->folder, output->name) != 0)
             (void)fail(output, "rename", errno);
         else
-            output->inode = 0; /* no inode has that number: nothing is left to remove */
+            output->inode = 0; /* not an inode number: no file is left to remove */
     }
     fl_output_abandon(output);
     return output->code == 0;

@@ -21,7 +21,7 @@ static void store_big(unsigned char *at, uint64_t value, size_t bytes)
         at[i] = (unsigned char)(value >> (8 * (bytes - 1 - i)));
 }
 
-/* 6.2.2, with the constants of 4.2.2. */
+/* Section 6.2.2, with the constants of 4.2.2. */
 static void compress(uint32_t state[8], const unsigned char *block)
 {
     static const uint32_t k[64] = {
@@ -74,7 +74,7 @@ static void compress(uint32_t state[8], const unsigned char *block)
 
 void fl_sha256_init(fl_sha256 *sha)
 {
-    /* 5.3.3 */
+    /* Section 5.3.3. */
     static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
@@ -120,7 +120,8 @@ fl_digest fl_sha256_finish(fl_sha256 *sha)
     unsigned char bits[8];
     fl_digest digest;
 
-    /* 5.1.1: a one, zeros up to eight bytes before the end of a block, the length in bits. */
+    /* Section 5.1.1: a one, zeros up to eight bytes before the end of a block, the length in bits.
+     */
     store_big(bits, sha->length * 8, sizeof bits);
     fl_sha256_add(sha, padding, 1 + (size_t)((119 - sha->length % 64) % 64));
     fl_sha256_add(sha, bits, sizeof bits);

@@ -12,15 +12,16 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 
-/* Longer waits end early and say so as a spurious wake-up. The deadline is one of the wall clock,
- * the only one that C11 can wait for: the cap bounds what a step of that clock can do to a wait,
- * and keeps the deadline representable. */
+/* Cap of a wait; a longer wait ends early and reports a spurious wake-up. C11 waits by the wall
+ * clock only. The cap bounds the effect of a clock step on a wait, and keeps the deadline
+ * representable. */
 #define WAIT_LONGEST (600 * FL_NS_PER_S)
-/* Attempts at a mutex that is held briefly, which take 5 us or so in all. */
+/* Attempts at a mutex held briefly; the whole series takes about 5 us. */
 #define ATTEMPTS 100
 
-/* New threads start with their creator's mask. The signals left open are those that a thread's own
- * instruction raises; blocking them would turn the host's crash handler off. */
+/* Blocks signals for a new thread: new threads start with their creator's mask. The open signals
+ * are raised by a thread's own instruction; blocking them would turn the host's crash handler off.
+ */
 static void signals_block(sigset_t *before)
 {
     static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -53,7 +54,7 @@ static struct timespec deadline_in(uint64_t ns)
 
 uint64_t fl_thread_id(void)
 {
-    /* The address or number of the thread's control block: no system call, and never 0. */
+    /* Address or number of the thread's control block: no system call, and never 0. */
     return (uint64_t)(uintptr_t)pthread_self();
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, mutexes, condition variables and per-thread values over C11 <threads.h>.
  *
- * In a thread-sanitized build the same names stand on pthreads, because the sanitizers of GCC 12
- * and Clang 14 crash inside the C11 wrappers of glibc 2.36. */
+ * A thread-sanitized build maps the names to pthreads: the sanitizers of GCC 12 and Clang 14 crash
+ * inside the C11 wrappers of glibc 2.36. */
 #ifndef FL_BASE_THREAD_H
 #define FL_BASE_THREAD_H
 
@@ -35,23 +35,24 @@ typedef tss_t fl_tss;
 
 typedef int (*fl_thread_fn)(void *arg);
 
-/* FILCH_SYSTEM when the thread cannot be made. The new thread blocks every signal it can, so that
- * the host's handlers run on the host's threads. */
+/* Starts a thread; FILCH_SYSTEM when the thread cannot be made. The new thread blocks every signal
+ * it can: the host's handlers then run on the host's threads. */
 filch_status fl_thread_start(fl_thread *thread, fl_thread_fn fn, void *arg);
 void fl_thread_join(fl_thread thread);
 void fl_thread_yield(void);
-/* A number unique to the calling thread among the living ones, never 0. */
+/* Returns a number unique to the calling thread among living threads, never 0. */
 uint64_t fl_thread_id(void);
 /* Names the calling thread for debuggers and tools (cut to 15 characters). */
 void fl_thread_name(const char *name);
-/* How late the system may end the calling thread's sleeps to save power (Linux: 50 us if unset). */
+/* Sets the delay by which the system may end the calling thread's sleeps late to save power (Linux:
+ * 50 us if unset). */
 void fl_thread_slack(uint32_t ns);
 
 filch_status fl_mutex_init(fl_mutex *mutex);
 void fl_mutex_fini(fl_mutex *mutex);
 void fl_mutex_lock(fl_mutex *mutex);
-/* The same for one that is held for some microseconds at most: tries for so long before it sleeps,
- * as being woken takes several times that. */
+/* Locks a mutex held for a few microseconds at most. Spins about 5 us before sleeping, because a
+ * wake-up takes several times as long. */
 void fl_mutex_lock_soon(fl_mutex *mutex);
 bool fl_mutex_try(fl_mutex *mutex);
 void fl_mutex_unlock(fl_mutex *mutex);
@@ -59,13 +60,14 @@ void fl_mutex_unlock(fl_mutex *mutex);
 filch_status fl_cond_init(fl_cond *cond);
 void fl_cond_fini(fl_cond *cond);
 void fl_cond_wait(fl_cond *cond, fl_mutex *mutex);
-/* Waits at most ns nanoseconds, or ten minutes if that is less; false when ns passed. Spurious
- * returns of true happen. The time is the wall clock's: a step of it moves the end of the wait. */
+/* Waits at most ns nanoseconds, capped at ten minutes; returns false when ns passed. Spurious
+ * returns of true happen. The wall clock measures the time: a step of the clock moves the end of
+ * the wait. */
 bool fl_cond_wait_for(fl_cond *cond, fl_mutex *mutex, uint64_t ns);
 void fl_cond_signal(fl_cond *cond);
 void fl_cond_broadcast(fl_cond *cond);
 
-/* A per-thread pointer, null in a thread that never set it. No destructor. */
+/* Per-thread pointer, null in a thread that never set the pointer. No destructor. */
 filch_status fl_tss_init(fl_tss *tss);
 void fl_tss_fini(fl_tss tss);
 void *fl_tss_get(fl_tss tss);

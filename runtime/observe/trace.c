@@ -29,7 +29,8 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
     }
 }
 
-/* Bytes of the UTF-8 character that begins here; 0: none does. The Unicode Standard, table 3-7. */
+/* Returns the bytes of the UTF-8 character beginning at `at`; 0: not a valid character. The Unicode
+ * Standard, table 3-7. */
 static size_t character_bytes(const unsigned char *at)
 {
     size_t bytes = at[0] < 0x80                     ? 1
@@ -37,7 +38,7 @@ static size_t character_bytes(const unsigned char *at)
                    : (at[0] & 0xf0) == 0xe0         ? 3
                    : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
                                                     : 0;
-    /* Overlong forms, surrogates, and code points above U+10FFFF. */
+    /* The bounds exclude overlong forms, surrogates, and code points above U+10FFFF. */
     unsigned char least = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
     unsigned char most = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
     for (size_t i = 1; i < bytes; ++i) {
@@ -82,7 +83,8 @@ static const char *kind_name(uint32_t kind)
 
 #define COPY_KINDS (FL_TRACE_KINDS - FL_TRACE_IN)
 
-/* Rows: the devices' tiles, then their copies by kind, then the jobs. */
+/* Returns the row of an event. Order: rows of devices, rows of copies by device and kind, row of
+ * jobs. */
 static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
 {
     return kind == FL_TRACE_JOB ? count * (1 + COPY_KINDS)
@@ -114,7 +116,7 @@ static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lan
     }
 }
 
-/* Nothing of what is before the origin, where devices had nothing to do yet, is shown. */
+/* Writes an event. The part before the origin is cut off: devices had no work yet. */
 static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
                       const fl_trace_lane *lanes, uint64_t origin)
 {
@@ -138,7 +140,7 @@ static uint64_t first_of(const fl_trace_ring *ring)
     return ring->next > ring->capacity ? ring->next - ring->capacity : 0;
 }
 
-/* One of a device's rings by number; null: there is none. */
+/* Rings of a device; ring_of returns a ring by number, or null for a ring not made. */
 #define RINGS (1 + FL_TRACE_COPY_RINGS)
 
 static const fl_trace_ring *ring_of(const fl_trace_lane *lane, uint32_t number)
@@ -159,7 +161,7 @@ static void put_row(FILE *file, uint32_t row, uint32_t order, const char *device
             row, order);
 }
 
-/* A device's rows, one below the other: of its copies those that something is in. */
+/* Writes a device's rows, in order: the work items, then every kind of copy with an event. */
 static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint32_t count,
                      uint64_t origin)
 {
@@ -189,7 +191,7 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
     }
 }
 
-/* Above the devices'. */
+/* Writes the row of jobs, above the rows of devices. */
 static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane *lanes,
                      uint32_t count, uint64_t origin)
 {
@@ -203,7 +205,8 @@ static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane 
     }
 }
 
-/* Waits may have begun long before there was anything to do. */
+/* Returns the earliest start in the ring, or origin if earlier. Waits and thefts count on request
+ * only: waits may have begun long before the first work. */
 static uint64_t origin_in(const fl_trace_ring *ring, bool with_waits, uint64_t origin)
 {
     for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
@@ -227,8 +230,8 @@ static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count, const fl_t
     return origin;
 }
 
-/* What is not in the file though it happened while the trace recorded: older events than the rings
- * hold, and copies that were not recorded. */
+/* Writes the numbers of events missing in the file: events overwritten in full rings, and copies
+ * that were not recorded. */
 static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count,
                         const fl_trace_ring *jobs)
 {

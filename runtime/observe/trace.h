@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of events per worker, one per lane of each device's copies, and one of jobs. One writer at
- * a time (the worker; who holds the copy lane's lock; who holds core->lock); read only while no job
- * runs and, of copies, while the backend holds them (trace_hold). */
+/* Rings of events: one per worker, one per lane of every device's copies, and one of jobs. A ring
+ * has a single writer at a time: the worker, the holder of the copy lane's lock, or the holder of
+ * core->lock. Rings are read only while no job runs; rings of copies, only while the backend holds
+ * them (trace_hold). */
 #ifndef FL_OBSERVE_TRACE_H
 #define FL_OBSERVE_TRACE_H
 
@@ -13,27 +14,27 @@ typedef enum fl_trace_kind {
     FL_TRACE_TILE,
     FL_TRACE_THEFT,
     FL_TRACE_WAIT,
-    FL_TRACE_JOB, /* from when it could run to its end; in a row for all */
-    /* Copies, each kind in a row of its own: */
-    FL_TRACE_IN, /* from the host */
+    FL_TRACE_JOB, /* time from ability to run until the end; a single row of jobs */
+    /* Copies, with a row per kind: */
+    FL_TRACE_IN, /* copy from the host */
     FL_TRACE_OUT,
-    FL_TRACE_PEER,  /* from another device's memory */
-    FL_TRACE_INNER, /* within one memory */
+    FL_TRACE_PEER,  /* copy from a second device's memory */
+    FL_TRACE_INNER, /* copy within one memory */
     FL_TRACE_KINDS
 } fl_trace_kind;
 
 #define FL_TRACE_HOST UINT32_MAX
 
 typedef struct fl_trace_event {
-    uint64_t start, end;  /* ns */
-    const char *name;     /* of a codelet, or "graph": lives as long as the runtime */
-    uint64_t first, last; /* task's order in first, its graph in last; or items; theft: how many in
-                             first; copy: bytes in first; job: number in first, graph's or items
-                             in last */
-    uint32_t other;       /* tile: its job's number; theft: the victim; copy: the other device, or
-                             FL_TRACE_HOST */
+    uint64_t start, end; /* ns */
+    const char *name; /* name of a codelet, "graph" or "broadcast": lives as long as the runtime */
+    uint64_t first, last; /* task: order in first, its graph in last; chunk: first item and end;
+                             theft: count of taken entries in first; copy: bytes in first; job:
+                             number in first, graph's number or count of items in last */
+    uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
+                       end, or FL_TRACE_HOST */
     uint16_t kind;
-    uint16_t is_chunk; /* tile; job: is a batch */
+    uint16_t is_chunk; /* work item: a chunk of a batch; job: a batch */
 } fl_trace_event;
 _Static_assert(sizeof(fl_trace_event) == 48, "filch/trace.h says so");
 
@@ -41,7 +42,7 @@ typedef struct fl_trace_ring {
     size_t bytes;
     uint64_t capacity;
     uint64_t next;   /* events ever written */
-    uint64_t missed; /* of which nothing is known but that they were */
+    uint64_t missed; /* copies without an event: not recorded */
     fl_trace_event events[];
 } fl_trace_ring;
 
@@ -53,23 +54,23 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
     ring->events[ring->next++ % ring->capacity] = event;
 }
 
-/* Lanes for copies of a device. */
+/* Copy lanes of a device. */
 #define FL_TRACE_COPY_RINGS 3
 
-/* Who is who in the file. */
+/* Device and rings of a worker, for the file. */
 typedef struct fl_trace_lane {
     const char *device;
-    const fl_trace_ring *ring;                        /* null: recorded nothing */
-    const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* the same */
+    const fl_trace_ring *ring;                        /* null: no events recorded */
+    const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* null: no copies recorded */
 } fl_trace_lane;
 
-/* Writes text as the inside of a JSON string; a byte that is no UTF-8, as where a name was cut
- * within a character, as U+FFFD. */
+/* Writes text as the inside of a JSON string. A byte that is not UTF-8, e.g. of a name cut within a
+ * character, becomes U+FFFD. */
 void fl_trace_put_text(FILE *file, const char *text);
 
-/* Writes the lanes and the jobs (null: recorded nothing) as Chrome/Perfetto JSON; put_more, if not
- * null, adds members to "otherData", each with a comma before it. Times count from the first job's
- * beginning, or from the first tile or copy if that is earlier. FILCH_IO leaves no file. */
+/* Writes the lanes and the jobs (null: no jobs recorded) as Chrome/Perfetto JSON. put_more, if not
+ * null, adds members to "otherData", every member after a comma. Times count from the first job's
+ * start, or from the first work item or copy if earlier. FILCH_IO leaves no file. */
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
                             const fl_trace_ring *jobs, fl_core *core,
                             void (*put_more)(FILE *file, fl_core *core));

@@ -10,8 +10,8 @@ static size_t ring_bytes(uint64_t slots)
     return sizeof(fl_deque_ring) + (size_t)slots * sizeof(uint64_t);
 }
 
-/* Empty slots are zero, not indeterminate: a thief that slept through a growth may read one before
- * its compare-and-swap fails. */
+/* Makes a ring of zeros: a thief that slept through a growth may read an empty slot before its
+ * compare-and-swap fails. Zeros keep the value determinate. */
 static fl_deque_ring *ring_new(const fl_memory *memory, uint64_t slots)
 {
     fl_deque_ring *ring = fl_alloc_aligned(memory, ring_bytes(slots), RING_ALIGN);
@@ -35,8 +35,8 @@ static bool deque_grow(fl_deque *deque, uint64_t slots)
         fl_store_relaxed(&ring->slots[(uint64_t)i & ring->mask], entry);
     }
     ring->retired = old;
-    /* Release: the copies before the ring. A thief that still reads the old ring finds every index
-     * below the bottom it read, because nobody writes to a retired ring. */
+    /* Release: the copies before the ring. A thief still reading the old ring finds every index
+     * below the bottom it read, because retired rings are never written. */
     fl_store_release(&deque->ring, ring);
     return true;
 }
@@ -59,7 +59,7 @@ filch_status fl_deque_init(fl_deque *deque, const fl_memory *memory, unsigned lo
 
 void fl_deque_fini(fl_deque *deque)
 {
-    /* Relaxed: whoever ends the deque is ordered after its users by other means. */
+    /* Relaxed: the caller orders the end of the deque after every use. */
     fl_deque_ring *ring = fl_load_relaxed(&deque->ring);
     while (ring) {
         fl_deque_ring *retired = ring->retired;
@@ -87,23 +87,25 @@ fl_steal fl_deque_steal(fl_deque *deque, uint64_t *entry)
     int64_t bottom = fl_load_seq_cst(&deque->bottom);
     if (top >= bottom)
         return FL_STEAL_EMPTY;
-    /* Acquire: the ring's contents before its address. It may be newer than bottom, never older. */
+    /* Acquire: the ring's contents before its address. The ring may be newer than bottom, never
+     * older. */
     fl_deque_ring *ring = fl_load_acquire(&deque->ring);
-    /* Relaxed: ordered by the acquire of bottom; a refilled slot means that the swap fails. */
+    /* Relaxed: ordered by the acquire of bottom; a refilled slot makes the swap fail. */
     uint64_t found = fl_load_relaxed(&ring->slots[(uint64_t)top & ring->mask]);
-    /* Seq_cst: index top goes to the one that moves top. Its release half keeps the read of the
-     * slot before the owner's refilling it. */
+    /* Seq_cst: index top goes to the thread that moves top. The release half keeps the read of the
+     * slot before the owner's refill. */
     if (!fl_cas_seq_cst(&deque->top, &top, top + 1))
         return FL_STEAL_LOST;
     *entry = found;
     return FL_STEAL_OK;
 }
 
-/* The entry at the top is as in fl_deque_steal: while top stands at an index, only whoever moves
- * top takes that entry, so it does not change. Others change whenever the owner pops and pushes. */
+/* The entry at the top is stable, as in fl_deque_steal: while top stands at an index, only the
+ * thread that moves top takes the entry. Entries above the top change whenever the owner pops and
+ * pushes. */
 bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool *is_top)
 {
-    /* Orders as in fl_deque_steal. */
+    /* Orders are those of fl_deque_steal. */
     int64_t top = fl_load_seq_cst(&deque->top);
     int64_t bottom = fl_load_seq_cst(&deque->bottom);
     *index = *index > top ? *index : top;
@@ -111,7 +113,7 @@ bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool 
         return false;
     *is_top = *index == top;
     const fl_deque_ring *ring = fl_load_acquire(&deque->ring);
-    /* Acquire: what the owner did before it pushed an entry that is newer than the bottom we read.
+    /* Acquire: the owner's writes before the push of an entry newer than the bottom read above.
      * Copies in a grown ring come with the ring. */
     *entry = fl_load_acquire(&ring->slots[(uint64_t)*index & ring->mask]);
     return true;
@@ -119,13 +121,14 @@ bool fl_deque_look(const fl_deque *deque, int64_t *index, uint64_t *entry, bool 
 
 bool fl_deque_drop(fl_deque *deque, int64_t index)
 {
-    /* Seq_cst as in fl_deque_steal. */
+    /* Seq_cst: see fl_deque_steal. */
     return fl_cas_seq_cst(&deque->top, &index, index + 1);
 }
 
 int64_t fl_deque_size(const fl_deque *deque)
 {
-    /* Relaxed: an estimate. A pop in progress or a steal between the loads can make it negative. */
+    /* Relaxed: an estimate. A pop in progress or a steal between the loads can make the size
+     * negative. */
     int64_t top = fl_load_relaxed(&deque->top);
     int64_t size = fl_load_relaxed(&deque->bottom) - top;
     return size > 0 ? size : 0;

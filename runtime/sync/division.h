@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task that is being run in pieces, by whoever takes part (divide.c): the range of what has not
- * begun, and the count of those who have a part in it. The last of these to leave ends the task.
+/* Work-sharing team: division of one task into pieces run by several workers (divide.c). Holds the
+ * range of grains not begun, and the number of parts, i.e. workers in the team. The last worker to
+ * leave ends the task.
  *
- * The word is {turn : 32 | parts : 32}. Without parts the division is free. Its owner opens it with
- * one part; whoever has a part may take from the range; others join where there is a part, so that
- * the task, which is not over before all parts are given up, need not be kept alive by anything
- * else. The last part is not given up before the range is empty. The turn moves on with each who
- * opens or joins: were it not so, somebody could come, fail and go while the last one looks how the
- * task has ended, and the word be what it was. Lock-free. */
+ * The word is {turn : 32 | parts : 32}. A division without parts is free. The owner opens the
+ * division with one part. A worker with a part may take grains from the range. Further workers may
+ * join while at least one part exists. The task is not over before every part is given up: the
+ * parts alone keep the task alive. The last part is not given up before the range is empty. The
+ * turn increases with every opening and joining. A fixed turn would let a worker join, fail and
+ * leave while the last worker reads the task's result, and would restore the old word. Lock-free.
+ */
 #ifndef FL_SYNC_DIVISION_H
 #define FL_SYNC_DIVISION_H
 
@@ -21,23 +23,24 @@
 #define FL_MEMBER_WORDS 16
 
 enum {
-    FL_DIVISION_FAILED = 1, /* a piece did */
-    FL_DIVISION_CUT = 2     /* something was left out, as the job was cancelled */
+    FL_DIVISION_FAILED = 1, /* a piece failed */
+    FL_DIVISION_CUT = 2     /* grains were left out, as the job was cancelled */
 };
 
 typedef struct fl_division {
     _Alignas(64) _Atomic uint64_t word;
-    fl_range range; /* grains that nobody has begun */
-    /* Constant while it is open. A name, to be followed by who has a part. */
+    fl_range range; /* grains not begun */
+    /* Address of the task, constant while the division is open. Only workers with a part may follow
+     * the address. */
     _Atomic uintptr_t task;
     _Atomic uintptr_t codelet;   /* lives as long as the runtime */
-    _Atomic uint64_t grain_work; /* bits of a double: units of work of a grain */
-    _Atomic uint32_t owner;      /* device of who opened it */
-    _Atomic uint32_t place;      /* memory in which all pieces run */
+    _Atomic uint64_t grain_work; /* bits of a double: units of work per grain */
+    _Atomic uint32_t owner;      /* device that opened the division */
+    _Atomic uint32_t place;      /* memory node of every piece */
     _Atomic uint32_t flags;      /* FL_DIVISION_* */
-    _Atomic uint32_t begun;      /* pieces: a statistic, as are all below */
-    _Atomic uint64_t rate;       /* bits of a double: units a ns of all who could take part */
-    _Atomic uint64_t members[FL_MEMBER_WORDS]; /* devices that have a part */
+    _Atomic uint32_t begun;      /* pieces begun: a statistic, like the members below */
+    _Atomic uint64_t rate; /* bits of a double: units per ns of every worker able to take part */
+    _Atomic uint64_t members[FL_MEMBER_WORDS]; /* devices with a part */
 } fl_division;
 
 typedef struct fl_division_about {
@@ -51,22 +54,21 @@ static inline uint32_t fl_division_parts_of(uint64_t word)
     return (uint32_t)word;
 }
 
-/* Whether the owner may open it: nobody has a part any more. */
+/* Tells whether the owner may open the division: no worker has a part. */
 bool fl_division_is_free(const fl_division *division);
-/* The owner, of one that is free, and stays so: says what it will be about. */
+/* Owner of a free division: stores the facts about the next task. The division stays free. */
 void fl_division_prepare(fl_division *division, const fl_division_about *about);
-/* The owner, of one that it has prepared: it has a part from now on, and others may join it in
- * grains [lo, hi). */
+/* Owner of a prepared division: takes a part and lets workers join in grains [lo, hi). */
 void fl_division_open(fl_division *division, uint32_t lo, uint32_t hi);
-/* The word, before what else there is to read. */
+/* Reads the word, with acquire, before the remaining members. */
 uint64_t fl_division_look(const fl_division *division);
-/* Takes a part, if the word is still that and has some. */
+/* Takes a part, if the word is unchanged and has at least one part. */
 bool fl_division_join(fl_division *division, uint64_t word);
-/* Who has a part gives it up; *word: as seen, and as it is where it had changed. Of more than one:
- * the division may be another task's when this returns true. */
+/* Gives up the caller's part; *word is the word as seen, updated after a change. Requires more than
+ * one part. The division may belong to a new task when the call returns true. */
 bool fl_division_leave(fl_division *division, uint64_t *word);
-/* Of the last one, when the range is empty: true, the division is free, the task is over and the
- * caller's, and *flags says how. */
+/* Gives up the last part; requires an empty range. True: the division is free, the task is over and
+ * belongs to the caller, and *flags tells the outcome. */
 bool fl_division_end(fl_division *division, uint64_t *word, uint32_t *flags);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event count: how a worker sleeps without losing a wake-up.
+/* Event count: lets a worker sleep without losing a wake-up.
  *
- * Sleeper:  fl_eventcount_announce(e); re-check for work; if there is some fl_eventcount_cancel(e),
- *           else fl_eventcount_sleep(e, ns).
+ * Sleeper:  fl_eventcount_announce(e); re-check for work; with work: fl_eventcount_cancel(e);
+ *           without work: fl_eventcount_sleep(e, ns).
  * Waker:    publish work; fl_eventcount_notify(e).
  *
- * announce and notify each make a full fence between their own store and the other's (Dekker):
- * either the waker sees the announcement, or the sleeper's re-check sees the work. notify costs one
- * fence and one load when nobody sleeps. One sleeper an event; any number of wakers. */
+ * announce and notify make a full fence between their own store and the load of the peer's store
+ * (Dekker). Either the waker sees the announcement, or the sleeper's re-check sees the work. notify
+ * costs one fence and one load while the worker is awake. One sleeper per event; the number of
+ * wakers is free. */
 #ifndef FL_SYNC_EVENTCOUNT_H
 #define FL_SYNC_EVENTCOUNT_H
 
@@ -24,24 +25,24 @@ typedef struct fl_eventcount {
 } fl_eventcount;
 
 filch_status fl_eventcount_init(fl_eventcount *event);
-/* No waker may be inside. */
+/* Destroys the event. No waker may be inside. */
 void fl_eventcount_fini(fl_eventcount *event);
-/* Sleeper: from here on, notify will be seen. */
+/* Sleeper: announces the sleep; every later notify is seen. */
 void fl_eventcount_announce(fl_eventcount *event);
-/* Sleeper: awake after all. */
+/* Sleeper: withdraws the announcement and stays awake. */
 void fl_eventcount_cancel(fl_eventcount *event);
 /* Sleeper: returns when notified since the announcement, or after ns nanoseconds (UINT64_MAX: no
- * limit). true when notified. */
+ * limit). Returns true when notified. */
 bool fl_eventcount_sleep(fl_eventcount *event, uint64_t ns);
-/* Sleeper, announced: has somebody notified it? */
+/* Sleeper, after the announcement: tells whether a notification arrived. */
 static inline bool fl_eventcount_is_notified(const fl_eventcount *event)
 {
-    return fl_load_relaxed(&event->state) != 1; /* sleep or cancel orders what follows */
+    return fl_load_relaxed(&event->state) != 1; /* relaxed: sleep or cancel does the ordering */
 }
-/* Waker, after publishing: full fence, then wakes the sleeper if one is announced. Lock-free unless
- * somebody sleeps. Returns whether it woke one. */
+/* Waker, after publishing: makes a full fence, then wakes the sleeper if announced. Lock-free
+ * unless the worker sleeps. Returns whether a sleeper was woken. */
 bool fl_eventcount_notify(fl_eventcount *event);
-/* Waker that has already made a full fence after publishing: no second one. */
+/* Notifies without a second fence: the waker made a full fence after publishing. */
 bool fl_eventcount_notify_fenced(fl_eventcount *event);
 
 #endif

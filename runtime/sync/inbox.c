@@ -8,7 +8,7 @@ void fl_inbox_init(fl_inbox *inbox)
     atomic_init(&inbox->head, NULL);
 }
 
-/* Turns newest -> ... -> oldest over; returns the new first, whose last link is `first`. */
+/* Reverses newest -> ... -> oldest. Returns the new first link; the last link is `first`. */
 static fl_link *chain_reverse(fl_link *first)
 {
     fl_link *done = NULL;
@@ -28,27 +28,29 @@ bool fl_inbox_push(fl_inbox *inbox, fl_link *link)
 
 bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last)
 {
-    /* The stack holds the newest first, so the chain is turned over while it is still private. */
+    /* The stack holds the newest first: the chain is reversed while still private. */
     last->next = NULL;
     (void)chain_reverse(first);
-    /* Relaxed: the swap confirms it, and nothing is read through it. */
+    /* Relaxed: the swap confirms the value; no load goes through the pointer. */
     fl_link *head = fl_load_relaxed(&inbox->head);
     do {
         first->next = head;
-        /* Release: the links and what they belong to before the head that leads to them. Pushes on
-         * top of this one are read-modify-writes and continue its release sequence, so a drain sees
-         * every push below the head that it took. Seq_cst: against a worker that says that it
-         * sleeps and looks here once more, for who then looks whether it sleeps (place.c). */
+        /* Release: the links and their owners before the head leading to them. Later pushes are
+         * read-modify-writes and continue the release sequence: a drain sees every push below the
+         * head it took. Seq_cst: pairs with a worker that announces its sleep and then reads the
+         * inbox again. The pusher reads the worker's state after the push (sched/decide/place.c).
+         */
     } while (!fl_cas_seq_cst(&inbox->head, &head, last));
     return head == NULL;
 }
 
 fl_link *fl_inbox_take(fl_inbox *inbox)
 {
-    /* Relaxed: an idle drain leaves the line shared. */
+    /* Relaxed: a drain of an empty inbox leaves the cache line shared. */
     if (!fl_load_relaxed(&inbox->head))
         return NULL;
-    /* Acquire: what every push released. Nothing is released: the next push starts from null. */
+    /* Acquire: data released by every push. No release is needed: the next push starts from null.
+     */
     return fl_exchange_acquire(&inbox->head, NULL);
 }
 
@@ -59,7 +61,7 @@ fl_link *fl_inbox_drain(fl_inbox *inbox)
 
 bool fl_inbox_is_empty(const fl_inbox *inbox)
 {
-    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_eventcount_announce, and the
-     * links are reached through fl_inbox_drain only. */
+    /* Relaxed: the fence in fl_eventcount_announce orders a sleeper's re-check, and links are
+     * reached only through fl_inbox_drain and fl_inbox_take. */
     return fl_load_relaxed(&inbox->head) == NULL;
 }

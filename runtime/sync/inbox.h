@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inbox: hands a worker work from another thread. An unbounded stack linked through the entries
- * themselves; anyone pushes, and whoever drains it (its worker or a thief) takes the whole of it at
- * once, so there is no ABA problem. For work that is nowhere else. */
+/* Inbox: passes work from other threads to a worker. An unbounded stack linked through the entries.
+ * Every thread may push. The worker or a thief drains the whole stack at once, and the ABA problem
+ * cannot arise. The inbox holds the only reference to the work. */
 #ifndef FL_SYNC_INBOX_H
 #define FL_SYNC_INBOX_H
 
@@ -10,7 +10,7 @@
 
 #include "base/atomic.h"
 
-/* Embedded in what is linked. An item must stay valid until it has been drained. */
+/* Link embedded in an entry. An entry must stay valid until drained. */
 typedef struct fl_link {
     struct fl_link *next;
 } fl_link;
@@ -20,15 +20,16 @@ typedef struct fl_inbox {
 } fl_inbox;
 
 void fl_inbox_init(fl_inbox *inbox);
-/* Any thread; lock-free. Returns true when the inbox was empty before. */
+/* Pushes a link. Thread-safe; lock-free. Returns true when the inbox was empty before. */
 bool fl_inbox_push(fl_inbox *inbox, fl_link *link);
-/* Pushes a chain first -> ... -> last at once; it is drained in that order. */
+/* Pushes a chain first -> ... -> last at once; a drain returns the chain in chain order. */
 bool fl_inbox_push_chain(fl_inbox *inbox, fl_link *first, fl_link *last);
-/* Any thread; wait-free. All links, oldest push first, or null. */
+/* Takes every link, oldest push first, or returns null. Thread-safe; wait-free. */
 fl_link *fl_inbox_drain(fl_inbox *inbox);
-/* Likewise, but newest push first: the links are not touched. */
+/* Takes every link, newest push first; the links are not touched. */
 fl_link *fl_inbox_take(fl_inbox *inbox);
-/* Any thread. After fl_eventcount_announce it sees every push that its pusher notifies later. */
+/* Tells whether the inbox is empty. Thread-safe. A call after fl_eventcount_announce sees every
+ * push that is notified later. */
 bool fl_inbox_is_empty(const fl_inbox *inbox);
 
 #endif

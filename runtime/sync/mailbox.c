@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync/mailbox.h"
 
-/* A cell's turn is p when put p may fill it, p + 1 when take p may empty it, and p +
- * FL_MAILBOX_NOTES after that. Indices count up in 64 bits and never come round. */
+/* Turns of a cell: p when put p may fill the cell, p + 1 when take p may empty the cell, and p +
+ * FL_MAILBOX_NOTES afterwards. Indices have 64 bits and never wrap. */
 enum { CELL_MASK = FL_MAILBOX_NOTES - 1 };
 
 void fl_mailbox_init(fl_mailbox *mailbox)
@@ -17,11 +17,11 @@ void fl_mailbox_init(fl_mailbox *mailbox)
 
 bool fl_mailbox_put(fl_mailbox *mailbox, uint64_t note)
 {
-    /* Relaxed: the cell's turn says whether the index is current. */
+    /* Relaxed: the cell's turn tells whether the index is current. */
     uint64_t index = fl_load_relaxed(&mailbox->head);
     for (;;) {
         uint64_t cell = index & CELL_MASK;
-        /* Acquire: the take a lap ago has read the note before this put overwrites it. */
+        /* Acquire: the take a lap ago has read the note before the put overwrites the note. */
         int64_t lead = (int64_t)(fl_load_acquire(&mailbox->cells[cell].turn) - index);
         if (lead < 0)
             return false;
@@ -29,11 +29,11 @@ bool fl_mailbox_put(fl_mailbox *mailbox, uint64_t note)
             index = fl_load_relaxed(&mailbox->head);
             continue;
         }
-        /* Relaxed: the swap only decides who gets the cell; turn carries the data. */
+        /* Relaxed: the swap only assigns the cell; the turn carries the data. */
         if (!fl_cas_relaxed(&mailbox->head, &index, index + 1))
             continue;
         fl_store_relaxed(&mailbox->cells[cell].note, note);
-        /* Release: the note, and what it speaks of, before the take that finds this turn. */
+        /* Release: the note and its subject before the take that finds the new turn. */
         fl_store_release(&mailbox->cells[cell].turn, index + 1);
         return true;
     }
@@ -41,11 +41,11 @@ bool fl_mailbox_put(fl_mailbox *mailbox, uint64_t note)
 
 bool fl_mailbox_take(fl_mailbox *mailbox, uint64_t *note)
 {
-    /* Relaxed: the cell's turn says whether the index is current. */
+    /* Relaxed: the cell's turn tells whether the index is current. */
     uint64_t index = fl_load_relaxed(&mailbox->tail);
     for (;;) {
         uint64_t cell = index & CELL_MASK;
-        /* Acquire: the note that the put released. */
+        /* Acquire: the note released by the put. */
         int64_t lead = (int64_t)(fl_load_acquire(&mailbox->cells[cell].turn) - (index + 1));
         if (lead < 0)
             return false;
@@ -57,7 +57,7 @@ bool fl_mailbox_take(fl_mailbox *mailbox, uint64_t *note)
         if (!fl_cas_relaxed(&mailbox->tail, &index, index + 1))
             continue;
         *note = fl_load_relaxed(&mailbox->cells[cell].note);
-        /* Release: the note has been read before the put a lap later overwrites it. */
+        /* Release: the note has been read before the put a lap later overwrites the cell. */
         fl_store_release(&mailbox->cells[cell].turn, index + FL_MAILBOX_NOTES);
         return true;
     }
@@ -65,8 +65,8 @@ bool fl_mailbox_take(fl_mailbox *mailbox, uint64_t *note)
 
 bool fl_mailbox_is_empty(const fl_mailbox *mailbox)
 {
-    /* Relaxed: a sleeper's re-check is ordered by the fence in fl_eventcount_announce. tail before
-     * head or after, a difference only means that somebody is putting or taking. */
+    /* Relaxed: the fence in fl_eventcount_announce orders a sleeper's re-check. The order of the
+     * two loads does not matter: a difference only means a put or take in progress. */
     uint64_t tail = fl_load_relaxed(&mailbox->tail);
     return fl_load_relaxed(&mailbox->head) == tail;
 }

@@ -15,28 +15,28 @@ static uint64_t turn_of(uint64_t word)
 
 bool fl_race_is_free(const fl_race *race)
 {
-    /* Acquire: who was left of the piece before is done with the race. */
+    /* Acquire: the last run of the previous work item is done with the race. */
     return fl_race_state_of(fl_load_acquire(&race->word)) == FL_RACE_FREE;
 }
 
 void fl_race_begin(fl_race *race, const fl_race_piece *piece)
 {
-    uint64_t turn = turn_of(fl_load_relaxed(&race->word)); /* free: only we change it */
-    /* Relaxed: the word publishes them. A reader that has seen the piece before may see these
-     * already, but then the word is not what it saw. */
+    uint64_t turn = turn_of(fl_load_relaxed(&race->word)); /* free: only the owner changes it */
+    /* Relaxed: the word publishes the members. A reader of the previous work item may see the new
+     * members early, but then finds the word changed. */
     fl_store_relaxed(&race->job, piece->job);
     fl_store_relaxed(&race->codelet, piece->codelet);
     fl_store_relaxed(&race->grains, (uint64_t)piece->hi << 32 | piece->lo);
     fl_store_relaxed(&race->work, fl_double_bits(piece->work));
     fl_store_relaxed(&race->since, piece->since);
     fl_store_relaxed(&race->second, 0);
-    /* Release: all of the above, and what the piece reads, to whoever joins. */
+    /* Release: the members above and the data read by the work item, to the joining device. */
     fl_store_release(&race->word, word_of(turn, 0, FL_RACE_ALONE));
 }
 
 uint64_t fl_race_look(const fl_race *race, fl_race_piece *piece)
 {
-    uint64_t word = fl_load_acquire(&race->word); /* before what it stands for */
+    uint64_t word = fl_load_acquire(&race->word); /* acquire: the word before the members */
     uint64_t grains = fl_load_relaxed(&race->grains);
     *piece = (fl_race_piece){
         .job = fl_load_relaxed(&race->job),
@@ -51,13 +51,13 @@ uint64_t fl_race_look(const fl_race *race, fl_race_piece *piece)
 
 bool fl_race_is_at(const fl_race *race, uint64_t word)
 {
-    return fl_load_seq_cst(&race->word) == word; /* see the header */
+    return fl_load_seq_cst(&race->word) == word; /* order: see the header */
 }
 
 bool fl_race_join(fl_race *race, uint64_t word, uint32_t device)
 {
-    /* Acquire: what the first run's owner had seen. Release: that the caller keeps the job alive is
-     * known to whoever decides the race. */
+    /* Acquire: the data seen by the first run's owner. Release: tells the run that decides the race
+     * about the caller's hold on the job. */
     return fl_race_state_of(word) == FL_RACE_ALONE &&
            fl_cas_acq_rel(&race->word, &word, word_of(turn_of(word), device, FL_RACE_BOTH));
 }
@@ -80,8 +80,8 @@ fl_race_end fl_race_leave(fl_race *race, bool is_second, bool is_good, uint64_t 
     uint64_t after;
     do {
         after = word_after(word, is_second, is_good);
-        /* Seq_cst: before the looks at the hazards by who takes the job's memory next, against
-         * fl_race_is_at. It has the acquire and the release that the runs need of each other. */
+        /* Seq_cst: before the reads of the hazards by the next user of the job's memory, against
+         * fl_race_is_at. Includes the acquire and release that the two runs need of their peer. */
     } while (!fl_cas_seq_cst(&race->word, &word, after));
     *before = word;
     switch (fl_race_state_of(word)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync/range.h"
 
-/* Orders. fl_range_set releases; everything that takes acquires. Between two sets the word changes
- * by read-modify-writes only, which continue the release sequence of the set, so each taker sees
- * what its set published without any of the takers having to release. The word is the whole state:
- * a compare-and-swap that succeeds on an old value which came back takes what is there now, so
- * there is no ABA problem. */
+/* Memory orders. fl_range_set releases; every take acquires. Between two sets only
+ * read-modify-writes change the word and continue the set's release sequence: every taker sees the
+ * publication of the set, without a release by takers. The word is the whole state: a
+ * compare-and-swap that succeeds on a restored old value takes the grains present now. The ABA
+ * problem cannot arise. */
 
 static uint64_t word_pack(uint32_t lo, uint32_t hi)
 {
@@ -24,20 +24,20 @@ static uint32_t word_hi(uint64_t word)
 
 void fl_range_set(fl_range *range, uint32_t lo, uint32_t hi)
 {
-    /* Release: what the range stands for before the range. */
+    /* Release: the data behind the range before the range. */
     fl_store_release(&range->word, word_pack(lo, hi));
 }
 
 bool fl_range_take(fl_range *range, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
-    /* Relaxed: the swap acquires; an empty range gives nothing that would need it. */
+    /* Relaxed: the swap acquires; an empty range gives access to no data. */
     uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t first = word_lo(word), end = word_hi(word);
         if (first >= end)
             return false;
         uint32_t next = end - first > want ? first + want : end;
-        /* Acquire: what was published with the set before the use of the range. */
+        /* Acquire: data published with the set before the use of the range. */
         if (fl_cas_acquire(&range->word, &word, word_pack(next, end))) {
             *lo = first;
             *hi = next;
@@ -48,7 +48,7 @@ bool fl_range_take(fl_range *range, uint32_t want, uint32_t *lo, uint32_t *hi)
 
 bool fl_range_take_at(fl_range *range, uint32_t lo, uint32_t want, uint32_t *hi)
 {
-    /* Relaxed and acquire as in fl_range_take. */
+    /* Relaxed and acquire: see fl_range_take. */
     uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t end = word_hi(word);
@@ -65,7 +65,7 @@ bool fl_range_take_at(fl_range *range, uint32_t lo, uint32_t want, uint32_t *hi)
 bool fl_range_cut(fl_range *range, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
                   uint32_t *hi)
 {
-    /* Relaxed and acquire as in fl_range_take. */
+    /* Relaxed and acquire: see fl_range_take. */
     uint64_t word = fl_load_relaxed(&range->word);
     for (;;) {
         uint32_t first = word_lo(word);
@@ -86,7 +86,7 @@ bool fl_range_return(fl_range *range, uint32_t lo, uint32_t hi)
     /* Relaxed: thieves change the end alone. */
     uint64_t word = fl_load_relaxed(&range->word);
     while (word_lo(word) == hi) {
-        /* Acquire: as in fl_range_take; what the range stands for was published by the set. */
+        /* Acquire: see fl_range_take; the set published the data behind the range. */
         if (fl_cas_acquire(&range->word, &word, word_pack(lo, word_hi(word)))) {
             return true;
         }
@@ -101,7 +101,7 @@ bool fl_range_drain(fl_range *range, uint32_t *lo, uint32_t *hi)
 
 uint32_t fl_range_peek(const fl_range *range, uint32_t *lo, uint32_t *hi)
 {
-    /* Relaxed: a snapshot of one word, for estimates; taking is what synchronizes. */
+    /* Relaxed: a snapshot of one word, for estimates; only taking synchronizes. */
     uint64_t word = fl_load_relaxed(&range->word);
     *lo = word_lo(word);
     *hi = word_hi(word);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device's share of a divisible range: {lo, hi} in one 64-bit word, counted in grains. The owner
- * takes from lo, a thief cuts from hi, each with one compare-and-swap. Lock-free; any thread may
- * call anything. */
+/* Device's share of a divisible range: {lo, hi} in one 64-bit word, counted in grains. The owner
+ * takes from lo and a thief cuts from hi, by a single compare-and-swap. Lock-free; thread-safe. */
 #ifndef FL_SYNC_RANGE_H
 #define FL_SYNC_RANGE_H
 
@@ -14,23 +13,24 @@ typedef struct fl_range {
     _Alignas(64) _Atomic uint64_t word; /* hi in the upper half, lo in the lower */
 } fl_range;
 
-/* Publishes [lo, hi): what was written before is seen by whoever takes from it. What the range
- * still held is dropped, so only its owner sets it, and only when it is empty. */
+/* Publishes [lo, hi): every taker sees the caller's earlier writes. Old contents are dropped: only
+ * the owner may set the range, and only an empty range. */
 void fl_range_set(fl_range *range, uint32_t lo, uint32_t hi);
 /* Takes up to want (> 0) grains from the front; false when empty. */
 bool fl_range_take(fl_range *range, uint32_t want, uint32_t *lo, uint32_t *hi);
-/* The same if the range still begins at lo; false when it does not or is empty. */
+/* Takes up to want grains if the range still begins at lo; false when the range begins elsewhere or
+ * is empty. */
 bool fl_range_take_at(fl_range *range, uint32_t lo, uint32_t want, uint32_t *hi);
-/* Cuts up to want (> 0) grains off the back, none below floor, if the range still ends at end;
- * false when it does not or there are none. */
+/* Cuts up to want (> 0) grains off the back, not below floor, if the range still ends at end. False
+ * when the range ends elsewhere or has no grains above floor. */
 bool fl_range_cut(fl_range *range, uint32_t want, uint32_t floor, uint32_t end, uint32_t *lo,
                   uint32_t *hi);
-/* Gives back the end of what was taken last from the front, [lo, hi), which goes first again; only
- * who takes from the front. False: it is not what the range begins behind. */
+/* Returns [lo, hi), the end of the latest take from the front; the grains go first again. Only for
+ * the thread that takes from the front. False: the range does not begin at hi. */
 bool fl_range_return(fl_range *range, uint32_t lo, uint32_t hi);
-/* Takes everything that is left, leaving it empty; false when it was. */
+/* Takes every grain left and leaves the range empty; false when the range was empty. */
 bool fl_range_drain(fl_range *range, uint32_t *lo, uint32_t *hi);
-/* Snapshot; returns the number of grains left. */
+/* Takes a snapshot; returns the number of grains left. */
 uint32_t fl_range_peek(const fl_range *range, uint32_t *lo, uint32_t *hi);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who takes what from the board. A device that is free, by what is predicted:
+/* Chooses tasks from the shared ready queue by earliest finish time (EFT). A free device takes, by
+ * prediction:
  *
- * - takes the first task of which it would make the earliest finish, when all before it have gone
- *   to those that finish them first. So the fast ones have what is urgent, and a slow one begins
- *   nothing that a fast one would have done sooner (the rule of list schedulers: H. Topcuoglu, S.
- *   Hariri, M. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
- *   computing", IEEE Trans. Parallel and Distributed Systems 13, 2002; here asked anew whenever a
- *   device is free, so that a wrong prediction costs one task);
- * - or else the least urgent one that it can end so early that what follows from it, on the fastest
- *   device, is over before all devices together are done with what is left of the graph. What is
- *   ready is little beside what will be, and a slow device that waits for enough of it waits
- *   mostly. Not where hardly any other is ready: others would have to wait for it.
+ * - the first task that the device would finish first, assuming that every earlier task has gone to
+ *   the device finishing the earlier task first. Fast devices thus get urgent tasks, and a slow
+ *   device begins no task that a fast device would finish sooner. List schedulers use the rule:
+ *   H. Topcuoglu, S. Hariri, M. Wu, "Performance-effective and low-complexity task scheduling for
+ *   heterogeneous computing", IEEE Trans. Parallel and Distributed Systems 13, 2002. The rule is
+ *   applied anew whenever a device is free: a wrong prediction costs one task;
+ * - otherwise the least urgent task with slack: the chain of its successors, on the fastest device,
+ *   ends before the devices together finish the rest of the graph. Few tasks are ready compared
+ *   with the tasks to come, and a slow device waiting for many ready tasks would mostly wait. The
+ *   rule needs more than a few ready tasks: the remaining devices would otherwise wait for the
+ *   slow device.
  *
- * A GPU is free while a lane of it is, and takes the next task behind one that computes where the
- * way from the one to the next would cost more than choosing late saves. A device of which nothing
- * is known is tried with the least urgent task, and so is, now and then, one that once was faster
- * than it is. */
+ * A GPU is free while one of its lanes is. A GPU takes a next task behind a computing task when the
+ * gap between the two would cost more than a late choice saves. A device without measurements
+ * explores the least urgent task. A device that once was faster explores now and then. */
 #include "sched/model/eft.h"
 
 #include <math.h>
@@ -59,10 +60,11 @@ static fl_timeline *seat_of(const fl_worker *w)
     return &w->sched->board->timelines[w->index];
 }
 
-/* --- What is predicted --- */
+/* --- Predictions --- */
 
-/* Of a codelet that was not measured on the device: by its score and what another has measured, or
- * its own mean. The less, as a first task that took too long must not be its last. */
+/* Guesses ns for a codelet not measured on the device: by the score and a second device's
+ * measurement, or by the device's own mean. Takes the smaller, because a first task that took too
+ * long must not be the device's last. */
 static double guess(const fl_worker *w, const fl_task *task, double work)
 {
     const fl_sched *sched = w->sched;
@@ -90,13 +92,13 @@ uint32_t fl_eft_depth(const fl_worker *w)
     uint32_t lanes = fl_eft_lanes(w);
     double mean = fl_eft_mean(w);
     if (mean > 0 && mean <= FL_SHORT_NS) {
-        return UINT32_MAX; /* over before it matters */
+        return UINT32_MAX; /* items end too soon for the depth to matter */
     }
     return w->device->backend->mark != NULL && mean < FOLLOWED_NS ? DEPTH_OF_LANE * lanes : lanes;
 }
 
-/* Whether the device takes tasks that are ready; one that is deep in waits does so itself, if at
- * all, but is not waited for. */
+/* Tells whether the device takes ready tasks. A worker deep in nested waits may ask for tasks, but
+ * no device waits for the worker. */
 static bool is_there(const fl_worker *w, uint64_t t, bool asks)
 {
     return !fl_worker_is_unavailable(w) && w->device->joins_at <= t &&
@@ -109,7 +111,7 @@ static void longest_below(fl_task *successor, void *user)
     *longest = successor->rank > *longest ? successor->rank : *longest;
 }
 
-/* The part of a task's rank that is its own. */
+/* Returns the part of a task's rank that is the task's own. */
 static double own_rank(const fl_task *task)
 {
     float longest = 0;
@@ -122,12 +124,12 @@ static double own_rank(const fl_task *task)
     return (double)(task->rank - longest);
 }
 
-/* --- Seats --- */
+/* --- Timelines --- */
 
 void fl_eft_arrive(fl_worker *w)
 {
     fl_timeline *timeline = seat_of(w);
-    /* What is over are those that were to end first. */
+    /* Retired tasks count as the tasks with the earliest predicted ends. */
     uint32_t left = fl_eft_in_flight(w);
     uint32_t over = timeline->count > left ? timeline->count - left : 0;
     timeline->count -= over;
@@ -137,19 +139,19 @@ void fl_eft_arrive(fl_worker *w)
     timeline->others = left - timeline->count;
     timeline->is_held = false;
     if (timeline->called_for != w->sched->board->changes) {
-        timeline->called_at = 0; /* else it asks anew for what it was called for */
+        timeline->called_at = 0; /* kept otherwise: the device answers the call */
     }
 }
 
-/* Whether another device left it a task, and nothing was put there or taken since. */
+/* Tells whether a second device left a task to the worker, and the queue is unchanged since. */
 static bool is_called(const fl_worker *w)
 {
     const fl_timeline *timeline = seat_of(w);
     return timeline->called_at != 0 && timeline->called_for == w->sched->board->changes;
 }
 
-/* A task is left to a device. One that is free may sleep, and may not know of the board yet: it is
- * woken, once for each change of the board. */
+/* Leaves a task to a device. A free device may sleep and not know of the queue's task: the device
+ * is woken, once per change of the queue. */
 static void call(const fl_sched *sched, uint32_t device, uint64_t t)
 {
     const fl_worker *w = &sched->workers[device];
@@ -162,9 +164,9 @@ static void call(const fl_sched *sched, uint32_t device, uint64_t t)
     sched->board->called[device / 64] |= (uint64_t)1 << device % 64;
 }
 
-/* Ns until one more task could begin on a device. One that is at a task for longer than was
- * predicted is taken to need as long again, and one that is at something else, as long as it has
- * been at it. */
+/* Ns until one more task could begin on a device. A device busy for longer than predicted is
+ * expected to need its delay again. A device busy with unknown work is expected to need its time up
+ * to now again. */
 static double time_to_free(const fl_worker *w, uint64_t t, bool asks)
 {
     const fl_timeline *timeline = seat_of(w);
@@ -187,7 +189,7 @@ static double time_to_free(const fl_worker *w, uint64_t t, bool asks)
     return t > since ? (double)(t - since) + 1 : 1;
 }
 
-/* Ns that a device would take for what it has, if it did that alone, a lane. */
+/* Ns that a device would need for its tasks in flight, per lane, if no task were added. */
 static double backlog(const fl_worker *w, uint64_t t)
 {
     const fl_timeline *timeline = seat_of(w);
@@ -203,8 +205,8 @@ static double backlog(const fl_worker *w, uint64_t t)
     return fmax(sum / lanes, timeline->rest);
 }
 
-/* Looks at all devices: when each is free, and how fast it is at the task. Nobody relies on one
- * that has never run any, but such. */
+/* Surveys every device: time until free, and speed at the task. Unmeasured devices count only for
+ * an asker that is unmeasured, too. */
 static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
 {
     fl_sched *sched = asker->sched;
@@ -221,7 +223,8 @@ static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
 
 /* --- Choosing --- */
 
-/* Which device ends the task first, after what it has; UINT32_MAX: none that is there. */
+/* Returns the device that ends the task first, after its tasks in flight; UINT32_MAX: no device is
+ * available. */
 static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double *ns)
 {
     uint32_t best = UINT32_MAX;
@@ -242,8 +245,7 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
     return best;
 }
 
-/* Of tasks as urgent as the one at the spot, one whose home is the worker's device, if there is one
- * among the next. */
+/* Prefers, among the next tasks from the spot on, a task whose home is the worker's device. */
 static void prefer_own(const fl_worker *w, fl_queue_spot *spot)
 {
     fl_queue_spot at = *spot;
@@ -258,13 +260,13 @@ static void prefer_own(const fl_worker *w, fl_queue_spot *spot)
     }
 }
 
-/* Relaxed: of an old value the task is weighed as any. */
+/* Relaxed: a stale value only means that the task is weighed as usual. */
 static bool is_cancelled(const fl_task *task)
 {
     return fl_load_relaxed(&task->graph->job->cancelled) != 0;
 }
 
-/* The first of the urgent tasks that the worker ends before anybody else, or that is cancelled. */
+/* Finds the first urgent task that is cancelled or that the worker ends before every competitor. */
 static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     fl_sched *sched = w->sched;
@@ -286,12 +288,12 @@ static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
     return false;
 }
 
-/* What is left of the graph, at the time of a survey. */
+/* Remaining work of the graph, at the time of a survey. */
 typedef struct fl_outlay {
-    double speed;   /* of the fastest device */
-    double all;     /* of all together, in such devices */
-    double in_work; /* ns that the fastest would take for what the devices have */
-    double longest; /* ns until the last that follows from what they have is over */
+    double speed;   /* speed of the fastest device */
+    double all;     /* sum of the devices' speeds, in fastest devices */
+    double in_work; /* ns that the fastest device would need for the tasks in flight */
+    double longest; /* ns until the last successor of the tasks in flight is over */
 } fl_outlay;
 
 static fl_outlay sum_up(const fl_sched *sched, uint64_t t)
@@ -307,7 +309,7 @@ static fl_outlay sum_up(const fl_sched *sched, uint64_t t)
         sum.all += speed;
         sum.in_work += backlog(w, t) * speed;
         for (uint32_t i = 0; i < timelines[d].count; ++i) {
-            /* Where it is at it for longer than predicted, all that follows is as late. */
+            /* Successors of an overdue task are late by the expected delay. */
             uint64_t end = timelines[d].due[i].end, follows = timelines[d].due[i].follows;
             double late = end > t ? 0 : timelines[d].rest + (double)(t - end);
             sum.longest = fmax(sum.longest, (double)follows - (double)t + late);
@@ -316,7 +318,7 @@ static fl_outlay sum_up(const fl_sched *sched, uint64_t t)
     return sum;
 }
 
-/* Ns of the task on the device that is fastest at it. */
+/* Returns ns of the task on the device that is fastest at the task. */
 static double least_ns(const fl_sched *sched, const fl_task *task)
 {
     double least = INFINITY;
@@ -329,7 +331,8 @@ static double least_ns(const fl_sched *sched, const fl_task *task)
     return least;
 }
 
-/* The least urgent task that does not hold up the graph's end where the worker runs it. */
+/* Finds the least urgent task with slack: run by the worker, the task does not delay the graph's
+ * end. */
 static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
@@ -343,7 +346,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
         if (!fl_worker_can_run(w, task) || !(own > 0)) {
             continue;
         }
-        double least = least_ns(sched, task), unit = least / own; /* ns of a unit of rank */
+        double least = least_ns(sched, task), unit = least / own; /* ns per unit of rank */
         double left = fmax(0, graph->rank_sum - graph->rank_taken) * unit;
         double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
         end = fmax(end, top * (double)graph->rank_most * unit);
@@ -354,7 +357,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
     return false;
 }
 
-/* The first task that the worker can run, from urgent ones on or from the others. */
+/* Finds the first task that the worker can run, from the urgent or from the least urgent end. */
 static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 {
     *spot = (fl_queue_spot){0};
@@ -366,7 +369,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
     return false;
 }
 
-/* Whether to try if the device is as fast again as it once was: nothing else would ever tell. */
+/* Explores whether the device is as fast again as before: no other measurement would ever tell. */
 static bool tries(fl_worker *w, fl_queue_spot *spot)
 {
     double mean = fl_eft_mean(w), once = w->trial.best;
@@ -378,7 +381,7 @@ static bool tries(fl_worker *w, fl_queue_spot *spot)
     return true;
 }
 
-/* True: *spot is for the worker. */
+/* Chooses a task. True: *spot is for the worker. */
 static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
@@ -390,7 +393,8 @@ static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
     const fl_task *first = fl_task_of_link(spot->link);
     survey(w, t, first);
     fl_outlay outlay = sum_up(sched, t);
-    /* Of what waits behind another, anybody might take it meanwhile. */
+    /* A device without a free lane takes urgent tasks only: a device that becomes free meanwhile
+     * might take the task sooner. */
     bool is_free = timeline->count + timeline->others < fl_eft_lanes(w);
     if (fl_eft_mean(w) == 0 && board->count > 1) {
         return is_free && find_any(w, true, spot);

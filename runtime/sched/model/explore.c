@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials of a device that is held off from tasks because it was slow, though it once was fast: what
- * fl_speed_probe_is_due does for batches. Thefts of tasks go by the mean of all that the device has
- * run, which stands for itself; what a core leaves to a GPU goes by the codelet's speed. Nothing is
- * done here but where a task was timed, or where one would be refused. */
+/* Exploration by a device that once was fast, but has been slow and is refused tasks.
+ * fl_speed_probe_is_due does the equivalent for batches. Thefts of tasks go by the mean of every
+ * task run on the device; the mean stands for the device. Tasks that a core leaves to a GPU go by
+ * the codelet's speed. The functions run only after a timed task, or before refusing a task. */
 #include "sched/model/explore.h"
 
 #include <math.h>
@@ -32,10 +32,10 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
     trial->is_suspected = trial->is_on && (double)item->ns < FASTER * mean;
     if (trial->is_suspected && ns < FASTER * mean) {
         trial->is_suspected = false;
-        trial->after = 0; /* whoever judged it slow was wrong */
+        trial->after = 0; /* the slow estimate was wrong */
         mean = ns;
     } else {
-        /* Weight 1/4: a horizon of a few tiles, for sizing chunks and thefts. */
+        /* Weight 1/4: a horizon of a few work items, for sizing chunks and thefts. */
         mean = mean == 0 ? ns : mean + (ns - mean) / 4;
     }
     trial->is_on = false;
@@ -78,7 +78,7 @@ bool fl_explore_keeps(const fl_worker *w, const fl_worker *other, const fl_task 
     double work = (double)task->work, own = fl_speed_time(speed, work);
     double theirs = fl_speed_time(fl_codelet_speed(task->codelet, other->index), work);
     const double *scores = w->sched->scores;
-    double hope = theirs * scores[other->index] / scores[w->index]; /* maybe infinite */
+    double hope = theirs * scores[other->index] / scores[w->index]; /* may be infinite */
     if (fl_speed_best(speed) > 0) {
         hope = fmin(hope, own * fl_speed_best(speed) / fl_speed_get(speed));
     }

@@ -24,13 +24,13 @@
 
 /* --- Keeping a job --- */
 
-/* False: it is over, or about to be. */
+/* Keeps a job alive. False: the job is over, or about to end. */
 static bool keep(filch_job *job)
 {
     int64_t n = fl_load_relaxed(&job->remaining);
     while (n > 0) {
-        /* Acquire: nothing of the job is read before it is kept. Nothing is published; a release
-         * would do no harm. */
+        /* Acquire: the job is kept before the first read of the job. The release half publishes no
+         * data and does no harm. */
         if (fl_cas_weak_acq_rel(&job->remaining, &n, n + 1)) {
             return true;
         }
@@ -40,8 +40,8 @@ static bool keep(filch_job *job)
 
 static void let_go(fl_worker *w, filch_job *job)
 {
-    /* Acquire-release: our reads are over before whoever completes the job; all that it did is
-     * before us, if we do. As in fl_worker_flush. */
+    /* Acquire-release: our reads are over before the job is completed by another worker. If we
+     * complete the job, every worker's effects come before. See fl_worker_flush. */
     if (fl_sub_acq_rel(&job->remaining, 1) == 1) {
         fl_add_relaxed(&job->remaining, 1);
         job->next = w->completed;
@@ -63,7 +63,7 @@ static bool is_at(const filch_data *data, const fl_replicas *replicas, uint32_t 
                             : data->has_home && data->home == place;
 }
 
-/* ns a byte; 0: not measured. */
+/* Returns ns per byte; 0: not measured. */
 static double slowness(const fl_places *places, uint32_t from, uint32_t to)
 {
     double rate = places->bandwidths != NULL && from != to
@@ -72,7 +72,8 @@ static double slowness(const fl_places *places, uint32_t from, uint32_t to)
     return rate > 0 ? 1e9 / rate : 0;
 }
 
-/* From a place to another one: straight, or over the host's memory. */
+/* Returns ns per byte between two memory nodes: by the direct link, or through the host's memory.
+ */
 static double way(const fl_places *places, uint32_t from, uint32_t to)
 {
     double straight = slowness(places, from, to);
@@ -81,8 +82,8 @@ static double way(const fl_places *places, uint32_t from, uint32_t to)
                : slowness(places, from, 0) + slowness(places, 0, to);
 }
 
-/* ns a byte of a tile that is not at `to`; other: the other one's place. Where it is at neither end
- * it is brought from the host's memory, or over it. */
+/* Returns ns per byte of a tile missing at `to`; other: the peer's memory node. A tile missing
+ * at the two ends comes from the host's memory or through the host's memory. */
 static double way_of(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
                      uint32_t tile, uint32_t to, uint32_t other)
 {
@@ -95,11 +96,12 @@ static double way_of(const fl_places *places, const filch_data *data, const fl_r
     return is_home && home < peer ? home : peer;
 }
 
-/* What both lack of tiles [begin, end). A guess, as others move them meanwhile. */
+/* Adds the bytes of tiles [begin, end) missing at thief and victim. A guess, as other workers move
+ * tiles meanwhile. */
 static void add_tiles(const fl_route *route, const filch_data *data, uint32_t begin, uint32_t end,
                       fl_missing *missing)
 {
-    /* Acquire: with the pointer comes what it points to. What no device ever had is at home. */
+    /* Acquire: the pointer before its target. Tiles never used on a device are at home. */
     const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
     uint32_t thief = route->thief->place, victim = route->victim->place;
     uint32_t looks = end - begin < MOST_LOOKS ? end - begin : MOST_LOOKS;
@@ -143,14 +145,13 @@ static bool is_of(const filch_graph *graph, const fl_task *task)
         const fl_slab *slab = graph->slab_table[i];
         uintptr_t at = (uintptr_t)task - (uintptr_t)slab->tasks;
         if (at < sizeof slab->tasks) {
-            return at <
-                   slab->used * sizeof *task; /* the rest is of graphs that had the slab before */
+            return at < slab->used * sizeof *task; /* the slab's rest belongs to earlier graphs */
         }
     }
     return false;
 }
 
-/* Tasks of a job that is kept; how many are. */
+/* Examines tasks of a kept job; returns how many tasks are known. */
 static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const filch_job *job,
                             const uint64_t *hints, uint32_t count, fl_missing *missing)
 {
@@ -184,7 +185,7 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
     uint32_t known = 0, jobs = 0;
     memset(missing, 0, count * sizeof *missing);
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: a set bit's slot is filled. */
+        /* Acquire: the slot is filled before its bit is set. */
         uint64_t bits = fl_load_acquire(&thief->sched->active[word]);
         for (; bits != 0 && known < count && jobs < MOST_JOBS; bits &= bits - 1) {
             filch_job *job = fl_worker_visit(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
@@ -197,9 +198,10 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
     }
 }
 
-/* --- There and back --- */
+/* --- Copies in and out --- */
 
-/* ns a byte from one place to another, which may be the host's: as measured, or as usual. */
+/* Returns ns per byte from one memory node to another, measured or usual. Either may be the host's.
+ */
 static double usual_way(const fl_places *places, uint32_t from, uint32_t to)
 {
     double straight = slowness(places, from, to);
@@ -212,11 +214,11 @@ static double usual_way(const fl_places *places, uint32_t from, uint32_t to)
     if (fl_device_reaches(places->at[to].device, from)) {
         return 1e9 / FL_PEER_RATE;
     }
-    /* In parts, one of which comes while the next one goes. */
+    /* Copies through the host go in parts: one part arrives while the next leaves. */
     return fmax(usual_way(places, from, 0), usual_way(places, 0, to));
 }
 
-/* From the best of the places that have it. */
+/* Returns ns per byte from the best memory node with a valid copy. */
 static double best_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
                        uint32_t tile, uint32_t to)
 {
@@ -226,10 +228,10 @@ static double best_way(const fl_places *places, const filch_data *data, const fl
             best = fmin(best, usual_way(places, place, to));
         }
     }
-    return best < INFINITY ? best : 0; /* nobody has it: a guess, as others move them */
+    return best < INFINITY ? best : 0; /* no valid copy seen: a guess */
 }
 
-/* To the best of the other devices' places. */
+/* Returns ns per byte to the best memory node of a second device. */
 static double way_out(const fl_places *places, uint32_t from)
 {
     double best = INFINITY;
@@ -244,15 +246,15 @@ fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task)
     const fl_places *places = w->sched->core->places;
     uint32_t place = w->device->place;
     fl_missing_total haul = {0};
-    /* Of an open graph's task somebody may be adding one that follows it. */
+    /* A successor may be added to an open graph's task at every moment. */
     bool is_followed = task->graph->kind != FILCH_GRAPH_CLOSED || task->successor_count != 0;
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_SCRATCH) {
-            continue; /* a graph with nothing else has no slots at all */
+            continue; /* a graph with scratch accesses alone has no slots */
         }
         filch_data *data = fl_graph_data(task->graph, access.slot);
-        /* Acquire: with the pointer comes what it points to. */
+        /* Acquire: the pointer before its target. */
         const fl_replicas *replicas = fl_load_acquire(&data->replicas);
         double bytes = (double)fl_coalesced_bytes(data, access.tile, access.tile + 1);
         if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
@@ -292,7 +294,8 @@ static void add_roots(const fl_worker *w, const fl_route *route, const filch_job
     add_scaled(missing, &seen, (double)(hi - lo) / looks);
 }
 
-/* What is copied in for each chunk anew, as the host may write to it between jobs. */
+/* Adds an operand copied in anew for every chunk, as the host may write to the operand between
+ * jobs. */
 static void add_streamed(const fl_route *route, const fl_operand *operand, fl_missing *missing)
 {
     const filch_view *view = operand->view;
@@ -317,7 +320,7 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
     }
     fl_batch_range(batch, lo, hi < reach ? hi : reach, &first, &last);
     if (!fl_batch_views(batch, first, last, views)) {
-        return; /* a callback's mistake is told when the chunk is run */
+        return; /* the run of the chunk reports a callback's mistake */
     }
     fl_batch_operands(batch, first, last, views, operands);
     fl_missing seen = {.bytes = 0};
@@ -344,7 +347,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
     if (!missing->is_known) {
         return;
     }
-    /* The slot may hold another job by now, with other positions. */
+    /* The slot may hold a new job by now, with different positions. */
     if (job->batch != NULL) {
         if (hi <= fl_batch_grains(job->batch) && job->cut == FL_CUT_SHARES) {
             add_grains(&route, job, lo, hi, missing);
@@ -355,10 +358,10 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
     let_go(thief, job);
 }
 
-/* --- Chunks run twice --- */
+/* --- Backup runs of chunks --- */
 
-/* ns that what a run wrote takes from its own memory to its place. What stays where it was written
- * takes none. */
+/* Returns ns for copying a run's output from its own memory to its final place. Output written in
+ * place takes none. */
 static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
 {
     double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);

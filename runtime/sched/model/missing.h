@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a theft would have to bring to the thief's memory, and how long that takes by the measured
- * speed of the links.
+/* Bytes that a theft would bring to the thief's memory, and their copy time by the measured speed
+ * of the links.
  *
- * A task that is somebody else's may be looked at only while it can be neither over nor built anew.
- * A graph's job is over when its count of remaining tasks reaches zero, so the thief adds itself to
- * that count while it looks (unless it is zero already), which keeps the job, its graph, and what
- * both use of handles; and it looks at none but the tasks of that graph, which it knows by their
- * addresses. Of a closed graph all that is read here was written before the job began. Tasks of
- * open graphs, which are built while others run, are not looked at. */
+ * A thief may look at a foreign task only while the task can be neither over nor built anew. A
+ * graph's job is over when its count of remaining tasks reaches zero. The thief adds itself to the
+ * count during the look, unless the count is zero already. The count keeps the job, its graph, and
+ * their use of handles. The thief reads only tasks of the kept graph, recognised by their
+ * addresses. Everything read of a closed graph was written before the job began. Tasks of open
+ * graphs are built while the graph runs, and are never read. */
 #ifndef FL_SCHED_MODEL_MISSING_H
 #define FL_SCHED_MODEL_MISSING_H
 
@@ -15,39 +15,40 @@
 
 typedef struct fl_missing {
     bool is_known;
-    bool is_late;     /* some of it had better be left to others than the thief (slow.h) */
-    double ns;        /* of the tasks or grains, at the thief, without what is to be brought; … */
-    uint64_t bytes;   /* … what is, … */
-    double bring_ns;  /* … and how long that takes; 0 where links were not measured */
-    double victim_ns; /* the same of what the victim lacks */
+    bool is_late;     /* a task had better be left to faster devices (slow.h) */
+    double ns;        /* predicted time of the tasks or grains at the thief, without copies */
+    uint64_t bytes;   /* bytes missing at the thief */
+    double bring_ns;  /* copy time of the missing bytes, ns; 0 when links were not measured */
+    double victim_ns; /* copy time of the bytes missing at the victim, ns; 0 likewise */
 } fl_missing;
 
-/* Whether work may have to be brought from one device to another. */
+/* Tells whether stolen work may need copies between the two devices. */
 static inline bool fl_missing_matters(const fl_worker *w, const fl_worker *victim)
 {
     return w->offload != NULL && w->device->place != victim->device->place;
 }
 
-/* What a task of the worker's own would cost its device in copies, by the measured speeds of the
- * links, or the usual ones: ns until what is missing is there, behind all that is on its way, and
- * until what it makes is with another device. */
+/* Copy times of a task of the worker, on its device, by the measured or usual speeds of the links.
+ * in_ns: ns until the missing bytes have arrived, after the copies already on the way. out_ns: ns
+ * until the output has reached a second device. */
 typedef struct fl_missing_total {
     double in_ns, out_ns;
 } fl_missing_total;
 fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task);
 
-/* Of the tasks of count hints, each live when seen; others than those of closed graphs that run are
- * not known. May end a job, at the end of the step. */
+/* Predicts for the tasks of count hints, every hint live when seen. Only tasks of running closed
+ * graphs become known. May end a job, at the end of the step. */
 void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
                          uint32_t count, fl_missing *missing);
-/* Of positions [lo, hi) of the job in a slot: its roots, or its grains. The same. */
+/* Predicts for positions [lo, hi) of the job in a slot: its roots, or its grains. May end a job, at
+ * the end of the step. */
 void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
                          uint32_t hi, fl_missing *missing);
 
-/* Of grains [lo, hi) of a batch, whose job the caller has kept, to be run by the thief although the
- * victim is at them: how long their results take from the thief, and what they read to it, all
- * beside the run itself; *there: the same of the victim's results. 0 where links were not measured.
- */
+/* Predicts the copies for a backup run of grains [lo, hi) at the thief, while the victim runs the
+ * grains. The caller keeps the batch's job. Returns ns for the thief's results and for the thief's
+ * missing input, without the run; *there: ns for the victim's results. 0 when links were not
+ * measured. */
 double fl_missing_of_run(const fl_worker *thief, const fl_worker *victim, const filch_job *job,
                          uint32_t lo, uint32_t hi, double *there);
 

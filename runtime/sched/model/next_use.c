@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the next uses of tiles, for those who choose what leaves a device's memory. Of a
- * closed graph everything is: its tasks run more or less in the order in which they were added, so
- * the first user of a tile that nobody has claimed yet tells when it is next used. Of a batch,
- * chunks come in the order of their items. */
+/* Next-use oracle: predicts the next uses of tiles, to choose the tiles evicted from a device's
+ * memory. A closed graph is known as a whole. Its tasks run roughly in the order of their addition.
+ * The first unclaimed user of a tile therefore tells the next use. A batch runs its chunks in the
+ * order of their items. */
 #include "sched/model/next_use.h"
 
 #include "sched/worker/sched.h"
@@ -10,18 +10,20 @@
 /* Users of a tile that are looked at for one that is likely to run in a place. */
 #define MOST_USERS 32u
 
-/* The tasks that use each tile of a closed graph, in their order; made when first needed. */
+/* Users of every tile of a closed graph, in task order; made on first need. */
 typedef struct fl_forecast {
-    size_t bytes;    /* of the whole allocation; first, as fl_graph_free knows nothing else */
+    size_t bytes;    /* size of the whole allocation; first member, the only member known to
+                        fl_graph_free */
     uint32_t *base;  /* by slot: number of its first tile */
-    uint32_t *begin; /* by tile: where its users begin … */
-    uint32_t *users; /* … here: orders of tasks */
-    /* By tile: the run, and before which user in that run all have been claimed: {epoch, index}.
-     * Relaxed: set by any worker, and all it can do is to lag. */
+    uint32_t *begin; /* by tile: index of its first user in users */
+    uint32_t *users; /* orders of tasks */
+    /* By tile: {epoch, index}: the run, and the index below which every user is claimed in the run.
+     * Relaxed: every worker sets the cursor; a stale cursor only lags. */
     _Atomic uint64_t *cursor;
 } fl_forecast;
 
-/* Calls fn for each access of a graph's tasks, in order. */
+/* Counts the uses of every tile by the graph's tasks, except scratch accesses. Tile t counts in
+ * uses[t + 1], for the prefix sums. */
 static void count_uses(const filch_graph *graph, const uint32_t *base, uint32_t *uses)
 {
     for (uint32_t i = 0; i < graph->task_count; ++i) {
@@ -95,24 +97,25 @@ void fl_next_use_prepare(void *user)
     }
     filch_graph *graph = task->graph;
     void *none = NULL;
-    /* Relaxed: whoever uses it looks again. */
+    /* Relaxed: every user of the forecast loads the pointer again. */
     if (fl_load_relaxed(&graph->forecast) != NULL) {
         return;
     }
     fl_forecast *made = make_forecast(memory, graph);
-    /* Acquire-release: it is seen whole; or another's is there, and ours was never seen. */
+    /* Acquire-release: the forecast is seen whole. If a second worker was first, our copy was never
+     * seen. */
     if (made != NULL && !fl_cas_acq_rel(&graph->forecast, &none, (void *)made)) {
         fl_free(memory, made, made->bytes);
     }
 }
 
-/* Whether the task is more likely to run in the place than elsewhere. */
+/* Tells whether the task runs more likely on the memory node than elsewhere. */
 static bool is_for(const fl_sched *sched, const fl_task *task, uint32_t place)
 {
     return task->home == 0 || sched->workers[task->home - 1].device->place == place;
 }
 
-/* Whether a task that uses a tile needs its contents. */
+/* Tells whether a task using a tile needs the tile's contents. */
 static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
@@ -131,9 +134,9 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
     const filch_graph *graph = now->graph;
     uint32_t slot;
     if (now->begins) {
-        now = fl_graph_task_at(graph, now->order); /* for whom it does, and who is claimed */
+        now = fl_graph_task_at(graph, now->order); /* the claimed task behind the begin task */
     }
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the pointer before its target. */
     const fl_forecast *forecast = fl_load_acquire(&graph->forecast);
     if (forecast == NULL || !fl_graph_find_slot(graph, data, &slot)) {
         return FL_ACCESS_UNKNOWN;
@@ -141,7 +144,8 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
     uint32_t at = forecast->base[slot] + tile;
     const uint32_t *users = forecast->users + forecast->begin[at];
     uint32_t count = forecast->begin[at + 1] - forecast->begin[at];
-    /* Where ours is claimed, that moved it on to the next epoch. */
+    /* Claiming the current task has moved its word to the next epoch; look-ahead comes before the
+     * claim. */
     uint32_t run = fl_word_epoch(fl_load_relaxed(&now->word)) - !outlook->is_ahead;
     uint64_t seen = fl_load_relaxed(&forecast->cursor[at]);
     uint32_t i = (uint32_t)(seen >> 32) == run ? (uint32_t)seen : 0;
@@ -158,7 +162,7 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
             return users[k] > now->order ? users[k] - now->order : 1;
         }
     }
-    /* Elsewhere: later than anything here, but sooner than never. */
+    /* A use on a different memory node: later than every use here, but sooner than never. */
     return i == count ? FL_ACCESS_NEVER : (uint64_t)graph->task_count + users[i];
 }
 

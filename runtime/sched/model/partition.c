@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Balanced is the largest-remainder method (Hamilton's apportionment). Makespan minimizes
- * max(width / score) over all integer splits: a greedy list schedule of equal pieces onto uniform
- * machines is optimal, and its first pieces are known without running it, because no split ends
- * before the ideal time n/S at which device i has finished floor(n s_i / S) pieces. */
+/* Balanced is the largest-remainder method (Hamilton's apportionment). Makespan minimizes max(width
+ * / score) over every integer split: a greedy list schedule of equal pieces onto uniform machines
+ * is optimal. The first pieces are known without running the schedule, because no split ends before
+ * the ideal time n/S. Device i has finished floor(n s_i / S) pieces by then. */
 #include "sched/model/partition.h"
 
 #include <math.h>
@@ -11,22 +11,23 @@
 __extension__ typedef unsigned __int128 u128;
 
 typedef struct share {
-    u128 remainder; /* numerator, over the total score, of the fraction that the floor cut off */
+    u128 remainder; /* numerator of the fraction cut off by the floor; the denominator is the total
+                       score */
     uint64_t score; /* fixed point, 0 to 2^64 - 1; the largest has its top bit set */
     uint64_t width; /* below 2^63 */
 } share;
 
 typedef struct leftover_heap {
     const share *shares;
-    uint32_t *order; /* devices; the one that takes the next leftover is first */
+    uint32_t *order; /* devices as a heap; the taker of the next leftover is first */
     uint32_t count;
     fl_partition_policy policy;
 } leftover_heap;
 
-/* Scores above zero relative to the largest, to the nearest multiple of 2^-64 of the power of two
- * above it. Coarser than the floating-point scores only below 2^-11 of the largest; n * score then
- * stays below 2^127 and the total below 2^96. Rounds by hand: the caller's rounding mode must not
- * change the result. */
+/* Converts scores above zero to fixed point, relative to the largest score: the nearest multiple of
+ * 2^-64 of the power of two above the largest. The result is coarser than the floating-point scores
+ * only below 2^-11 of the largest. n * score then stays below 2^127 and the total below 2^96.
+ * Rounds by hand: the caller's rounding mode must not change the result. */
 static void scores_convert(const double *scores, uint32_t count, share *shares)
 {
     double largest = 0.0;
@@ -52,8 +53,8 @@ static void scores_convert(const double *scores, uint32_t count, share *shares)
     }
 }
 
-/* Gives every device the floor of its ideal; returns how much of n is left, less than the number
- * of devices with a score. */
+/* Gives every device the floor of its ideal. Returns the rest of n, less than the number of devices
+ * with a score. */
 static uint64_t floors_assign(share *shares, uint32_t count, uint64_t n)
 {
     u128 total = 0;
@@ -71,7 +72,8 @@ static uint64_t floors_assign(share *shares, uint32_t count, uint64_t n)
     return left;
 }
 
-/* Does device a take a leftover before device b? A total order: ties go to the lower index. */
+/* Tells whether device a takes a leftover before device b. A total order: ties go to the lower
+ * index. */
 static bool goes_first(const leftover_heap *heap, uint32_t a, uint32_t b)
 {
     const share *x = &heap->shares[a];
@@ -81,7 +83,7 @@ static bool goes_first(const leftover_heap *heap, uint32_t a, uint32_t b)
         if (x->remainder != y->remainder)
             return x->remainder > y->remainder;
     } else {
-        /* (x.width + 1) / x.score against (y.width + 1) / y.score, cross-multiplied. */
+        /* Compares (x.width + 1) / x.score with (y.width + 1) / y.score, cross-multiplied. */
         u128 left = (u128)(x->width + 1) * y->score;
         u128 right = (u128)(y->width + 1) * x->score;
 
@@ -119,7 +121,8 @@ static void leftovers_assign(leftover_heap *heap, share *shares, uint32_t count,
         sift_down(heap, i);
     for (; left > 0; left--) {
         shares[heap->order[0]].width++;
-        /* Largest remainder gives each device one at most; the earliest finisher may take more. */
+        /* Largest remainder gives a device one leftover at most; the earliest finisher may take
+         * more. */
         if (heap->policy == FL_PARTITION_BALANCED)
             heap->order[0] = heap->order[--heap->count];
         sift_down(heap, 0);

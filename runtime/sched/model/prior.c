@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What earlier runs say of a codelet on a device, and what is told to later ones. */
+/* Reads the speeds of earlier runs for a codelet on a device, and saves speeds for later runs. */
 #include "sched/model/prior.h"
 
 #include <string.h>
@@ -16,8 +16,9 @@ static void add_text(fl_sha256 *sha, const char *text)
     fl_sha256_add_field(sha, text, strlen(text));
 }
 
-/* A GPU by itself, as no two need run alike; a host's core by its model; and by how much of either
- * the device has. Of the codelet its name and, where the device runs that, its CUDA source. */
+/* Computes the key of a device and a codelet. A GPU stands for itself, as two GPUs need not run
+ * alike; a host's core stands for its model. The key includes the backend and the team size of the
+ * device. The codelet's part is its name and, if the device runs CUDA, its CUDA source. */
 static fl_digest key_of(const fl_device *device, const filch_codelet *codelet)
 {
     const filch_device_info *info = &device->info;
@@ -43,7 +44,7 @@ void fl_prior_set(fl_sched *sched, filch_codelet *codelet)
         if (record != NULL) {
             const fl_prior prior = {record->rate, record->fixed, record->most_work, record->taken};
             fl_speed_set_prior(fl_codelet_speed(codelet, device), &prior);
-            fl_add_relaxed(&sched->recalled, 1); /* a statistic */
+            fl_add_relaxed(&sched->recalled, 1); /* relaxed: a statistic */
         }
     }
 }
@@ -53,7 +54,8 @@ static bool is_codelet(const fl_object *object)
     return fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_CODELET;
 }
 
-/* What is worth telling of all codelets, under the core's lock; *count: how much. */
+/* Collects the estimates worth saving of every codelet, under the core's lock; *count: number of
+ * records. */
 static void collect(const fl_sched *sched, fl_record *records, size_t *count)
 {
     struct timespec now = {0, 0};
@@ -85,7 +87,7 @@ filch_status fl_prior_save(fl_sched *sched, filch_error *error)
         capacity += is_codelet(object) ? sched->count : 0;
     }
     fl_record *records =
-        fl_alloc(memory, (capacity != 0 ? capacity : 1) * sizeof *records); /* of each, at most */
+        fl_alloc(memory, (capacity != 0 ? capacity : 1) * sizeof *records); /* upper bound */
     if (records != NULL) {
         collect(sched, records, &count);
     }
@@ -95,7 +97,7 @@ filch_status fl_prior_save(fl_sched *sched, filch_error *error)
                               : fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
                                               "no memory for what is to be saved");
     fl_free(memory, records, (capacity != 0 ? capacity : 1) * sizeof *records);
-    fl_store_relaxed(&sched->saved, (uint32_t)status); /* relaxed: told by itself, and counted */
+    fl_store_relaxed(&sched->saved, (uint32_t)status); /* relaxed: the two publish no other data */
     fl_add_relaxed(&sched->saves, status == FILCH_OK);
     return status;
 }

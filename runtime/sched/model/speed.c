@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Median and median absolute deviation as location and scale, with a rejection rule, follow the
- * Hampel identifier: F. R. Hampel, "The influence curve and its role in robust estimation",
- * J. Amer. Statist. Assoc. 69, 1974. The fixed part comes from a resistant line through the middle
- * of the outer thirds, as in J. W. Tukey, "Exploratory Data Analysis", 1977. */
+ * Hampel identifier: F. R. Hampel, "The influence curve and its role in robust estimation", J.
+ * Amer. Statist. Assoc. 69, 1974. The fixed part comes from a resistant line through the middle of
+ * the outer thirds, as in J. W. Tukey, "Exploratory Data Analysis", 1977. */
 #include "sched/model/speed.h"
 
 #include <math.h>
@@ -106,8 +106,8 @@ static void insert(weighted *sorted, uint32_t count, weighted one)
     sorted[at] = one;
 }
 
-/* The least value up to which half of the weight lies: the lower of the two in the middle where
- * all weigh the same and count (> 0) is even. */
+/* Returns the least value up to which half of the weight lies. Equal weights and an even count (>
+ * 0) give the lower of the two middle values. */
 static double weighted_median(const weighted *sorted, uint32_t count)
 {
     double total = 0.0, sum = 0.0;
@@ -123,8 +123,8 @@ static double weighted_median(const weighted *sorted, uint32_t count)
     return sorted[at].value;
 }
 
-/* Median of the distances from middle, one of the values: merges those below and above it, which
- * are in order already. */
+/* Returns the median distance from the middle value. Merges the values below and above the middle,
+ * already in order. */
 static double median_distance(const weighted *sorted, uint32_t count)
 {
     uint32_t low = (count - 1) / 2, high = low, steps = (count - 1) / 2;
@@ -154,7 +154,7 @@ static double newest_age(const fl_speed *speed, uint64_t now)
     return now > at ? (double)(now - at) : 0.0;
 }
 
-/* Of each sample, in order. */
+/* Computes the weight of every sample, in order. */
 static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_SAMPLES])
 {
     double floor = fmin(1.0, AGED_LEAST / (speed->filled > 1 ? speed->filled - 1 : 1));
@@ -163,12 +163,14 @@ static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_S
         uint64_t at = speed->samples[i].at;
         double age = now > at ? (double)(now - at) : 0.0;
 
-        /* Powers cost as much as all the rest, and say nothing of what is this new. */
+        /* exp2 costs as much as the rest of the function, and hardly changes the weight of a sample
+         * younger than FRESH_NS. */
         weights[i] = age < FRESH_NS ? 1.0 : fmax(floor, exp2(-age / AGED_NS));
     }
 }
 
-/* Unweighted median of the samples, and the deviation from it; they are sorted with weights. */
+/* Returns the unweighted median of the samples; *deviation: the median deviation. sorted receives
+ * the values with their weights. */
 static double reduce(const fl_speed *speed, const double *weights, weighted *sorted,
                      double *deviation)
 {
@@ -206,16 +208,16 @@ static double proven_time(const fl_proven *proven, double work)
     return proven->rate * work + proven->fixed;
 }
 
-/* Whether tiles took no longer by the one line than by the other, within a factor, where the other
- * one was seen. */
+/* Tells whether `line` predicts at most factor times the time predicted by `other`, at the two
+ * ends of the range of `other`. */
 static bool reaches(const fl_proven *line, const fl_proven *other, double factor)
 {
     return proven_time(line, other->from) <= factor * proven_time(other, other->from) &&
            proven_time(line, other->to) <= factor * proven_time(other, other->to);
 }
 
-/* The line also holds for the works that the other one was seen at, where tiles took about as long
- * as it says. Else part of their time may be fixed. */
+/* Extends the line's range by the range of `other`, if work items there took about as long as the
+ * line predicts. Otherwise part of their time may be fixed. */
 static void join_ranges(fl_proven *line, const fl_proven *other)
 {
     if (reaches(other, &(fl_proven){line->rate, line->fixed, other->from, other->to}, FIT_GAIN)) {
@@ -230,8 +232,8 @@ static bool is_wider(const fl_proven *line, const fl_proven *other)
            reaches(line, other, 1.0 + PROVEN_SLACK);
 }
 
-/* What the window says. The quartiles of its works are the range: one tile of another work shows
- * nothing. */
+/* Measures the window's speed. The quartiles of the works are the range: a single item of different
+ * work proves nothing. */
 static fl_proven measure_window(fl_speed *speed, uint32_t count)
 {
     weighted rates[FL_SPEED_SAMPLES], works[FL_SPEED_SAMPLES];
@@ -259,10 +261,10 @@ static fl_proven measure_window(fl_speed *speed, uint32_t count)
                        works[count - 1 - count / 4].value};
 }
 
-/* Takes the speed of the samples as they came for the proven one where it is better. That of a full
- * window stays for ever. That of fewer stands until there are more, since three bad ones of five
- * make the median. Windows are compared by a large tile of the newer one, as two lines may cross.
- */
+/* Proves a speed by the samples in arrival order, and keeps the better of the new and the proven
+ * speed. The speed of a full window stays for ever. The speed of a shorter window stands until more
+ * samples arrive, since three bad samples of five make the median. Windows are compared by a large
+ * item of the newer window, as two lines may cross. */
 static void prove(fl_speed *speed, const fl_sample *sample)
 {
     uint32_t count = speed->window_count + 1;
@@ -298,19 +300,21 @@ static void publish(fl_speed *speed, uint64_t now)
         speed->middle = reduce(speed, weights, sorted, &speed->deviation);
     }
     if (speed->prior.rate > 0.0) {
-        /* Of the usual tile, so that it can be compared whatever part of it is fixed. */
+        /* The prior enters as its time for a large measured item, comparable whatever part is
+         * fixed. */
         double work = count > 0 ? speed->large.work : 1.0;
         double ns = speed->prior.rate * work + speed->prior.fixed;
 
         insert(sorted, count++, (weighted){ns / (work + speed->shape), FL_SPEED_PRIOR});
     }
     rate = weighted_median(sorted, count);
-    /* One sample after the cold one cannot be told from a poisoned one; the cold one bounds it. */
+    /* A single sample after the cold one cannot be told from a poisoned sample; the cold sample
+     * bounds the rate. */
     if (count == 1 && speed->filled == 1)
         rate = fmin(rate, speed->cold);
     if (speed->filled >= MAD_FILLED)
         speed->best = speed->best > 0.0 ? fmin(speed->best, rate) : rate;
-    /* Relaxed: nothing that is published makes anything else valid. */
+    /* Relaxed: no published value makes a second value valid. */
     fl_store_relaxed(&speed->rate, fl_double_bits(rate));
     fl_store_relaxed(&speed->fixed, fl_double_bits(rate * speed->shape));
     fl_store_relaxed(&speed->spread,
@@ -361,8 +365,8 @@ void fl_speed_rest(fl_speed *speed, uint64_t now)
 
 /* --- The fixed part --- */
 
-/* The tile of count in the middle by the time of a unit of work. Medians of the works and of the
- * times by themselves need not belong together where a third is of two kinds. */
+/* Returns the middle of count samples by time per unit of work. Separate medians of works and times
+ * need not belong together in a third with two kinds of items. */
 static const fl_sample *typical(const fl_sample *const *third, uint32_t count)
 {
     const fl_sample *sorted[FL_SPEED_SAMPLES / THIRD];
@@ -389,10 +393,10 @@ static void sort_by_work(const fl_speed *speed, const fl_sample **sorted)
     }
 }
 
-/* The shape of the line through a small and a large tile. Its fixed part is not more than any tile
- * ever took: chunks are cut to last about equally long, so a device that changes its speed little
- * enough for no regime has tiles of unlike works that take the same time, as though all of it were
- * fixed. */
+/* Returns the shape of the line through a small and a large item. The fixed part is at most the
+ * quickest time believed. Chunks are cut to last about equally long. A device with a drift too
+ * small for a new regime therefore has items of unlike work and equal time, as though the whole
+ * time were fixed. */
 static double line_shape(const fl_speed *speed, const fl_sample *small, const fl_sample *large)
 {
     double slope = (large->ns - small->ns) / (large->work - small->work), least, fixed;
@@ -407,8 +411,8 @@ static double line_shape(const fl_speed *speed, const fl_sample *small, const fl
     return fmax(0.0, fixed / slope);
 }
 
-/* Tells the fixed part from the rate where the samples' works allow it; else it stays what it was,
- * since tiles of one size, or two strays, say nothing of it. */
+/* Separates the fixed part from the rate, if the samples' works differ enough. Otherwise the fixed
+ * part stays: items of one size, or two strays, say nothing about the fixed part. */
 static void fit(fl_speed *speed)
 {
     const fl_sample *sorted[FL_SPEED_SAMPLES];
@@ -438,9 +442,9 @@ static double expected(const fl_speed *speed, double work)
     return speed->middle * (work + speed->shape);
 }
 
-/* What the tile may take if nothing has changed. Where no tiles like it have told the fixed part,
- * anything from all to nothing of those seen may be it: then more work takes no less than they did,
- * and at most as much more as it is more. */
+/* Predicts the bounds of an item's time if the speed is unchanged. The fixed part is unknown when
+ * no items of similar work have told it, and may be anything from zero to the whole time seen. More
+ * work then takes no less than the time seen, and at most proportionally more. */
 static void foresee(const fl_speed *speed, double work, double *low, double *high)
 {
     const fl_sample *least = &speed->least, *large = &speed->large;
@@ -502,8 +506,9 @@ static void keep(fl_speed *speed, const fl_sample *sample)
     speed->outliers = 0;
 }
 
-/* Holds an outlier back; true when it and some before it make a regime. Of which those that agree
- * are the samples, or all where none do: what they have in common is that nothing is as it was. */
+/* Holds an outlier back; returns true when the outliers held back make a new regime. The agreeing
+ * outliers become the samples. All become samples when no outliers agree: their common message is
+ * that the old regime is over. */
 static bool suspect(fl_speed *speed, const fl_sample *sample)
 {
     weighted sorted[FL_SPEED_PENDING];
@@ -535,7 +540,7 @@ static bool suspect(fl_speed *speed, const fl_sample *sample)
             speed->samples[filled++] = speed->pending[i];
     }
     speed->filled = speed->count = filled;
-    /* What slows a device down may slow its fixed part down, too. */
+    /* A cause that slows a device down may slow its fixed part down, too. */
     speed->quickest *= fmax(1.0, fmin(high, sorted[speed->outliers - 1].value));
     speed->outliers = 0;
     speed->told_from = speed->told_to = 0.0;
@@ -568,7 +573,7 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
 static void raise(_Atomic uint64_t *most, double value)
 {
     if (value > fl_bits_double(fl_load_relaxed(most)))
-        fl_store_relaxed(most, fl_double_bits(value)); /* relaxed: as all that is published */
+        fl_store_relaxed(most, fl_double_bits(value)); /* relaxed: like every published value */
 }
 
 double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
@@ -606,11 +611,11 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
 
     publish(speed, at);
     if (fl_speed_get(speed) < before / AGREE)
-        speed->probe_after = 0; /* faster again: whoever judged it slow was wrong */
+        speed->probe_after = 0; /* faster again: the slow estimate was wrong */
     return ns;
 }
 
-/* --- Trials --- */
+/* --- Exploration --- */
 
 double fl_speed_best(const fl_speed *speed)
 {
@@ -623,7 +628,7 @@ bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now)
     uint64_t last = speed->filled > 0 ? speed->samples[speed->filled - 1].at : 0;
 
     if (speed->outliers > 0) {
-        /* Slower still is no reason for another trial. */
+        /* A further slowdown is no reason to explore again. */
         const fl_sample *newest = &speed->pending[speed->outliers - 1];
 
         if (newest->ns < expected(speed, newest->work))

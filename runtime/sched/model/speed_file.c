@@ -22,13 +22,14 @@
 #define LOCK_MOST_NS FL_NS_PER_S
 #define LOCK_NAP_NS 500000
 
-/* In the order and size of bytes of the machine; another one's fails the format's check. */
+/* Header in the machine's byte order and sizes; a file of a different machine fails the format's
+ * check. */
 typedef struct file_header {
     char magic[8];
     uint32_t format;
     uint32_t count;
     uint64_t reserved[2];
-    fl_digest digest; /* of the header with zeros here, and the records */
+    fl_digest digest; /* digest of the records and the header, with zeros in digest */
 } file_header;
 
 _Static_assert(sizeof(file_header) == FL_SPEED_FILE_HEADER, "the file's layout has no padding");
@@ -73,8 +74,8 @@ static bool is_record_sound(const fl_record *record)
            isfinite(record->most_work);
 }
 
-/* An open file's records. FILCH_NOT_FOUND: it is empty, as one is that was made to be locked.
- * *is_kind: it is at least meant to be a file of speeds. */
+/* Reads the records of an open file. FILCH_NOT_FOUND: the file is empty, e.g. made only for its
+ * lock. *is_kind: the file is at least meant to be a file of speeds. */
 static filch_status read_file(const fl_memory *memory, int file, table *made, bool *is_kind)
 {
     struct stat found;
@@ -127,7 +128,7 @@ static int compare_keys(const void *a, const void *b)
     return memcmp(&((const fl_record *)a)->key, &((const fl_record *)b)->key, sizeof(fl_digest));
 }
 
-/* By key; of one key the one that is to stay is first. */
+/* Orders records by key; within a key the record to keep is first. */
 static int compare_records(const void *a, const void *b)
 {
     const fl_record *left = a, *right = b;
@@ -157,7 +158,7 @@ static bool find_path(fl_speed_file *history, const char *path)
         if (getcwd(history->path, sizeof history->path) == NULL)
             return false;
         used = strlen(history->path);
-        history->path[used++] = '/'; /* in place of the terminator; one follows */
+        history->path[used++] = '/'; /* in place of the terminator; path brings its own */
     }
     if (used + length + 1 > sizeof history->path)
         return false;
@@ -179,7 +180,7 @@ void fl_speed_file_open(fl_speed_file *history, const fl_memory *memory, const c
         history->loaded = FILCH_IO;
         return;
     }
-    /* Not blocking: it might be a pipe. */
+    /* Non-blocking: the file might be a pipe. */
     file = open(history->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) {
         history->loaded = errno == ENOENT ? FILCH_NOT_FOUND : FILCH_IO;
@@ -225,7 +226,7 @@ static filch_status fail(const fl_speed_file *history, filch_status status, cons
                                                          : "not one of filch's and this user's");
 }
 
-/* Whether the open file still is the one of that name: who saved before us replaced it. */
+/* Tells whether the open file still has its name: an earlier saver may have replaced the file. */
 static bool is_current(const fl_speed_file *history, int file)
 {
     struct stat held, named;
@@ -234,8 +235,8 @@ static bool is_current(const fl_speed_file *history, int file)
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* Opens and locks the file, made where there is none. Open file description locks keep the threads
- * of one process apart, too; by polling, as a wait inside fcntl has no limit. */
+/* Opens and locks the file, making a missing file. Open file description locks also exclude the
+ * threads of one process. Polls, because a wait inside fcntl has no time limit. */
 static filch_status open_locked(const fl_speed_file *history, int *file, filch_error *error)
 {
     const uint64_t start = fl_time_now();
@@ -262,7 +263,7 @@ static filch_status open_locked(const fl_speed_file *history, int *file, filch_e
     }
 }
 
-/* Closing is not enough: a child forked meanwhile has the description too. */
+/* Unlocks before closing: a child forked meanwhile shares the file description. */
 static void close_locked(int file)
 {
     struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
@@ -271,7 +272,7 @@ static void close_locked(int file)
     (void)close(file);
 }
 
-/* Adds count records, for which there is room, in place of those of the same keys. */
+/* Adds count records, replacing records of equal keys. The caller has reserved the capacity. */
 static void merge(table *all, const fl_record *records, size_t count)
 {
     fl_record *own = all->records + all->count;
@@ -298,7 +299,7 @@ static void merge(table *all, const fl_record *records, size_t count)
     all->count = kept;
 }
 
-/* The digest tells a file that a crash of the machine left half on the disk. */
+/* Replaces the file. The digest reveals a file left half on the disk by a crash of the machine. */
 static filch_status replace(const fl_speed_file *history, const table *all, filch_error *error)
 {
     file_header head = {.magic = MAGIC, .format = FORMAT, .count = (uint32_t)all->count};

@@ -9,8 +9,8 @@
 #define APART_NS 0.065
 #define OTHER_NODE_NS 0.15
 
-/* Bytes that a core may hold in caches that the other core cannot reach. Where no cache is known,
- * a usual one. */
+/* Returns bytes that a core may hold in caches out of the peer core's reach. Uses a usual size when
+ * no cache is known. */
 static double private_bytes(const fl_device *device, uint32_t level)
 {
     double bytes = 0;

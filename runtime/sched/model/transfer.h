@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfer cost between cores of one memory: the time that a task loses because its data are in
- * another core's caches. Prices are by the nearest cache that two cores share, and by the memory
- * nodes. Predictions only: nothing here is changed while jobs run, so any thread may call it. */
+/* Transfer cost between cores of one memory: the time lost by a task whose data are in a different
+ * core's caches. The nearest cache shared by two cores and the memory nodes decide the price.
+ * Predictions only: running jobs change no state here. Thread-safe. */
 #ifndef FL_SCHED_MODEL_TRANSFER_H
 #define FL_SCHED_MODEL_TRANSFER_H
 
@@ -16,7 +16,7 @@
 /* A worker that sleeps: the system call, and the time until its thread runs. */
 #define FL_WAKE_UP_NS 10000.0
 
-/* Predicted time, ns, that device `to` loses with `bytes` that device `from` wrote last. */
+/* Predicted time, ns, that device `to` loses with `bytes` last written by device `from`. */
 double fl_transfer_ns(const fl_device *from, const fl_device *to, double bytes);
 
 #endif
