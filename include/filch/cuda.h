@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file cuda.h
- * CUDA implementations of codelets, and what a program that uses CUDA itself needs of filch.
+ * CUDA implementations of codelets, and services of filch for programs that use CUDA themselves.
  *
- * The header includes nothing of CUDA's: streams, contexts and events of the driver are passed as
+ * The header includes no CUDA header. Streams, contexts and events of the driver are passed as
  * `void *` (CUstream, CUcontext, CUevent; the runtime library's cudaStream_t and cudaEvent_t are
  * the same objects).
  */
@@ -25,25 +25,26 @@ typedef struct filch_shape {
 } filch_shape;
 
 /**
- * Geometry of one call, for kernels whose geometry depends on the tile.
+ * Computes the geometry of a call, for kernels with a geometry that depends on the tile.
  *
- * Called on a worker's thread just before the launch, with the call as the kernel will get it. Must
- * be quick and must not call filch. With a batch's first chunk on a device it is called for chunks
- * of other lengths, too, from one grain to all, some dozens of times, which are not launched: their
- * geometry tells how many grains fill the device, and how many a block takes. So it must answer
- * the same each time, and more grains must not be given fewer threads.
+ * Called on a worker's thread just before the launch, with the arguments that the kernel will get.
+ * The function must be quick and must not call filch. With a batch's first chunk on a device, filch
+ * also calls the function for chunks of other lengths, from a single grain to the whole batch, some
+ * dozens of times. Such chunks are not launched: their geometry tells how many grains fill the
+ * device, and how many grains a block takes. Therefore the function must give equal answers to
+ * equal calls, and more grains must not get fewer threads.
  *
- * @param call  the call; its views point to device memory, which must not be touched, nor need it
- *              be there where the call is not for a launch.
- * @param shape receives the geometry; all zero at first.
- * @return 0, or the caller's own code, which fails the task as a host function's does.
+ * @param call  the call; the views point to device memory. The function must not touch the memory,
+ *              and the memory need not exist where the call is not for a launch.
+ * @param shape receives the geometry; zero throughout at first.
+ * @return 0, or the caller's own code; a code fails the task like a code of a host function.
  */
 typedef int (*filch_shape_fn)(const filch_call *call, filch_shape *shape);
 
-/** An in-order queue of a device's, on which an enqueue function puts its work. */
+/** In-order queue of a device: the target of an enqueue function's work. */
 typedef struct filch_lane {
     void *stream;             /**< The CUstream. */
-    void *context;            /**< The CUcontext, which is current to the calling thread. */
+    void *context;            /**< The CUcontext, current to the calling thread. */
     int32_t cuda_device;      /**< The GPU's CUdevice. */
     uint32_t device;          /**< Index of the filch device. */
     uint32_t lane;            /**< Number of the lane within the device, from 0. */
@@ -55,38 +56,40 @@ typedef struct filch_lane {
 /**
  * Enqueues a call's work on a stream: cuBLAS, cuSOLVER, the caller's own launches.
  *
- * Runs on a worker's thread, with no filch lock held and the lane's context current. It must leave
- * that context current, must not wait for the device, must put all its work on the lane's stream or
- * join it there, and must not call filch. Two calls on one lane never overlap on the host.
+ * Runs on a worker's thread, with no filch lock held and the lane's context current. The function
+ * must leave the lane's context current, must not wait for the device, and must not call filch. The
+ * function must put its whole work on the lane's stream, or join the work to the stream. Two calls
+ * on a lane never overlap on the host.
  *
- * @param call  what to do; its views point to device memory.
- * @param lane  where.
- * @param state what filch_cuda_desc::open made for this lane.
- * @return 0, or the caller's own code, which fails the task.
+ * @param call  the work; the views point to device memory.
+ * @param lane  the lane for the work.
+ * @param state the lane's state, made by filch_cuda_desc::open.
+ * @return 0, or the caller's own code; a code fails the task.
  */
 typedef int (*filch_enqueue_fn)(const filch_call *call, const filch_lane *lane, void *state);
 
 /**
- * Makes an enqueue function's state for one lane, e.g. a cuBLAS handle; called once a lane, inside
+ * Makes an enqueue function's state for a lane, e.g. a cuBLAS handle; called once a lane, inside
  * filch_codelet_create(), with the lane's context current.
  *
  * @param lane  the lane.
  * @param user  filch_cuda_desc::user.
  * @param state receives the state.
- * @return 0, or the caller's own code: then the codelet cannot run on that device.
+ * @return 0, or the caller's own code: the codelet then cannot run on the lane's device.
  */
 typedef int (*filch_lane_open_fn)(const filch_lane *lane, void *user, void **state);
 
-/** Releases what ::filch_lane_open_fn made; called when the runtime ends, context current. */
+/** Releases the state made by ::filch_lane_open_fn; called when the runtime ends, with the lane's
+ * context current. */
 typedef void (*filch_lane_close_fn)(const filch_lane *lane, void *user, void *state);
 
 /**
- * CUDA implementation of a codelet: exactly one of source, image and enqueue is given.
+ * CUDA implementation of a codelet: the caller gives exactly one of source, image and enqueue.
  *
- * A kernel's parameters are, in this order: each access's filch_view by value; for a batch the
- * chunk, and for a task with items (filch_task_desc.items) these, as a filch_range; the codelet's
- * arguments by value as one structure, where it has any. CUDA C sources get these types from
- * `#include "filch/kernel.h"`, which filch gives the compiler:
+ * A kernel's parameters are, in order: every access's filch_view by value; a filch_range with the
+ * chunk of a batch, or with the items of a task with items (filch_task_desc.items); the codelet's
+ * arguments by value as a structure, if the codelet has arguments. CUDA C sources get the types
+ * from `#include "filch/kernel.h"`; filch gives the header to the compiler:
  *
  *     #include "filch/kernel.h"
  *     extern "C" __global__ void scale(filch_view x, filch_range range, double factor) { … }
@@ -95,16 +98,16 @@ typedef void (*filch_lane_close_fn)(const filch_lane *lane, void *user, void *st
  */
 typedef struct filch_cuda_desc {
     size_t size;               /**< sizeof(filch_cuda_desc). */
-    const char *source;        /**< CUDA C text; copied. Compiled for each GPU of the runtime. */
+    const char *source;        /**< CUDA C text; copied. Compiled for every GPU of the runtime. */
     const void *image;         /**< A cubin, fatbin or PTX text; copied. */
     size_t image_bytes;        /**< Bytes of @p image. */
     const char *entry;         /**< Name of the kernel, declared `extern "C" __global__`. */
     const char *options;       /**< More options for the compiler, separated by blanks; or null. */
-    filch_shape shape;         /**< Geometry, where it is constant. */
-    filch_shape_fn shape_of;   /**< Geometry, where it is not; or null. */
-    filch_enqueue_fn enqueue;  /**< In place of a kernel. */
-    filch_lane_open_fn open;   /**< State of @p enqueue; may be null. */
-    filch_lane_close_fn close; /**< Releases that; may be null. */
+    filch_shape shape;         /**< Constant geometry; unused where shape_of is given. */
+    filch_shape_fn shape_of;   /**< Function for a variable geometry; or null. */
+    filch_enqueue_fn enqueue;  /**< Function in place of a kernel. */
+    filch_lane_open_fn open;   /**< Makes the state of @p enqueue; may be null. */
+    filch_lane_close_fn close; /**< Releases the state made by @p open; may be null. */
     void *user;                /**< Handed to open and close. */
 } filch_cuda_desc;
 
@@ -115,24 +118,25 @@ typedef struct filch_cuda_desc {
             NULL, NULL                                                                            \
     }
 
-/** A GPU of a runtime, resolved: what code of the host's own needs to work there. */
+/** GPU of a runtime, resolved: handles for code of the host's own on the GPU. */
 typedef struct filch_probe {
-    size_t size;            /**< sizeof(filch_probe). */
-    filch_runtime *runtime; /**< The runtime. */
-    void *context;          /**< The CUcontext. */
-    void *stream;           /**< A CUstream of the GPU's, not used by any task; never destroy it. */
-    int32_t cuda_device;    /**< The CUdevice. */
-    uint32_t ordinal;       /**< Its number, as in cuda:N. */
-    uint32_t device;        /**< Index of the filch device (of slices, the first); UINT32_MAX for a
-                                 GPU that was left out and works now. */
-    uint32_t capability;    /**< Compute capability: 90 is 9.0. */
-    uint32_t multiprocessors; /**< That the stream's kernels may use. */
+    size_t size;              /**< sizeof(filch_probe). */
+    filch_runtime *runtime;   /**< The runtime. */
+    void *context;            /**< The CUcontext. */
+    void *stream;             /**< A CUstream of the GPU that no task uses; never destroy the
+                                   stream. */
+    int32_t cuda_device;      /**< The CUdevice. */
+    uint32_t ordinal;         /**< Number of the GPU, as in cuda:N. */
+    uint32_t device;          /**< Index of the filch device (with slices, the first); UINT32_MAX
+                                   for a GPU that was left out and works now. */
+    uint32_t capability;      /**< Compute capability: 90 is 9.0. */
+    uint32_t multiprocessors; /**< Multiprocessors that the stream's kernels may use. */
     uint32_t reserved;        /**< 0. */
 } filch_probe;
 
 /**
- * Builds what the caller needs on a GPU: compiles, fills caches. Runs on the probing thread with
- * the GPU's context current; may call filch, but must not probe.
+ * Builds the caller's objects on a GPU: compiles, fills caches. Runs on the probing thread with the
+ * GPU's context current. The function may call filch, but must not probe.
  *
  * @param probe the GPU; valid during the call only.
  * @param user  filch_probe_desc::user.
@@ -140,13 +144,13 @@ typedef struct filch_probe {
  */
 typedef int (*filch_build_fn)(const filch_probe *probe, void *user);
 
-/** How to probe; see ::FILCH_PROBE_DESC_INIT. */
+/** Options of a probe; see ::FILCH_PROBE_DESC_INIT. */
 typedef struct filch_probe_desc {
     size_t size;          /**< sizeof(filch_probe_desc). */
     filch_build_fn build; /**< Build step; or null. */
     void *user;           /**< Handed to build. */
     uint32_t ordinal;     /**< The GPU, as in cuda:N. */
-    uint32_t is_retry;    /**< 1: try again what failed, and build again what was built. */
+    uint32_t is_retry;    /**< 1: retry after a failure, and repeat a build that succeeded. */
 } filch_probe_desc;
 
 /** Initializer of a ::filch_probe_desc: GPU 0, no build step. */
@@ -156,26 +160,27 @@ typedef struct filch_probe_desc {
     }
 
 /**
- * Resolves a GPU for a caller's own code, or says in one form why that cannot be.
+ * Resolves a GPU for a caller's own code, or reports in a uniform format why the GPU cannot be
+ * used.
  *
- * The build step runs once for each label and GPU, until it succeeds or after a retry was asked
- * for; other probes of the runtime wait meanwhile. A failure is remembered, and later probes of the
- * same GPU (for a failed build: with the same label) fail likewise without trying again, unless
- * is_retry is 1. A GPU that was left out when the runtime was made can so be had later, though the
- * runtime's tasks do not run there.
+ * The build step runs once for every pair of label and GPU, until the step succeeds or after a
+ * caller requests a retry; other probes of the runtime wait meanwhile. filch remembers a failure.
+ * Later probes of the GPU (for a failed build: with an equal label) fail likewise without a new
+ * attempt, unless is_retry is 1. A later probe can thus obtain a GPU that was left out when the
+ * runtime was made, though the runtime's tasks do not run on the GPU.
  *
- * The error's text begins "LABEL backend: ", e.g. "fft backend: no CUDA runtime available",
- * "fft backend: failed to create CUDA context for device 1"; its native code, name and call are
- * those of the cause.
+ * The error's text begins "LABEL backend: ", e.g. "fft backend: no CUDA runtime available", "fft
+ * backend: failed to create CUDA context for device 1"; native code, native name and call in the
+ * error are the cause's.
  *
  * @param runtime the runtime.
- * @param label   who asks, e.g. "fft"; begins every message, cut at 63 bytes.
- * @param desc    how; null: ::FILCH_PROBE_DESC_INIT.
- * @param probe   receives the GPU; its size must be set. May be null.
- * @return FILCH_OK; FILCH_NO_DRIVER, FILCH_DRIVER_STUB, FILCH_DRIVER_TOO_OLD,
- *         FILCH_DRIVER_BROKEN (the runtime has no GPU, because of that); FILCH_UNKNOWN_ORDINAL (it
- *         has others); FILCH_TASK_FAILED (build did not return 0; native_code is its code);
- *         FILCH_BACKEND, FILCH_DEVICE_LOST, FILCH_NO_DEVICE_MEMORY (context or stream);
+ * @param label   name of the caller, e.g. "fft"; begins every message, cut at 63 bytes.
+ * @param desc    options; null: ::FILCH_PROBE_DESC_INIT.
+ * @param probe   receives the GPU; the caller sets probe->size. May be null.
+ * @return FILCH_OK; FILCH_NO_DRIVER, FILCH_DRIVER_STUB, FILCH_DRIVER_TOO_OLD, FILCH_DRIVER_BROKEN
+ *         (reason why the runtime has no GPU); FILCH_UNKNOWN_ORDINAL (the runtime has GPUs, but not
+ *         the requested GPU); FILCH_TASK_FAILED (build did not return 0; native_code is build's
+ *         code); FILCH_BACKEND, FILCH_DEVICE_LOST, FILCH_NO_DEVICE_MEMORY (context or stream);
  *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_ARGUMENT (null label, a size not set);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
@@ -185,24 +190,24 @@ FILCH_API filch_status filch_backend_probe(filch_runtime *runtime, const char *l
                                            const filch_probe_desc *desc, filch_probe *probe);
 
 /**
- * Work in a device's context; see filch_device_scope().
+ * Works in a device's context; see filch_device_scope().
  *
- * @param lane the context, which is current, and a stream that no task uses.
- * @param user what was given to filch_device_scope().
+ * @param lane the current context, and a stream that no task uses.
+ * @param user the pointer given to filch_device_scope().
  * @return 0, or the caller's own code.
  */
 typedef int (*filch_scope_fn)(const filch_lane *lane, void *user);
 
 /**
- * Calls a function with a device's context current to the calling thread, and restores the context
- * that was current before, whatever the function pushes, pops or sets.
+ * Calls a function with a device's context current to the calling thread. Afterwards restores the
+ * previous current context, whatever the function pushes, pops or sets.
  *
  * @param runtime the runtime.
  * @param device  index of the device.
  * @param fn      the function; may call filch.
  * @param user    handed to @p fn.
- * @return FILCH_OK; FILCH_TASK_FAILED (@p fn did not return 0; native_code is what it returned);
- *         FILCH_BAD_INDEX; FILCH_UNSUPPORTED (the device has no context: it is no GPU);
+ * @return FILCH_OK; FILCH_TASK_FAILED (@p fn did not return 0; native_code is the value returned);
+ *         FILCH_BAD_INDEX; FILCH_UNSUPPORTED (the device is no GPU and has no context);
  *         FILCH_INVALID_ARGUMENT (null @p fn); FILCH_DEVICE_LOST, FILCH_BACKEND,
  *         FILCH_NO_DEVICE_MEMORY (context or stream); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file kernels.h
- * Kernels that filch brings: for each a CUDA C source and a host function of the same meaning, so
- * that the same codelet runs on GPUs and on the host's cores.
+ * Built-in kernels of filch: every kernel has a CUDA C source and a host function of equal meaning.
+ * A codelet of a built-in kernel therefore runs on GPUs and on the host's cores.
  *
  * Names end in `_f64` for double and `_f32` for single precision. Matrices are column-major tiles
- * of any shape and leading dimension. What a kernel does with the views of its accesses, in the
- * order of the declaration:
+ * of arbitrary shape and leading dimension. Effect of the kernels on the views of the accesses, in
+ * the order of the declaration:
  *
  * | task    | views        | does                                                               |
  * | ------- | ------------ | ------------------------------------------------------------------ |
@@ -15,15 +15,15 @@
  * | trsm_*  | L, A         | A := A L^-T, L lower triangular                                    |
  * | potrf_* | A, info      | A := L with A = L L', lower; see below                             |
  *
- * A and B are read, C and the A of trsm and potrf are read and written; a C with beta 0 may be
- * declared FILCH_WRITE. The work of these tasks is in floating point operations. Elements above the
- * diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
+ * Kernels read A and B; kernels read and write C, and the A of trsm and potrf. A C with beta 0 may
+ * be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation. Elements
+ * above the diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
  *
- * `info` is one int32_t, 0 at first and shared by all potrf tasks of a factorization (declared
- * FILCH_READWRITE). Where a pivot is not positive, potrf stores the pivot's row in the whole matrix
- * in it, from 1, and leaves the rest of its tile undefined; where it is not 0 already, potrf does
- * nothing. On a host device the task also fails, with that row as its code. A kernel cannot fail
- * its task, so look at `info` when the job is done.
+ * `info` is an int32_t, 0 at first and shared by the potrf tasks of a factorization (declared
+ * FILCH_READWRITE). At a pivot that is not positive, potrf stores the pivot's row in the whole
+ * matrix in `info`, from 1, and leaves the rest of the tile undefined. With a nonzero `info`, potrf
+ * does nothing. On a host device the task also fails, with the pivot's row as code. A kernel cannot
+ * fail its task; check `info` when the job is done.
  *
  * | batch      | item    | views (elements an item)    | does                                    |
  * | ---------- | ------- | --------------------------- | --------------------------------------- |
@@ -34,20 +34,22 @@
  * | dot_*      | a piece | x (piece), y (piece), sums  | sums := x . y; ::filch_sums_args        |
  * | reduce_*   | a piece | x (piece), sums             | sums := the sum of x; ::filch_sums_args |
  *
- * The views of batches map by FILCH_MAP_AFFINE, offset 0, with the elements named as scale (1 where
- * nothing stands), unless they are marked. The last view is written, and so are `speed` and axpy's
- * y, which are read too. Batches declare no work: the devices are measured in items a second.
+ * The views of batches map by FILCH_MAP_AFFINE, offset 0, unless marked; the table's elements an
+ * item are the scale (1 where the table names no number). Batches write the last view; `speed` and
+ * axpy's y are read and written. Batches declare no work: filch measures the devices in items a
+ * second.
  *
- * - nbody: `at` has a body a column, x, y, z and mass, and two bodies or more; `moved` is the same
- *   after the step, in another handle; `speed` has three rows. The gravitational constant is 1.
- * - jacobi: u and v are grids, f the right-hand side times the square of the mesh width. The
- *   outermost rows and columns of the grid, which has two columns or more, are copied. Call it with
- *   u and v in turns.
- * - dot and reduce: one sum for each piece of the vector, added up in an order that depends on the
- *   piece alone, so the same bits come from every device and every cut. A shorter last piece needs
- *   FILCH_MAP_CALLBACK, to cut it to the handle. Sum the sums with reduce.
+ * - nbody: `at` has a body a column, x, y, z and mass, and two bodies or more; `moved` has the
+ *   layout of `at` after the step, in a separate handle; `speed` has three rows. The gravitational
+ *   constant is 1.
+ * - jacobi: u and v are grids; f is the right-hand side times the square of the mesh width. The
+ *   kernel copies the outermost rows and columns of the grid, and the grid has two columns or more.
+ *   Call the kernel with u and v in turns.
+ * - dot and reduce: a sum for every piece of the vector, added up in an order that depends on the
+ *   piece alone; every device and every cut give equal bits. A shorter last piece needs
+ *   FILCH_MAP_CALLBACK, to cut the piece to the handle. Sum the sums with reduce.
  *
- * mandelbrot, jacobi, axpy, dot and reduce give the same bits on every device.
+ * mandelbrot, jacobi, axpy, dot and reduce give equal bits on every device.
  */
 #ifndef FILCH_KERNELS_H
 #define FILCH_KERNELS_H
@@ -58,8 +60,8 @@
 extern "C" {
 #endif
 
-/** The code with which a task fails whose views do not fit its kernel: their number, shapes or
- * bytes an element. */
+/** Failure code of a task with views that do not fit the kernel: wrong number, shapes or bytes an
+ * element. */
 #define FILCH_KERNEL_MISFIT (-1)
 
 /** Arguments of gemm_f64 and gemm_f32. */
@@ -88,17 +90,18 @@ typedef struct filch_syrk_args {
 typedef struct filch_mandelbrot_args {
     double left;       /**< Left edge. */
     double right;      /**< Right edge. */
-    double low;        /**< The edge before row 0. */
-    double high;       /**< The edge after the last row. */
+    double low;        /**< Edge before row 0. */
+    double high;       /**< Edge after the last row. */
     uint64_t rows;     /**< Rows of the picture. */
-    uint32_t limit;    /**< Iterations at most; below 65,536. */
+    uint32_t limit;    /**< Maximum number of iterations; below 65,536. */
     uint32_t reserved; /**< 0. */
 } filch_mandelbrot_args;
 
 /** Arguments of nbody_f64 and nbody_f32. */
 typedef struct filch_nbody_args {
-    double step;      /**< Time. */
-    double softening; /**< Length whose square is added to the square of each distance; above 0. */
+    double step;      /**< Time step. */
+    double softening; /**< Softening length; filch adds the square of the length to the square of
+                           every distance; above 0. */
 } filch_nbody_args;
 
 /** Arguments of axpy_f64 and axpy_f32. */
@@ -108,48 +111,48 @@ typedef struct filch_axpy_args {
 
 /** Arguments of dot and reduce in both precisions. */
 typedef struct filch_sums_args {
-    uint64_t piece; /**< Elements of x a sum; the scale of x's (and y's) mapping. */
+    uint64_t piece; /**< Elements of x a sum; the scale of the mappings of x and y. */
 } filch_sums_args;
 
-/** A kernel; see filch_kernel_find(). */
+/** Built-in kernel; see filch_kernel_find(). */
 typedef struct filch_kernel {
-    const char *name;            /**< E.g. "gemm_f64". */
+    const char *name;            /**< Name, e.g. "gemm_f64". */
     filch_host_fn host;          /**< Host implementation. */
     filch_work_fn work;          /**< Work of a call; null for batches. */
     const filch_cuda_desc *cuda; /**< CUDA implementation. */
-    uint32_t view_count;         /**< Accesses. */
+    uint32_t view_count;         /**< Number of accesses. */
     uint32_t arg_size;           /**< Bytes of arguments. */
     uint32_t is_batch;           /**< 1 for a batch's body, 0 for a task's. */
     uint32_t reserved;           /**< 0. */
 } filch_kernel;
 
 /**
- * A kernel by its number.
+ * Returns a kernel by number.
  *
- * @param index from 0.
- * @return the kernel, constant and good for ever; null past the last.
+ * @param index number of the kernel, from 0.
+ * @return the kernel, constant and valid forever; null past the last kernel.
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API const filch_kernel *filch_kernel_at(size_t index);
 
 /**
- * A kernel by its name.
+ * Returns a kernel by name.
  *
  * @param name the name; may be null.
- * @return the kernel, constant and good for ever; null where there is none of that name.
+ * @return the kernel, constant and valid forever; null for an unknown name.
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
 FILCH_API const filch_kernel *filch_kernel_find(const char *name);
 
 /**
- * Makes a codelet of a kernel: filch_codelet_create() with the kernel's members.
+ * Makes a codelet of a kernel: calls filch_codelet_create() with the kernel's members.
  *
  * @param runtime the runtime.
  * @param name    the kernel's name, and then the codelet's.
  * @param codelet receives the codelet.
- * @return FILCH_OK; FILCH_NOT_FOUND (no such kernel); and what filch_codelet_create() returns.
+ * @return FILCH_OK; FILCH_NOT_FOUND (unknown kernel); and the statuses of filch_codelet_create().
  *
  * Thread safety: any thread. Blocking: as filch_codelet_create(). Since 0.1.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file report.h
- * The loss report of a job: where the time of the devices went, against the shortest time in which
- * they could have done the same work. It is always on; nothing has to be asked for in advance.
+ * Time breakdown of a job: how the devices spent their time, against the shortest time in which the
+ * devices could have done equal work. Time accounting is always on; a caller requests nothing in
+ * advance.
  */
 #ifndef FILCH_REPORT_H
 #define FILCH_REPORT_H
@@ -15,144 +16,149 @@ extern "C" {
 #endif
 
 /**
- * Where one device's time went while a job was there, from its start (when earlier jobs had let it)
- * to its completion; or all devices' times together. Nanoseconds; of virtual time on a virtual
- * clock.
+ * Breakdown of a device's time during a job, from the job's start (once earlier jobs let the job
+ * start) to the job's completion; or the sum over the devices. Unit: nanoseconds, of virtual time
+ * on a virtual clock.
  *
- * The eleven parts add up to wall_ns exactly. A device is at one thing at a time, as its worker saw
- * it when it turned from one to the other:
+ * The eleven parts add up to wall_ns exactly. A device does a single thing at a time, as recorded
+ * by the device's worker at every change of activity:
  *
- * - at work on this job: busy_ns, slow_ns, dispatch_ns, data_ns, spoiled_ns and preempted_ns. Their
- *   sum is measured. How
- *   it is divided is measured, too, where all tiles were timed (chunks of batches; all tiles of
- *   simulated devices, and while a trace records). Else it is an estimate: on the host's devices
- *   dispatch_ns is the typical cost of a dispatch, measured between tiles now and then, for each
- *   tile, and busy_ns and slow_ns what is left; on others these add what tiles were predicted to
- * take that were not timed. estimated_ns bounds the error: busy_ns and slow_ns together are too
- * large by no more than that, and too small by no more than dispatch_ns and data_ns together.
- * Between busy_ns and slow_ns stands the best speed of the codelet on the device, as filch_report
- * has it.
- * - at work on other jobs: other_ns. Each instant of a device is charged as work to one job, that
- *   whose tile it began or ended last; where tiles of several jobs are in flight on it at a time,
- *   no more is known. What a task does that waits for nested jobs is its own job's, what the device
- *   does for these meanwhile is theirs, and it may be idle, too.
- * - idle: starved_ns, unshared_ns, held_ns and tail_ns. What a device is idle counts for every job
- * that is there at the time. Looking for work is part of it, as is what a job's callback does on
- * its thread.
+ * - Working on the job: busy_ns, slow_ns, dispatch_ns, data_ns, spoiled_ns and preempted_ns. The
+ *   sum is measured. The division of the sum is measured, too, where every work item was timed
+ *   (chunks of batches; all items of simulated devices, and while a trace records). Otherwise the
+ *   division is an estimate. On host devices, dispatch_ns is then the typical cost of a dispatch
+ *   (measured between items from time to time) times the number of items, and busy_ns and slow_ns
+ *   take the rest. On GPUs, busy_ns and slow_ns then include the predicted time of untimed items.
+ *   estimated_ns bounds the error: busy_ns and slow_ns together are too large by at most
+ *   estimated_ns, and too small by at most dispatch_ns and data_ns together. The best speed of the
+ *   codelet on the device, as defined in filch_report, separates busy_ns from slow_ns.
+ * - Working on other jobs: other_ns. Work at an instant is charged to a single job: the job of the
+ *   item that the device began or ended last. Items of several jobs in flight on a device at a time
+ *   are not told apart further. Work by a task that waits for nested jobs belongs to the task's
+ *   job; work of the device for the nested jobs meanwhile belongs to the nested jobs, and the
+ *   device may also be idle.
+ * - Idle: starved_ns, unshared_ns, held_ns and tail_ns. Idle time of a device counts for every job
+ *   present at the time. Idle time includes the search for work, and a job's callback on the
+ *   device's thread.
  *
- * At its beginning and at its end a job is looked at while the workers go on: what they turn to in
- * the microseconds that this takes may be told from what they were at before by no better than
- * that. On a virtual clock no time passes meanwhile. Where filch_poll() drives, the time in which
- * no thread does counts for what the worker was last at.
+ * Snapshots at a job's beginning and end read the workers while the workers go on. A snapshot takes
+ * microseconds, and changes of activity meanwhile are placed with an error of as many microseconds.
+ * On a virtual clock no time passes meanwhile. Under filch_poll(), time with no thread in
+ * filch_poll() counts as the worker's last activity.
  */
 typedef struct filch_losses {
-    uint64_t wall_ns; /**< The job's time; of all devices: that for each. */
-    uint64_t busy_ns; /**< Tiles ran, and did not fail: as long as they would have at the best speed
-                           that the device was ever seen at. */
-    uint64_t dispatch_ns;   /**< Between tiles: finding them, launching them, releasing others. */
-    uint64_t data_ns;       /**< Waiting until what tiles need, or made, had been copied, or until
-                                 there was memory for it. On a device that runs tiles by itself also
-                                 what is left of its time beside tiles and their predicted dispatch,
-                                 where anything was copied there. */
-    uint64_t spoiled_ns;    /**< Tiles that failed, or that were lost with the device; as long as
-                                 these were predicted to take where they were not timed. And runs of
-                                 a chunk that another device ran, too, and had done first
-                                 (::FILCH_CODELET_RESTARTABLE), up to the job's end. */
-    uint64_t starved_ns;    /**< Idle: nothing was ready anywhere that it could run. */
-    uint64_t held_ns;       /**< Idle by hold-off: there was work elsewhere, but who had it would be
-                                 done with it first, as predicted. */
-    uint64_t tail_ns;       /**< Idle after the job's last tile had been taken, whatever the reason,
-                                 to its end; 0 while it runs. A task of the host's that was not
-                                 timed is taken to have lasted as long as the last ones there. */
-    uint64_t other_ns;      /**< At work on other jobs. */
-    uint64_t estimated_ns;  /**< Of busy_ns and slow_ns, that of tiles that were not timed. */
-    uint64_t refused_held;  /**< Thefts refused while the job was there, of any job's tiles: the
-                                 victim would be done first. Once a victim and look. */
-    uint64_t refused_empty; /**< Looks at all others that found nothing at all. */
-    uint64_t refused_unable; /**< There was something, but the device cannot run it, or has no room
-                                  for it. Once a share of a job, or a task, and look. */
-    uint64_t refused_raced;  /**< Somebody else was quicker. */
-    uint64_t refused_dear;   /**< The victim would be done first only because of the time that it
-                                  takes to bring what the work needs, by the measured speed of the
-                                  links (filch_links_measure()). Once a victim and look. */
-    uint64_t restarts;       /**< Chunks that were in flight elsewhere and were begun here, too
-                                  (::FILCH_CODELET_RESTARTABLE). */
-    uint64_t restarts_won;   /**< Of these, those that were done here first, and count. */
-    uint64_t restarts_lost;  /**< Those that were not. The rest are not decided yet, or
-                                  were too late to begin, which is known at once. */
-    uint64_t restarts_refused; /**< Chunks of such a codelet, run here, that no other device could
-                                    have begun: their batch reads what it writes, has a callback
-                                    mapping, or writes to a buffer in a GPU's memory; or the runtime
-                                    has another policy than ::FILCH_POLICY_STEAL, or one device; or
-                                    there was no memory for what they write, or too many were in
-                                    flight. Of a graph its tasks of such codelets, in
-                                    filch_report.total alone. */
-    uint64_t
-        divided;     /**< Divisible tasks (filch_task_desc.items) that were begun here in pieces. */
-    uint64_t pieces; /**< Pieces of such that were run here, of whoever's. */
-    uint64_t slow_ns;    /**< Tiles ran, and did not fail, beyond the time in which the device would
-                              have run them at the best speed that it was ever seen at: slower
-                              memory or caches than usual, other threads on the core, a lower
-                              clock. "Work time inflation" in the literature. A part like the
-                              others; 0 where that speed is not known. */
-    uint64_t unrated_ns; /**< Of busy_ns, that of tiles whose best speed is not known, so that some
-                              of it may have been lost, too. No part. */
-    uint64_t preempted_ns; /**< In work on this job, but without the core, which the system had
-                                given to other threads: time that the worker's thread was awake
-                                and its processor clock stood still, but for what it waited for
-                                itself in tiles (by how often it did either). Of the host's devices
-                                on threads of filch's own alone; counted when the worker has
-                                nothing more of the job for the moment, of stretches of 0.1 ms and
-                                more. A worker that is woken late is idle until then. */
-    uint64_t unshared_ns;  /**< Idle: nothing came to it, though other devices that can run the same
-                                had tasks ready and queued. An estimate: these look at the tiles
-                                that are timed, on the host one in 64 once 16 were. Nothing of
-                                batches, whose items any idle device finds. */
+    uint64_t wall_ns;      /**< The job's time; in the sum over the devices, the sum of the devices'
+                                values. */
+    uint64_t busy_ns;      /**< Time of items that ran without failure, up to the time needed at the
+                                best speed ever seen on the device. */
+    uint64_t dispatch_ns;  /**< Time between items: finding items, launching items, releasing
+                                successors. */
+    uint64_t data_ns;      /**< Time waiting for copies of items' inputs or outputs, or for
+                                memory. On a device that runs items asynchronously, also the
+                                rest of the time beside items and their predicted dispatch, if
+                                data were copied there. */
+    uint64_t spoiled_ns;   /**< Time of items that failed, or that were lost with the device; by
+                                prediction where not timed. Also runs of a chunk that a second
+                                device finished first (::FILCH_CODELET_RESTARTABLE), up to the
+                                job's end. */
+    uint64_t starved_ns;   /**< Idle: no ready work existed on any device that the idle device
+                                could run. */
+    uint64_t held_ns;      /**< Idle by steal throttling: work existed elsewhere, but by
+                                prediction the work's owner would finish the work first. */
+    uint64_t tail_ns;      /**< Idle from the taking of the job's last item to the job's end,
+                                whatever the reason; 0 while the job runs. An untimed task on
+                                the host counts as long as the last timed tasks on the device. */
+    uint64_t other_ns;     /**< Working on other jobs. */
+    uint64_t estimated_ns; /**< Part of busy_ns and slow_ns attributed to untimed items. */
+    uint64_t refused_held; /**< Thefts refused during the job, of any job's items, because the
+                                victim would finish first. Counted once per victim and poll. */
+    uint64_t refused_empty;    /**< Polls of every victim that found nothing. */
+    uint64_t refused_unable;   /**< Work existed, but the device cannot run the work, or has no
+                                    room. Counted once per task or share of a job, and poll. */
+    uint64_t refused_raced;    /**< Thefts lost to a faster competitor. */
+    uint64_t refused_dear;     /**< Thefts refused only for the transfer cost of missing data, by
+                                    the measured speed of the links (filch_links_measure()):
+                                    otherwise the thief would finish first. Counted once per victim
+                                    and poll. */
+    uint64_t restarts;         /**< Backup runs begun on the device, of chunks in flight on a
+                                    second device (::FILCH_CODELET_RESTARTABLE). */
+    uint64_t restarts_won;     /**< Backup runs that finished first, and count. */
+    uint64_t restarts_lost;    /**< Backup runs that finished second. The rest of restarts are
+                                    undecided, or were too late to begin, as known at once. */
+    uint64_t restarts_refused; /**< Chunks of restartable codelets, run on the device, without a
+                                    possible backup run. Reasons: the batch reads tiles that the
+                                    batch writes, has a callback mapping, or writes to a buffer
+                                    in a GPU's memory; the runtime has a policy other than
+                                    ::FILCH_POLICY_STEAL, or a single device; no memory for the
+                                    outputs; too many backup runs in flight. For a graph: the
+                                    tasks of restartable codelets, in filch_report.total only. */
+    uint64_t divided; /**< Divisible tasks (filch_task_desc.items) begun on the device in pieces. */
+    uint64_t pieces;  /**< Pieces of divisible tasks run on the device, whichever device began the
+                           task. */
+    uint64_t slow_ns; /**< Time of items that ran without failure beyond the time needed at
+                           the best speed ever seen on the device: slower memory or caches
+                           than usual, other threads on the core, a lower clock. "Work time
+                           inflation" in the literature. A part of wall_ns like busy_ns; 0
+                           where the best speed is unknown. */
+    uint64_t unrated_ns;   /**< Part of busy_ns in items of unknown best speed, a fraction of which
+                                may be lost time, too. Not a separate part of wall_ns. */
+    uint64_t preempted_ns; /**< Time of work on the job without the core, while the system ran
+                                other threads on the core: the worker's thread was awake, but the
+                                thread's CPU clock stood still. Voluntary waits inside items are
+                                excluded, by the ratio of voluntary and involuntary switches.
+                                Only for host devices on filch's own threads; counted when the
+                                worker has nothing more of the job for the moment, over stretches
+                                of 0.1 ms and more. The delay of a late wake-up counts as idle. */
+    uint64_t unshared_ns;  /**< Idle: no work reached the device, though other devices had ready
+                                tasks queued that the device could run. An estimate: busy devices
+                                check their queues at timed items, on the host every 64th item
+                                after the first 16. Excludes batches, whose items every idle
+                                device finds. */
 } filch_losses;
 
 /**
- * A job against its bounds; see filch_job_report().
+ * Comparison of a job with lower bounds; see filch_job_report().
  *
- * The best speed of a codelet on a device is the fastest that the device was ever seen at, in this
- * runtime's life or, by the file of speeds (filch_config.speeds), in the last run of at least 16
- * timed tiles: the least median of 16 timed tiles, a little more where these differ, so that
- * neither a few wrong samples nor luck sets it. Until 16 were timed it is that of the first ones,
- * five at least. A tile of w units of work is taken to need a fixed time and w times a rate. It is
- * known of codelets that declare their work (filch_codelet_desc.work), eight a job, and only for
- * tiles of about as much work as those that showed it. Tasks that declare no work may be of any
- * length, so nobody knows how fast they could have been: they are taken to have run as fast as they
- * could, and unrated_ns says so. A codelet whose tasks are all alike should have a work function
- * that returns
- * 1. Where codelets with and without one are mixed in a job, the time of either on a device is
- * estimated by the tiles that were timed.
+ * The best speed of a codelet on a device is the fastest speed ever seen there, in the runtime's
+ * life or in the last run of at least 16 timed items recorded in the file of speeds
+ * (filch_config.speeds). The estimate is the least median of 16 timed items, a little more where
+ * the items differ; neither a few wrong samples nor luck sets the speed. With fewer than 16 timed
+ * items, the first items decide, five at least. The model of an item of w units of work is a fixed
+ * time plus w times a rate. A best speed exists for codelets that declare work
+ * (filch_codelet_desc.work), eight codelets a job, and only for items of about as much work as the
+ * measured items. Tasks without declared work may be of any length, and their best possible speed
+ * is unknown: such tasks count as run at best speed, and unrated_ns reports their time. A codelet
+ * with equal tasks should have a work function that returns 1. In a job that mixes codelets with
+ * and without work functions, the timed items decide how a device's time is split between the two
+ * kinds.
  *
- * Devices that did nothing for the job count in area_ns where their speed is known: their best one,
- * or that of a device of the same kind (model, cores, score) that took part. Devices that were
- * withdrawn or lost when the job ended do not count, nor those that its batch was not to use; and
- * while the job runs only devices that took part and their like do. A device that was faster in
- * this job than ever before counts as it was.
+ * Devices that did nothing for the job count in area_ns where their speed is known: their own best
+ * speed, or the speed of a participating device of equal kind (model, cores, score). Devices
+ * withdrawn or failed at the job's end do not count, nor devices excluded from the job's batch.
+ * While the job runs, only participating devices and devices of equal kind count. A device that was
+ * faster in the job than ever before counts with the job's speed.
  */
 typedef struct filch_report {
     size_t size;             /**< sizeof(filch_report). */
-    filch_status status;     /**< FILCH_NOT_READY while the job runs; then its result. */
+    filch_status status;     /**< FILCH_NOT_READY while the job runs; then the job's result. */
     uint32_t device_count;   /**< Devices of the runtime. */
-    uint32_t measured_count; /**< Of these, those that did work for the job. */
+    uint32_t measured_count; /**< Devices that did work for the job. */
     uint32_t known_count;    /**< Devices that count in area_ns. */
-    uint64_t wall_ns;        /**< From the job's start to its completion, or to now. */
-    uint64_t area_ns;        /**< The shortest time in which the devices could have done the job's
-                                  work at their best speeds, if it could be divided at will: never
-                                  more than wall_ns. See below. */
-    uint64_t path_ns;        /**< Of a graph, the longest path, each task as long as work like it
-                                  was last measured to take on the device that is best at it, or
-                                  as its best speed has it, whichever is less; 0
-                                  where that was not asked for. A divisible task counts as if that
-                                  device ran all of it. Of a batch, a grain of mean work on the
-                                  fastest device that took part. An estimate. */
-    uint64_t bound_ns;       /**< The larger of the two: the job cannot end sooner, unless divisible
-                                  tasks of its longest path are divided. */
-    double efficiency;       /**< bound_ns / wall_ns; 0 where nothing is known. Above 1 only as far
-                                  as path_ns is wrong. */
-    filch_losses total;      /**< Of all devices together. */
+    uint64_t wall_ns;        /**< Time from the job's start to completion, or to now. */
+    uint64_t area_ns;        /**< Shortest time in which the devices could have done the job's
+                                  work at their best speeds, if the work were divisible at will:
+                                  never more than wall_ns. */
+    uint64_t path_ns;        /**< Graph: longest path, with every task at the time last measured
+                                  for similar work on the task's best device, or at the device's
+                                  best speed, whichever is less; 0 where the caller passed no
+                                  graph. A divisible task counts as run wholly by the best
+                                  device. Batch: time of a grain of mean work on the fastest
+                                  participating device. An estimate. */
+    uint64_t bound_ns;       /**< Larger of area_ns and path_ns: the job cannot end sooner,
+                                  unless divisible tasks of the longest path are divided. */
+    double efficiency;       /**< bound_ns / wall_ns; 0 where nothing is known. Above 1 only as
+                                  far as path_ns is wrong. */
+    filch_losses total;      /**< Sum over the devices. */
 } filch_report;
 
 /** Initializer of a ::filch_report. */
@@ -165,28 +171,27 @@ typedef struct filch_report {
     }
 
 /**
- * Where the devices' time went in a job, and how far it was from what they could have done.
+ * Reports how the devices spent their time in a job, and how far the job was from the bounds.
  *
- * Of a complete job the figures are final, and the same in every call, but for path_ns, for which
- * the speeds count that are known when it is asked for. While the job runs they are recent; the
- * parts add up then, too.
+ * Figures of a complete job are final and equal in every call. Exception: path_ns uses the speeds
+ * known at the time of the call. While the job runs the figures are recent; the parts still add up.
  *
  * @param job     the job of a graph or a batch.
- * @param graph   the closed graph that the job ran or runs, for path_ns; null: without. It must not
- *                be destroyed meanwhile, but may run again.
- * @param report  receives the report; its size must be set (::FILCH_REPORT_INIT).
+ * @param graph   the closed graph that the job ran or runs, for path_ns; null: no path. The caller
+ *                must not destroy the graph meanwhile, but may run the graph again.
+ * @param report  receives the report; the caller sets report->size (::FILCH_REPORT_INIT).
  * @param devices receives one element a device, up to @p count; may be null when count is 0. A
- *                report->size from an older header says that the elements are that header's, too.
+ *                report->size from an older header also selects that header's element size.
  * @param count   elements of @p devices.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a size that is too small, or another graph than
- *         the job's); FILCH_WRONG_STATE (the job is a broadcast, which runs on no device; or the
- *         graph is an open one, whose tasks are forgotten as they end); FILCH_OUT_OF_MEMORY (for
- *         the path: 8 bytes a task, 20 where dependencies lead to earlier tasks);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure @p report is as it was.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, too small a size, or a graph that is not the
+ *         job's); FILCH_WRONG_STATE (the job is a broadcast, and runs on no device; or the graph is
+ *         open, and forgets tasks as tasks end); FILCH_OUT_OF_MEMORY (for the path: 8 bytes a task,
+ *         20 where dependencies lead to earlier tasks); FILCH_INVALID_HANDLE; FILCH_FORKED. On
+ *         failure @p report is unchanged.
  *
- * Thread safety: any thread. Without a graph it does not block, and takes a time that grows with
- * the devices; with one, it takes the graph's lock, and a time that grows with its tasks and
- * dependencies. Since 0.1.
+ * Thread safety: any thread. Without a graph the call does not block, and takes time in proportion
+ * to the devices. With a graph the call takes the graph's lock, and time in proportion to the
+ * graph's tasks and dependencies. Since 0.1.
  */
 FILCH_API filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *report,
                                         filch_losses *devices, uint32_t count);

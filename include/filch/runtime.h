@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file runtime.h
- * The runtime: devices, their workers, and everything made from it.
+ * Runtime: the devices, the devices' workers, and every object made from the runtime.
  *
- * filch has no global state. Several runtimes may live in one process. Every object belongs to the
- * runtime it was made from; handing it to another is FILCH_WRONG_RUNTIME.
+ * filch has no global state. Several runtimes may live in a process. Every object belongs to the
+ * runtime that made the object; passing the object to a second runtime is FILCH_WRONG_RUNTIME.
  */
 #ifndef FILCH_RUNTIME_H
 #define FILCH_RUNTIME_H
@@ -15,11 +15,11 @@
 extern "C" {
 #endif
 
-/** A runtime; made by filch_runtime_create(). */
+/** Runtime; made by filch_runtime_create(). */
 typedef struct filch_runtime filch_runtime;
 
 /**
- * The library's version.
+ * Returns the library's version.
  *
  * @return major * 10000 + minor * 100 + patch.
  *
@@ -28,26 +28,26 @@ typedef struct filch_runtime filch_runtime;
 FILCH_API uint32_t filch_version(void);
 
 /**
- * Makes a runtime: finds the devices, starts their workers.
+ * Makes a runtime: finds the devices, starts the devices' workers.
  *
- * Reads the settings of the environment (config.h) once; the host must not change its environment
- * meanwhile. A FILCH_ variable that filch does not know is logged as a warning, which without
- * filch_config.log is seen only where FILCH_LOG asks for it.
+ * Reads the settings of the environment (config.h) once; the host must not change the environment
+ * meanwhile. Logs a warning for a FILCH_ variable unknown to filch; without filch_config.log the
+ * warning appears only where FILCH_LOG asks for warnings.
  *
- * @param config  how, or null for all defaults; copied.
- * @param error   receives the details of a failure, or null; its size must be set.
+ * @param config  configuration, or null for defaults throughout; copied.
+ * @param error   receives the details of a failure, or null; the caller sets error->size.
  * @param runtime receives the runtime, to be given to filch_runtime_destroy() or
  *                filch_runtime_abort(); untouched on failure.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, an @p error whose size is 0, a size
- *         below that of filch_config, an unknown enumeration value, reserved not 0, a score count
- *         that is not the device count); FILCH_PARSE (device specification, with the offending
- *         character in error->line; a setting, with its name in error->label; a simulator file that
- *         is not JSON, with the line); FILCH_UNKNOWN_ORDINAL, FILCH_DUPLICATE_DEVICE,
- *         FILCH_NO_DEVICE (the devices named); FILCH_IO, FILCH_DATA (a simulator file that cannot
- *         be read, or that says something else than it should); FILCH_UNSUPPORTED (a backend that
- *         the build lacks, more than 1,024 devices, simulated devices beside others or with
- *         threads, jemalloc where the build has none); FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a thread,
- *         a lock or the topology). Nothing is left behind on failure.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, an @p error with size 0, a size below
+ *         sizeof(filch_config) of the first version, an unknown enumeration value, reserved not 0,
+ *         a score count other than the device count); FILCH_PARSE (device specification, with the
+ *         offending character in error->line; a setting, with the setting's name in error->label; a
+ *         simulator file that is not JSON, with the line); FILCH_UNKNOWN_ORDINAL,
+ *         FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the devices named); FILCH_IO, FILCH_DATA (an
+ *         unreadable simulator file, or a file with wrong contents); FILCH_UNSUPPORTED (a backend
+ *         missing in the build, more than 1,024 devices, simulated devices beside real devices or
+ *         with threads, jemalloc missing in the build); FILCH_OUT_OF_MEMORY; FILCH_SYSTEM (a
+ *         thread, a lock or the topology). On failure nothing is left behind.
  *
  * Thread safety: any thread. Blocking: some tens of milliseconds, most of them for the topology.
  * Since 0.1.
@@ -58,58 +58,61 @@ FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_er
 /**
  * Waits until no job runs and every completion callback has returned.
  *
- * In poll mode the caller runs the workers meanwhile; on a virtual clock it runs the simulation.
+ * In poll mode the caller runs the workers meanwhile; on a virtual clock the caller runs the
+ * simulation.
  *
  * @param runtime the runtime.
- * @param seconds time limit, on a virtual clock in virtual seconds; negative: none. Open graphs
- * must be closed first, or this waits for them.
- * @return FILCH_OK; FILCH_TIMEOUT (also without a limit, on a virtual clock, when nothing will
- *         happen any more before another call of the host's); FILCH_WRONG_STATE (called from a task
- *         or a callback); FILCH_INVALID_ARGUMENT (@p seconds is not a number);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @param seconds time limit, on a virtual clock in virtual seconds; negative: no limit. The caller
+ *                must close open graphs first; otherwise the call waits for the graphs.
+ * @return FILCH_OK; FILCH_TIMEOUT (also without a limit, on a virtual clock, when nothing can
+ *         happen before a further call of the host's); FILCH_WRONG_STATE (called from a task or a
+ *         callback); FILCH_INVALID_ARGUMENT (@p seconds is not a number); FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
  *
  * Thread safety: any thread but a worker's. Blocking. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double seconds);
 
 /**
- * Destroys an idle runtime and every object made from it; all their handles are invalid afterwards.
- * Runs of chunks that outlast their jobs (::FILCH_CODELET_RESTARTABLE) are waited for.
+ * Destroys an idle runtime and every object made from the runtime; the handles of the objects are
+ * invalid afterwards. Waits for runs of chunks that outlast their jobs
+ * (::FILCH_CODELET_RESTARTABLE).
  *
  * @param runtime the runtime.
  * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first);
  *         FILCH_WRONG_STATE (called from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: no other call on the runtime may be in progress. Blocking: joins the workers.
+ * Thread safety: no second call on the runtime may be in progress. Blocking: joins the workers.
  * Since 0.1.
  */
 FILCH_API filch_status filch_runtime_destroy(filch_runtime *runtime);
 
 /**
- * Cancels every job, closes open graphs, waits for the tiles in flight, and destroys.
+ * Cancels every job, closes open graphs, waits for the work items in flight, and destroys the
+ * runtime.
  *
- * Completion callbacks are called as ever; if they submit more, that is cancelled too.
+ * Calls completion callbacks as ever; jobs submitted by the callbacks are cancelled, too.
  *
  * @param runtime the runtime.
  * @return as filch_runtime_destroy(), but never FILCH_BUSY.
  *
- * Thread safety: no other call on the runtime may be in progress, but from its own tasks and
- * callbacks. Blocking: until the host functions that run have returned. Since 0.1.
+ * Thread safety: no second call on the runtime may be in progress, except from the runtime's own
+ * tasks and callbacks. Blocking: until the running host functions have returned. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
 
 /**
  * Runs the workers of a FILCH_DRIVE_POLL runtime on the calling thread: host functions of tasks and
- * completion callbacks run inside this call, on the thread's own stack and affinity.
+ * completion callbacks run inside the call, on the thread's own stack and affinity.
  *
- * Concurrent callers share the workers; a worker that another caller holds is passed over. A host
- * function is not interrupted when the time is over.
+ * Concurrent callers share the workers; a caller passes over a worker held by a second caller. The
+ * end of the time does not interrupt a host function.
  *
  * @param runtime the runtime.
- * @param seconds how long to go on while there is something to do. 0: one round over the workers;
- *                negative: until nothing can be done now.
- * @param worked  receives 1 if anything was done, so that another call may find more, else 0; may
- * be null.
+ * @param seconds how long to go on while work exists. 0: a single round over the workers; negative:
+ *                until nothing can be done now.
+ * @param worked  receives 1 if the call did work and a further call may find more, else 0; may be
+ *                null.
  * @return FILCH_OK; FILCH_WRONG_STATE (the runtime has threads or a virtual clock, or the call
  *         comes from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
@@ -118,35 +121,36 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
 FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, uint32_t *worked);
 
 /**
- * Copies the newest failure that a call of this thread on this runtime recorded. Neither a success
- * nor a failure without details (status.h) erases it: ask after a call that failed, and compare
- * error->status. Kept for the 64 threads that failed last.
+ * Copies the newest failure recorded by a call of the calling thread on the runtime. Neither a
+ * success nor a failure without details (status.h) erases the record: ask after a failed call, and
+ * compare error->status. filch keeps the records of the 64 threads that failed last.
  *
  * @param runtime the runtime.
- * @param error   receives the record; its size must be set (::FILCH_ERROR_INIT).
- * @return FILCH_OK; FILCH_NOT_FOUND (none kept); FILCH_INVALID_ARGUMENT (null @p error, or its size
- *         is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @param error   receives the record; the caller sets error->size (::FILCH_ERROR_INIT).
+ * @return FILCH_OK; FILCH_NOT_FOUND (no record kept); FILCH_INVALID_ARGUMENT (null @p error, or a
+ *         size of 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_error(filch_runtime *runtime, filch_error *error);
 
-/** Counts of what a runtime holds; see filch_runtime_usage(). */
+/** Counts of a runtime's holdings; see filch_runtime_usage(). */
 typedef struct filch_usage {
     size_t size;         /**< sizeof(filch_usage). */
     uint64_t host_bytes; /**< Bytes of filch's own structures, live now. */
     uint64_t
-        task_bytes; /**< Of these, bytes reserved for tasks (edges and arguments not counted). */
+        task_bytes; /**< Part of host_bytes reserved for tasks (edges and arguments not counted). */
     uint64_t tasks_live;   /**< Tasks of existing graphs that are not retired for good. */
     uint64_t jobs_running; /**< Jobs submitted and not complete. */
 } filch_usage;
 
 /**
- * Counts what the runtime holds. While others work, the counts are recent, but not of one moment.
+ * Counts the runtime's holdings. While work goes on the counts are recent, but not of a single
+ * moment.
  *
  * @param runtime the runtime.
- * @param usage   receives the counts; its size must be set.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p usage, or its size is too small);
+ * @param usage   receives the counts; the caller sets usage->size.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p usage, or too small a size);
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file trace.h
- * Traces: jobs, tiles, copies, thefts and waits, as Chrome/Perfetto JSON.
+ * Traces: jobs, work items, copies, thefts and waits, as Chrome/Perfetto JSON.
  */
 #ifndef FILCH_TRACE_H
 #define FILCH_TRACE_H
@@ -13,23 +13,24 @@ extern "C" {
 #endif
 
 /**
- * Starts recording into a ring a worker, of a device that copies one a direction, and one of jobs
- * (FILCH_TRACE_EVENTS events of 48 bytes each; the newest are kept). While it records, every tile
- * is timed: two clock reads each, and on a GPU two events. So is every copy between memories that
- * filch starts; one of pageable memory that is cut into pieces shows each. Times of a GPU are its
- * own, put on the host's clock to within some microseconds.
+ * Starts recording into rings: a ring per worker, a ring per direction of a device that copies, and
+ * a ring of jobs (FILCH_TRACE_EVENTS events of 48 bytes each; the newest are kept). While a trace
+ * records, filch times every work item: two clock reads an item, and on a GPU two events. filch
+ * also times every copy between memories that filch starts; a copy of pageable memory in pieces
+ * shows every piece. Times of a GPU are by the GPU's clock, converted to the host's clock to within
+ * some microseconds.
  *
  * @param runtime the runtime.
- * @return FILCH_OK (also when it already records); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
+ * @return FILCH_OK (also when already recording); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: a short lock; on GPUs, some 500 events each are made at
- * first, and each clock is compared with the host's. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock; on GPUs, the first start makes some 500 events
+ * a GPU, and compares every GPU's clock with the host's. Since 0.1.
  */
 FILCH_API filch_status filch_trace_start(filch_runtime *runtime);
 
 /**
- * Stops recording; what was recorded stays, and a later start goes on behind it.
+ * Stops recording; recorded events stay, and a later start appends.
  *
  * @param runtime the runtime.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
@@ -39,38 +40,45 @@ FILCH_API filch_status filch_trace_start(filch_runtime *runtime);
 FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
 
 /**
- * Writes what was recorded to a file for chrome://tracing or ui.perfetto.dev. Times count from the
- * beginning of the first job, or of a tile or copy before that. Jobs that ended while it recorded
- * stand in the row "jobs", each from when it was submitted, or when those that it had to wait for
- * let it run, to its end; their arguments are a number that their tiles name too, and the graph's
- * number or how many items a batch has. Copies have rows of their own by device and direction: "in"
- * from the host, "out" to it, "peer" from another device's memory, "inner" within one; their
- * arguments are the bytes, the other device and the rate. Those still under way are left out.
+ * Writes the recorded events to a file for chrome://tracing or ui.perfetto.dev. Times count from
+ * the beginning of the first job, or of an earlier work item or copy. Jobs that ended while
+ * recording stand in the row "jobs", from the time of submission, or from the time when awaited
+ * jobs let the job run, to the job's end. A job's arguments are a number, named also by the job's
+ * work items, and the graph's number or the number of a batch's items. Copies have separate rows by
+ * device and direction: "in" from the host, "out" to the host, "peer" from a second device's
+ * memory, "inner" within a memory. A copy's arguments are the bytes, the second device and the
+ * rate. Copies still under way are left out.
  *
- * Under "otherData" stand the events that newer ones drove out and the copies that could not be
- * recorded; the devices' scores and memory limits; the shapes of the handles that recorded jobs
- * used; of each batch what its items use of them; and of each closed graph that has run, by its
- * number, a list a task of those that wait for it, by their positions in the graph, and where its
- * jobs were recorded a list a task of what it uses: handle, tile and ::filch_access_mode of each
- * access. What graphs of more tasks than the rings hold use is left out, and so is what is of a
+ * "otherData" holds:
+ *
+ * - the number of events overwritten by newer events, and of copies that could not be recorded;
+ * - the devices' scores and memory limits;
+ * - the shapes of the handles used by recorded jobs;
+ * - for every batch, the parts of handles used by the batch's items;
+ * - for every closed graph that has run, by the graph's number: a list a task of the tasks'
+ *   successors, by position in the graph; and where the graph's jobs were recorded, a list a task
+ *   of the task's accesses: handle, tile and ::filch_access_mode.
+ *
+ * Accesses of graphs with more tasks than the rings hold are left out, and so are accesses to a
  * handle with partitions.
  *
- * The file is written under another name beside @p path and renamed when it is whole, so @p path is
- * as it was until then, and after a failure. An existing regular file that the caller may write is
- * replaced; its rights are kept, other hard links to it keep the old contents. A new one has the
- * rights that the umask leaves. A symbolic link, a directory, a device, a FIFO or a socket is
- * refused and left alone; symbolic links among the folders of @p path are followed. Nothing is
- * synced to the disk. No file is removed but the one that this call made.
+ * filch writes the file under a temporary name beside @p path and renames the finished file; @p
+ * path is unchanged until then, and after a failure. filch replaces an existing regular file that
+ * the caller may write, and keeps the file's permissions; other hard links to the file keep the old
+ * contents. A new file has the permissions that the umask leaves. filch refuses and leaves alone a
+ * symbolic link, a directory, a device, a FIFO or a socket; filch follows symbolic links among the
+ * folders of @p path. The call does not sync to the disk. The call removes no file except its own
+ * temporary file.
  *
  * @param runtime the runtime.
- * @param path    the file, in a folder in which the caller may make files.
+ * @param path    the file, in a folder where the caller may make files.
  * @return FILCH_OK; FILCH_BUSY (a job runs); FILCH_IO (@p path is refused, as said above, or could
- *         not be written: the error names it, and has errno in native_code); FILCH_WRONG_STATE
- *         (nothing was ever recorded); FILCH_INVALID_ARGUMENT (null @p path); FILCH_OUT_OF_MEMORY;
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         not be written: the error names the path, and has errno in native_code);
+ *         FILCH_WRONG_STATE (nothing was ever recorded); FILCH_INVALID_ARGUMENT (null @p path);
+ *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread, with no submission in progress, and no graph being created, added
- * to or destroyed. Blocking: writes a file. Since 0.1.
+ * Thread safety: any thread, with no submission in progress, and no graph being created, added to
+ * or destroyed. Blocking: writes a file. Since 0.1.
  */
 FILCH_API filch_status filch_trace_write(filch_runtime *runtime, const char *path);
 

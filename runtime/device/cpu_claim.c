@@ -12,14 +12,14 @@
 
 #include "device/pool.h"
 
-/* The byte of a claim: {CPU : 10, pid name space : 24, process : 22}. Linux has at most 2^22
+/* Position of a claim's byte: {CPU : 10, pid name space : 24, process : 22}. Linux has at most 2^22
  * processes, and numbers name spaces upwards from 0xf0000000. */
 #define PROCESS_BITS 22
 #define OWNER_BITS 46
 #define PROCESS_MASK (((int64_t)1 << PROCESS_BITS) - 1)
 #define SPACE_MASK (((int64_t)1 << (OWNER_BITS - PROCESS_BITS)) - 1)
-/* Claims of dead processes that a search passes over: whoever fills the file with locks must not
- * hold up others. */
+/* Number of claims of dead processes that a search skips. The limit protects the search from a
+ * process that fills the file with locks. */
 #define MOST_DEAD 16
 #define LIST_SIZE 96
 
@@ -31,7 +31,8 @@ static int64_t owner_read(void)
     return (number & SPACE_MASK) << PROCESS_BITS | ((int64_t)getpid() & PROCESS_MASK);
 }
 
-/* A host that closed its standard streams must not find the file in their place. */
+/* Moves the file above the standard streams: a host that closed the standard streams must not find
+ * the file in their place. */
 static int file_raise(int file)
 {
     int raised;
@@ -47,7 +48,7 @@ void fl_cpu_claim_open(fl_cpu_claim *claim, const char *path)
 {
     struct stat found;
 
-    /* Not blocking: should the path be a pipe, nobody is waited for. */
+    /* O_NONBLOCK: should the path be a pipe, the call does not wait for a writer. */
     *claim = (fl_cpu_claim){
         .file = file_raise(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)),
         .owner = owner_read(),
@@ -63,7 +64,8 @@ void fl_cpu_claim_open(fl_cpu_claim *claim, const char *path)
     claim->inode = found.st_ino;
 }
 
-/* A host may close files that it does not know, and open others in their place. */
+/* Returns whether the descriptor still is the claim's file. A host may close unknown files, and
+ * open other files in their place. */
 static bool file_is_ours(const fl_cpu_claim *claim)
 {
     struct stat found;
@@ -82,11 +84,12 @@ void fl_cpu_claim_take(const fl_cpu_claim *claim, unsigned cpu)
     };
 
     if (claim->file >= 0)
-        (void)fcntl(claim->file, F_OFD_SETLK, &lock); /* refused: others are not warned */
+        (void)fcntl(claim->file, F_OFD_SETLK, &lock); /* refused: no warning later */
 }
 
-/* Whether the owner of a claim lives. One of another name space is taken to: nobody can tell. A
- * dead one's claim stays while a child that it forked has the file. */
+/* Returns whether the owner of a claim lives. An owner in a foreign name space counts as alive,
+ * because nobody can tell. A dead owner's claim stays while a forked child of the owner has the
+ * file. */
 static bool owner_lives(const fl_cpu_claim *claim, int64_t owner, pid_t *process)
 {
     *process = 0;
@@ -96,8 +99,8 @@ static bool owner_lives(const fl_cpu_claim *claim, int64_t owner, pid_t *process
     return getpgid(*process) >= 0 || errno != ESRCH;
 }
 
-/* The kernel tells of any lock in the range, so both sides of a dead one's are searched. At most
- * MOST_DEAD levels deep. */
+/* Searches a range for a living rival. The kernel reports an arbitrary lock in the range, and
+ * therefore the search covers both sides of a dead owner's lock. At most MOST_DEAD levels deep. */
 static bool range_has_rival(const fl_cpu_claim *claim, int64_t from, int64_t end, int *dead,
                             pid_t *process)
 {
@@ -107,7 +110,7 @@ static bool range_has_rival(const fl_cpu_claim *claim, int64_t from, int64_t end
 
         if (fcntl(claim->file, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
             return false;
-        if (lock.l_start < from || lock.l_len != 1) /* somebody's, but none of filch's */
+        if (lock.l_start < from || lock.l_len != 1) /* a lock of foreign software, not of filch */
             return false;
         if (owner_lives(claim, lock.l_start & (((int64_t)1 << OWNER_BITS) - 1), process))
             return true;
@@ -151,7 +154,7 @@ void fl_cpu_claim_close(fl_cpu_claim *claim)
     claim->file = -1;
 }
 
-/* Appends CPUs first to last, or dots in place of what does not fit. */
+/* Appends CPUs first to last, or dots where the list is full. */
 static void list_add(char list[LIST_SIZE], unsigned first, unsigned last)
 {
     size_t used = strlen(list);
@@ -167,14 +170,14 @@ static void list_add(char list[LIST_SIZE], unsigned first, unsigned last)
 
 enum { CPUS = sizeof((filch_device_info *)NULL)->affinity * CHAR_BIT };
 
-/* CPUs that others have, too; and, of other processes, the first one found. */
+/* CPUs shared with other claims; and the first foreign process found. */
 typedef struct shared_cpus {
-    unsigned first; /* of the range that is being followed; CPUS: none is */
+    unsigned first; /* first CPU of the current range; CPUS: no range */
     char list[LIST_SIZE];
     pid_t process;
 } shared_cpus;
 
-/* To be called for each CPU in turn, and for the number past the last. */
+/* Notes a CPU; called for every CPU in turn, and for the number past the last. */
 static void shared_note(shared_cpus *shared, unsigned cpu, bool is_shared, pid_t process)
 {
     if (is_shared && shared->first == CPUS) {
@@ -208,7 +211,8 @@ void fl_cpu_claim_pool(const fl_cpu_claim *claim, const struct fl_pool *pool, co
         for (size_t word = 0; pool->devices[i].is_pinned && word < CPUS / 64; word++)
             bound[word] |= pool->devices[i].info.affinity[word];
     }
-    /* All are claimed before the first is asked for: who comes at the same time finds them. */
+    /* The claims precede the first query: a competitor that arrives at the same time finds the
+     * claims. */
     for (unsigned cpu = 0; cpu < CPUS; cpu++) {
         if ((bound[cpu / 64] >> (cpu % 64) & 1) != 0)
             fl_cpu_claim_take(claim, cpu);

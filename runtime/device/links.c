@@ -18,7 +18,7 @@ void fl_bandwidths_fini(fl_bandwidths *bandwidths, const fl_memory *memory)
 {
     if (!bandwidths->is_ready)
         return;
-    /* Relaxed: nobody else has the pool any more. */
+    /* Relaxed: no second thread uses the pool any more. */
     fl_free(memory, (void *)fl_load_relaxed(&bandwidths->bits), bandwidths->bytes);
     fl_mutex_fini(&bandwidths->lock);
     memset(bandwidths, 0, sizeof *bandwidths);
@@ -35,12 +35,12 @@ double fl_bandwidths_get(const fl_bandwidths *bandwidths, uint32_t places, uint3
 
 filch_status fl_bandwidths_open(fl_bandwidths *bandwidths, const fl_memory *memory, uint32_t places)
 {
-    _Atomic uint64_t *bits = fl_load_relaxed(&bandwidths->bits); /* changed by one at a time */
+    _Atomic uint64_t *bits = fl_load_relaxed(&bandwidths->bits); /* changes under the lock */
 
     if (bits == NULL) {
         bandwidths->bytes = (size_t)places * places * sizeof *bits;
         bits = fl_alloc_zeroed(memory, bandwidths->bytes);
-        fl_store_release(&bandwidths->bits, bits); /* after its zeros */
+        fl_store_release(&bandwidths->bits, bits); /* release: after the table's zeros */
     }
     return bits != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
 }
@@ -48,13 +48,13 @@ filch_status fl_bandwidths_open(fl_bandwidths *bandwidths, const fl_memory *memo
 void fl_bandwidths_set(const fl_bandwidths *bandwidths, uint32_t places, uint32_t from, uint32_t to,
                        double rate)
 {
-    /* Acquire, relaxed: as in get. */
+    /* Acquire, relaxed: as in fl_bandwidths_get. */
     _Atomic uint64_t *bits = fl_load_acquire(&bandwidths->bits);
 
     fl_store_relaxed(&bits[(size_t)from * places + to], fl_double_bits(rate));
 }
 
-/* Null for the host's memory. */
+/* Returns the device; null for the host's memory. */
 static const fl_device *device_of(const fl_pool *pool, uint32_t index)
 {
     return index != FILCH_LINK_HOST && pool->devices[index].place != 0 ? &pool->devices[index]
@@ -66,7 +66,7 @@ static uint32_t place_of(const fl_device *device)
     return device != NULL ? device->place : 0;
 }
 
-/* The backend that knows of the link; null: none does. */
+/* Returns the backend that describes the link; null: no backend does. */
 static const fl_backend *backend_of(const fl_device *from, const fl_device *to)
 {
     const fl_backend *backend = from != NULL ? from->backend : to->backend;
@@ -116,7 +116,7 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
 
 /* --- Measuring --- */
 
-/* The first device of a place; null for the host's. */
+/* Returns the first device of a place; null for the host's memory. */
 static const fl_device *first_of(const fl_pool *pool, uint32_t place)
 {
     for (size_t i = 0; i < pool->count && place != 0; i++) {
@@ -126,7 +126,7 @@ static const fl_device *first_of(const fl_pool *pool, uint32_t place)
     return NULL;
 }
 
-/* Under the lock; the first failure is kept. */
+/* Measures a pair of places. Caller holds the lock; *status and *error keep the first failure. */
 static void measure(fl_pool *pool, uint32_t from, uint32_t to, filch_status *status,
                     filch_error *error)
 {
@@ -134,7 +134,7 @@ static void measure(fl_pool *pool, uint32_t from, uint32_t to, filch_status *sta
     double rate = 0;
 
     if (source == target)
-        return; /* the host's memory, or places of no device */
+        return; /* the host's memory, or places without a device */
     const fl_backend *backend = backend_of(source, target);
     if (backend == NULL || backend->link_measure == NULL)
         return;

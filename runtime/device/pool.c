@@ -9,9 +9,7 @@
 #include "device/score.h"
 #include "device/spec.h"
 
-/* Size of the record in the first version of the interface; later ones only append. */
-
-/* Whether two lists of CPUs have one in common. */
+/* Returns whether two lists of CPUs have a common CPU. */
 static bool cpus_overlap(const fl_device_spec *a, const fl_device_spec *b)
 {
     uint64_t named[FL_CPU_NUMBERS / 64] = {0};
@@ -24,7 +22,8 @@ static bool cpus_overlap(const fl_device_spec *a, const fl_device_spec *b)
     return found;
 }
 
-/* Host devices of one team size are told apart by the CPUs that both items name. */
+/* Returns whether two items of host devices overlap. Two items of equal team size are distinct only
+ * where both items name CPUs, and none in common; an item "host" overlaps every item. */
 static bool hosts_overlap(const fl_device_spec *a, const fl_device_spec *b)
 {
     if ((!a->has_number && a->cpu_count == 0) || (!b->has_number && b->cpu_count == 0))
@@ -34,8 +33,8 @@ static bool hosts_overlap(const fl_device_spec *a, const fl_device_spec *b)
     return a->cpu_count == 0 || b->cpu_count == 0 || cpus_overlap(a, b);
 }
 
-/* Do two items of a specification name the same device? Each names one kind of device of its
- * backend, or all of them. */
+/* Returns whether two items of a specification name a common device. An item names devices of a
+ * backend, or every device of the backend. */
 static bool items_overlap(const fl_device_spec *a, const fl_device_spec *b)
 {
     if (a->backend != b->backend)
@@ -47,7 +46,7 @@ static bool items_overlap(const fl_device_spec *a, const fl_device_spec *b)
     return !a->has_number || !b->has_number || a->number == b->number;
 }
 
-/* What the items say together, before any device is looked for. */
+/* Checks the items against one another, before the search for devices. */
 static filch_status items_check(const fl_device_spec *items, size_t count, filch_error *error)
 {
     for (size_t i = 0; i < count; i++) {
@@ -83,13 +82,13 @@ static filch_status item_enumerate(fl_pool *pool, const fl_device_spec *item,
     return backend->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
 }
 
-/* Names must be unique; a hash table, because there may be a thousand. file: where the newest are
- * described, or empty. */
+/* Checks for unique names, with a hash table, because a thousand devices are possible. file: file
+ * that describes the newest devices, or empty. */
 static filch_status names_check(const fl_pool *pool, const char *file, const fl_discovery *how)
 {
     filch_status status = FILCH_OK;
     size_t slot_count = 16;
-    uint32_t *slots; /* index + 1, 0 = empty */
+    uint32_t *slots; /* index + 1; 0: empty */
 
     while (slot_count < 2 * pool->count)
         slot_count *= 2;
@@ -150,7 +149,8 @@ static void devices_number(fl_pool *pool)
     pool->is_virtual = pool->count > 0 && pool->devices[0].backend->is_virtual;
 }
 
-/* Takes a closed device out. Its place, if no other device is there, goes too. */
+/* Takes a closed device out. Removes the device's place, too, if no further device has the
+ * place. */
 static void device_remove(fl_pool *pool, size_t at)
 {
     const uint32_t place = pool->devices[at].place;
@@ -164,7 +164,8 @@ static void device_remove(fl_pool *pool, size_t at)
         pool->devices[i].place -= pool->devices[i].place > place;
 }
 
-/* One that cannot be opened takes the others down only where it was asked for by itself. */
+/* Opens the devices. A device that fails to open makes the call fail only where the specification
+ * names the device by itself; otherwise the device is left out. */
 static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
 {
     for (size_t i = 0; i < pool->count;) {
@@ -192,7 +193,7 @@ static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
     return FILCH_OK;
 }
 
-/* Every pair of devices of different places, both ways. */
+/* Links or unlinks every pair of devices of different places, in both directions. */
 static void devices_link(fl_pool *pool, bool on)
 {
     for (size_t i = 0; i < pool->count; i++) {
@@ -218,7 +219,7 @@ static filch_status devices_start(fl_pool *pool, const fl_discovery *how)
     devices_number(pool);
     status = devices_open(pool, how);
     if (status == FILCH_OK) {
-        devices_number(pool); /* again: some may be gone */
+        devices_number(pool); /* again: devices may be gone */
         devices_link(pool, true);
     }
     return status;
@@ -240,7 +241,7 @@ static filch_status spec_start(fl_pool *pool, const char *spec, const fl_discove
                          "the specification gives no device");
 }
 
-/* Without a specification: every usable GPU; where there is none, the host's cores. */
+/* Handles an empty specification: every usable GPU; without a usable GPU, the host's cores. */
 static filch_status default_start(fl_pool *pool, const fl_discovery *how)
 {
     static const filch_backend preference[] = {FILCH_BACKEND_CUDA, FILCH_BACKEND_HOST};
@@ -315,7 +316,8 @@ filch_status fl_pool_by_ordinal(const fl_pool *pool, filch_backend backend, uint
 
 uint32_t fl_pool_next(fl_pool *pool)
 {
-    /* The modification order of next alone makes tickets unique; nothing is published with them. */
+    /* Relaxed: the modification order of next alone makes tickets unique; tickets publish
+     * nothing. */
     return (uint32_t)(fl_add_relaxed(&pool->next, 1) % pool->count);
 }
 
@@ -366,7 +368,8 @@ uint32_t fl_pool_best_memory(const fl_pool *pool)
     uint32_t best = 0;
 
     for (size_t i = 0; i < pool->count; i++) {
-        /* Asking the system is slow, and neighbours share a place: slices, host cores. */
+        /* Caches the answer: asking the system is slow, and neighbours share a place (slices, host
+         * cores). */
         if (i == 0 || pool->devices[i].place != pool->devices[i - 1].place)
             here = free_bytes(&pool->devices[i]);
         if (here > most) {

@@ -7,7 +7,7 @@
 
 #include "device/pool.h"
 
-/* What a probe hands to the function that runs in the device's context. */
+/* Arguments of a probe for the function that runs in the device's context. */
 typedef struct probe_visit {
     filch_probe found;
     const filch_probe_desc *desc;
@@ -34,7 +34,7 @@ void fl_probes_fini(fl_probes *probes, const fl_memory *memory)
     memset(probes, 0, sizeof *probes);
 }
 
-/* "LABEL backend: what", with the cause's codes. */
+/* Fills the error with "LABEL backend: what" and the cause's codes. */
 static filch_status refuse(const fl_discovery *how, const char *label, const filch_error *cause,
                            const char *what)
 {
@@ -76,7 +76,7 @@ static const filch_device_refusal *refusal_find(const fl_pool *pool, uint32_t or
 
         if (refusal->backend != FILCH_BACKEND_CUDA)
             continue;
-        *is_all = strchr(refusal->name, ':') == NULL; /* the driver itself, not one GPU */
+        *is_all = strchr(refusal->name, ':') == NULL; /* the driver, not a single GPU */
         if (*is_all || refusal->ordinal == ordinal)
             return refusal;
     }
@@ -101,7 +101,7 @@ static filch_status late_open(fl_probes *probes, const fl_discovery *how, uint32
         .backend = FILCH_BACKEND_CUDA,
         .has_number = true,
         .number = ordinal,
-        .column = 1, /* as if named: every failure is told */
+        .column = 1, /* as if named: every failure is reported */
     };
     filch_status status =
         backend->enumerate(how, &spec, &probes->late, &probes->late_count, &probes->late_capacity);
@@ -121,7 +121,7 @@ static filch_status late_open(fl_probes *probes, const fl_discovery *how, uint32
     return FILCH_OK;
 }
 
-/* The device with that number, or the reason why there is none. */
+/* Finds the device with the number of desc, or reports the reason of the device's absence. */
 static filch_status device_resolve(fl_pool *pool, const char *label, const filch_probe_desc *desc,
                                    const fl_discovery *how, fl_device **found)
 {
@@ -172,7 +172,7 @@ static fl_probe_record *record_find(const fl_probes *probes, const char *label, 
     return NULL;
 }
 
-/* Room for one more, so that what a build step returned is never forgotten. */
+/* Reserves room for a record, to keep the result of a build step in every case. */
 static fl_probe_record *record_reserve(fl_probes *probes, const fl_memory *memory,
                                        const char *label, uint32_t ordinal)
 {
@@ -212,7 +212,7 @@ static filch_status refuse_build(const fl_discovery *how, const char *label, int
     return refuse(how, label, &cause, text);
 }
 
-/* Under the lock. */
+/* Runs a probe. Caller holds the lock. */
 static filch_status probe_run(fl_pool *pool, const char *label, const fl_discovery *how,
                               fl_device *device, probe_visit *visited)
 {

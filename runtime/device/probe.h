@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What code beside the runtime's tasks needs of a GPU, and a memory of what failed there. */
+/* Access to a GPU for code beside the runtime's tasks, and a record of failures on the GPU. */
 #ifndef FL_DEVICE_PROBE_H
 #define FL_DEVICE_PROBE_H
 
@@ -8,19 +8,20 @@
 
 struct fl_pool;
 
-/* A build step that ran. */
+/* Record of a build step that ran. */
 typedef struct fl_probe_record {
     char label[64];
     uint32_t ordinal;
-    int32_t code; /* what it returned */
+    int32_t code; /* code returned by the step */
 } fl_probe_record;
 
 typedef struct fl_probes {
-    fl_mutex lock; /* of all below, and held while a build step runs */
+    fl_mutex lock; /* protects every member below; held while a build step runs */
     fl_probe_record *records;
     size_t count;
     size_t capacity;
-    fl_device *late; /* left out when the pool was opened, opened since; each alone */
+    fl_device *late; /* devices left out when the pool was opened, and opened since; every device
+                        separately */
     size_t late_count;
     size_t late_capacity;
     bool is_ready;
@@ -30,8 +31,8 @@ filch_status fl_probes_init(fl_probes *probes);
 /* Closes the late devices. */
 void fl_probes_fini(fl_probes *probes, const fl_memory *memory);
 
-/* filch_backend_probe without its handles' checks; how->error receives the failure, with
- * how->settings a GPU that was left out is opened. Any thread. */
+/* Implements filch_backend_probe without checks of the handles. how->error receives the failure;
+ * how->settings serves to open a GPU that was left out. Any thread. */
 filch_status fl_pool_probe(struct fl_pool *pool, filch_runtime *runtime, const char *label,
                            const filch_probe_desc *desc, const fl_discovery *how,
                            filch_probe *probe);

@@ -5,17 +5,19 @@
 #include <math.h>
 #include <stdio.h>
 
-/* For what the system or the driver does not tell. */
+/* Defaults for figures unknown to the system or the driver. */
 #define CORE_HZ 3e9
 #define GPU_HZ 1.5e9
 #define GPU_LANES 128
-/* What a core moves when its neighbours do so too: a socket's memory channels over its cores. */
+/* Bytes a second that a core moves while the neighbours move bytes, too: bandwidth of a socket's
+ * memory channels over the socket's cores. */
 #define CORE_BYTES 10e9
-/* Single-precision operations for each byte that a GPU moves, from 13 (A100) to 80 (RTX 4090). */
+/* Single-precision operations for every byte that a GPU moves, from 13 (A100) to 80 (RTX 4090). */
 #define GPU_FLOPS_A_BYTE 30.0
 #define GIB 0x1p30
 
-/* Vector units that multiply and add, two a core as in all server cores of the last ten years. */
+/* Returns operations a cycle of the vector units that multiply and add: two units a core, as in
+ * server cores of the last ten years. */
 static double single_a_cycle(void)
 {
     double lanes = 4;
@@ -61,7 +63,8 @@ static double gpu_single(const filch_device_info *info)
     return gpu_rate(info, info->single_lanes != 0 ? info->single_lanes : GPU_LANES);
 }
 
-/* A slice's part of what all multiprocessors share. */
+/* Returns a GPU's bandwidth; for a slice, the slice's part of the bandwidth shared by the
+ * multiprocessors. */
 static double gpu_bytes(const filch_device_info *info)
 {
     double part = info->multiprocessors != 0 ? (double)info->team / info->multiprocessors : 1;
@@ -69,8 +72,8 @@ static double gpu_bytes(const filch_device_info *info)
     return info->bandwidth > 0 ? info->bandwidth * part : gpu_single(info) / GPU_FLOPS_A_BYTE;
 }
 
-/* Multiprocessors, free memory, and a bonus for GPUs from compute capability 8.0 on. Of a host
- * device the cores count, but not the memory, of which hosts have more than GPUs. */
+/* Returns multiprocessors, plus free memory, plus a bonus for GPUs from compute capability 8.0 on.
+ * For a host device only the cores count: hosts have more memory than GPUs. */
 static double capacity(const filch_device_info *info, double share)
 {
     if (info->backend != FILCH_BACKEND_CUDA)
@@ -104,7 +107,7 @@ double fl_score(filch_score kind, const filch_device_info *info, double share,
     return is_gpu ? gpu_single(info) / core->single : info->team;
 }
 
-/* The device's part of its place, by the sizes of the devices there. */
+/* Returns the device's part of its place, by the sizes of the place's devices. */
 static double share_of(const fl_pool *pool, size_t index)
 {
     double all = 0;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* No specification that fits FL_SPEC_ITEMS needs more; it also keeps columns within 32 bits. */
+/* Limit of the text: enough for FL_SPEC_ITEMS items, and columns fit in 32 bits. */
 #define TEXT_LIMIT 65535
 
 typedef struct spec_reader {
@@ -25,7 +25,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Records that the character at position at is wrong. */
+/* Records an error at the character at position at. */
 static filch_status refuse(const spec_reader *reader, size_t at, const char *problem)
 {
     fl_fault fault = {.status = FILCH_PARSE, .line = (int64_t)at + 1};
@@ -34,7 +34,7 @@ static filch_status refuse(const spec_reader *reader, size_t at, const char *pro
                          problem);
 }
 
-/* Records that the next character is not what was expected. */
+/* Records an unexpected next character. */
 static filch_status refuse_next(const spec_reader *reader, const char *expected)
 {
     unsigned char c = (unsigned char)reader->text[reader->at];
@@ -59,7 +59,7 @@ static bool take(spec_reader *reader, char c)
     return true;
 }
 
-/* A decimal number; what names it in messages. Zero is refused unless allowed. */
+/* Reads a decimal number; `what` is the number's name in messages. Refuses zero unless allowed. */
 static filch_status read_number(spec_reader *reader, const char *what, bool zero_allowed,
                                 uint32_t *number)
 {
@@ -100,7 +100,8 @@ static filch_status read_slices(spec_reader *reader, fl_device_spec *item)
     return FILCH_OK;
 }
 
-/* After the word "cuda". *expected receives what may follow besides the end. */
+/* Reads the rest after the word "cuda". *expected receives the text allowed next besides the
+ * end. */
 static filch_status read_cuda(spec_reader *reader, fl_device_spec *item, const char **expected)
 {
     filch_status status;
@@ -119,7 +120,7 @@ static filch_status read_cuda(spec_reader *reader, fl_device_spec *item, const c
     return read_slices(reader, item);
 }
 
-/* After "host", its count and team. *expected as of read_cuda. */
+/* Reads the count and team after "host". *expected: as in read_cuda. */
 static filch_status read_counts(spec_reader *reader, fl_device_spec *item, const char **expected)
 {
     filch_status status;
@@ -155,7 +156,7 @@ static filch_status read_cpu(spec_reader *reader, const char *what, uint32_t *cp
     return refuse(reader, start, problem);
 }
 
-/* A CPU or a range of CPUs. named: a bit for each CPU that the list names before. */
+/* Reads a CPU or a range of CPUs. named: a bit for every CPU named earlier in the list. */
 static filch_status read_range(spec_reader *reader, fl_device_spec *item, uint64_t *named,
                                const char **expected)
 {
@@ -188,7 +189,7 @@ static filch_status read_range(spec_reader *reader, fl_device_spec *item, uint64
     return FILCH_OK;
 }
 
-/* After '@'. Items start with letters: a comma before a digit goes on with the list. */
+/* Reads the list after '@'. Items start with letters: a comma before a digit continues the list. */
 static filch_status read_cpus(spec_reader *reader, fl_device_spec *item, const char **expected)
 {
     uint64_t named[FL_CPU_NUMBERS / 64] = {0};

@@ -19,18 +19,19 @@
 
 #define MAGIC "filchimg"
 #define FORMAT 1u
-/* More than any cubin: what claims more is not read. */
+/* Maximum size of an image, above every cubin: filch does not read a file that claims more. */
 #define IMAGE_MOST ((uint64_t)1 << 31)
-/* Compilers that take longer than this are not waited for. */
+/* Maximum wait for a compiler in a second process. */
 #define LOCK_MOST_NS (120 * FL_NS_PER_S)
-/* A file under way for longer than this was left behind. */
+/* Age from which an unfinished file counts as left behind. */
 #define STALE_NS ((int64_t)3600 * 1000000000)
 
 #define SUFFIX ".img"
 #define ASIDE ".tmp"
 #define NAME_SIZE (FL_DIGEST_TEXT + sizeof SUFFIX - 1)
 
-/* In the order and size of bytes of the machine; another one's fails the format's check. */
+/* Header of a file, in the machine's byte order and sizes; a foreign machine's header fails the
+ * format check. */
 typedef struct header {
     char magic[8];
     uint32_t format;
@@ -40,7 +41,7 @@ typedef struct header {
     uint64_t bytes;
     fl_digest key;
     char label[64];
-    fl_digest digest; /* of the header with zeros here, and the image */
+    fl_digest digest; /* digest of the header, with zeros in digest, and of the image */
 } header;
 
 _Static_assert(sizeof(header) == FL_DISK_HEADER, "the file's layout has no padding");
@@ -60,7 +61,7 @@ static int hex_value(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* The key that a name begins with. */
+/* Parses the key at the beginning of a name. */
 static bool parse_key(const char *name, fl_digest *key)
 {
     for (size_t i = 0; i < FL_DIGEST_BYTES; i++) {
@@ -79,7 +80,7 @@ static bool is_image(const char *name, fl_digest *key)
     return parse_key(name, key) && strcmp(name + FL_DIGEST_TEXT - 1, SUFFIX) == 0;
 }
 
-/* KEY.RANDOM.tmp */
+/* Returns whether a name is KEY.RANDOM.tmp. */
 static bool is_aside(const char *name)
 {
     size_t length = strlen(name);
@@ -111,8 +112,8 @@ static filch_status fail(const char *path, const char *call, int code, filch_err
 
 /* --- The folder --- */
 
-/* Makes the folder and those above it, for this user alone as the XDG Base Directory Specification
- * asks. Whether it is there in the end, the opening finds out. */
+/* Makes the folder and the folders above, for the user alone as the XDG Base Directory
+ * Specification asks. Ignores failures: the opening finds a missing folder. */
 static void make_folders(const char *path)
 {
     char part[PATH_MAX];
@@ -165,10 +166,10 @@ void fl_disk_close(fl_disk *disk)
     disk->folder = -1;
 }
 
-/* --- Locks: ranges of one file, so that no lock leaves a file behind --- */
+/* --- Locks: ranges of a single file; no lock leaves a file behind --- */
 
-/* Open file description locks: unlike those of fcntl's first kind they keep the threads of one
- * process apart too, and are not lost when another file of the same name is closed. */
+/* Takes or drops an open file description lock. Unlike classic fcntl locks, such locks also exclude
+ * the threads of a process, and survive the closing of a second descriptor of the file. */
 static bool set_lock(int file, int64_t place, short kind)
 {
     struct flock range = {
@@ -177,7 +178,7 @@ static bool set_lock(int file, int64_t place, short kind)
     return fcntl(file, F_OFD_SETLK, &range) == 0;
 }
 
-/* By polling: a wait inside fcntl has no limit, and a stopped process may hold the lock. */
+/* Waits by polling: a wait inside fcntl has no limit, and a stopped process may hold the lock. */
 static fl_disk_lock lock_place(const fl_disk *disk, int64_t place)
 {
     fl_disk_lock lock = {open_lock(disk), place};
@@ -204,7 +205,7 @@ fl_disk_lock fl_disk_lock_key(fl_disk *disk, const fl_digest *key)
     uint64_t place;
 
     memcpy(&place, key->bytes, sizeof place);
-    /* Place 0 is the sweep's; two keys that share a place wait for each other, no more. */
+    /* Place 0 belongs to the sweep; two keys that share a place merely wait for each other. */
     return lock_place(disk, (int64_t)(place & (UINT64_MAX >> 2)) + 1);
 }
 
@@ -212,7 +213,8 @@ void fl_disk_unlock(fl_disk_lock *lock)
 {
     if (lock->file < 0)
         return;
-    /* Closing is not enough: a child forked meanwhile has the description too. */
+    /* Unlocks explicitly: a child forked meanwhile has the description, too, and closing is not
+     * enough. */
     (void)set_lock(lock->file, lock->place, F_UNLCK);
     (void)close(lock->file);
     lock->file = -1;
@@ -271,13 +273,13 @@ static filch_status load(const fl_disk *disk, const fl_digest *key, bool used, f
     int file;
 
     image_name(name, key);
-    /* Not blocking: it might be a pipe. */
+    /* O_NONBLOCK: the file may be a pipe. */
     file = openat(disk->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
         return errno == ENOENT ? FILCH_NOT_FOUND : FILCH_DATA;
     status = read_file(disk, file, key, &head, data);
-    /* The time of access is not kept everywhere. Without the right to set it nothing is lost but
-     * the order of removal. */
+    /* Sets the time explicitly: not every file system keeps the time of access. Without the right
+     * to set the time, only the order of removal suffers. */
     if (status == FILCH_OK && used)
         (void)futimens(file, NULL);
     (void)close(file);
@@ -317,10 +319,11 @@ static int64_t now_ns(void)
 typedef filch_status (*visit_fn)(const fl_disk *disk, const char *name, const fl_digest *key,
                                  const struct stat *found, void *user);
 
-/* Calls visit for every image, whole (its key) or under way (null), until it fails. */
+/* Calls visit for every image, whole (with a key) or under way (null), until visit fails. */
 static filch_status each_file(const fl_disk *disk, visit_fn visit, void *user)
 {
-    /* A description of its own: the folder's has one place to read at for all threads. */
+    /* Opens a separate description: the folder's description has a single read position for every
+     * thread. */
     int file = openat(disk->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = file < 0 ? NULL : fdopendir(file);
     const struct dirent *entry;
@@ -331,7 +334,7 @@ static filch_status each_file(const fl_disk *disk, visit_fn visit, void *user)
             (void)close(file);
         return FILCH_IO;
     }
-    /* The stream is this call's alone. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    /* The stream is local to the call. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     while (status == FILCH_OK && (entry = readdir(folder)) != NULL) {
         bool aside = is_aside(entry->d_name);
         struct stat found;
@@ -404,8 +407,8 @@ filch_status fl_disk_list(fl_disk *disk, fl_disk_item **items, size_t *count, si
     return FILCH_OK;
 }
 
-/* One process at a time counts and removes: of two that count together, either would miss what the
- * other has just stored. */
+/* Removes old files. A single process at a time counts and removes: of two processes counting
+ * together, either would miss the file just stored by the second. */
 static void sweep(fl_disk *disk)
 {
     fl_disk_lock lock = lock_place(disk, 0);

@@ -5,39 +5,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Changes with whatever changes the meaning of a key. */
+/* Version of the key: change the text with every change in the meaning of a key. */
 #define CACHE_FORMAT "filch image 1"
 #define HEADER_NAME "filch/kernel.h"
-/* The longest way from a folder's name to an image: see fl_settings_cache_path. */
+/* Maximum length of an image's path: see fl_settings_cache_path. */
 #define PATH_MOST 4096
 
-/* Options of filch's own before the request's. */
+/* Number of filch's own options, put before the request's options. */
 #define OWN_OPTIONS 2
 
-/* kernels/filch_kernel.h, embedded by the build. */
+/* Text of kernels/filch_kernel.h, embedded by the build. */
 extern const char fl_kernel_header[];
 extern const unsigned long fl_kernel_header_size;
 
 typedef enum entry_state { ENTRY_UNDER_WAY, ENTRY_READY, ENTRY_FAILED } entry_state;
 
 struct fl_image_entry {
-    fl_image_entry *next; /* in its bucket, unless it has failed */
+    fl_image_entry *next; /* next entry in the bucket, unless the entry has failed */
     fl_digest key;
     fl_image image;
     entry_state state;
     uint32_t waiters;
-    filch_error error; /* of a failure, without a label */
+    filch_error error; /* error of a failure, without a label */
 };
 
-/* A request taken apart. */
+/* A parsed request. */
 typedef struct plan {
     fl_nvrtc_program program;
     uint32_t arch;
     int driver_version;
     char arch_option[40];
-    const char **options; /* program.option_count of them, then their text, in one block */
+    const char **options; /* program.option_count pointers, then the options' text, in a single
+                             block */
     size_t options_size;
-    bool is_closed; /* the key covers everything that goes in */
+    bool is_closed; /* the key covers every input */
     fl_digest key;
 } plan;
 
@@ -75,7 +76,7 @@ path:
 
 static void free_image(const fl_images *images, fl_image *image)
 {
-    /* Made by this file's own allocation; const is for those who use it. */
+    /* Cast: the block is an allocation of image.c; const protects the readers. */
     fl_free(images->memory, (void *)(uintptr_t)image->data, image->bytes);
 }
 
@@ -103,9 +104,9 @@ void fl_images_stats(fl_images *images, fl_image_stats *stats)
     fl_mutex_unlock(&images->lock);
 }
 
-/* --- What is found once --- */
+/* --- Compiler and disk, found once --- */
 
-/* Under the lock. */
+/* Loads NVRTC unless loaded. Caller holds the lock. */
 static filch_status need_nvrtc(fl_images *images, filch_error *error)
 {
     filch_status status;
@@ -120,7 +121,8 @@ static filch_status need_nvrtc(fl_images *images, filch_error *error)
     return status;
 }
 
-/* Under the lock. A disk that does not work is said once and done without. */
+/* Opens the disk unless tried before. Caller holds the lock. A broken disk gets a single log
+ * message, and the cache works without the disk. */
 static void need_disk(fl_images *images)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -155,7 +157,7 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Options after which the image follows from files that the key does not know. */
+/* Returns whether an option makes the image depend on files outside the key. */
 static bool reads_files(const char *option)
 {
     static const char *const starts[] = {"-I",     "--include-path", "-include", "--pre-include",
@@ -174,7 +176,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Cuts text into words in place; without an array only counts them, and cuts nothing. */
+/* Cuts text into words in place; without an array only counts the words, and cuts nothing. */
 static int split(char *text, const char **words)
 {
     int count = 0;
@@ -200,7 +202,7 @@ static filch_status plan_options(const fl_images *images, const fl_image_request
 {
     const char *text = request->options != NULL ? request->options : "";
     size_t size = strlen(text) + 1;
-    size_t slots = OWN_OPTIONS + size / 2; /* words have a blank between them */
+    size_t slots = OWN_OPTIONS + size / 2; /* a blank separates two words */
     char *copy;
 
     p->options_size = slots * sizeof *p->options + size;
@@ -211,7 +213,7 @@ static filch_status plan_options(const fl_images *images, const fl_image_request
     copy = (char *)(p->options + slots);
     memcpy(copy, text, size);
     p->options[0] = p->arch_option;
-    /* Else the working directory would be searched for headers. */
+    /* Excludes the working directory from the search for headers. */
     p->options[1] = "--no-source-include";
     p->program.option_count = OWN_OPTIONS + split(copy, p->options + OWN_OPTIONS);
     p->program.options = p->options;
@@ -227,7 +229,8 @@ static filch_status plan_options(const fl_images *images, const fl_image_request
     return FILCH_OK;
 }
 
-/* A cubin where the compiler knows the target, else PTX, which the driver can take further up. */
+/* Chooses a cubin where the compiler knows the target, else PTX: the driver can compile PTX for
+ * newer targets. */
 static filch_status plan_target(const fl_images *images, uint32_t arch, plan *p, filch_error *error)
 {
     const fl_nvrtc *nvrtc = &images->nvrtc;
@@ -268,7 +271,7 @@ static fl_digest plan_key(const fl_images *images, const plan *p)
     return fl_sha256_finish(&sha);
 }
 
-/* On failure nothing is held. */
+/* Makes the plan of a request. On failure the plan holds no resources. */
 static filch_status make_plan(fl_images *images, const fl_image_request *request, plan *p,
                               filch_error *error)
 {
@@ -296,7 +299,7 @@ static filch_status make_plan(fl_images *images, const fl_image_request *request
     return status;
 }
 
-/* --- One image --- */
+/* --- A single image --- */
 
 typedef enum origin { FROM_COMPILER, FROM_COMPILER_AFTER_REFUSAL, FROM_DISK } origin;
 
@@ -321,8 +324,9 @@ static void say_refused(const fl_images *images, const plan *p)
                  name);
 }
 
-/* A driver reads cubins of every NVRTC of its major version, but PTX only of the languages that it
- * knows, which not every NVRTC of a later minor version writes: the driver is to judge. */
+/* Warns about PTX newer than the driver. A driver reads cubins of every NVRTC of the driver's major
+ * version, but PTX only of known language versions. An NVRTC of a later minor version may write a
+ * newer PTX language; the driver has the final say. */
 static void say_newer(const fl_images *images, const plan *p)
 {
     const fl_nvrtc *nvrtc = &images->nvrtc;
@@ -360,7 +364,7 @@ static void write_disk(fl_images *images, const plan *p, const char *label, cons
     fl_disk_write(&images->disk, &p->key, &info, image->data);
 }
 
-/* Without the lock, by the one thread that is to make this image. */
+/* Builds the image, in the only thread that makes the image. Caller does not hold the lock. */
 static filch_status build(fl_images *images, const plan *p, const char *label, fl_image *image,
                           origin *from, filch_error *error)
 {
@@ -373,7 +377,8 @@ static filch_status build(fl_images *images, const plan *p, const char *label, f
     status = read_disk(images, p, image);
     if (status == FILCH_NOT_FOUND || status == FILCH_DATA) {
         lock = fl_disk_lock_key(&images->disk, &p->key);
-        /* Another process may have made it between that look and this lock. */
+        /* Repeats the read: a second process may have made the image between the first read and the
+         * lock. */
         status = read_disk(images, p, image);
         if (status == FILCH_DATA) {
             *from = FROM_COMPILER_AFTER_REFUSAL;
@@ -420,7 +425,7 @@ static void remove_entry(fl_images *images, const fl_image_entry *entry)
     *at = entry->next;
 }
 
-/* Under the lock, which waiting gives up meanwhile. */
+/* Waits for an entry. Caller holds the lock; waiting releases the lock meanwhile. */
 static filch_status await(fl_images *images, fl_image_entry *entry, const fl_image **image,
                           filch_error *error)
 {
@@ -438,13 +443,13 @@ static filch_status await(fl_images *images, fl_image_entry *entry, const fl_ima
     images->stats.failures++;
     status = entry->error.status;
     fl_error_copy(error, &entry->error);
-    /* The last who heard of a failure forgets it. */
+    /* Frees a failed entry in the last waiter. */
     if (entry->waiters == 0)
         fl_free(images->memory, entry, sizeof *entry);
     return status;
 }
 
-/* Under the lock, which building gives up meanwhile. */
+/* Makes an entry. Caller holds the lock; building releases the lock meanwhile. */
 static filch_status make_entry(fl_images *images, const plan *p, const char *label,
                                const fl_image **image, filch_error *error)
 {
@@ -481,7 +486,7 @@ static filch_status make_entry(fl_images *images, const plan *p, const char *lab
     return status;
 }
 
-/* Puts the requester's label on what went wrong. */
+/* Copies an error, and puts the requester's label on the error. */
 static filch_status blame(const fl_image_request *request, const filch_error *from,
                           filch_error *error)
 {

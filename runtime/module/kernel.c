@@ -11,7 +11,7 @@ filch_status fl_modules_init(fl_modules *modules, fl_core *core, fl_device *devi
     filch_status status =
         fl_images_init(&modules->images, &core->memory, &core->log, &core->settings);
     for (size_t d = 0; status == FILCH_OK && d < device_count; ++d) {
-        if (devices[d].backend->version != NULL) { /* a process has one driver */
+        if (devices[d].backend->version != NULL) { /* a process has a single driver */
             fl_images_set_driver(&modules->images, devices[d].backend->version(&devices[d]));
             break;
         }
@@ -143,7 +143,7 @@ static filch_status load_place(fl_modules *modules, const filch_cuda_desc *desc,
     const void *data;
     size_t bytes;
     if (loaded->module != NULL) {
-        return FILCH_OK; /* another device of the place was before us */
+        return FILCH_OK; /* loaded for an earlier device of the place */
     }
     filch_status status =
         find_image(modules, desc, name, backend->target(device), &data, &bytes, error);
@@ -201,7 +201,7 @@ filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, co
             first = status;
             fl_error_copy(error, &reason);
         }
-        if (status == FILCH_COMPILE) { /* a mistake in the source, not a matter of the device */
+        if (status == FILCH_COMPILE) { /* a mistake in the source, independent of the device */
             fl_kernel_free(modules, kernel);
             return status;
         }
@@ -234,7 +234,7 @@ void fl_kernel_free(fl_modules *modules, fl_kernel *kernel)
     fl_free(&modules->core->memory, kernel, kernel->bytes);
 }
 
-/* Whether the grid is made of whole clusters, where there are any. */
+/* Returns whether the grid consists of whole clusters; true without clusters. */
 static bool is_whole(const filch_shape *shape)
 {
     for (int i = 0; i < 3; ++i) {
@@ -261,7 +261,8 @@ static bool is_within(const uint32_t size[3], const uint32_t most[3])
 const char *fl_kernel_check_shape(const fl_function *function, const filch_shape *shape)
 {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    /* Each axis first: the product of three that are too large may be anything. */
+    /* Checks every axis first: the product of three excessive sizes may overflow to an arbitrary
+     * value. */
     return !is_within(shape->block, function->most_block) || threads > function->most_threads
                ? "a block has more threads than this GPU, or the kernel's registers, allow"
            : !is_within(shape->grid, function->most_grid)

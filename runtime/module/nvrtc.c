@@ -8,15 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Newest first: images of a newer compiler run at least as well, as long as the driver knows them.
- * The name without a number comes with the toolkit's development files only. */
+/* Library names, newest first: images of a newer compiler run at least as well, as long as the
+ * driver knows the images. The name without a number comes with the toolkit's development files
+ * only. */
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 static const char *const folders[] = {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"};
 
 #define NAMES (sizeof names / sizeof names[0])
 #define FOLDERS (sizeof folders / sizeof folders[0])
 
-/* What the source is called in messages. The folder of this name, were it one, would be searched
+/* Name of the source in messages. If a folder with the name existed, NVRTC would search the folder
  * for headers. */
 #define SOURCE_NAME "kernel.cu"
 
@@ -27,7 +28,7 @@ static const char *result_name(const fl_nvrtc *nvrtc, int result)
     return name == NULL ? "an unknown result" : name;
 }
 
-/* A call that has no business to fail. */
+/* Reports a call that should not fail. */
 static filch_status broken_call(const fl_nvrtc *nvrtc, const char *call, int result,
                                 filch_error *error)
 {
@@ -46,7 +47,8 @@ static filch_status find_symbols(fl_nvrtc *nvrtc, filch_error *error)
     const char *missing = NULL;
     void *found;
 
-/* A function's address is not a void * to C; POSIX has them share a representation. */
+/* Copies the address: C does not convert a void * to a function's address; under POSIX the two
+ * share a representation. */
 #define FIND(member, symbol, parameters)                          \
     found = dlsym(nvrtc->library, symbol);                        \
     memcpy(&nvrtc->api.member, &found, sizeof nvrtc->api.member); \
@@ -92,7 +94,7 @@ static filch_status ask_archs(fl_nvrtc *nvrtc, filch_error *error)
     return FILCH_OK;
 }
 
-/* Takes the reference that library is; on failure gives it back and leaves *nvrtc zeroed. */
+/* Takes over the reference library; on failure releases the reference and leaves *nvrtc zeroed. */
 static filch_status adopt(fl_nvrtc *nvrtc, void *library, int most_major, filch_error *error)
 {
     filch_status status;
@@ -124,8 +126,8 @@ close:
     return status;
 }
 
-/* Tries candidates until one is good. Of the failures the most telling is kept: a library that
- * only the driver is too old for, then one that does not work, then absence. */
+/* Search over candidates until a library works. Of several failures the search keeps the most
+ * telling: a library too new for the driver, then a broken library, then absence. */
 typedef struct search {
     fl_nvrtc *nvrtc;
     int most_major;
@@ -155,7 +157,7 @@ static bool try_candidate(search *s, const char *name, int flags)
     if (library == NULL) {
         const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): a thread's own in glibc */
 
-        /* Of a name that the linker looks up, absence and failure look the same. */
+        /* A name looked up by the linker does not distinguish absence from failure. */
         if (strchr(name, '/') == NULL || access(name, F_OK) != 0)
             return false;
         status = fl_error_fill(
@@ -169,7 +171,7 @@ static bool try_candidate(search *s, const char *name, int flags)
         keep_worst(s, status, &error);
         return false;
     }
-    /* Only now that it is to be used: what was only asked for its version may go. */
+    /* Pins the library only now, in use: a library opened just for the version may be unloaded. */
     library = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
     if (library != NULL)
         dlclose(library);
@@ -179,7 +181,7 @@ static bool try_candidate(search *s, const char *name, int flags)
 
 static bool try_everywhere(search *s)
 {
-    /* One compiler in a process is better than two: first what is there already. */
+    /* Prefers a library already in the process: a process needs only a single compiler. */
     for (size_t i = 0; i < NAMES; i++) {
         if (try_candidate(s, names[i], RTLD_NOLOAD))
             return true;
@@ -244,7 +246,8 @@ bool fl_nvrtc_supports(const fl_nvrtc *nvrtc, uint32_t arch)
     return arch != 0 && fl_nvrtc_nearest(nvrtc, arch) == arch;
 }
 
-/* The log of a program, allocated; null with FILCH_OK where the compiler had nothing to say. */
+/* Reads the log of a program into an allocated text; null with FILCH_OK where the compiler had no
+ * remarks. */
 static filch_status read_log(const fl_nvrtc *nvrtc, nvrtcProgram program, const fl_memory *memory,
                              char **text, size_t *size, filch_error *error)
 {
@@ -269,7 +272,8 @@ static filch_status read_log(const fl_nvrtc *nvrtc, nvrtcProgram program, const 
     return FILCH_OK;
 }
 
-/* The next line of *at, which moves behind it; null at the end. Cuts the lines in place. */
+/* Returns the next line of *at, and moves *at behind the line; null at the end. Cuts the lines in
+ * place. */
 static char *next_line(char **at)
 {
     char *line = *at;
@@ -288,7 +292,8 @@ static bool is_error(const char *line)
            strstr(line, "): warning") == NULL && strstr(line, ": remark") == NULL;
 }
 
-/* "kernel.cu(LINE): error: WHAT" comes apart; all else, of another file or tool, stays whole. */
+/* Splits "kernel.cu(LINE): error: WHAT"; a message about a different file, or of a different tool,
+ * stays whole. */
 static const char *split_error(const char *text, int64_t *line)
 {
     static const char start[] = SOURCE_NAME "(";
@@ -308,7 +313,7 @@ static const char *split_error(const char *text, int64_t *line)
     return what != NULL ? what + strlen("error: ") : end + 3;
 }
 
-/* Takes the log apart: its lines to the host's log, its first error into *error. */
+/* Splits the log: lines go to the host's log, and the first error into *error. */
 static filch_status judge(const fl_nvrtc *nvrtc, int result, char *text, const fl_log *log,
                           filch_error *error)
 {
