@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who calls the workers' steps: a pinned thread each, the host's threads in filch_poll, or a tile
- * that waits for other work; the virtual clock is virtual.c's. */
+/* Drivers call the workers' steps: a pinned thread for each worker, the host's threads in
+ * filch_poll, or a task waiting for nested work. The virtual clock is in virtual.c. */
 #include "sched/drive/driver.h"
 
 #include "sched/execute/full.h"
@@ -19,36 +19,40 @@
 
 static bool is_stopping(const fl_sched *sched)
 {
-    return fl_load_relaxed(&sched->stopping) != 0; /* set before our event is notified */
+    /* Relaxed: set before our event is notified. */
+    return fl_load_relaxed(&sched->stopping) != 0;
 }
 
-/* Announced first: whoever clears the bit must find somebody to notify. Were it the other way
- * round, a waker between the two would leave us asleep without a bit, unseen by all later ones. */
+/* Announces first: a waker clearing the bit must find an announced sleeper. In the reverse order, a
+ * waker between the two steps would leave us asleep without a bit, unseen by every later waker. */
 static void set_idle(fl_worker *w)
 {
     fl_eventcount_announce(&w->event);
-    /* Release: the announcement before the bit. The fence: both before the second look for work. */
+    /* Release: orders the announcement before the bit. The fence orders both steps before the
+     * second look for work. */
     fl_or_release(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
     if (w->sched->keeps_holders) {
-        /* Seq_cst: before the last look at the inbox, against those who put a task there and then
-         * look whether we sleep (place.c). Our bit is set before, so that they find it. */
+        /* Seq_cst: precedes the last look at the inbox, against threads that put a task into the
+         * inbox and then load our state (place.c). Our bit is set earlier, so a waker finds the
+         * bit. */
         fl_store_seq_cst(&w->state, FL_WORKER_ASLEEP);
     }
     fl_fence_seq_cst();
 }
 
-/* True when a waker had chosen this worker. */
+/* Clears the idle bit. True when a waker had chosen the worker. */
 static bool clear_idle(fl_worker *w)
 {
     if (w->sched->keeps_holders) {
-        fl_store_relaxed(&w->state, FL_WORKER_RUNNING); /* it looks before it sleeps again */
+        /* Relaxed: the worker looks before sleeping again. */
+        fl_store_relaxed(&w->state, FL_WORKER_RUNNING);
     }
     uint64_t bit = (uint64_t)1 << (w->index % 64);
-    /* Acquire: what the waker that cleared it had published. Nothing needs the release. */
+    /* Acquire: the waker's writes before clearing the bit. No access needs the release. */
     return (fl_and_acq_rel(&w->sched->idle[w->index / 64], ~bit) & bit) == 0;
 }
 
-/* Steps, and runs what the step picked. False: nothing to do before w->wake_at. */
+/* Steps, and runs the picked item. False: nothing to do before w->wake_at. */
 static bool advance(fl_worker *w)
 {
     fl_act act = fl_worker_step(w);
@@ -69,17 +73,20 @@ static uint64_t spin_ns(const fl_worker *w)
     return w->device->is_synchronous ? ns : ns / GPU_SPIN;
 }
 
-/* Spins a little, then sleeps, until notified, wake_at or the deadline. Announced before. */
+/* Spins briefly, then sleeps, until notified, wake_at or the deadline. The caller has announced
+ * idleness. */
 static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     uint64_t start = fl_time_now(), spin = start;
     uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
     uint64_t t = start;
-    if (!w->sched->keeps_holders) { /* else it has searched */
+    /* The worker has searched already if keeps_holders is set. */
+    if (!w->sched->keeps_holders) {
         spin += spin_ns(w);
     }
     if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
-        spin = start; /* the device has enough to do until then */
+        /* The device has enough work until `until`. */
+        spin = start;
     }
     while (t < spin && t < until && !fl_eventcount_is_notified(&w->event) &&
            !must_stay_awake(w, goal)) {
@@ -105,7 +112,8 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
 
 static uint64_t first_look_ns(const fl_worker *w)
 {
-    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* our own */
+    /* Relaxed: written by the worker. */
+    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
     return (uint64_t)(mean < LEAST_LOOK_NS  ? LEAST_LOOK_NS
                       : mean < MOST_LOOK_NS ? mean
                                             : MOST_LOOK_NS);
@@ -118,10 +126,10 @@ static bool has_jobs(const fl_sched *sched)
     return fl_load_relaxed(&jobs->running) != fl_load_relaxed(&jobs->kept);
 }
 
-/* Of a core's worker that has found nothing: waits for what others put into its inbox, and looks
- * around now and then, before it sleeps. While no job runs it leaves the core to whoever wants it:
- * most likely the thread that has waited for the last job, and is about to submit the next one.
- * True: it has done something. */
+/* Searches, for a core's worker without work: waits for tasks put into the inbox, and looks around
+ * at intervals, before sleeping. While no job runs, the worker yields the core to any thread, most
+ * likely the thread that waited for the last job and is about to submit the next. True: the worker
+ * has done something. */
 static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
@@ -130,7 +138,7 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     uint64_t end = t + spin_ns(w);
     fl_act act = FL_ACT_WAIT;
     end = deadline < end ? deadline : end;
-    /* Relaxed, both: a hint for those who would wake somebody. */
+    /* Relaxed, both accesses: a hint for threads about to wake a worker. */
     fl_store_relaxed(&w->state, FL_WORKER_SEARCHING);
     fl_add_relaxed(&sched->searching, 1);
     while (act == FL_ACT_WAIT && t < end && !must_stay_awake(w, goal)) {
@@ -141,14 +149,16 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         } else {
             fl_thread_yield();
             if (has_jobs(sched)) {
-                look_at = t; /* at once */
+                /* Look at once. */
+                look_at = t;
                 gap = least;
             }
         }
         t = fl_time_now();
         if (t >= look_at || !fl_inbox_is_empty(&w->inbox) || !fl_inbox_is_empty(&w->moved)) {
             act = fl_worker_step(w);
-            w->nap_ns = nap; /* that is for sleeps */
+            /* Only sleeps change the nap time. */
+            w->nap_ns = nap;
             gap = gap < LOOK_GROWTH * least ? 2 * gap : gap;
             look_at = t + gap;
         }
@@ -162,8 +172,8 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     return act != FL_ACT_WAIT || must_stay_awake(w, goal);
 }
 
-/* Looks for work once more after announcing that this worker is idle; sleeps if there is none.
- * `goal`: what a nested wait is for, or null. */
+/* Looks for work once more after announcing idleness; sleeps without work. `goal`: the goal of a
+ * nested wait, or null. */
 static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     if (w->sched->keeps_holders && search(w, goal, deadline)) {
@@ -174,13 +184,15 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     if (act == FL_ACT_WAIT) {
         sleep_announced(w, goal, deadline);
         if (clear_idle(w) && goal != NULL && fl_goal_is_met(goal)) {
-            fl_sched_wake(w->sched, 1); /* chosen perhaps for work that we now do not look for */
+            /* The waker may have chosen us for work no longer looked for here. */
+            fl_sched_wake(w->sched, 1);
         }
         return;
     }
     fl_eventcount_cancel(&w->event);
     if (clear_idle(w)) {
-        /* A waker chose us for work that we may not have found: pass it on before we are busy. */
+        /* A waker chose us for work that we may not have found: pass the wake-up on before getting
+         * busy. */
         fl_sched_wake(w->sched, 1);
     }
     if (act == FL_ACT_RUN) {
@@ -217,7 +229,7 @@ int fl_drive_thread(void *arg)
     return 0;
 }
 
-/* One turn of a nested wait. The host's threads drive every worker that they can get. */
+/* Advances a nested wait once. In poll mode, drives every worker not held by a second thread. */
 static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
@@ -240,7 +252,8 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     fl_frame frame = {.item = w->item, .goal = goal.job, .outer = w->frames};
     frame.depth = w->frames != NULL ? w->frames->depth + 1 : 1;
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        frame.floors[level] = fl_load_relaxed(&w->levels[level].bottom); /* only we move it */
+        /* Relaxed: only we move the bottom. */
+        frame.floors[level] = fl_load_relaxed(&w->levels[level].bottom);
     }
     filch_view *outer_views = w->views;
     char *outer_scratch = w->scratch;
@@ -252,14 +265,15 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     }
     uint64_t begin = fl_clock_now(&sched->core->clock), nested = w->ledger.nested_ns;
     w->frames = &frame;
-    /* Release: before the bits of idle workers, for who wakes those of withdrawn devices. */
+    /* Release: orders the depth before the bits of idle workers, for wakers of offline devices'
+     * workers. */
     fl_store_release(&w->nested, frame.depth);
     w->has_item = false;
     w->views = views;
     w->scratch = NULL;
     w->scratch_bytes = 0;
     filch_status status = FILCH_OK;
-    /* A tile that was picked, and waits for its operands, has to be run before we go. */
+    /* An item picked and waiting for operands has to be run before the wait returns. */
     do {
         while (w->is_fetching || w->adopted != NULL ||
                (status == FILCH_OK && !fl_goal_is_met(&goal))) {
@@ -270,9 +284,10 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
                 advance_nested(w, &goal, deadline);
             }
         }
-        fl_worker_settle(w); /* what was picked last has been run, but not retired */
-        /* Of a task that is being divided the worker may have the next piece then. It is not left
-         * behind: who waits for the task would wait for what the tile here does next. */
+        /* The item picked last has been run, but not retired. */
+        fl_worker_settle(w);
+        /* The worker may then hold the next piece of a task being divided. The piece is not left
+         * behind: a thread waiting for the task would wait for the next work of the task here. */
     } while (w->adopted != NULL);
     fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
     fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
@@ -283,17 +298,18 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->has_item = true;
     w->frames = frame.outer;
     fl_store_release(&w->nested, frame.depth - 1);
-    w->ledger.nested_ns = nested; /* those inside this wait are part of it */
+    /* Nested waits inside the present wait are part of the present wait. */
+    w->ledger.nested_ns = nested;
     fl_worker_resume(w, begin);
     return status;
 }
 
-/* One turn of a worker on a thread that is not its own. */
+/* Advances a worker once on a foreign thread. */
 static bool advance_as_guest(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
     fl_stay stay;
-    /* Where the device cannot be entered it is lost, as the step will find. */
+    /* A device refusing entry has failed, as the step will find. */
     bool enters = backend->enter != NULL && backend->enter(w->device, &stay, NULL) == FILCH_OK;
     bool any = advance(w);
     if (enters) {
@@ -304,8 +320,8 @@ static bool advance_as_guest(fl_worker *w)
 
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
 {
-    /* Of a nested wait, which goes on through the workers that it drives: what they must not wait
-     * for, and how deep it is. */
+    /* Frames of a nested wait continue through the workers driven here: the jobs not to be waited
+     * for, and the depth. */
     fl_worker *self = fl_sched_self(sched);
     *worked = false;
     bool any;
@@ -314,7 +330,7 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
         for (uint32_t i = 0; i < sched->count; ++i) {
             fl_worker *w = &sched->workers[i];
             uint32_t is_free = 0;
-            /* Acquire: what the thread that drove the worker before did with it. */
+            /* Acquire: the effects of the thread that drove the worker before. */
             if (fl_load_relaxed(&w->held) != 0 || !fl_cas_acquire(&w->held, &is_free, 1)) {
                 continue;
             }
@@ -324,7 +340,8 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
                 w->frames = NULL;
                 fl_tss_set(sched->core->worker, self);
             }
-            fl_store_release(&w->held, 0); /* pairs with the acquire above */
+            /* Release: pairs with the acquire above. */
+            fl_store_release(&w->held, 0);
         }
         *worked = *worked || any;
     } while (any && fl_time_now() < deadline);

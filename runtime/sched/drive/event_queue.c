@@ -32,7 +32,7 @@ void fl_event_queue_fini(fl_event_queue *events, const fl_memory *memory)
 
 void fl_event_queue_add(fl_event_queue *events, uint32_t worker)
 {
-    /* Release: what the waker published, for the driver that takes the bit. */
+    /* Release: publishes the waker's writes to the driver taking the bit. */
     fl_or_release(&events->due[worker / 64], (uint64_t)1 << worker % 64);
 }
 
@@ -45,11 +45,12 @@ void fl_event_queue_add_all(fl_event_queue *events)
 
 uint64_t fl_event_queue_take(fl_event_queue *events, uint32_t word)
 {
-    /* Relaxed: most often there are none; a bit set meanwhile is found the next time. */
+    /* Relaxed: most often no bit is set; a bit set meanwhile is found next time. */
     if (fl_load_relaxed(&events->due[word]) == 0) {
         return 0;
     }
-    return fl_and_acq_rel(&events->due[word], 0); /* acquire: pairs with the release above */
+    /* Acquire: pairs with the release above. */
+    return fl_and_acq_rel(&events->due[word], 0);
 }
 
 /* --- The heap --- */
@@ -140,6 +141,7 @@ void fl_event_queue_engage(fl_event_queue *events, uint32_t worker, bool is_enga
     bool was = (events->engaged[worker / 64] & bit) != 0;
     if (was != is_engaged) {
         events->engaged[worker / 64] ^= bit;
-        events->engaged_count += is_engaged ? 1 : UINT32_MAX; /* modulo 2^32 */
+        /* Adds -1 modulo 2^32. */
+        events->engaged_count += is_engaged ? 1 : UINT32_MAX;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that wait for events of the host's (graph/job/host_events.c says why they are asked for),
- * and broadcasts on their way: one worker, of a device that never runs a task on its thread, keeps
- * the vigil. */
+/* Polling of jobs waiting for host events (graph/job/host_events.c has the reason for polling), and
+ * of broadcasts in progress. One worker polls; its device never runs a task on the worker's
+ * thread. */
 #include "sched/drive/host_events.h"
 
 #include "sched/worker/sched.h"
@@ -18,7 +18,7 @@ void fl_host_events_init(fl_sched *sched)
     polling->worker = sched->count;
     for (uint32_t d = sched->count; d-- > 0;) {
         const fl_backend *backend = sched->pool->devices[d].backend;
-        /* Where nobody knows of events, there are broadcasts still: between simulated memories. */
+        /* Simulated memories have no host events, but still have broadcasts. */
         if (backend->event_past != NULL || (backend->is_virtual && backend->copy != NULL)) {
             polling->worker = d;
         }
@@ -49,7 +49,8 @@ static bool take_arrived(fl_event_polling *polling)
     return any;
 }
 
-/* Starts the jobs whose events are past; true when there was one. *moved: something went on. */
+/* Starts the jobs with every event past; true if at least one job started. *moved: a job made
+ * progress. */
 static bool look(fl_worker *w, fl_event_polling *polling, bool *moved)
 {
     bool any = false;
@@ -66,7 +67,8 @@ static bool look(fl_worker *w, fl_event_polling *polling, bool *moved)
         job->next = NULL;
         any = true;
         if (fl_job_awaited(job)) {
-            job->next = w->completed; /* its callback runs when the step is over */
+            /* The job's callback runs at the end of the step. */
+            job->next = w->completed;
             w->completed = job;
         }
     }

@@ -11,13 +11,15 @@
 
 typedef struct fl_ahead {
     uint32_t count;
-    const filch_job *jobs[MOST_AHEAD]; /* may be over meanwhile, and be others */
+    /* Jobs may be over meanwhile, and the objects reused. */
+    const filch_job *jobs[MOST_AHEAD];
 } fl_ahead;
 
 static bool note(const filch_job *job, const void *user)
 {
     fl_ahead *ahead = (fl_ahead *)(uintptr_t)user;
-    if (job->blocked == 0) { /* under core->lock */
+    /* Under core->lock. */
+    if (job->blocked == 0) {
         ahead->jobs[ahead->count++] = job;
     }
     return ahead->count == MOST_AHEAD;

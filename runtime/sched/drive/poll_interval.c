@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the worker of a device that computes looks at it again: seldom while nothing can be over,
- * often when something should be. */
+/* Polling interval of a computing device: long while no item can be over, short when an item should
+ * be over. */
 #include "sched/drive/poll_interval.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ static uint64_t now(const fl_worker *w)
     return fl_clock_now(&w->sched->core->clock);
 }
 
-/* The tile in flight with the least predicted duration; where some are not predicted, one of them.
- * Null: none computes. */
+/* Returns the computing item in flight with the shortest predicted time, an unpredicted item first.
+ * Null: no item computes. */
 static fl_in_flight *shortest_flight(const fl_worker *w)
 {
     fl_in_flight *found = NULL;
@@ -49,8 +49,8 @@ static fl_in_flight *shortest_flight(const fl_worker *w)
     return found;
 }
 
-/* How long not to look at tiles that are all on the way home: each look is one for work of others,
- * too. */
+/* Polling interval while every item in flight is in write-back. Each poll also looks for work to
+ * steal. */
 static uint64_t look_homing(const fl_worker *w, uint64_t t)
 {
     uint64_t begun = w->last_done, moved = 0;
@@ -68,20 +68,22 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Whether what the tile reads has arrived, as far as copies of this device bring it; looks. */
+/* Polls whether the item's data has arrived, as far as copies of the device bring the data. */
 static bool has_arrived(const fl_worker *w, fl_in_flight *flight, uint64_t t)
 {
     if (flight->arriving != 0 &&
         w->device->backend->reached(w->device, flight->arriving, NULL) != FILCH_NOT_READY) {
-        flight->arriving = 0; /* what failed is told with the tile */
+        /* A failed copy is reported with the item. */
+        flight->arriving = 0;
         flight->arrived = t;
     }
     return flight->arriving == 0;
 }
 
-/* When to look again at tiles that compute: just before the one that ends first by prediction, and
- * from then on, or without a prediction from its launch on, after a part of the time that has
- * passed. Copies that the tile waits for are no part of that time. */
+/* Time of the next poll of computing items: just before the earliest predicted end. After a missed
+ * prediction, the interval is a fraction of the time since the end predicted. Without a prediction,
+ * the interval is a fraction of the time since the launch. Time spent waiting for copies is not
+ * counted. */
 uint64_t fl_poll_interval_next(const fl_worker *w)
 {
     fl_in_flight *flight = shortest_flight(w);
@@ -96,7 +98,7 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     }
     begun = later(begun, flight->arrived);
     uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
-    /* With others behind it there is no hurry: one look, when it is over, is enough. */
+    /* Further items behind the first remove the hurry: one poll at the end is enough. */
     end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least
                                           : begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
     if (end > t) {
@@ -108,7 +110,7 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
         nap = end - t < most ? end - t : most;
     } else {
         nap = (t - end) / (flight->expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
-        /* A nap costs the host as much as a tile of a few microseconds does. */
+        /* A nap costs the host as much time as an item of a few microseconds. */
         nap = nap > least ? nap : least;
         nap = nap > LOOK_NS ? nap : LOOK_NS;
         nap = nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the graph layer asks for (graph/scheduler.h), and the scheduler's own beginning and end. */
+/* Implements the graph layer's scheduler interface (graph/scheduler.h), and init and fini of the
+ * scheduler. */
 #include "sched/worker/sched.h"
 
 #include <stdio.h>
@@ -69,12 +70,12 @@ static bool device_is_lost(fl_scheduler *self, uint32_t device)
 {
     const fl_worker *w = &sched_of(self)->workers[device];
     const fl_backend *backend = w->device->backend;
-    /* The worker may not have noticed yet what a call of its backend's found. */
+    /* The backend may have found a failure not yet noticed by the worker. */
     return fl_worker_has_failed(w) || (backend->lost != NULL && backend->lost(w->device, NULL));
 }
 
-/* Those of the set, all where it is null; with their scores, or all alike where those are 0. Room
- * for sched->count of each. */
+/* Lists the devices of the set, or every device for a null set, with scores. Zero scores become
+ * equal scores. The arrays have room for sched->count entries each. */
 static uint32_t choose_devices(const fl_sched *sched, const uint64_t *set, uint32_t *devices,
                                double *scores)
 {
@@ -93,7 +94,8 @@ static uint32_t choose_devices(const fl_sched *sched, const uint64_t *set, uint3
     return count;
 }
 
-/* Position on the line of scores; contiguous pieces as fl_partition's, without its exactness. */
+/* Maps the index to a position on the line of scores. Pieces are contiguous, as fl_partition's, but
+ * not exact. */
 static uint32_t owner(fl_scheduler *self, const uint64_t *set, uint64_t index, uint64_t count)
 {
     uint32_t devices[FL_DEVICE_LIMIT];
@@ -129,7 +131,7 @@ static double least_ns(fl_scheduler *self, const filch_codelet *codelet)
     for (uint32_t device = 0; device < self->device_count; ++device) {
         double ns = fl_speed_get(fl_codelet_speed(codelet, device));
         fl_proven proven = fl_speed_proven(fl_codelet_speed(codelet, device));
-        /* Of tasks that declare no work nobody knows how fast they could be. */
+        /* The best possible speed is unknown for tasks without declared work. */
         ns = codelet->work != NULL && proven.rate > 0 && proven.rate < ns ? proven.rate : ns;
         least = ns > 0 && (least == 0 || ns < least) ? ns : least;
     }
@@ -147,7 +149,7 @@ static void job_reset(fl_scheduler *self, filch_job *job)
     memset(job->shares, 0, self->share_bytes);
 }
 
-/* Whether it is withdrawn, or its description has it elsewhere at the time. */
+/* Tells whether the device is offline, or absent at time t by the device's description. */
 static bool is_absent(const fl_sched *sched, uint32_t index, uint64_t t)
 {
     const fl_device *device = &sched->pool->devices[index];
@@ -155,7 +157,7 @@ static bool is_absent(const fl_sched *sched, uint32_t index, uint64_t t)
            (t >= device->leaves_at && t < device->returns_at);
 }
 
-/* Leaves out the devices that are not there, unless none is; returns how many are left. */
+/* Leaves out absent devices, unless every device is absent; returns the number of devices left. */
 static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *scores,
                             uint32_t count)
 {
@@ -170,7 +172,7 @@ static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *sc
     return kept != 0 ? kept : count;
 }
 
-/* Fills the ranges, then the slot: whoever sees the slot sees the ranges. */
+/* Fills the ranges, then the slot: a worker seeing the slot sees the ranges. */
 static void fill_ranges(fl_sched *sched, filch_job *job)
 {
     if (job->batch == NULL) {
@@ -203,7 +205,8 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
     }
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
                      &count) != FILCH_OK) {
-        /* No memory for an exact cut: the first device takes all, and theft spreads it. */
+        /* Exact partition has no memory: the first device takes the whole, and theft spreads the
+         * grains. */
         parts[0] = (fl_device_part){0, grains, 0};
         count = 1;
     }
@@ -213,16 +216,17 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
     }
 }
 
-/* Under slots_lock: gives the job a free slot. */
+/* Gives the job a free slot. Under slots_lock. */
 static bool enter_slot(fl_sched *sched, filch_job *job)
 {
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        uint64_t bits = fl_load_relaxed(&sched->active[word]); /* changed under our lock only */
+        /* Relaxed: the mask changes under our lock only. */
+        uint64_t bits = fl_load_relaxed(&sched->active[word]);
         if (bits != UINT64_MAX) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(~bits);
-            /* Release: the job's fields and ranges before the slot that leads to them … */
+            /* Release: orders the job's fields and ranges before the slot leading to the job. */
             fl_store_release(&sched->slots[slot], job);
-            /* … and the slot before its bit. */
+            /* Release: orders the slot before the bit. */
             fl_or_release(&sched->active[word], (uint64_t)1 << (slot % 64));
             return true;
         }
@@ -230,7 +234,7 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
     return false;
 }
 
-/* Under slots_lock. */
+/* Appends the job to the queue. Under slots_lock. */
 static void enqueue(fl_sched *sched, filch_job *job)
 {
     job->queued_next = NULL;
@@ -242,7 +246,7 @@ static void enqueue(fl_sched *sched, filch_job *job)
     sched->queue_last = job;
 }
 
-/* Under slots_lock; the job is in the queue, most often first. */
+/* Removes the job from the queue, most often the head. Under slots_lock. */
 static void dequeue(fl_sched *sched, const filch_job *job)
 {
     filch_job **at = &sched->queue, *before = NULL;
@@ -261,7 +265,7 @@ static bool has_roots(const filch_job *job)
     return !job->is_open && job->graph->root_count != 0;
 }
 
-/* Roots that are placed are in no range. */
+/* Tells whether the job needs a slot. Placed roots are in no range. */
 static bool needs_slot(const fl_sched *sched, const filch_job *job)
 {
     if (job->batch != NULL) {
@@ -270,9 +274,10 @@ static bool needs_slot(const fl_sched *sched, const filch_job *job)
     return has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->has_roots_on_board;
 }
 
-/* Under slots_lock, without which the job cannot end: whether it was cancelled before it had its
- * slot. Fence: the slot before this look, against job_cancelled, behind which those that are
- * withdrawn look at the slots. One of the two sees the other. */
+/* Tells whether the job was cancelled before getting a slot. Under slots_lock, without which the
+ * job cannot end. Fence: orders the slot before the load of `cancelled`, against job_cancelled,
+ * after which workers of offline devices look at the slots. Either our load sees the cancellation,
+ * or the workers see the slot. */
 static bool was_cancelled(const filch_job *job)
 {
     fl_fence_seq_cst();
@@ -290,8 +295,8 @@ static void job_start(fl_scheduler *self, filch_job *job)
         if (job->batch == NULL && has_roots(job)) {
             fl_policy_place_roots(sched, job);
         } else if (job->is_open) {
-            /* Nobody may be wanted yet; but a worker that sleeps since before any job ran does not
-             * look for work by itself, as begin_idle has it. */
+            /* No worker may be needed yet. But a worker asleep since before any job ran does not
+             * look for work unasked; see begin_idle. */
             fl_sched_wake(sched, sched->count);
         }
         return;
@@ -301,8 +306,8 @@ static void job_start(fl_scheduler *self, filch_job *job)
     if (!enter_slot(sched, job)) {
         enqueue(sched, job);
     }
-    /* Release, and last: whoever waits for the job may run it from here on, with or without a slot,
-     * and to complete it needs our lock. */
+    /* Release, and last: a waiting thread may run the job from here on, with or without a slot.
+     * Completing the job needs our lock. */
     fl_store_release(&job->is_offered, 1);
     bool is_cancelled = was_cancelled(job);
     fl_mutex_unlock(&sched->slots_lock);
@@ -312,13 +317,13 @@ static void job_start(fl_scheduler *self, filch_job *job)
     }
 }
 
-/* Under slots_lock: empties the job's slot; false when it has none. */
+/* Empties the job's slot; false for a job without a slot. Under slots_lock. */
 static bool leave_slot(fl_sched *sched, const filch_job *job)
 {
     for (uint32_t slot = 0; slot < FL_ACTIVE_SLOTS; ++slot) {
         if (fl_load_relaxed(&sched->slots[slot]) == job) {
             fl_and_release(&sched->active[slot / 64], ~((uint64_t)1 << (slot % 64)));
-            /* Seq_cst: before the looks at the hazards in job_is_quiet. */
+            /* Seq_cst: precedes the loads of the hazards in job_is_quiet. */
             fl_store_seq_cst(&sched->slots[slot], NULL);
             return true;
         }
@@ -351,7 +356,8 @@ static void job_retire(fl_scheduler *self, filch_job *job)
             is_cancelled = was_cancelled(next);
         }
     } else {
-        dequeue(sched, job); /* those who waited for it ran all of it */
+        /* Waiting threads ran the whole job. */
+        dequeue(sched, job);
     }
     fl_mutex_unlock(&sched->slots_lock);
     if (next != NULL) {
@@ -381,7 +387,7 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 {
     const fl_sched *sched = sched_of(self);
     for (uint32_t i = 0; i < sched->count; ++i) {
-        /* Seq_cst: after the emptying of the slot; pairs with fl_worker_visit. Acquire: the
+        /* Seq_cst: follows the emptying of the slot; pairs with fl_worker_visit. Acquire: the
          * worker's reads are over. */
         if (fl_load_seq_cst(&sched->workers[i].hazard) == job) {
             return false;
@@ -392,7 +398,7 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
 
 /* --- Waking --- */
 
-/* After its bit was cleared. */
+/* Notifies the worker after the idle bit was cleared. */
 static void notify(fl_sched *sched, uint32_t index)
 {
     if (sched->events != NULL) {
@@ -402,29 +408,32 @@ static void notify(fl_sched *sched, uint32_t index)
     }
 }
 
-/* Somebody who is no worker wakes some: the driver of a virtual clock may be about to announce that
- * one is idle. */
+/* Counts a wake-up by a thread that is no worker: the driver of a virtual clock may be about to
+ * announce an idle worker. */
 static void stir(fl_sched *sched)
 {
     if (sched->events != NULL && fl_sched_self(sched) == NULL) {
-        fl_add_relaxed(&sched->events->stirs, 1); /* after the waker's fence */
+        /* Relaxed: follows the waker's fence. */
+        fl_add_relaxed(&sched->events->stirs, 1);
     }
 }
 
-/* A withdrawn device's worker sleeps until something is sent to it; but one that waits in a tile
- * for other work may find that it is over, and one whose device was lost, too, that so was another,
- * for which it had left its work. */
+/* Tells whether the worker sleeps through general wake-ups. A worker of an offline device sleeps
+ * until work is sent directly. Two exceptions are woken: a worker waiting inside a task, because
+ * the work waited for may be over; and a worker whose device failed as well, because the device
+ * meant to take over its work may have failed, too. */
 static bool is_resting(const fl_worker *w)
 {
     return FL_UNLIKELY(fl_worker_is_offline(w)) && !fl_worker_has_failed(w) &&
            fl_load_relaxed(&w->nested) == 0;
 }
 
-/* Up to count idle workers among those of the set, all where it is null. After a full fence. */
+/* Wakes up to count idle workers of the set, or of every device for a null set. Follows a full
+ * fence. */
 static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 {
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
-        /* After the fence. Acquire: a worker's nested waits, before its bit. */
+        /* Follows the fence. Acquire: orders a worker's nested waits before the bit. */
         uint64_t bits = fl_load_acquire(&sched->idle[word]);
         bits &= set != NULL ? set[word] : UINT64_MAX;
         while (bits != 0 && count != 0) {
@@ -433,15 +442,17 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bit);
             bool is_lost = fl_worker_has_failed(&sched->workers[index]);
             if (is_lost && sched->events != NULL) {
-                continue; /* two that offer each other what is left would do so for ever */
+                /* Skipped: two failed devices would for ever offer remaining work to the second. */
+                continue;
             }
             if (is_resting(&sched->workers[index])) {
                 continue;
             }
-            /* Whoever clears the bit wakes the worker: one waker each. */
+            /* The thread clearing the bit wakes the worker: one waker per worker. */
             if ((fl_and_acq_rel(&sched->idle[word], ~bit) & bit) != 0) {
                 notify(sched, index);
-                /* It gives away, at most; or there may be nothing for it. */
+                /* A failed device only gives work away, and a slow device may find no suitable
+                 * work. */
                 count -= !is_lost && !fl_slow_is_on(&sched->workers[index]);
             }
         }
@@ -450,7 +461,8 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
 
 void fl_sched_wake(fl_sched *sched, uint32_t count)
 {
-    fl_fence_seq_cst(); /* what was published before, against the sleepers' second look */
+    /* Fence: orders earlier publications before the sleepers' second look. */
+    fl_fence_seq_cst();
     stir(sched);
     if (!sched->mails) {
         wake_among(sched, NULL, count);
@@ -479,15 +491,16 @@ fl_worker *fl_sched_self(const fl_sched *sched)
     return fl_tss_get(sched->core->worker);
 }
 
-/* Predicted ns of one task; 0 when nothing is known. */
+/* Predicted time of one task, ns; 0 when unknown. */
 static double predicted_ns(const fl_sched *sched, const fl_task *task)
 {
     double work = task->work > 0 ? (double)task->work : 1;
     return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * work : 0;
 }
 
-/* From `first` on, a device that can run the task: one that is there if there is any, else one that
- * is withdrawn, else one that was lost. Under the static policy a lost device's work is its own. */
+/* Chooses a device able to run the task, starting at `first`. An available device comes first, then
+ * an offline device, then a failed device. The static policy keeps a failed device's work on the
+ * failed device. */
 static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
 {
     uint32_t away = sched->count, lost = sched->count;
@@ -513,12 +526,12 @@ static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32
 
 void fl_sched_route(fl_sched *sched, fl_task *task)
 {
-    /* Short tasks go to one worker until it has enough to be worth another one's waking; long or
-     * unknown ones in turn. */
+    /* Sends short tasks to one worker until the sum is worth waking a second worker. Long or
+     * unknown tasks go to the workers in turn. */
     double ns = predicted_ns(sched, task);
     uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
-    /* Two threads may draw the same number: it only spreads tasks, and an addition at once would
-     * wait for the task's lines. */
+    /* Two threads may draw equal numbers: the number only spreads tasks, and an atomic addition
+     * would wait for the task's cache lines. */
     uint64_t ticket = fl_load_relaxed(&sched->routed);
     fl_store_relaxed(&sched->routed, ticket + 1);
     uint64_t turn = ticket / run;
@@ -535,7 +548,8 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     }
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&
         ticket == turn * run) {
-        fl_sched_wake(sched, 1); /* the target is busy: an idle worker empties its inbox */
+        /* The target is busy: an idle worker empties the inbox. */
+        fl_sched_wake(sched, 1);
     }
 }
 
@@ -555,7 +569,8 @@ static void task_ready(fl_scheduler *self, fl_task *task)
         fl_worker_push(w, task);
         if (!w->in_step) {
             w->pushed = false;
-            fl_sched_wake(sched, 1); /* the caller's tile may go on for long */
+            /* The caller's task may run for long. */
+            fl_sched_wake(sched, 1);
         }
         return;
     }
@@ -568,20 +583,22 @@ static void job_done(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
     (void)job;
-    fl_fence_seq_cst(); /* the result, against the waiter's second look at it */
+    /* Fence: orders the result before the waiter's second look. */
+    fl_fence_seq_cst();
     if (fl_load_relaxed(&sched->waiters) != 0) {
         fl_mutex_lock(&sched->done_lock);
         fl_cond_broadcast(&sched->done);
         fl_mutex_unlock(&sched->done_lock);
     }
-    /* Workers that wait for the job from inside a tile sleep as idle ones. */
+    /* Workers waiting for the job inside a task sleep as idle workers do. */
     fl_sched_wake(sched, sched->count);
 }
 
 static filch_status wait_blocking(fl_sched *sched, const fl_goal *goal, uint64_t deadline)
 {
     filch_status status = FILCH_OK;
-    fl_add_seq_cst(&sched->waiters, 1); /* before the second look, against job_done */
+    /* Seq_cst: precedes the second look, against job_done. */
+    fl_add_seq_cst(&sched->waiters, 1);
     fl_fence_seq_cst();
     fl_mutex_lock(&sched->done_lock);
     while (!fl_goal_is_met(goal)) {
@@ -601,8 +618,8 @@ static filch_status wait_blocking(fl_sched *sched, const fl_goal *goal, uint64_t
     return status;
 }
 
-/* The host's threads are the workers. Where none can go on, because other threads drive them or a
- * graph is still open, this one sleeps a little, or until a job is done. */
+/* Drives the workers on the host's thread. Without progress, because other threads drive the
+ * workers or a graph is still open, the thread sleeps briefly, or until a job is done. */
 static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t deadline)
 {
     while (!fl_goal_is_met(goal)) {
@@ -682,7 +699,8 @@ static void job_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
 {
     const fl_sched *sched = sched_of(self);
     fl_goal goal = {.job = job};
-    uint64_t begin = fl_load_relaxed(&job->started); /* before the end is looked at */
+    /* Relaxed: loaded before the goal is tested. */
+    uint64_t begin = fl_load_relaxed(&job->started);
     uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
     bool has_begun = begin != 0 || sched->pool->is_virtual;
     info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
@@ -733,7 +751,7 @@ static void set_scores(fl_sched *sched, const double *scores)
     double total = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         double score = scores != NULL ? scores[d] : sched->pool->devices[d].info.score;
-        sched->scores[d] = score > 0 && score <= 1e300 ? score : 0; /* NaN fails it too */
+        sched->scores[d] = score > 0 && score <= 1e300 ? score : 0; /* NaN fails the test, too */
         total += sched->scores[d];
     }
     for (uint32_t d = 0; total == 0 && d < sched->count; ++d) {
@@ -850,14 +868,16 @@ void fl_sched_sort_devices(fl_sched *sched)
     }
     sched->keeps_holders = are_cores && !sched->mails && sched->rules.kind == FILCH_POLICY_STEAL;
     sched->core->keeps_holders = sched->keeps_holders;
-    fl_store_relaxed(&sched->has_offers, sched->mails); /* nobody else is there yet */
+    /* Relaxed: no second thread is running yet. */
+    fl_store_relaxed(&sched->has_offers, sched->mails);
     fl_store_relaxed(&sched->is_careful, sched->mails || sched->policy == FILCH_POLICY_STATIC ||
                                              fl_rules_place(&sched->rules));
 }
 
 static void stop_threads(fl_sched *sched)
 {
-    fl_store_seq_cst(&sched->stopping, 1); /* before the look at who sleeps */
+    /* Seq_cst: precedes the loads of the idle bits. */
+    fl_store_seq_cst(&sched->stopping, 1);
     for (uint32_t i = 0; i < sched->thread_count; ++i) {
         fl_sched_wake_worker(sched, i);
     }
@@ -884,7 +904,7 @@ static filch_status start_threads(fl_sched *sched)
     return FILCH_OK;
 }
 
-/* For a virtual clock. */
+/* Makes the event queue of a virtual clock. */
 static filch_status init_agenda(fl_sched *sched)
 {
     const fl_memory *memory = &sched->core->memory;
@@ -959,7 +979,8 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     }
     fl_slow_init(sched);
     open_history(sched);
-    fl_store_relaxed(&sched->saved, (uint32_t)FILCH_NOT_READY); /* nobody else is there yet */
+    /* Relaxed: no second thread is running yet. */
+    fl_store_relaxed(&sched->saved, (uint32_t)FILCH_NOT_READY);
     fill_interface(sched);
     core->scheduler = &sched->scheduler;
     if ((status = start_threads(sched)) == FILCH_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual clock: whoever waits steps the workers that are woken or whose time has come, in the
- * order of their indices, and then moves the clock to the next time that one asks for. Workers are
- * woken as threads are: one that finds nothing announces that it is idle. */
+/* Driver on the virtual clock: a waiting thread steps the workers woken or due, in the order of
+ * indices. Then the thread moves the clock to the earliest time requested by a worker. Workers are
+ * woken as threads are: a worker without work announces idleness. */
 #include "sched/decide/depth.h"
 #include "sched/drive/driver.h"
 #include "sched/drive/host_events.h"
@@ -9,7 +9,7 @@
 #include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 
-/* Whether a new task could begin on the worker's device. */
+/* Tells whether a new task could begin on the worker's device. */
 static bool has_room(const fl_worker *w)
 {
     uint32_t window = w->device->window;
@@ -22,13 +22,17 @@ static void step(fl_sched *sched, uint32_t index)
     fl_event_queue *events = sched->events;
     fl_worker *w = &sched->workers[index];
     uint64_t bit = (uint64_t)1 << index % 64;
-    uint64_t stirs = fl_load_relaxed(&events->stirs); /* a host's thread may come in between */
-    fl_and_acq_rel(&sched->idle[index / 64], ~bit);   /* acquire: as in driver.c */
+    /* Relaxed: a host thread may count a wake-up during the step. */
+    uint64_t stirs = fl_load_relaxed(&events->stirs);
+    /* Acquire: as in driver.c. */
+    fl_and_acq_rel(&sched->idle[index / 64], ~bit);
     fl_tss_set(sched->core->worker, w);
-    uint64_t turn = fl_offline_turn(w); /* before the step, which does as it has it */
+    /* Precedes the step, because the step acts on the new state. */
+    uint64_t turn = fl_offline_turn(w);
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_depth_is_held(w)) {
-        act = fl_worker_step(w); /* as threads do before they sleep */
+        /* A thread looks a second time before sleeping, too. */
+        act = fl_worker_step(w);
     }
     fl_tss_set(sched->core->worker, NULL);
     fl_event_queue_engage(events, index,
@@ -42,14 +46,15 @@ static void step(fl_sched *sched, uint32_t index)
     fl_event_queue_set(events, index, w->wake_at < turn ? w->wake_at : turn);
     if (has_room(w)) {
         fl_or_release(&sched->idle[index / 64], bit);
-        fl_fence_seq_cst(); /* the bit before the look for what was published meanwhile */
+        /* Fence: orders the bit before the load of wake-ups counted meanwhile. */
+        fl_fence_seq_cst();
         if (fl_load_relaxed(&events->stirs) != stirs) {
             fl_event_queue_add(events, index);
         }
     }
 }
 
-/* False: nobody was to be stepped at the present time. */
+/* Steps every due worker. False: no worker was due at the present time. */
 static bool step_due(fl_sched *sched)
 {
     bool any = false;
@@ -66,8 +71,8 @@ static bool step_due(fl_sched *sched)
     return any;
 }
 
-/* When something can happen although no device does anything: a device joins, or returns, or a
- * theft pays that was refused. That idle workers look again from time to time does not count. */
+/* Earliest time of an event not caused by a device at work: a device joins or returns, or a refused
+ * theft pays. Repeated looks by idle workers do not count. */
 static uint64_t next_by_itself(const fl_sched *sched)
 {
     uint64_t now = fl_clock_now(&sched->core->clock), next = FL_TIME_NEVER;
@@ -82,8 +87,8 @@ static uint64_t next_by_itself(const fl_sched *sched)
     return next;
 }
 
-/* Nobody is to be stepped now: when somebody is. Where no device does anything, all look once more
- * first; *swept: they have. The present time: they are to. */
+/* Returns the time of the next step; no worker is due now. If no device works, every worker looks
+ * once more first; the present time is returned for the sweep. *swept: the sweep is done. */
 static uint64_t next_time(fl_sched *sched, bool *swept)
 {
     if (sched->events->engaged_count != 0) {
@@ -103,14 +108,15 @@ filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline)
     filch_status status = FILCH_OK;
     bool swept = false;
     fl_mutex_lock(&sched->drive_lock);
-    fl_event_queue_add_all(sched->events); /* whatever the host has done since */
+    /* The host may have changed anything since the last call. */
+    fl_event_queue_add_all(sched->events);
     while (!fl_goal_is_met(&goal)) {
         if (step_due(sched)) {
             continue;
         }
         uint64_t next = next_time(sched, &swept);
         if (next > deadline || next == FL_TIME_NEVER) {
-            /* Nothing happens before the deadline, or ever without another call of the host's. */
+            /* No event happens before the deadline, or ever without a further call by the host. */
             fl_clock_advance(&sched->core->clock, deadline == FL_TIME_NEVER ? 0 : deadline);
             status = FILCH_TIMEOUT;
             break;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divisible tasks. Who begins one that is long enough opens a division of it (division.h) and runs
- * it piece by piece; those who find nothing to run or to steal join, and do likewise, until nothing
- * is left to begin. Whoever leaves last retires the task.
+/* Divisible tasks. The worker beginning a long task opens a division (division.h), and runs the
+ * task piece by piece. Workers with nothing to run or steal join and run pieces, too, until no
+ * grain is left to begin. The last worker to leave retires the task.
  *
- * Between two pieces a worker has the task as one that it has stolen: it is `adopted`, and picked
- * before all else. So what becomes of it where the device is withdrawn or lost, or the job is
- * cancelled meanwhile, is what becomes of any claimed task that is not begun; its part in the
- * division goes where the task goes.
+ * Between two pieces a worker holds the task like a stolen task: the task is `adopted`, and picked
+ * before any further work. When the device goes offline or fails, or the job is cancelled, the task
+ * is treated as any claimed task not yet begun. The worker's part in the division goes where the
+ * task goes.
  *
- * A piece is a part of the time that all who could take part need for the rest (factoring; Flynn
- * Hummel, Schonberg, Flynn, Comm. ACM 35, 1992), but lasts long enough for its dispatch to cost
- * little. Who would be done with its next piece later than the others with all of the rest leaves
- * that to them, as thieves do.
+ * A piece takes a fraction of the time needed for the rest by every device able to take part
+ * (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). A piece also lasts long enough
+ * for the dispatch to cost little. A worker whose next piece would end after the members' end of
+ * the whole rest leaves the rest to the members, as thieves do.
  *
- * All pieces run in one memory. On devices that run tiles by themselves, slices of a GPU say, a
- * division begins when its first piece has been launched: so whatever may go wrong before goes
- * wrong for a task as any. It holds what the task uses until it is over, by the pins of that first
- * launch, which no piece's end gives back; each later piece finds everything there, and waits, on
- * its lane, for what brings it. What is written is no tile's contents for anybody before all pieces
- * are seen to be over: then a flight of nothing but the way home makes it that, takes over what was
- * held, and retires the task (fl_in_flight_conclude). */
+ * Every piece runs in one memory. On devices running items asynchronously, for instance slices of a
+ * GPU, a division begins once the first piece is launched: an earlier error is handled as for any
+ * task. The division holds the task's operands until the end, by the pins of the first launch; no
+ * end of a piece returns the pins. Each later piece finds the operands in place, and waits on its
+ * lane for copies under way. Written data is not valid for any reader before every piece is over.
+ * An item in flight with write-back only then makes the data valid, takes over the pins, and
+ * retires the task (fl_in_flight_conclude). */
 #include "sched/execute/divide.h"
 
 #include <math.h>
@@ -62,14 +62,15 @@
 #define ASKED_EACH 8u
 #define DEVICES_A_PIECE 4u
 
-/* The memory in which the device runs pieces: the host's where others have their own, or
- * everybody's; else its own, where it has any. */
+/* Memory node where the device runs pieces: 0, the host's memory, for host devices and for devices
+ * sharing memory; otherwise the device's own. */
 static uint32_t memory_of(const fl_worker *w)
 {
     return w->offload == NULL || w->device->is_synchronous ? 0 : w->device->place;
 }
 
-/* Estimates, here and below: no order. Of a division that one has a part in it is constant. */
+/* Relaxed loads, here and below: estimates, no order needed. For a worker with a part in the
+ * division the place is constant. */
 static uint32_t place_of(const fl_division *division)
 {
     return fl_load_relaxed(&division->place);
@@ -80,7 +81,7 @@ bool fl_divide_is_here(const fl_worker *w, const fl_task *task)
     return memory_of(w) == place_of(fl_task_items(task)->division);
 }
 
-/* Whether tasks are divided here at all: by the default rules. */
+/* Tells whether tasks are divided: only under the default policy. */
 static bool is_on(const fl_worker *w)
 {
     return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
@@ -107,21 +108,22 @@ static double grain_work(const fl_division *division)
     return fl_bits_double(fl_load_relaxed(&division->grain_work));
 }
 
-/* Units of work a ns; 0: nothing is known. */
+/* Rate of the device, units of work per ns; 0: unknown. */
 static double rate_of(const fl_worker *w, const filch_codelet *codelet)
 {
     double ns = fl_sched_ns(w->sched, codelet, w->index);
     return ns > 0 ? 1 / ns : 0;
 }
 
-/* Pieces in that memory, of a codelet that the runtime keeps. */
+/* Tells whether the device can run pieces in the memory node `place`, of a codelet kept by the
+ * runtime. */
 static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t place)
 {
     return memory_of(w) == place && !fl_worker_is_unavailable(w) &&
            fl_codelet_runs_on(codelet, w->index);
 }
 
-/* --- A tile --- */
+/* --- Items of divided tasks --- */
 
 double fl_divide_work(const fl_item *item)
 {
@@ -148,7 +150,7 @@ double fl_divide_whole(const fl_item *item, double ns)
 
 /* --- The size of a piece --- */
 
-/* Rate of all devices that could take part, as it was when last asked for. */
+/* Rate of every device able to take part, as of the last full computation. */
 static double ask_rate(const fl_worker *w, fl_division *division)
 {
     const fl_sched *sched = w->sched;
@@ -168,7 +170,7 @@ static double ask_rate(const fl_worker *w, fl_division *division)
     return rate;
 }
 
-/* Rate of those that have a part, other than the worker. */
+/* Rate of the members, without the worker. */
 static double others_rate(const fl_worker *w, const fl_division *division)
 {
     double rate = 0;
@@ -184,12 +186,13 @@ static double others_rate(const fl_worker *w, const fl_division *division)
     return rate;
 }
 
-/* A look at what is left. */
+/* Snapshot of the work left. */
 typedef struct fl_rest {
     uint32_t grains;
     double work;
-    double ns_others; /* until those who have a part are through with it without us; 0: not known */
-    double ns_grain;  /* here; 0: not known */
+    /* Predicted time for the members without us to finish the rest, ns; 0: unknown. */
+    double ns_others;
+    double ns_grain; /* time of a grain here, ns; 0: unknown */
 } fl_rest;
 
 static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
@@ -203,18 +206,19 @@ static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
     return rest;
 }
 
-/* How long a piece is to last at least, where a tile takes `fixed` whatever its work, and all of
- * the rest `alone`. */
+/* Least duration of a piece, ns. fixed: time of an item independent of work. alone: time of the
+ * whole rest here. */
 static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, double fixed)
 {
     double dispatches = rest->ns_others > 0 ? FLOOR_DISPATCHES : CHEAP_DISPATCHES;
-    /* Kernels that do not fill the device take so long, too: no reason to leave others none. */
+    /* Kernels too small to fill the device have a large fixed time, too: no reason to leave the
+     * members without work. */
     return memory_of(w) == 0 ? dispatches * (dispatch_ns(w) + fixed)
                              : fmax(dispatches * dispatch_ns(w),
                                     fmin(FLOOR_FIXED * fixed, alone / PIECES_OF_FIXED));
 }
 
-/* Grains for the next piece here; 0: the others would be done with all before. */
+/* Number of grains for the next piece here; 0: the members would finish the whole rest before. */
 static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_rest *rest)
 {
     const fl_speed *speed = fl_codelet_speed(codelet_of(division), w->index);
@@ -230,7 +234,7 @@ static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_r
     double least = least_ns(w, rest, alone, fl_speed_fixed(speed));
     double pieces = memory_of(w) != 0 ? PIECES_OF_REST_BESIDE : PIECES_OF_REST;
     double wanted = fmax(rest->work / ask_rate(w, division) / pieces, least);
-    /* Until those who have a part, and this one, are through. */
+    /* Time until the members and the worker have finished together. */
     double fair = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone;
     most = fmin(most, fmin(wanted, fair) / rest->ns_grain);
     most = fmin(most, MOST_GROWTH * fl_speed_most_work(speed) / grain_work(division));
@@ -270,15 +274,15 @@ static void note_member(const fl_worker *w, fl_division *division, bool is_one)
     }
 }
 
-/* Those who are idle look for divisions when they are woken; each who joins wakes others in turn.
- * ns: until those who have a part are through; 0: not known. */
+/* Wakes idle workers to look for divisions; each joining worker wakes more. ns: predicted time
+ * until the members have finished; 0: unknown. */
 static void wake_others(fl_worker *w, double ns)
 {
     double some = ns > 0 ? fmin(ns / FL_WAKE_NS, WOKEN_AT_ONCE) : WOKEN_AT_ONCE;
     fl_sched_wake(w->sched, (uint32_t)some);
 }
 
-/* All of the task on the worker's device; 0: nothing is known. */
+/* Time of the whole task on the worker's device, ns; 0: unknown. */
 static double ns_whole(const fl_worker *w, const fl_task *task)
 {
     double rate = rate_of(w, task->codelet);
@@ -288,15 +292,15 @@ static double ns_whole(const fl_worker *w, const fl_task *task)
 bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
 {
     double ns = ns_whole(w, task), work = (double)task->work;
-    /* On a lane scratch memory is had with a launch, or waited for: nothing waits in the middle of
-     * a task that holds what others may wait for. */
+    /* Scratch memory on a lane comes with a launch, or is waited for. A task holding operands
+     * needed elsewhere must not wait in the middle. */
     return is_on(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
            work > 0 && isfinite(work) && (ns == 0 || ns >= 2 * CHEAP_DISPATCHES * dispatch_ns(w)) &&
            (memory_of(w) == 0 || fl_task_scratch(task) == 0) && has_others(w, task);
 }
 
-/* A division that the worker could open, of a task of its own, which is run in one call where there
- * is none. Nobody knows of it as yet. */
+/* Prepares a division that the worker could open for an own task; without a division the task runs
+ * in one call. No second worker knows the division yet. */
 static fl_division *prepare(fl_worker *w, fl_task *task)
 {
     fl_items *items = fl_task_items(task);
@@ -309,25 +313,26 @@ static fl_division *prepare(fl_worker *w, fl_task *task)
                                                  .owner = w->index,
                                                  .place = memory_of(w)});
     }
-    items->division = division; /* before it is open: who joins finds it there */
+    /* Set before the division is open: a joining worker finds the division here. */
+    items->division = division;
     return division;
 }
 
-/* Lets others take part from grain lo on. */
+/* Opens the division to more workers, from grain lo on. */
 static void publish(fl_worker *w, const fl_task *task, uint32_t lo)
 {
     const fl_items *items = fl_task_items(task);
     fl_division_open(items->division, lo, items->grains);
-    /* Its job need not be current any more, if it had to wait for memory. */
+    /* The task's job need not be current any more, if the task had to wait for memory. */
     fl_count(&fl_job_share(task->graph->job, w->index)->account.divided, 1);
-    /* Relaxed: the wake-up has a fence before it looks who is idle. */
+    /* Relaxed: the wake-up makes a fence before loading the idle bits. */
     fl_add_relaxed(&w->open, 1);
     fl_add_relaxed(&w->sched->dividing, 1);
     wake_others(w, ns_whole(w, task));
 }
 
-/* The same of all of a task that the worker is about to begin, whose job is current. False: it is
- * run in one call. */
+/* Opens a division of the whole task. The worker is about to begin the task, and the task's job is
+ * current. False: the task runs in one call. */
 static bool open_division(fl_worker *w, fl_task *task)
 {
     if (prepare(w, task) == NULL) {
@@ -337,8 +342,8 @@ static bool open_division(fl_worker *w, fl_task *task)
     return true;
 }
 
-/* Takes the next piece. False: there is none for this worker, which has left, or will look again.
- */
+/* Takes the next piece. False: no piece is left for the worker: the worker has left the division,
+ * or will look again. */
 static bool begin_piece(fl_worker *w, fl_item *item)
 {
     fl_division *division = fl_task_items(item->task)->division;
@@ -349,7 +354,7 @@ static bool begin_piece(fl_worker *w, fl_item *item)
         fl_rest rest = look_at_rest(w, division);
         want = piece_size(w, division, &rest);
         if (want == 0 && fl_division_parts_of(fl_division_look(division)) == 1) {
-            want = 1; /* there is nobody to leave it to */
+            want = 1; /* no member is left for the rest */
         }
     }
     if (want == 0 || !fl_range_take(&division->range, want, &item->lo, &item->hi)) {
@@ -370,7 +375,8 @@ bool fl_divide_admit(fl_worker *w, fl_item *item)
         return false;
     }
     if (!item->skip) {
-        fl_item_set_timed(item, item->task->codelet); /* a piece costs more than two clock looks */
+        /* A piece costs more than two clock reads. */
+        fl_item_set_timed(item, item->task->codelet);
     }
     return true;
 }
@@ -379,7 +385,8 @@ bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
 {
     fl_item *item = &flight->item;
     fl_items *items = fl_task_items(item->task);
-    /* Of one that is put behind others on a lane, other lanes would have to wait for these, too. */
+    /* A task put behind items on a lane is not divided: pieces on further lanes would have to wait
+     * for the items, too. */
     if (items->division == NULL && !item->is_ahead && prepare(w, item->task) != NULL) {
         double rate = rate_of(w, item->task->codelet), work = (double)item->task->work;
         const fl_rest all = {.grains = items->grains,
@@ -399,7 +406,8 @@ bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
     return true;
 }
 
-/* Whether the task's division is only prepared. Of one that we have a part in it is not free. */
+/* Tells whether the task's division is only prepared. A division with our part in it is not
+ * free. */
 static bool is_first(const fl_item *item)
 {
     return fl_division_is_free(fl_task_items(item->task)->division);
@@ -412,7 +420,8 @@ void fl_divide_launched(fl_worker *w, fl_in_flight *flight)
         return;
     }
     fl_division *division = fl_task_items(item->task)->division;
-    flight->is_admitted = false; /* the division holds what the flight did */
+    /* The division now holds the pins of the item in flight. */
+    flight->is_admitted = false;
     w->is_dividing = true;
     publish(w, item->task, item->hi);
     note_member(w, division, true);
@@ -422,20 +431,22 @@ void fl_divide_launched(fl_worker *w, fl_in_flight *flight)
 void fl_divide_refused(const fl_item *item)
 {
     if (is_first(item)) {
-        fl_task_items(item->task)->division = NULL; /* a task as any */
+        /* The task runs undivided. */
+        fl_task_items(item->task)->division = NULL;
     }
 }
 
 /* --- Joining --- */
 
-/* What has been found that would keep those who are at it the longest. */
+/* Best division found: the division occupying the members longest. */
 typedef struct fl_find {
     fl_division *division;
     uint64_t word;
     double ns_others;
 } fl_find;
 
-/* Whether it pays to join; if so, and if it is more than *best, it is that. */
+/* Weighs joining the division: stores the division in *best if joining pays, and the members need
+ * longer than for *best. */
 static void weigh(fl_worker *w, fl_division *division, fl_find *best)
 {
     uint64_t word = fl_division_look(division);
@@ -450,7 +461,7 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     uint32_t want = piece_size(w, division, &rest);
     double here = want * rest.ns_grain + dispatch_ns(w) + JOIN_NS;
     if (want == 0 || here > ns_others) {
-        /* By the predictions it never pays, but they may be wrong. */
+        /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at = now(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, LOOK_AGAIN_NS);
         w->ready_at = at < w->ready_at ? at : w->ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
@@ -459,7 +470,8 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     }
 }
 
-/* Its own it may have left to others, or given away. */
+/* Finds the best division, own divisions included: the worker may have left an own division, or
+ * given its part away. */
 static fl_find find(fl_worker *w)
 {
     fl_sched *sched = w->sched;
@@ -475,7 +487,7 @@ static fl_find find(fl_worker *w)
 
 bool fl_divide_join(fl_worker *w)
 {
-    /* Relaxed: who opens one wakes idle workers. */
+    /* Relaxed: a worker opening a division wakes idle workers. */
     if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !is_on(w) || w->frames != NULL) {
         return false;
     }
@@ -492,13 +504,15 @@ bool fl_divide_join(fl_worker *w)
         }
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
     }
-    w->ready_at = now(w); /* others come and go: look again at once */
+    /* Workers come and go: look again at once. */
+    w->ready_at = now(w);
     return false;
 }
 
 /* --- The end --- */
 
-/* What the piece says of the job and of the device; or how it failed, of one that never was. */
+/* Notes the piece's share of the job and sample of the device, or the failure of a piece never
+ * run. */
 static void note_piece(fl_worker *w, const fl_item *item, bool has_run)
 {
     fl_worker_note(w, item);
@@ -514,13 +528,13 @@ static void note_piece(fl_worker *w, const fl_item *item, bool has_run)
     }
 }
 
-/* Nobody begins any more of it. */
+/* Drains the rest: no worker begins a further piece. */
 static void drop_rest(const fl_item *item, fl_division *division)
 {
     uint32_t lo, hi;
     bool has_failed = (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0;
     if (fl_range_drain(&division->range, &lo, &hi) && !has_failed) {
-        /* Relaxed, here and below: published by the part that we give up, or by the job's end. */
+        /* Relaxed, here and below: published by giving up our part, or by the job's end. */
         fl_or_relaxed(&division->flags, FL_DIVISION_CUT);
         fl_store_relaxed(&item->task->graph->job->left_out, 1);
     }
@@ -528,21 +542,24 @@ static void drop_rest(const fl_item *item, fl_division *division)
 
 typedef enum fl_leaving { FL_LEAVING_LEFT, FL_LEAVING_LAST, FL_LEAVING_STAYS } fl_leaving;
 
-/* Gives the worker's part up, unless something is left that nobody else would run. */
+/* Gives up the worker's part, unless grains are left without a member to run them. */
 static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
 {
     fl_worker *owner = &w->sched->workers[fl_load_relaxed(&division->owner)];
     uint64_t word = fl_division_look(division);
     uint32_t lo, hi;
-    note_member(w, division, false); /* before it is another task's */
+    /* Precedes leaving: the division may then become a second task's. */
+    note_member(w, division, false);
     for (;;) {
         if (fl_division_parts_of(word) > 1) {
-            fl_worker_flush(w); /* the job may be over, and another, as soon as we have left */
+            /* The job may be over, and the object reused, as soon as we have left. */
+            fl_worker_flush(w);
             if (fl_division_leave(division, &word)) {
                 return FL_LEAVING_LEFT;
             }
         } else if (fl_range_peek(&division->range, &lo, &hi) != 0) {
-            return FL_LEAVING_STAYS; /* who joins now may take it, or not */
+            /* A worker joining now may or may not take the rest. */
+            return FL_LEAVING_STAYS;
         } else if (fl_division_end(division, &word, flags)) {
             fl_sub_relaxed(&owner->open, 1);
             fl_sub_relaxed(&w->sched->dividing, 1);
@@ -551,7 +568,7 @@ static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
     }
 }
 
-/* The worker's part in the task is what it picks next. */
+/* Makes the worker's part in the task the next pick. */
 static void go_on(fl_worker *w, fl_task *task)
 {
     if (FL_LIKELY(w->adopted == NULL)) {
@@ -559,13 +576,14 @@ static void go_on(fl_worker *w, fl_task *task)
         w->adopted_poisoned = false;
         return;
     }
-    /* It had joined another when it was given this one, which came by the link. */
+    /* The worker had joined a second task when the present task arrived by the link. */
     task->link.next = w->kept;
     w->kept = &task->link;
 }
 
-/* The task is over, and the worker's; how is in the flags. What all pieces wrote is told of now, as
- * nobody may use it before. True: it can be retired; else it will, when that has come home. */
+/* Concludes a finished task, now owned by the worker; flags has the outcome. Data written by the
+ * pieces is published now, because no reader was allowed before. True: the task can be retired.
+ * False: the task retires after write-back. */
 static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
 {
     fl_items *items = fl_task_items(item->task);
@@ -573,7 +591,7 @@ static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
     item->skip = item->code == 0 && (flags & FL_DIVISION_CUT) != 0;
     item->timed = item->is_refused = false;
     if (memory_of(w) != 0) {
-        /* Though some failed: what is there now is what they left of it, as of any that fails. */
+        /* Published despite failures: the contents are as after a failed undivided task. */
         items->is_over = true;
         fl_in_flight_conclude(w, item);
         return false;
@@ -588,19 +606,20 @@ static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
     return true;
 }
 
-/* The flight that concluded the task has landed. */
+/* Retires the task after the concluding item in flight has landed. */
 static bool retire_concluded(fl_worker *w, fl_item *item)
 {
     fl_items *items = fl_task_items(item->task);
     items->is_over = false;
     items->division = NULL;
-    if (item->is_refused) { /* what was written did not come home; else it has been noted */
+    /* Write-back failed; any earlier failure is noted already. */
+    if (item->is_refused) {
         fl_worker_note(w, item);
     }
     return true;
 }
 
-/* Whether the last to leave, on the worker's device, could conclude the task. */
+/* Tells whether the last worker to leave, on the worker's device, could conclude the task. */
 static bool may_conclude(const fl_worker *w)
 {
     return w->device->is_synchronous || w->in_flight < w->flight_count;
@@ -622,17 +641,20 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
         note_piece(w, item, has_run);
     }
     if (item->code != 0) {
-        fl_or_relaxed(&division->flags, FL_DIVISION_FAILED); /* as in drop_rest */
+        /* Relaxed: as in drop_rest. */
+        fl_or_relaxed(&division->flags, FL_DIVISION_FAILED);
     }
     if (item->skip || (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0) {
         drop_rest(item, division);
     }
     bool was_timed = has_run && w->ledger.timed_at == w->retired + 1;
     if (was_timed) {
-        w->ledger.timed_at = w->retired; /* nothing of the task's is counted as yet */
+        /* No grain of the task is counted yet. */
+        w->ledger.timed_at = w->retired;
     }
-    /* Who did not like the rest leaves it to others, as does who is to end what it is at, or has
-     * another part: one that joined, and was then given what a withdrawn device had. */
+    /* Three kinds of workers leave the rest to the members: a worker that declined the rest, a
+     * worker going offline, and a worker with a second part in the task. A second part comes from
+     * joining and then receiving the part of an offline device. */
     if ((!has_run || fl_worker_is_offline(w) || w->adopted == task ||
          fl_range_peek(&division->range, &lo, &hi) == 0) &&
         may_conclude(w)) {

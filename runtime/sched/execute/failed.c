@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step of a worker whose device was lost. What other devices can run is left to them: hints and
- * ranges stay where they are until somebody takes them, and tasks that nobody else knows of are
- * routed away. The rest fails, and says why. Others may be lost later, so all of it is looked at
- * again in every step. */
+/* Step of a worker whose device failed. Work for healthy devices stays available: hints and ranges
+ * stay until taken, and tasks known to the worker only are routed away. The remaining work fails
+ * with the device's error. Further devices may fail later; every step therefore looks again. */
 #include "sched/execute/failed.h"
 
 #include "sched/decide/locality.h"
@@ -16,8 +15,8 @@
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
-/* Whether a device that still answers can run a task that is ours; under the static policy a
- * device's work is its own. */
+/* Tells whether a device still answering can run our task; under the static policy a device's work
+ * stays with the device. */
 static bool others_can(const fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
@@ -30,11 +29,12 @@ static bool others_can(const fl_worker *w, const fl_task *task)
     return false;
 }
 
-/* Where the sets ran out of numbers no thief takes the task either. */
+/* Tells whether a second device may take the hint's task. Without a number for the set of devices
+ * no thief takes the task either. */
 bool fl_hint_is_for_others(const fl_worker *w, uint64_t hint, bool now)
 {
     const fl_sched *sched = w->sched;
-    /* Acquire: the set before its number. */
+    /* Acquire: orders the set before the set's number. */
     uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *other = &sched->workers[d];
@@ -48,13 +48,14 @@ bool fl_hint_is_for_others(const fl_worker *w, uint64_t hint, bool now)
     return false;
 }
 
-/* Under the static policy a device's work is its own. */
+/* Tells whether thieves take the task of the hint; under the static policy a device's work stays
+ * with the device. */
 static bool others_take(const fl_worker *w, uint64_t hint)
 {
     return w->sched->policy != FILCH_POLICY_STATIC && fl_hint_is_for_others(w, hint, false);
 }
 
-/* --- What fails --- */
+/* --- Failing --- */
 
 static void refuse(fl_worker *w, fl_item *item)
 {
@@ -66,9 +67,9 @@ static void refuse(fl_worker *w, fl_item *item)
     fl_worker_retire(w, item);
 }
 
-/* A task that was claimed, and put off. What its predecessors count down was set back then; of one
- * claimed ahead of them (lookahead.c) some may not have counted yet, though they are over: were it
- * set back again, they would count for the next run. */
+/* Fails a task claimed earlier and put off. The pending count was reset at the claim. Finished
+ * predecessors of a task claimed ahead (lookahead.c) may not have counted down yet. A second reset
+ * would add their decrements to the next run. */
 static void refuse_claimed(fl_worker *w, fl_task *task, bool poisoned)
 {
     fl_item item = {0};
@@ -79,16 +80,17 @@ static void refuse_claimed(fl_worker *w, fl_task *task, bool poisoned)
     refuse(w, &item);
 }
 
-/* One that was ready, and is ours since just now. */
+/* Fails a ready task claimed just now. */
 static void refuse_task(fl_worker *w, fl_task *task, bool poisoned)
 {
     if (task->predecessors != 0) {
-        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
+        /* Reset as for a task that runs. */
+        fl_store_relaxed(&task->pending, task->predecessors);
     }
     refuse_claimed(w, task, poisoned);
 }
 
-/* A ready task that nobody else knows of. */
+/* Settles a ready task known to the worker only. */
 static void settle_task(fl_worker *w, fl_task *task)
 {
     if (!fl_task_passes(task) && others_can(w, task)) {
@@ -98,7 +100,7 @@ static void settle_task(fl_worker *w, fl_task *task)
     }
 }
 
-/* The same for one that the worker kept to itself (locality.c). */
+/* Settles a task of the locality window (locality.c). */
 static void settle_kept(fl_worker *w, const fl_item *item)
 {
     fl_task *task = item->task;
@@ -107,9 +109,10 @@ static void settle_kept(fl_worker *w, const fl_item *item)
         return;
     }
     if (task->predecessors != 0) {
-        fl_store_relaxed(&task->pending, task->predecessors); /* before it is another's */
+        /* Reset before the task goes to a second worker. */
+        fl_store_relaxed(&task->pending, task->predecessors);
     }
-    /* Of one that is being combined a part is here. */
+    /* A combining task already begun has a part of the result on the device. */
     bool is_begun = task->combines && fl_task_extras(task)[0].reduction->current != 0;
     bool may_move = !item->skip && !is_begun && w->sched->policy != FILCH_POLICY_STATIC;
     if (!may_move || !fl_offline_give(w, task)) {
@@ -117,7 +120,7 @@ static void settle_kept(fl_worker *w, const fl_item *item)
     }
 }
 
-/* --- What is left here --- */
+/* --- Work left on the device --- */
 
 static bool is_live(uint64_t hint)
 {
@@ -126,8 +129,9 @@ static bool is_live(uint64_t hint)
     return (fl_word_epoch(word) & FL_HINT_EPOCH_MASK) == (uint32_t)(hint & FL_HINT_EPOCH_MASK);
 }
 
-/* Turns a deque over once, from the thieves' end: an entry for others goes to the other end, where
- * it finds room, since one left before. True: some are for others. */
+/* Turns a deque over once, from the thieves' end. An entry for healthy devices goes to the owner's
+ * end; the push finds room, because an entry left before. True: entries for healthy devices
+ * remain. */
 static bool settle_deque(fl_worker *w, uint32_t level, fl_hint_fn stays, fl_settle_fn settle)
 {
     fl_deque *deque = &w->levels[level];
@@ -164,7 +168,7 @@ bool fl_deques_settle(fl_worker *w, fl_hint_fn stays, fl_settle_fn settle)
     return is_wanted;
 }
 
-/* True: the job's range has something for others. */
+/* Settles the job's range. True: the range has work for healthy devices. */
 static bool settle_range(fl_worker *w, filch_job *job)
 {
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
@@ -207,7 +211,8 @@ static bool is_left(const fl_worker *w, const fl_task *task)
     return !others_can(w, task);
 }
 
-/* What only this worker knows of, and what was sent to it; what anyone may run, but nobody can. */
+/* Settles tasks known to the worker only, tasks sent to the worker, and tasks open to every device
+ * that no device can run. */
 static void settle_own(fl_worker *w)
 {
     uint64_t hint;
@@ -217,7 +222,8 @@ static void settle_own(fl_worker *w)
         refuse_claimed(w, fl_task_of_link(link), false);
     }
     for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
-        fl_link *next = link->next; /* as below */
+        /* Read first, as for the inbox. */
+        fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         if (fl_task_is_divided(task) || !fl_full_move(w, task)) {
             refuse_claimed(w, task, false);
@@ -234,11 +240,13 @@ static void settle_own(fl_worker *w)
         }
     }
     for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
-        fl_link *next = link->next; /* before the task is another's */
+        /* Read first: the task may go to a second worker. */
+        fl_link *next = link->next;
         settle_task(w, fl_task_of_link(link));
         link = next;
     }
-    while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
+    /* The sender has the task in a deque, too. */
+    while (fl_mailbox_take(&w->mailbox, &hint)) {
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
         fl_item item;
@@ -251,7 +259,7 @@ static void settle_own(fl_worker *w)
     for (fl_task *task; (task = fl_shared_queue_drop(w, is_left)) != NULL;) {
         refuse_task(w, task, fl_task_own(task));
     }
-    /* Failing a task makes others ready. */
+    /* A failing task makes successors ready. */
     while (w->next_task != NULL) {
         fl_task *task = w->next_task;
         w->next_task = NULL;

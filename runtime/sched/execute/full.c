@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that finds no room on its device. Who places a task knows the budgets, but not what others
- * leave of them, which is found out by taking it. A task that cannot have what it needs, although
- * nothing else is in the memory, goes on to another device that has more, by what was found out
- * there: in turn, from the next one on, each as often as there are devices at most, so that two do
- * not send it back and forth. It is claimed, and stays so.
+/* Work without room on its device. A thread placing a task knows the capacities, but not the memory
+ * taken by other users, which shows at fetch. A task lacking memory, although no other item uses
+ * the memory, moves to a device with more room by present knowledge. Devices are tried in turn,
+ * starting with the next device. The number of moves is at most the number of devices, so two
+ * devices do not send a task back and forth. The task stays claimed.
  *
- * A batch's chunk goes back into its device's range, which the device leaves to the others from
- * then on: they rob it as they do one that is lost. Where a policy cut the batch a range may be of
- * pieces, or for all: the chunk is put beside it, where anyone takes it. The last device has no
- * such way out, and tries all that is left before it fails. */
+ * A chunk of a batch goes back into the device's range, and the device leaves the range to other
+ * devices, which rob the range as for a failed device. If a policy cut the batch, the range may
+ * consist of pieces or be shared: the chunk is put beside the range, open to every device. The last
+ * device cannot leave the range, and tries every remaining grain before failing. */
 #include "sched/execute/full.h"
 
 #include "sched/execute/divide.h"
@@ -16,7 +16,8 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
-/* Whether the device has room by what is known; in the same memory it has not. */
+/* Tells whether the device of `other` has room by present knowledge. A device sharing the worker's
+ * memory node has no room. */
 static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *task, bool is_away)
 {
     const fl_places *places = w->sched->core->places;
@@ -45,10 +46,10 @@ bool fl_full_move(fl_worker *w, fl_task *task)
 {
     fl_sched *sched = w->sched;
     fl_worker *other = NULL;
-    /* What filch adds by itself, and partial results, are bound to devices. */
+    /* Gates, filch's own tasks and partial results are bound to devices. */
     bool may_move = !task->is_gate && !task->reduces && !task->combines && !task->begins;
     if (may_move && task->moves < sched->count && sched->policy != FILCH_POLICY_STATIC) {
-        /* Where nobody who is there has room, it waits with one that is withdrawn. */
+        /* Lacking an available device with room, the task waits with an offline device. */
         other = find_room(w, task, false);
         other = other != NULL ? other : find_room(w, task, true);
     }
@@ -56,7 +57,8 @@ bool fl_full_move(fl_worker *w, fl_task *task)
         task->moves = 0;
         return false;
     }
-    fl_worker_flush(w); /* the job may be over as soon as others have the task */
+    /* The job may be over as soon as a second worker has the task. */
+    fl_worker_flush(w);
     ++task->moves;
     fl_inbox_push(&other->moved, &task->link);
     fl_sched_wake_worker(sched, other->index);
@@ -66,10 +68,12 @@ bool fl_full_move(fl_worker *w, fl_task *task)
 void fl_full_gather(fl_worker *w)
 {
     for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
-        fl_link *next = link->next; /* before the task is in another list */
+        /* Read first: the task goes to a second list. */
+        fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         if (w->device->is_synchronous) {
-            task->moves = 0; /* the host's memory has room */
+            /* The host's memory has room. */
+            task->moves = 0;
         }
         link->next = w->kept;
         w->kept = link;
@@ -83,13 +87,13 @@ bool fl_full_relieve(fl_worker *w)
     bool any = false;
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        /* Relaxed: of one that is being driven by another thread what is taken runs here as well.
-         */
+        /* Relaxed: a task taken from a worker driven by a second thread runs here as well. */
         if (fl_inbox_is_empty(&other->moved) || fl_load_relaxed(&other->held) == 0) {
             continue;
         }
         for (fl_link *link = fl_inbox_drain(&other->moved); link != NULL;) {
-            fl_link *next = link->next; /* before the task is in another list */
+            /* Read first: the task goes to a second list. */
+            fl_link *next = link->next;
             const fl_task *task = fl_task_of_link(link);
             bool is_ours = fl_worker_can_run(w, task) &&
                            (!fl_task_is_divided(task) || fl_divide_is_here(w, task));
@@ -121,9 +125,11 @@ bool fl_full_leave(fl_worker *w, const fl_item *item)
     if (!fl_full_others(w, job)) {
         return false;
     }
-    fl_worker_flush(w); /* as above */
+    /* The job may be over, as in fl_full_move. */
+    fl_worker_flush(w);
     fl_store_relaxed(&share->is_out, 1);
-    fl_store_relaxed(&w->sched->has_left, 1); /* before the fence of the wake-up, as is all of it */
+    /* Relaxed: precedes the fence of the wake-up, as do the earlier stores. */
+    fl_store_relaxed(&w->sched->has_left, 1);
     if (!fl_pieces_return(w, item)) {
         return false;
     }

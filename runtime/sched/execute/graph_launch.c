@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays: a closed graph that is submitted again and again to one device is put there by one call
- * instead of one a task. A replayed run claims no task, so it leaves their words and counts as they
- * are, and the next run may go either way.
+/* Graph launch: a closed graph submitted repeatedly to one device is launched by a single driver
+ * call instead of a call per task. A graph launch claims no task: the tasks' words and counts stay
+ * unchanged, and the next run may use either way.
  *
- * A replay orders tasks as lanes would: each runs behind its predecessors and behind the one before
- * it on its chain. Chains also keep the graph cheap: a node that follows another costs the device a
- * fraction of what an independent one does. */
+ * A graph launch orders tasks as lanes would: a task runs behind the predecessors and behind the
+ * previous task of the chain. Chains also keep the graph cheap: a node following a node costs the
+ * device a fraction of an independent node. */
 #include "sched/execute/graph_launch.h"
 
 #include "sched/execute/in_flight.h"
@@ -31,24 +31,24 @@
 #define FEW_BEHIND 16u
 
 enum {
-    TILE_USED = 1,    /* some task uses the tile */
-    TILE_NEEDED = 2,  /* the first that does reads it */
-    TILE_WRITTEN = 4, /* some task writes it */
-    TILE_FINAL = 8    /* and it is wanted at home then */
+    TILE_USED = 1,    /* a task uses the tile */
+    TILE_NEEDED = 2,  /* the first using task reads the tile */
+    TILE_WRITTEN = 4, /* a task writes the tile */
+    TILE_FINAL = 8    /* the written tile needs write-back */
 };
 
-/* A tile of a handle. */
+/* Tile of a handle. */
 typedef struct fl_graph_launch_tile {
-    const void *ptr; /* where it was when the replay was made: where its kernels look for it … */
-    uint64_t ld;     /* … and how */
-    uint32_t bits;   /* of the above */
+    const void *ptr; /* address when the graph was instantiated: the kernels use the address */
+    uint64_t ld;     /* leading dimension when the graph was instantiated */
+    uint32_t bits;   /* TILE_* bits */
 } fl_graph_launch_tile;
 
 typedef struct fl_graph_launch {
-    fl_device *device;            /* which outlives its worker: graphs are freed last */
-    void *handle;                 /* the backend's */
-    fl_graph_launch_tile **tiles; /* by slot, then by tile */
-    double work;                  /* of all tasks */
+    fl_device *device;            /* device; outlives the worker, because graphs are freed last */
+    void *handle;                 /* handle of the backend */
+    fl_graph_launch_tile **tiles; /* tiles by slot, then by tile */
+    double work;                  /* work of every task together */
 } fl_graph_launch;
 
 static fl_places *places_of(const fl_worker *w)
@@ -56,12 +56,13 @@ static fl_places *places_of(const fl_worker *w)
     return w->sched->core->places;
 }
 
-/* --- Which graphs --- */
+/* --- Suitable graphs --- */
 
 static bool is_simple(const fl_worker *w, const fl_task *task)
 {
     if (fl_task_is_patient(task)) {
-        return false; /* whose turn it is, or whose partial result, is found out in each run */
+        /* The commute lock or partial result is found in each run. */
+        return false;
     }
     const fl_kernel *kernel = task->codelet->kernel;
     if (kernel == NULL || kernel->enqueue != NULL || !fl_worker_can_run(w, task)) {
@@ -69,7 +70,8 @@ static bool is_simple(const fl_worker *w, const fl_task *task)
     }
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (task->accesses[i].mode == FILCH_SCRATCH) {
-            return false; /* where it is depends on the lane */
+            /* The address of scratch memory depends on the lane. */
+            return false;
         }
     }
     return true;
@@ -78,7 +80,8 @@ static bool is_simple(const fl_worker *w, const fl_task *task)
 static bool is_suitable(const fl_worker *w, const filch_graph *graph)
 {
     if (graph->has_edges_back) {
-        return false; /* their order is not a topological one */
+        /* The tasks' order is not topological. */
+        return false;
     }
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         if (!is_simple(w, fl_graph_task_at(graph, i))) {
@@ -88,7 +91,7 @@ static bool is_suitable(const fl_worker *w, const filch_graph *graph)
     return true;
 }
 
-/* --- Making one --- */
+/* --- Making a graph launch --- */
 
 static void drop(filch_graph *graph, fl_graph_launch *replay)
 {
@@ -127,7 +130,7 @@ static fl_graph_launch *replay_new(fl_worker *w, const filch_graph *graph)
     return replay;
 }
 
-/* The task's operands were fetched. */
+/* Notes the tiles of a task with fetched operands. */
 static void note_tiles(const fl_worker *w, fl_graph_launch *replay, const fl_task *task)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
@@ -146,11 +149,11 @@ static void note_tiles(const fl_worker *w, fl_graph_launch *replay, const fl_tas
     }
 }
 
-/* The chain on which a task goes: one that ends with a predecessor, else the next in turn. */
+/* Chain chosen for a task: a chain ending with a predecessor, otherwise the next chain in turn. */
 typedef struct fl_chains {
-    uint32_t last[CHAINS]; /* task, + 1; 0: none yet */
+    uint32_t last[CHAINS]; /* last task of each chain, plus 1; 0: none yet */
     uint32_t next;
-    uint32_t *behind; /* room for one task's */
+    uint32_t *behind; /* predecessors of one task */
     size_t capacity;
 } fl_chains;
 
@@ -171,7 +174,8 @@ static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, ui
             is_known = is_known || chains->behind[k] == preds[i];
         }
         if (is_known) {
-            continue; /* two edges between the same tasks */
+            /* Two edges join the two tasks. */
+            continue;
         }
         chains->behind[(*count)++] = preds[i];
         for (uint32_t c = 0; chain == CHAINS && c < CHAINS; ++c) {
@@ -194,7 +198,7 @@ static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, f
     fl_launch launch = {.params = w->offload->params};
     uint32_t count;
     if (!fl_offload_fetch(w, &item) || !fl_offload_fill(w, &item, &launch) ||
-        fl_shape_has_clusters(&launch.shape) || /* which a kernel's node does not tell */
+        fl_shape_has_clusters(&launch.shape) || /* a kernel's node carries no clusters */
         !list_behind(w, chains, task, &count)) {
         return false;
     }
@@ -210,7 +214,8 @@ static bool make(fl_worker *w, filch_graph *graph)
     fl_chains chains = {.next = 0};
     uint32_t fetched = 0;
     bool fits = replay != NULL;
-    w->error.status = FILCH_OK; /* what is said from here on is of this */
+    /* Later errors belong to the present attempt. */
+    w->error.status = FILCH_OK;
     for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
         fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
         fetched += w->offload->is_admitted;
@@ -219,13 +224,14 @@ static bool make(fl_worker *w, filch_graph *graph)
     fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
     fits =
         fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
-    /* They were kept until all were there, lest the last should evict the first. */
+    /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
         fl_offload_release(w, &flight);
     }
     if (!fits && replay != NULL) {
-        /* Copies to operands are under way; where the run is cancelled, nobody waits for them. */
+        /* Copies to operands are under way; no thread waits for the copies if the run is
+         * cancelled. */
         w->device->backend->drain(w->device, NULL);
         drop(graph, replay);
         replay = NULL;
@@ -242,9 +248,9 @@ void fl_graph_launch_drop(filch_graph *graph)
     graph->replay = NULL;
 }
 
-/* --- Using it --- */
+/* --- Using a graph launch --- */
 
-/* One tile of a handle as the replay uses it. */
+/* Operand for one tile of a handle, as used by the graph launch. */
 static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_t slot,
                              uint32_t tile, filch_view *view)
 {
@@ -263,7 +269,7 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
     };
 }
 
-/* Lets go of the first `count` tiles that it uses. */
+/* Releases the first `count` tiles used by the graph launch. */
 static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count)
 {
     filch_view view;
@@ -283,8 +289,8 @@ void fl_graph_launch_release(fl_worker *w, const filch_graph *graph)
     release_tiles(w, graph, UINT32_MAX);
 }
 
-/* Pins what the replay uses. False: some is not where its kernels look for it any more, or has no
- * room; nothing is pinned. */
+/* Pins the tiles of the graph launch. False: a tile moved away from the address used by the
+ * kernels, or has no room; no tile is pinned. */
 static bool fetch_all(fl_worker *w, const filch_graph *graph)
 {
     const fl_admission admission = {.foresight = NULL};
@@ -307,7 +313,8 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
         }
     }
     if (!fits) {
-        fl_waits_abandon(places_of(w), waits); /* of a job that may be cancelled now */
+        /* The copies' job may be cancelled now. */
+        fl_waits_abandon(places_of(w), waits);
         release_tiles(w, graph, count);
     }
     return fits;
@@ -323,7 +330,8 @@ static uint64_t fastest_plain(const filch_graph *graph)
     return best;
 }
 
-/* Whether the trial of a replay is over, and lost: against as many of the last other runs. */
+/* Tells whether the exploration of graph launches is over and lost, compared with the fastest of as
+ * many recent plain runs. */
 static bool has_lost(const fl_worker *w, const filch_graph *graph)
 {
     return w->sched->core->settings.replay == OWN_CHOICE && graph->replay != NULL &&
@@ -333,20 +341,21 @@ static bool has_lost(const fl_worker *w, const filch_graph *graph)
 void fl_graph_launch_note(const filch_job *job)
 {
     filch_graph *graph = job->graph;
-    uint64_t begin = fl_load_relaxed(&job->started); /* written before the job's last task */
+    /* Relaxed: written before the job's last task. */
+    uint64_t begin = fl_load_relaxed(&job->started);
     uint64_t ns = job->finished > begin ? job->finished - begin : 1;
     if (fl_load_relaxed(&job->failed) != 0 || fl_load_relaxed(&job->left_out) != 0) {
         return;
     }
     if (!graph->is_replayed) {
         graph->plain_ns[graph->runs % FL_PLAIN_RUNS] = ns;
-    } else if (graph->replayed++ != 0 && /* with the first the driver's copy goes along */
+    } else if (graph->replayed++ != 0 && /* the first run includes the driver's upload */
                (graph->replayed_ns == 0 || ns < graph->replayed_ns)) {
         graph->replayed_ns = ns;
     }
 }
 
-/* None could be made: for now, where all that is missing is memory that others use. */
+/* Gives up after a failed attempt: only for now, if just memory in use elsewhere is missing. */
 static void give_up(const fl_worker *w, filch_graph *graph)
 {
     uint32_t rest = 2 * graph->replay_rest;
@@ -362,9 +371,11 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
     if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
         fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
-        return false; /* or some of it has begun */
+        /* A smaller range means a run already begun. */
+        return false;
     }
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* ours: no order */
+    /* Relaxed: written by the worker, no order needed. */
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
     int64_t first = w->sched->core->settings.replay;
     first = first == OWN_CHOICE ? OWN_FIRST : first;
     graph->is_replayed = false;
@@ -382,11 +393,12 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     if (!fetch_all(w, graph)) {
-        fl_graph_launch_drop(graph); /* they were evicted meanwhile, and may be again */
+        /* Tiles were evicted meanwhile, and may be evicted again. */
+        fl_graph_launch_drop(graph);
         graph->runs = 0;
         return false;
     }
-    /* Only we take from it: there is one device. */
+    /* Only we take from the range: the runtime has one device. */
     fl_range_drain(&fl_job_share(job, w->index)->range, &lo, &hi);
     graph->is_replayed = true;
     *item = (fl_item){.job = job, .is_graph = true};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tile of work on the driver's thread: a codelet's host function, with its views and scratch. */
+/* Host call: runs a codelet's host function on the driver's thread, with views and scratch. */
 #include "sched/execute/host_call.h"
 
 #include "sched/decide/speculate.h"
@@ -23,8 +23,8 @@ static bool reserve_scratch(fl_worker *w, size_t bytes)
     return true;
 }
 
-/* Says in worker->error why the tile cannot be called: no function of the caller's has failed, so
- * it is none's code that the job tells. */
+/* Sets worker->error to the reason why the item cannot be called. No function of the caller failed,
+ * so the job reports no caller's code. */
 static void refuse(fl_worker *w, fl_item *item, const filch_call *call)
 {
     const char *device = w->device->info.name;
@@ -35,7 +35,7 @@ static void refuse(fl_worker *w, fl_item *item, const filch_call *call)
                       device);
     } else {
         filch_error why = FILCH_ERROR_INIT;
-        /* Asked anew, a callback that does not answer alike may have nothing wrong to tell. */
+        /* An inconsistent callback, asked again, may report no error. */
         filch_status status = fl_batch_check(item->job->batch, call->lo, call->hi, &why);
         fl_error_fill(&w->error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
                       status != FILCH_OK ? why.text : "a mapping answers differently each time");
@@ -98,11 +98,12 @@ void fl_worker_run(fl_worker *w)
         return;
     }
     if (FL_UNLIKELY(item->task != NULL && item->task->has_items)) {
-        fl_divide_range(item, &call.lo, &call.hi); /* these are always timed */
+        /* Items with a range are always timed. */
+        fl_divide_range(item, &call.lo, &call.hi);
     }
     const fl_clock *clock = &w->sched->core->clock;
-    /* The tile may wait for nested work, which uses w->tile meanwhile; what is kept here is put
-     * back by the driver. */
+    /* The host function may wait for nested work, and nested work uses w->item. The driver restores
+     * the item; `code` and the times are local. */
     uint64_t nested = w->ledger.nested_ns;
     uint64_t start = fl_clock_now(clock);
     int code = codelet->host(&call);

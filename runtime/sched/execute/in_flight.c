@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step of a worker whose device runs tiles by itself: a GPU, or a simulated one. Tiles are put
- * on the device until its window is full, and retired when the device is seen to be past them. */
+/* Step of a worker whose device runs items asynchronously: a GPU, or a simulated device. The step
+ * launches items until the queue depth is reached, and retires items seen past on the device. */
 #include "sched/execute/in_flight.h"
 
 #include "sched/account/account.h"
@@ -99,7 +99,8 @@ void fl_in_flight_fail(fl_worker *w, fl_in_flight *flight, const filch_error *er
     w->late = *error;
 }
 
-/* A tile is over: its flight is free before it retires, as that may want to launch. */
+/* Lands a finished item. The slot in flights is freed before retiring, because retiring may
+ * launch. */
 static void land(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
@@ -121,8 +122,8 @@ static void land(fl_worker *w, uint32_t index)
     fl_worker_retire(w, &item);
 }
 
-/* What the tile used was copied from other places behind these, which must not have failed. They
- * are over: the lane waited for them. */
+/* Checks the item's copies from remote memory nodes: a failed copy fails the item. The copies are
+ * over, because the lane waited. */
 static void check_foreign(fl_worker *w, fl_in_flight *flight)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -135,7 +136,7 @@ static void check_foreign(fl_worker *w, fl_in_flight *flight)
     }
 }
 
-/* The tile is past on its lane; what it wrote may still be on the way home. */
+/* Finishes an item past on the lane; write-back may still be under way. */
 static void finish(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
@@ -163,7 +164,8 @@ void fl_in_flight_add_home(fl_worker *w, fl_in_flight *flight, fl_marker home)
 {
     filch_error error = FILCH_ERROR_INIT;
     for (uint32_t i = 0; i < flight->home_count; ++i) {
-        if (flight->homes[i] >> 50 == home >> 50) { /* a lane is in order */
+        /* Lanes are in order: the later marker covers the earlier. */
+        if (flight->homes[i] >> 50 == home >> 50) {
             flight->homes[i] = home;
             return;
         }
@@ -178,7 +180,7 @@ void fl_in_flight_add_home(fl_worker *w, fl_in_flight *flight, fl_marker home)
     flight->homes[flight->home_count++] = home;
 }
 
-/* Whether all copies are past; those that failed are, too. */
+/* Tells whether every write-back copy is past; a failed copy counts as past. */
 static bool is_home(fl_worker *w, fl_in_flight *flight)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -197,7 +199,7 @@ static bool is_home(fl_worker *w, fl_in_flight *flight)
     return true;
 }
 
-/* Lands the tiles whose results have come home, in the order of their launches. */
+/* Lands items with finished write-back, in the order of finishing. */
 static bool land_homing(fl_worker *w)
 {
     bool any = false;
@@ -219,7 +221,7 @@ static void fail_flight(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
     flight->launched = 0;
-    /* Those of our own device are over; other devices' copies lead to buffers of the caller's. */
+    /* Copies of our own device are over; copies by other devices lead to buffers of the caller. */
     while (flight->home_count != 0) {
         fl_marker home = flight->homes[--flight->home_count];
         if (fl_marker_device(home) != w->index) {
@@ -230,7 +232,7 @@ static void fail_flight(fl_worker *w, uint32_t index)
     land(w, index);
 }
 
-/* The device does not answer: everything in flight on it has failed. */
+/* Handles the failure of the device: every item in flight has failed. */
 static void lose(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
@@ -238,8 +240,8 @@ static void lose(fl_worker *w)
     fl_store_relaxed(&w->is_lost, 1);
     fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
                  w->device->info.name, w->loss.text);
-    /* It may be a lane alone that failed: what the others do is done before anybody is told that
-     * the memory it uses is free, and nothing is put there any more. */
+    /* A single lane may have failed: the remaining lanes are drained before the memory in use is
+     * reported free, and nothing more is launched. */
     if (w->computing != 0) {
         fl_account_lost(w);
     }
@@ -275,7 +277,7 @@ static void lose(fl_worker *w)
     }
 }
 
-/* Whether the device is lost, as some call has found: another worker's or the host's, too. */
+/* Tells whether the device has failed, as seen by a call of a worker or of the host. */
 static bool is_down(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
@@ -285,7 +287,7 @@ static bool is_down(fl_worker *w)
     return fl_worker_has_failed(w);
 }
 
-/* When a tile began that was just seen past: as the device has it, where a trace wants to know. */
+/* Start time of an item just seen past: the device's own time if a trace is recording. */
 static uint64_t start_of(const fl_worker *w, uint64_t ns)
 {
     const fl_backend *backend = w->device->backend;
@@ -336,14 +338,15 @@ static bool retire_finished(fl_worker *w)
 
 /* --- Launching --- */
 
-/* A flight of the tile; there is a free one. */
+/* Takes a free slot for an item in flight; the caller knows of a free slot. */
 static inline fl_in_flight *take_flight(fl_worker *w, const fl_item *item)
 {
     fl_in_flight *flight = &w->flights[w->free_flight];
     w->free_flight = flight->next;
     ++w->in_flight;
     flight->item = *item;
-    flight->item.ns = 0; /* it has not run */
+    /* The item has not run. */
+    flight->item.ns = 0;
     flight->home_count = 0;
     flight->foreign_count = 0;
     flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
@@ -354,16 +357,19 @@ void fl_in_flight_conclude(fl_worker *w, const fl_item *item)
 {
     uint32_t index = w->free_flight;
     fl_in_flight *flight = take_flight(w, item);
-    flight->launched = 0; /* nothing of it is on a lane */
+    /* No part of the item is on a lane. */
+    flight->launched = 0;
     flight->item.start = now(w);
-    flight->is_admitted = true; /* what was held for all pieces */
+    /* Operands are held for every piece. */
+    flight->is_admitted = true;
     if (!fl_offload_commit_pieces(w, flight) && item->code == 0) {
         fl_in_flight_fail(w, flight, &w->error);
     }
     finish(w, index);
 }
 
-/* A device that pretends: the host function, where it makes the results, runs here and now. */
+/* Launches on a simulated device. The host function, if needed for the results, runs here and
+ * now. */
 static bool launch_pretended(fl_worker *w, fl_in_flight *flight, uint32_t index)
 {
     fl_item *item = &flight->item;
@@ -379,19 +385,20 @@ static bool launch_pretended(fl_worker *w, fl_in_flight *flight, uint32_t index)
         return true;
     }
     item->code = -1;
-    /* Where another run of it may be under way, that is not what came of it. */
+    /* A launch failure counts as a refusal if a second run of the chunk may be under way: the host
+     * function's code is not the outcome. */
     item->is_refused = item->task == NULL && item->run != NULL;
     return false;
 }
 
-/* Predicted duration of a tile here; 0 when nothing is known. */
+/* Predicted duration of an item here, ns; 0 when unknown. */
 static double predict(const fl_worker *w, const fl_item *item)
 {
     return fl_speed_time(fl_codelet_speed(fl_item_codelet(item), w->index), item->work);
 }
 
-/* Takes a tile back that found no room, to be tried again when there may be some; a piece of a
- * chunk with the rest of it. */
+/* Takes back an item that found no room, for a retry when memory may be free. A piece of a chunk is
+ * rejoined with the rest. */
 static void stall(fl_worker *w, uint32_t index, const fl_item *picked)
 {
     fl_in_flight *flight = &w->flights[index];
@@ -407,17 +414,17 @@ static void stall(fl_worker *w, uint32_t index, const fl_item *picked)
     --w->in_flight;
 }
 
-/* Whether memory is all that a tile lacked that was not put on the device. What other tiles use,
- * here or on other devices of the place, may have been given back when they are over; where there
- * are none, all that can be evicted is, and the tile tried once more. */
+/* Tells whether a launch lacked only memory, and a retry may succeed. Items in flight, on the
+ * device or on devices sharing the memory node, may free memory when over. If the device has no
+ * further items in flight, evicts every evictable tile and lets the item be tried once more. */
 static bool may_retry(fl_worker *w)
 {
     return w->error.status == FILCH_NOT_READY ||
            (w->error.status == FILCH_NO_DEVICE_MEMORY && (w->in_flight > 1 || fl_offload_clear(w)));
 }
 
-/* Whether the device has so little memory, as others use the most of it, that a chunk has to be
- * tried in pieces; of one that cannot be the rest fails, too. */
+/* Tells whether to try a chunk in pieces, because other users leave too little of the device's
+ * memory. A single grain is not divided: the rest of the chunk then fails, too. */
 static bool may_divide(fl_worker *w, fl_item *item)
 {
     if (w->error.status != FILCH_NO_DEVICE_MEMORY || item->task != NULL || item->is_graph) {
@@ -435,7 +442,7 @@ static bool may_divide(fl_worker *w, fl_item *item)
     return false;
 }
 
-/* The flight is on the device. */
+/* Notes an item taken by the device. */
 static void note_taken(fl_worker *w, fl_in_flight *flight)
 {
     ++w->computing;
@@ -445,7 +452,7 @@ static void note_taken(fl_worker *w, fl_in_flight *flight)
     flight->arrived = 0;
 }
 
-/* All of a graph at once. */
+/* Launches every task of a graph in one call. */
 static void launch_replay(fl_worker *w, fl_in_flight *flight, uint32_t index)
 {
     flight->launched = flight->item.start = now(w);
@@ -461,18 +468,19 @@ static void launch_replay(fl_worker *w, fl_in_flight *flight, uint32_t index)
     (void)is_down(w);
 }
 
-/* A tile that needs more memory than can be had here, of which others may have more. True: it is
- * seen to. */
+/* Finds a second device for an item lacking memory here. True: the item is dealt with. */
 static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
 {
-    fl_item chunk = w->flights[index].item; /* with the rest of the one that was picked */
+    /* Chunk with the rest of the picked chunk. */
+    fl_item chunk = w->flights[index].item;
     fl_task *task = picked->task;
     if (w->error.status != FILCH_NO_DEVICE_MEMORY || picked->is_graph) {
         return false;
     }
     fl_lookahead_state before = picked->is_ahead ? fl_lookahead_look(task) : FL_LOOKAHEAD_OVER;
     if (before == FL_LOOKAHEAD_WAITS) {
-        stall(w, index, picked); /* nobody else may have it as yet */
+        /* No second device may have the task yet. */
+        stall(w, index, picked);
         return true;
     }
     if (task == NULL ? !fl_full_leave(w, &chunk)
@@ -485,7 +493,7 @@ static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
     return true;
 }
 
-/* The tile could not be put on the device. */
+/* Handles an item after a failed launch. */
 static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
 {
     fl_in_flight *flight = &w->flights[index];
@@ -493,13 +501,15 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
     flight->launched = 0;
     item->timed = false;
     if (computes(w)) {
-        item->is_refused = item->code == 0; /* else a function of the caller's said so */
+        /* A nonzero code came from a function of the caller. */
+        item->is_refused = item->code == 0;
     }
     item->code = item->code != 0 ? item->code : -1;
     if (computes(w)) {
         fl_offload_abandon(w);
     }
-    /* A piece of a divided task has its memory; nobody else may wait for it, nor have the task. */
+    /* Pieces of a divided task have memory already; no device may wait with a piece or take over
+     * the task. */
     bool may_wait = item->is_refused && (item->task == NULL || !fl_task_is_divided(item->task));
     if (may_wait && (may_retry(w) || may_divide(w, item))) {
         stall(w, index, picked);
@@ -515,7 +525,7 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
     (void)is_down(w);
 }
 
-/* A second run of a chunk could not be put on the device: the first one is not concerned. */
+/* Drops the second run of a chunk after a failed launch. The first run continues. */
 static void drop_second(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
@@ -528,13 +538,14 @@ static void drop_second(fl_worker *w, uint32_t index)
     (void)is_down(w);
 }
 
-/* A gate with a tile that is to be in the host's memory: over when the copies are. */
+/* Launches a gate moving a tile to the host's memory. The gate is over when the copies are over. */
 static void launch_move(fl_worker *w, uint32_t index)
 {
     fl_in_flight *flight = &w->flights[index];
     fl_item *item = &flight->item;
     item->timed = false;
-    flight->launched = 0; /* nothing of it is on a lane */
+    /* No part of the item is on a lane. */
+    flight->launched = 0;
     item->start = now(w);
     if (!computes(w) || fl_offload_move(w, flight)) {
         finish(w, index);
@@ -545,7 +556,7 @@ static void launch_move(fl_worker *w, uint32_t index)
     (void)is_down(w);
 }
 
-/* Makes a flight wait for what was fetched ahead. False: all has come. */
+/* Makes an item in flight wait for copies fetched ahead. False: every copy has arrived. */
 static bool note_coming(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
@@ -561,8 +572,8 @@ static bool note_coming(fl_worker *w, fl_in_flight *flight)
     return any;
 }
 
-/* There is nothing to run. What was fetched ahead for one that is skipped comes all the same, maybe
- * from memory that is the caller's again when the job is over. */
+/* Passes over an item with nothing to run. Copies fetched ahead for a skipped item still arrive,
+ * maybe from memory the caller owns again once the job is over. */
 static void pass_over(fl_worker *w, uint32_t index)
 {
     fl_offload *offload = w->offload;
@@ -571,7 +582,8 @@ static void pass_over(fl_worker *w, uint32_t index)
     flight->item.timed = false;
     if (FL_UNLIKELY(offload != NULL && (offload->fetched[0] | offload->fetched[1]) != 0) &&
         !passes && note_coming(w, flight)) {
-        flight->launched = 0; /* nothing of it is on a lane */
+        /* No part of the item is on a lane. */
+        flight->launched = 0;
         flight->item.start = now(w);
         finish(w, index);
         return;
@@ -579,20 +591,21 @@ static void pass_over(fl_worker *w, uint32_t index)
     land(w, index);
 }
 
-/* Whether the device has nothing to do, though others may have more than they can do at once. */
+/* Notes whether the device is out of work, while further devices may have a surplus. */
 static void note_hunger(fl_worker *w, bool is_hungry)
 {
     if (FL_UNLIKELY(w->is_hungry != is_hungry) && w->offload != NULL && w->sched->mails) {
         w->is_hungry = is_hungry;
         if (is_hungry) {
-            fl_add_relaxed(&w->sched->hungry, 1); /* a guess, as it says */
+            /* Relaxed: an estimate, as documented at the member. */
+            fl_add_relaxed(&w->sched->hungry, 1);
         } else {
             fl_sub_relaxed(&w->sched->hungry, 1);
         }
     }
 }
 
-/* Puts a tile on the device, or lands it at once where there is nothing to run. */
+/* Puts an item on the device, or lands the item at once if there is nothing to run. */
 static void launch(fl_worker *w, const fl_item *picked)
 {
     uint32_t index = w->free_flight;
@@ -615,7 +628,8 @@ static void launch(fl_worker *w, const fl_item *picked)
         return;
     }
     const filch_codelet *codelet = fl_item_codelet(item);
-    fl_item_set_timed(item, codelet); /* a computing device clears it where it did not measure */
+    /* A computing device clears the flag if not measuring. */
+    fl_item_set_timed(item, codelet);
     bool races = FL_UNLIKELY(fl_item_may_race(item, codelet));
     if (races) {
         fl_speculate_offer(w, item);
@@ -624,7 +638,8 @@ static void launch(fl_worker *w, const fl_item *picked)
         w->clock = now(w);
     }
     item->start = w->clock;
-    flight->launched = w->clock != 0 ? w->clock : 1; /* 0 is for what is not on the device */
+    /* Zero marks an item not on the device. */
+    flight->launched = w->clock != 0 ? w->clock : 1;
     flight->expected = predict(w, item);
     w->error.status = FILCH_OK;
     bool flies =
@@ -635,8 +650,9 @@ static void launch(fl_worker *w, const fl_item *picked)
         }
         note_taken(w, flight);
         if (item->task != NULL && flight->expected > FL_SHORT_NS && computes(w)) {
-            /* Seen to end by itself: with those behind it on the lane it would be seen so late that
-             * the device had nothing left to do. Who waits marks again, and is told. */
+            /* Marks the end of a long item. Seen together with later items on the lane, the end
+             * would be known so late that the device would run out of work. A later wait marks
+             * again, and reports an error. */
             (void)w->device->backend->mark(w->device, NULL);
         }
         if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
@@ -654,8 +670,8 @@ static void launch(fl_worker *w, const fl_item *picked)
     fail_launch(w, index, picked);
 }
 
-/* The tile that waits for memory, once something has landed here, or after a while: elsewhere, or
- * a copy may be over. */
+/* Launches the item waiting for memory, once an item has landed here, or after a while: memory may
+ * be freed on a second device, or by a copy. */
 static void launch_stalled(fl_worker *w, bool any)
 {
     fl_item item = w->stalled;
@@ -674,9 +690,9 @@ static void launch_stalled(fl_worker *w, bool any)
     launch(w, &item);
 }
 
-/* While a tile waits for memory: pieces of divided tasks, of which a part was given to this worker,
- * or which it joins if it has nothing else to do, as it may be what those hold. They wait for none.
- */
+/* Launches pieces of divided tasks while an item waits for memory: parts given to the worker, or,
+ * with nothing in flight, a task joined now. A divided task may hold the memory. Pieces themselves
+ * wait for no memory. */
 static void launch_parts(fl_worker *w, uint32_t window)
 {
     fl_task *task;
@@ -686,7 +702,8 @@ static void launch_parts(fl_worker *w, uint32_t window)
            ((task = fl_divide_part(w)) != NULL ||
             (w->in_flight == 0 && w->adopted == NULL && fl_divide_join(w)))) {
         if (task == NULL) {
-            continue; /* it has joined, or is to look again */
+            /* The worker has joined, or is to look again. */
+            continue;
         }
         fl_worker_take(w, task, false, &item);
         if (fl_item_admit(w, &item)) {
@@ -697,7 +714,8 @@ static void launch_parts(fl_worker *w, uint32_t window)
 
 /* --- The step --- */
 
-/* A virtual device knows when. What comes home on another device's lane is looked for. */
+/* Sets the wake-up time on a virtual clock, known to the device. Write-back on a second device's
+ * lane is polled. */
 static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = now(w);
@@ -708,7 +726,7 @@ static fl_act wait_virtual(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
-/* Whether anything is on its way here. */
+/* Tells whether copies to the device's memory node are under way. */
 static bool is_fetching(const fl_worker *w)
 {
     const fl_places *places = w->sched->core->places;
@@ -727,7 +745,8 @@ static fl_act wait_computing(fl_worker *w)
             return FL_ACT_MORE;
         }
         w->wake_at = fl_poll_interval_next(w);
-        /* What is kept may be waiting for a copy, which ends without a tile's. */
+        /* Tasks in the locality window may be waiting for a copy, which ends independently of
+         * items. */
         if (w->offload != NULL && w->offload->window_count != 0 && is_fetching(w)) {
             uint64_t arrival = now(w) + FL_ARRIVAL_NS;
             w->wake_at = arrival < w->wake_at ? arrival : w->wake_at;
@@ -736,29 +755,30 @@ static fl_act wait_computing(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
-/* What is told of a completed job is the host's code, which may take long: nothing waits for it
- * that could run meanwhile. */
+/* Marks before completions: the callback is host code and may take long. Items able to run
+ * meanwhile must not wait. */
 static void mark_held(fl_worker *w)
 {
     if (w->computing != 0 && computes(w)) {
-        (void)w->device->backend->mark(w->device, NULL); /* the next one is told */
+        /* A later mark reports an error. */
+        (void)w->device->backend->mark(w->device, NULL);
     }
 }
 
-/* The device has not joined yet. What is sent to it meanwhile others find where it is. */
+/* Tells whether the device has yet to join. Work sent meanwhile can be found by other workers. */
 static bool is_absent(fl_worker *w)
 {
     w->wake_at = w->device->joins_at;
     return w->device->joins_at > now(w);
 }
 
-/* On a virtual clock what was put on the device may be over at once. */
+/* Tells whether the step repeats: on a virtual clock, items launched may be over at once. */
 static bool is_stepped_again(const fl_worker *w)
 {
     return !computes(w) || w->device->backend->is_virtual;
 }
 
-/* What arrived is known to have, should the device be lost by what comes next. */
+/* Notes arrived copies, because the next call may find the device failed. */
 static void look_at_copies(const fl_worker *w)
 {
     (void)fl_flow_in(w->sched->core->places, w->device->place);
@@ -766,16 +786,17 @@ static void look_at_copies(const fl_worker *w)
     (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 
-/* When the tile that waits for memory is looked at again. A worker that helps with a divided task
- * does not try the tile meanwhile: the nap after its last try may be over, and a worker whose time
- * to look is past never sleeps. */
+/* Time of the next try of the item waiting for memory. A worker helping with a divided task does
+ * not try the item meanwhile: the nap after the last try may be over, and a worker with a past
+ * wake-up time never sleeps. */
 static uint64_t stall_look_at(const fl_worker *w)
 {
     return (w->is_dividing ? now(w) : w->stalled_at) + STALL_NAP_NS;
 }
 
-/* Nothing more can be put on the device now; any: something was, or landed; is_away: as the step
- * began, as only such a one has given away what was here. */
+/* Ends a step; no further item can be put on the device now. any: an item was launched or landed.
+ * is_away: the device was offline when the step began; only then has the step given its work
+ * away. */
 static fl_act end_step(fl_worker *w, bool any, bool is_away)
 {
     if (FL_UNLIKELY(fl_depth_is_held(w))) {
@@ -791,7 +812,8 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         return FL_ACT_MORE;
     }
     if (w->offload != NULL && w->in_flight == 0) {
-        fl_offload_drop_scratch(w); /* others of the place may want it */
+        /* Devices sharing the memory node may need the memory. */
+        fl_offload_drop_scratch(w);
     }
     if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
         w->wake_at = stall_look_at(w);
@@ -811,7 +833,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         fl_locality_fetch(w);
     }
     fl_act act = wait_computing(w);
-    /* Relaxed: as where a worker is idle. */
+    /* Relaxed: as in fl_worker_begin_idle. */
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->boarding) != 0)) {
         uint64_t at = fl_shared_queue_look_at(w);
         w->wake_at = at < w->wake_at ? at : w->wake_at;
@@ -823,9 +845,10 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     return act;
 }
 
-/* With a tile in flight a theft can wait: a better victim may show meanwhile. Not so where all
- * of them are only on the way home: the device has nothing to do; nor where it has one, and
- * what the next one needs could be brought beside it. */
+/* Tells whether to steal now. With an item in flight a theft can wait: a better victim may show
+ * meanwhile. A theft cannot wait in two cases. Every item is in write-back, so the device has
+ * nothing to compute. Or one item computes, and the next item's data could be copied in
+ * parallel. */
 static bool is_time_to_steal(const fl_worker *w)
 {
     return w->in_flight - w->homing_count <= (w->brought_ns > 0);
@@ -847,7 +870,8 @@ fl_act fl_in_flight_step(fl_worker *w)
     uint32_t launches = 0, window = fl_depth_of(w);
     if (FL_UNLIKELY(w->has_stalled)) {
         launch_parts(w, window);
-        if (!w->is_dividing) { /* else the memory is others' */
+        /* Otherwise the memory belongs to the divided task. */
+        if (!w->is_dividing) {
             launch_stalled(w, any);
         }
     }
@@ -904,9 +928,9 @@ fl_act fl_in_flight_step(fl_worker *w)
     return end_step(w, any, false);
 }
 
-/* --- Withdrawn --- */
+/* --- Offline --- */
 
-/* The tile that waits for memory goes to others, too, where it can. */
+/* Gives the item waiting for memory to a second device, if possible. */
 static bool leave_stalled(fl_worker *w)
 {
     fl_item *item = &w->stalled;

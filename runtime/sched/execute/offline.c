@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that the host has withdrawn, or that a simulation's description has leave for a while.
+/* Offline devices: withdrawn by the host, or absent for a while by a simulation's description.
  *
- * The flag stands among the duties of the device's worker, which it looks at in each step. What is
- * in flight there ends; what waits is the others' from then on, whatever the policy: they rob the
- * worker's deques and ranges as those of a lost device, and what nobody else knows of the worker
- * gives away itself. What no device that is there can run it keeps, claimed, until one is.
+ * The flag is among the worker's duties, read in every step. Items in flight end on the device.
+ * Waiting work is left to available devices, under every policy. Workers of available devices rob
+ * the deques and ranges as for a failed device. The worker gives away work known to the worker
+ * only. Work without an available device stays claimed by the worker until a suitable device is
+ * available.
  *
- * Who is there changes seldom; each change is counted, and everybody is woken to look again.
- * Between changes a withdrawn worker does nothing but what is sent to it, so that it sleeps.
+ * Presence changes seldom; every change is counted, and every worker is woken to look again.
+ * Between changes an offline worker handles only work sent directly, and can sleep.
  *
- * No wake-up is lost with a worker that was chosen for work just before it was withdrawn: whoever
- * chose it had published the work before, and the change wakes all others after. */
+ * No wake-up is lost with a worker chosen just before going offline. The waker had published the
+ * work before, and the change wakes every remaining worker after. */
 #include "sched/execute/offline.h"
 
 #include "sched/account/account.h"
@@ -28,19 +29,20 @@
 /* How often copies that were begun ahead are looked at before what they were for is given away. */
 #define FETCHED_NAP_NS 20000u
 
-/* --- Who is there --- */
+/* --- Presence --- */
 
-/* Under slots_lock. */
+/* Counts a change. Under slots_lock. */
 static void count_change(fl_sched *sched, bool was_away, bool is_away)
 {
     if (was_away != is_away) {
-        fl_add_relaxed(&sched->away_count, is_away ? 1 : UINT32_MAX); /* modulo 2^32 */
+        /* Adds -1 modulo 2^32. */
+        fl_add_relaxed(&sched->away_count, is_away ? 1 : UINT32_MAX);
     }
-    /* Release: the duties, or what was cancelled, before the count that tells of them. */
+    /* Release: orders the duties, or the cancellation, before the count announcing the change. */
     fl_add_release(&sched->roster, 1);
 }
 
-/* Everybody looks again, those that are away too. */
+/* Wakes every worker to look again, offline workers too. */
 static void tell(fl_sched *sched)
 {
     fl_sched_wake(sched, sched->count);
@@ -55,15 +57,17 @@ bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set)
 {
     fl_worker *w = &sched->workers[index];
     fl_mutex_lock(&sched->slots_lock);
-    uint32_t before = fl_load_relaxed(&w->duties); /* these bits change under the lock alone */
+    /* Relaxed: the presence bits change under the lock only. */
+    uint32_t before = fl_load_relaxed(&w->duties);
     bool changes = ((before & duty) != 0) != is_set;
     if (changes) {
         uint32_t after = is_set ? before | duty : before & ~duty;
         bool was_away = (before & FL_DUTY_OFFLINE) != 0;
         if (!was_away) {
-            fl_store_relaxed(&w->is_quiet, 0); /* before the duty that has the worker say so */
+            /* Precedes the duty; afterwards the worker may set is_quiet. */
+            fl_store_relaxed(&w->is_quiet, 0);
         }
-        /* Release: as above. */
+        /* Release: as in count_change. */
         fl_store_release(&w->duties, after);
         count_change(sched, was_away, (after & FL_DUTY_OFFLINE) != 0);
     }
@@ -77,12 +81,14 @@ bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set)
 
 void fl_offline_cancelled(fl_sched *sched)
 {
-    fl_fence_seq_cst(); /* the cancellation, against a device that is being withdrawn */
+    /* Fence: orders the cancellation against a device going offline. */
+    fl_fence_seq_cst();
     if (fl_load_relaxed(&sched->away_count) != 0) {
         fl_add_release(&sched->roster, 1);
         tell(sched);
     } else if (fl_load_relaxed(&sched->boarding) != 0) {
-        fl_sched_wake(sched, sched->count); /* what is cancelled is no better left to others */
+        /* A cancelled task is no longer better left to a second device. */
+        fl_sched_wake(sched, sched->count);
     }
 }
 
@@ -95,7 +101,7 @@ filch_presence fl_offline_presence(const fl_sched *sched, uint32_t index)
     if (!fl_worker_is_offline(w)) {
         return FILCH_PRESENCE_THERE;
     }
-    /* Acquire: what ran on the device is over. */
+    /* Acquire: items on the device are over. */
     return fl_load_acquire(&w->is_quiet) != 0 ? FILCH_PRESENCE_WITHDRAWN : FILCH_PRESENCE_LEAVING;
 }
 
@@ -103,7 +109,8 @@ uint64_t fl_offline_turn(fl_worker *w)
 {
     const fl_device *device = w->device;
     if (FL_LIKELY(device->leaves_at >= device->returns_at)) {
-        return FL_TIME_NEVER; /* it does not leave */
+        /* The device does not leave. */
+        return FL_TIME_NEVER;
     }
     uint64_t t = fl_clock_now(&w->sched->core->clock);
     bool has_left = t >= device->leaves_at && t < device->returns_at;
@@ -115,10 +122,10 @@ uint64_t fl_offline_turn(fl_worker *w)
                                     : FL_TIME_NEVER;
 }
 
-/* --- What others can do --- */
+/* --- Giving work away --- */
 
-/* From one on that changes from call to call: a device that is there, other than the worker's, that
- * can run the task, which is ours. Null: none. */
+/* Finds an available device, other than the worker's own, able to run our task. The starting device
+ * varies from call to call. Null: no device. */
 static fl_worker *find_other(const fl_worker *w, const fl_task *task, bool is_divided)
 {
     fl_sched *sched = w->sched;
@@ -144,13 +151,14 @@ bool fl_offline_give(fl_worker *w, fl_task *task)
     if (other == NULL) {
         return false;
     }
-    fl_worker_flush(w); /* the job may be over as soon as others have the task */
+    /* The job may be over as soon as a second worker has the task. */
+    fl_worker_flush(w);
     fl_inbox_push(&other->moved, &task->link);
     fl_sched_wake_worker(w->sched, other->index);
     return true;
 }
 
-/* --- What nobody else knows of --- */
+/* --- Work known to the worker only --- */
 
 static void keep(fl_worker *w, fl_task *task)
 {
@@ -158,7 +166,7 @@ static void keep(fl_worker *w, fl_task *task)
     w->kept = &task->link;
 }
 
-/* There is nothing to run of a task that is claimed. */
+/* Retires a claimed task with nothing to run. */
 static void pass_over(fl_worker *w, fl_task *task, bool poisoned)
 {
     fl_item item = {0};
@@ -169,8 +177,8 @@ static void pass_over(fl_worker *w, fl_task *task, bool poisoned)
     fl_worker_retire(w, &item);
 }
 
-/* A task that is claimed, and kept by nobody. Of those that another device had no room for, each
- * waits: it would only come back. Of one that is being combined, a part is here. */
+/* Settles a claimed task outside every list. A task refused by a full device waits here: the task
+ * would only come back. A combining task stays when begun, because a part of the result is here. */
 static void settle_claimed(fl_worker *w, fl_task *task, bool poisoned)
 {
     bool is_begun = task->combines && fl_task_extras(task)[0].reduction->current != 0;
@@ -181,16 +189,17 @@ static void settle_claimed(fl_worker *w, fl_task *task, bool poisoned)
     }
 }
 
-/* One that was just claimed. */
+/* Settles a task claimed just now. */
 static void settle_new(fl_worker *w, fl_task *task, bool poisoned)
 {
     if (task->predecessors != 0) {
-        fl_store_relaxed(&task->pending, task->predecessors); /* as for one that runs */
+        /* Reset as for a task that runs. */
+        fl_store_relaxed(&task->pending, task->predecessors);
     }
     settle_claimed(w, task, poisoned);
 }
 
-/* A ready task. */
+/* Settles a ready task. */
 static void settle_ready(fl_worker *w, fl_task *task)
 {
     if (!fl_task_passes(task) && find_other(w, task, false) != NULL) {
@@ -205,14 +214,16 @@ static bool is_left(const fl_worker *w, const fl_task *task)
     return is_over(task) && find_other(w, task, false) == NULL;
 }
 
-/* Once it has changed who is there, what had no room elsewhere may have some. */
+/* Settles the kept tasks. After a change of presence, tasks without room elsewhere are offered
+ * again. */
 static void settle_kept(fl_worker *w, bool is_new)
 {
     fl_full_gather(w);
     fl_link *link = w->kept;
     w->kept = NULL;
     while (link != NULL) {
-        fl_link *next = link->next; /* before the task is another's */
+        /* Read first: the task may go to a second list. */
+        fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         task->moves = is_new ? 0 : task->moves;
         settle_claimed(w, task, false);
@@ -230,15 +241,18 @@ static void settle_own(fl_worker *w, bool is_new)
         if (!fl_task_is_divided(task)) {
             settle_new(w, task, w->adopted_poisoned);
         } else if (!fl_divide_drop(w, task)) {
-            settle_claimed(w, task, false); /* the only part: its link is free */
+            /* The worker's part is the only part: the task's link is free. */
+            settle_claimed(w, task, false);
         }
     }
     for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
-        fl_link *next = link->next; /* as above */
+        /* Read first, as above. */
+        fl_link *next = link->next;
         settle_ready(w, fl_task_of_link(link));
         link = next;
     }
-    while (fl_mailbox_take(&w->mailbox, &hint)) { /* its sender has the task in a deque, too */
+    /* The sender has the task in a deque, too. */
+    while (fl_mailbox_take(&w->mailbox, &hint)) {
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
         fl_item item;
@@ -256,16 +270,16 @@ static void settle_own(fl_worker *w, bool is_new)
     }
 }
 
-/* --- What is left where others find it --- */
+/* --- Work visible to every worker --- */
 
-/* Whether somebody who is there takes what a live hint leads to; only the set of devices may be
- * read. */
+/* Tells whether an available device takes the task of a live hint; only the task's set of devices
+ * may be read. */
 static bool is_taken(const fl_worker *w, uint64_t hint)
 {
     return fl_hint_is_for_others(w, hint, true);
 }
 
-/* Of jobs that were cancelled there is nothing to wait for. */
+/* Settles the range of a cancelled job: no device needs to be waited for. */
 static void settle_range(fl_worker *w, filch_job *job)
 {
     uint32_t lo, hi;
@@ -302,8 +316,8 @@ static void settle_ranges(fl_worker *w)
     }
 }
 
-/* Copies that were begun for tasks still to be given away may come from memory that is the caller's
- * again as soon as those are over. */
+/* Tells whether prefetch copies are over. A copy for a task not yet given away may read memory the
+ * caller owns again once the task is over. */
 static bool is_fetched(fl_worker *w)
 {
     fl_offload *offload = w->offload;
@@ -322,9 +336,10 @@ static bool is_fetched(fl_worker *w)
 void fl_offline_settle(fl_worker *w)
 {
     if (w->frames != NULL || !is_fetched(w)) {
-        return; /* the tile that waits needs what is here */
+        /* The waiting task needs the work. */
+        return;
     }
-    /* Acquire: pairs with the release of who counted the change. */
+    /* Acquire: pairs with the release in count_change. */
     uint64_t roster = fl_load_acquire(&w->sched->roster);
     bool is_new = roster != w->roster;
     w->roster = roster;
@@ -346,7 +361,8 @@ void fl_offline_settle(fl_worker *w)
     }
 }
 
-/* Of what is kept: what is in the middle of something here, and what computes nothing. */
+/* Takes a kept task bound to end on the device: a combining task already begun, or a gate, because
+ * gates compute nothing. */
 static fl_task *take_kept(fl_worker *w)
 {
     for (fl_link **at = &w->kept; *at != NULL; at = &(*at)->next) {
@@ -390,9 +406,9 @@ fl_act fl_offline_rest(fl_worker *w)
         return FL_ACT_WAIT;
     }
     if (w->next_task != NULL || w->pushed) {
-        return FL_ACT_MORE; /* what was settled made others ready */
+        return FL_ACT_MORE; /* settling made tasks ready */
     }
-    /* Release: what ran is over; whoever asks may use the device. */
+    /* Release: items are over; a thread asking may use the device. */
     fl_store_release(&w->is_quiet, 1);
     return FL_ACT_WAIT;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles on devices with memory of their own: what a tile uses is brought there, the tile put on a
- * lane behind it, and what it wrote sent home where that is wanted. The host's own tiles have their
- * operands brought home in the same way. */
+/* Items on devices with separate memory: fetches the operands, puts the item on a lane behind the
+ * copies, and starts write-back of final results. The host's own items fetch operands to the host's
+ * memory by the same functions. */
 #include "sched/execute/offload.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static fl_places *places_of(const fl_worker *w)
     return w->sched->core->places;
 }
 
-/* Null for the host's memory, as the replicas have it. */
+/* Null for the host's memory, as the replicas expect. */
 static fl_device *carrier(const fl_worker *w)
 {
     return w->device->place != 0 ? w->device : NULL;
@@ -41,7 +41,8 @@ bool fl_offload_concerns(const fl_item *item)
 
 /* --- Operands --- */
 
-/* Where the access is not an ordinary one, of the tile that it names. */
+/* Adapts the operand of a special access: partial results, commuting accesses and combining
+ * tasks. */
 static void adapt_operand(const fl_worker *w, const fl_task *task, uint32_t access,
                           fl_operand *operand)
 {
@@ -134,7 +135,7 @@ static fl_admission admit(const fl_worker *w, const fl_foresight *foresight, boo
         .foresight = foresight, .is_tight = is_tight, .is_pressed = w->offload->pressed != 0};
 }
 
-/* Nothing has to leave for a second run of a chunk. */
+/* Tells whether the item is a second run of a chunk: no tile is evicted for a second run. */
 static bool is_spare(const fl_item *item)
 {
     return item->task == NULL && item->run != NULL && item->run->is_second;
@@ -159,7 +160,8 @@ bool fl_offload_fetch(fl_worker *w, const fl_item *item)
         fl_locality_note(w);
     }
     if (status == FILCH_NOT_READY) {
-        w->error.status = status; /* there is nothing to say */
+        /* The wait needs no message. */
+        w->error.status = status;
     }
     if (FL_UNLIKELY(item->task != NULL && fl_task_has_extras(item->task))) {
         fl_reduction_place_views(item->task, w->views);
@@ -167,7 +169,8 @@ bool fl_offload_fetch(fl_worker *w, const fl_item *item)
     return status == FILCH_OK;
 }
 
-/* Notes the copies that were started, all of them on lanes inwards, or before others that are. */
+/* Notes the newest inbound copies. Every copy started is on an inbound lane, or precedes a copy on
+ * an inbound lane. */
 static void note_fetched(fl_worker *w)
 {
     fl_offload *offload = w->offload;
@@ -204,7 +207,8 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
     const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     const fl_admission admission = admit(w, &foresight, false);
     if (fl_task_has_extras(task)) {
-        return false; /* of what it uses, some is made when it begins */
+        /* Partial results and the like are made at the beginning of the task only. */
+        return false;
     }
     offload->waits.count = 0;
     task_operands(w, task);
@@ -214,7 +218,7 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
     if (status == FILCH_OK) {
         fl_locality_note(w);
         note_fetched(w);
-        /* What is on its way stays where it is until it has arrived. */
+        /* Tiles in transfer stay in place until arrival. */
         fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
                             NULL);
     }
@@ -278,12 +282,14 @@ bool fl_offload_move(fl_worker *w, fl_in_flight *flight)
     bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
                                   &admission, waits, &w->error) == FILCH_OK;
     for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
-        fl_marker home; /* none: the host's memory is the home of what is partitioned */
+        /* Write-back does not occur: the host's memory is the home of partitioned data. */
+        fl_marker home;
         fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
                FILCH_OK;
     }
     if (!fits) {
-        fl_waits_abandon(places_of(w), waits); /* they lead to the host's buffer */
+        /* The copies lead to the host's buffer. */
+        fl_waits_abandon(places_of(w), waits);
         return false;
     }
     while (waits->count != 0) {
@@ -296,29 +302,31 @@ void fl_offload_commit_host(fl_worker *w, fl_item *item)
 {
     fl_offload *offload = w->offload;
     bool fits = true;
-    /* The tile may have waited for others, whose operands are there now. */
+    /* The item may have waited for nested items: the lists then hold the nested items' operands. */
     if (!fl_offload_list(w, item)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         fl_marker home;
-        /* The worker has nothing else to do: a next tile is not there before this one retires. */
+        /* The worker has no further work: no next item starts before the item retires. */
         fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
                    FILCH_OK &&
                fl_marker_await(places_of(w), home, &w->error) == FILCH_OK && fits;
     }
     if (!fits) {
-        item->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        /* The item ran, but the results did not reach the destination. */
+        item->is_refused = true;
         item->code = -1;
     }
 }
 
 /* --- Lanes and scratch --- */
 
-/* Whether recent tiles were. */
+/* Tells whether recent items were short. */
 static bool is_short(const fl_worker *w)
 {
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* an estimate: no order */
+    /* Relaxed: an estimate, no order needed. */
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
@@ -326,8 +334,8 @@ static bool is_short(const fl_worker *w)
  * lanes work off theirs. */
 #define SHORT_IN_ROW 64u
 
-/* The lane that already holds what the tile waits for, so that it need not be told to wait; else
- * the one with the fewest tiles in flight. */
+/* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the lane
+ * with the fewest items in flight. */
 static uint32_t choose_lane(const fl_worker *w)
 {
     const fl_offload *offload = w->offload;
@@ -348,7 +356,7 @@ static uint32_t choose_lane(const fl_worker *w)
     return stays ? last : best;
 }
 
-/* Room for a lane's tiles, which run one after the other: no less than before. */
+/* Reserves scratch memory for a lane's items, run in sequence. The size never shrinks. */
 static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
 {
     fl_block **scratch = &w->offload->scratch[lane], *taken;
@@ -366,18 +374,19 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
         return false;
     }
     if (*scratch != NULL) {
-        /* Tiles that are held back use it, too: marking puts them on their lanes. */
+        /* Items held back use the old block, too: marking puts the items on their lanes. */
         w->device->backend->mark(w->device, &w->error);
         w->device->backend->drain(w->device, &w->error);
         fl_block_give(places_of(w), *scratch, 0);
     } else {
-        fl_residents_come(places_of(w), w->device->place); /* who wants it waits for us */
+        /* Devices wanting the memory wait for us. */
+        fl_residents_come(places_of(w), w->device->place);
     }
     *scratch = taken;
     return true;
 }
 
-/* Scratch accesses point into one block a lane. */
+/* Points scratch accesses into the lane's block. */
 static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
 {
     size_t bytes = fl_task_scratch(task);
@@ -409,14 +418,14 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
     return false;
 }
 
-/* Whether the tile is of items: a chunk, or a task that has some. */
+/* Tells whether the item covers a range of items: a chunk, or a task with items. */
 static bool has_range(const fl_item *item)
 {
     return item->task == NULL || item->task->has_items;
 }
 
-/* Whether the kernel's parameters end where those of the call do, wherever the arguments' alignment
- * puts them: the driver copies as much as the kernel declares. */
+/* Tells whether the kernel's parameters end where the call's parameters do, for any alignment of
+ * the arguments: the driver copies as many bytes as the kernel declares. */
 static bool has_size(const fl_function *function, size_t views, bool is_range, size_t arg_size)
 {
     size_t before = views * sizeof(filch_view) + (is_range ? 2 * sizeof(uint64_t) : 0);
@@ -427,7 +436,7 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
     return has;
 }
 
-/* The kernel's parameters: views, the items, the arguments. */
+/* Fills the kernel's parameters: views, the range of items, the arguments. */
 static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *call,
                         fl_launch *launch)
 {
@@ -489,7 +498,7 @@ static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, cons
  * twice, 99.7 with four times. */
 #define FULL_TIMES 1.8
 
-/* What a kernel's geometry is asked for: chunks of up to so many grains, all from one. */
+/* Question for a kernel's geometry: chunks of up to `most` grains, starting at grain `lo`. */
 typedef struct fl_inquiry {
     const fl_item *item;
     const filch_call *call;
@@ -497,7 +506,7 @@ typedef struct fl_inquiry {
     uint32_t lo, most;
 } fl_inquiry;
 
-/* Threads that a chunk of so many grains is launched with; 0: its geometry is not known. */
+/* Number of threads in a launch of a chunk with `grains` grains; 0: the geometry is unknown. */
 static double threads_of(const fl_inquiry *asked, uint32_t grains)
 {
     const filch_call *call = asked->call;
@@ -525,11 +534,12 @@ static double threads_of(const fl_inquiry *asked, uint32_t grains)
     return threads;
 }
 
-/* The fewest grains that are launched with that many threads; all where no number of them is. More
- * grains never have fewer threads. */
+/* Least number of grains launched with at least `threads` threads, or `most` if no number suffices.
+ * The number of threads never falls with the number of grains. */
 static uint32_t grains_for(const fl_inquiry *asked, double threads)
 {
-    uint32_t few = 0, enough = 1, most = asked->most; /* few have less */
+    /* Invariant: `few` grains have fewer threads. */
+    uint32_t few = 0, enough = 1, most = asked->most;
     while (enough < most && threads_of(asked, enough) < threads) {
         few = enough;
         enough = enough <= most / 2 ? 2 * enough : most;
@@ -543,14 +553,15 @@ static uint32_t grains_for(const fl_inquiry *asked, double threads)
     return enough;
 }
 
-/* Notes how many grains of the batch fill the device, or nearly, and into what numbers of them its
- * blocks divide. Asked of the kernel's geometry for numbers of grains, since neither a single
- * grain's tells it, where blocks take several, nor the chunk's, where kernels go on in strides and
- * are as large as the device whatever they get. */
+/* Notes how many grains of the batch about fill the device, and the quantum of grains in a block.
+ * Several numbers of grains are tried on the kernel's geometry. A single grain does not tell where
+ * blocks take several grains. The chunk's size does not tell where kernels stride, and always
+ * launch as many threads as the device holds. */
 static void note_fill(fl_worker *w, const fl_item *item, const filch_call *call,
                       const fl_kernel *kernel)
 {
-    fl_share *share = fl_job_share(item->job, w->index); /* not the current one if it had stalled */
+    /* The share is looked up, because a stalled item's job may not be current. */
+    fl_share *share = fl_job_share(item->job, w->index);
     if (share->fill != 0 || kernel->shape_of == NULL) {
         return;
     }
@@ -561,7 +572,8 @@ static void note_fill(fl_worker *w, const fl_item *item, const filch_call *call,
     double one = threads_of(&asked, 1), all = threads_of(&asked, most);
     double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
     uint32_t more = all > one ? grains_for(&asked, nextafter(one, INFINITY)) : 2;
-    uint64_t quantum = more > 1 ? more - 1 : 1; /* 1: it does not answer the same twice */
+    /* A least number of 1 means inconsistent answers by the callback. */
+    uint64_t quantum = more > 1 ? more - 1 : 1;
     uint64_t fill = (grains_for(&asked, fmin(full, all)) + quantum - 1) / quantum * quantum;
     share->quantum = (uint32_t)quantum;
     share->fill = fill < most ? (uint32_t)fill : most;
@@ -588,7 +600,8 @@ static void describe(fl_worker *w, const fl_item *item, filch_call *call)
     call->args = fl_batch_args(batch);
 }
 
-/* Sends home what is wanted there, but what waits for a race to be decided. */
+/* Commits the operands, and starts write-back of final results, except results waiting for the
+ * decision of a race. */
 static bool commit(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 {
     fl_offload *offload = w->offload;
@@ -616,7 +629,7 @@ bool fl_offload_commit_pieces(fl_worker *w, fl_in_flight *flight)
     return fl_offload_list(w, &flight->item) && commit(w, flight, 0);
 }
 
-/* What a kernel is launched with. */
+/* Fills the launch of a kernel. */
 static bool fill(fl_worker *w, fl_item *item, const filch_call *call, fl_launch *launch)
 {
     const fl_kernel *kernel = fl_item_codelet(item)->kernel;
@@ -637,14 +650,15 @@ bool fl_offload_fill(fl_worker *w, fl_item *item, fl_launch *launch)
     return fill(w, item, &call, launch);
 }
 
-/* Notes what the tile waits for in other places. */
+/* Notes copies awaited by the item from remote memory nodes. */
 static bool note_foreign(fl_worker *w, fl_in_flight *flight)
 {
     const fl_waits *waits = &w->offload->waits;
     for (uint32_t i = 0; i < waits->count; ++i) {
         fl_device *other = &places_of(w)->devices[fl_marker_device(waits->at[i])];
         if (other->place == w->device->place) {
-            continue; /* fails with us */
+            /* A copy of our own memory node fails with us. */
+            continue;
         }
         if (flight->foreign_count < FL_FOREIGN) {
             flight->foreign[flight->foreign_count++] = waits->at[i];
@@ -657,8 +671,9 @@ static bool note_foreign(fl_worker *w, fl_in_flight *flight)
     return true;
 }
 
-/* Timing takes three calls of the driver's, as much as a launch. Short tiles wait for the last one
- * timed to come back: hundreds may be launched before it tells that enough are. */
+/* Tells whether to time the item. Timing takes three driver calls, as long as a launch. Short items
+ * wait for the last timed item to come back: otherwise hundreds of timed items may be launched
+ * before enough samples are in. */
 static bool wants_time(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
@@ -675,9 +690,9 @@ static bool wants_time(const fl_worker *w, const fl_item *item, const filch_code
     return true;
 }
 
-/* Whether the tile may be held back. Not where the device waits for it, since nothing is in flight;
- * nor a codelet's first one, which may be refused, and then has to be at once; nor one whose
- * results go home right behind it. */
+/* Tells whether the launch may be held back. Not allowed are three kinds: an item awaited by an
+ * idle device; a codelet's first item, which may be refused and must then be refused at once; an
+ * item followed by write-back. */
 static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 {
     const fl_offload *offload = w->offload;
@@ -693,22 +708,22 @@ static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
     return true;
 }
 
-/* Of a chunk that may be run twice it does not depend whether there is memory for that. */
+/* Fetches the operands. A chunk runs even without memory for a second run. */
 static bool fetch(fl_worker *w, fl_item *item)
 {
     return fl_offload_fetch(w, item) ||
            (item->task == NULL && fl_speculate_forgo(item) && fl_offload_fetch(w, item));
 }
 
-/* The tile, whose operands were fetched, goes on a lane. launch: its tag and its call are set, what
- * is called is not. */
+/* Puts an item with fetched operands on a lane. launch: tag and call are set, the function is
+ * not. */
 static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, filch_call *call,
                         bool is_piece)
 {
     fl_offload *offload = w->offload;
     fl_item *item = &flight->item;
     const filch_codelet *codelet = fl_item_codelet(item);
-    /* One that only pretends runs nothing, whatever the codelet has. */
+    /* A simulated device never runs the codelet's kernel. */
     const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
     uint32_t lane = choose_lane(w);
     if (item->task != NULL && !place_scratch(w, item->task, lane)) {
@@ -716,8 +731,8 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     }
     describe(w, item, call);
     bool is_timed = is_piece || wants_time(w, item, codelet);
-    /* One by one: compilers clear a structure of this size in a way that takes as long as all the
-     * rest. */
+    /* Assigns members singly: compilers clear a structure of the size as slowly as the whole rest
+     * takes. */
     launch->cost = kernel == NULL ? fl_item_cost(w, item) : 0;
     launch->lane = lane;
     launch->name = codelet->name;
@@ -756,8 +771,8 @@ bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     fl_item *item = &flight->item;
     if (item->task != NULL && item->task->graph->kind == FILCH_GRAPH_CLOSED &&
         item->task->successor_count != 0) {
-        /* To be looked at next, when the driver has driven it out of the near caches. In an open
-         * graph others may be adding successors. */
+        /* Prefetches successors: the driver call evicts the lines from near caches before the next
+         * use. In an open graph, concurrent threads may be adding successors. */
         __builtin_prefetch(item->task->successors[0], 1);
         __builtin_prefetch(&item->task->successors[0]->more);
     }
@@ -784,7 +799,8 @@ bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         flight->staged = fl_operands_staged(w->offload->operands, w->offload->operand_count);
     }
     if (FL_UNLIKELY(is_piece)) {
-        fl_divide_launched(w, flight); /* what it writes is committed with all of the task */
+        /* The piece's results are committed with the whole task. */
+        fl_divide_launched(w, flight);
     } else if (!commit(w, flight, launch.marker)) {
         fl_in_flight_fail(w, flight, &w->error);
     } else {

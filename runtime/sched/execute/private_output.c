@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runs of a chunk that may be run twice write to, each by itself: on the host, and on
- * devices that share its memory, one allocation for all written operands; on a GPU a block each,
- * which the operands were admitted with. When a run is known to be the one that counts, what it
- * wrote goes to its place: copied on the host; from a GPU sent home, or, of whole tiles that are
- * filch's to keep where it likes, made theirs. */
+/* Private outputs of the runs of a chunk under speculative execution. On the host, and on devices
+ * sharing the host's memory, one allocation holds every written operand. On a GPU each operand has
+ * a block, taken at admission. When the decisive run is known, the run's output is published. The
+ * host copies the output. A GPU starts write-back, or, for whole tiles without a home buffer on the
+ * host, makes the blocks the tiles' replicas. */
 #include "sched/execute/private_output.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_written(const fl_batch *batch, uint32_t access)
     return (fl_batch_access(batch, access)->mode & FILCH_WRITE) != 0;
 }
 
-/* The chunk's views, in worker->views: nothing runs that uses them. */
+/* Finds the chunk's views, in worker->views; no running item uses the views. */
 static bool find_views(fl_worker *w, const fl_item *item)
 {
     const fl_batch *batch = item->job->batch;
@@ -60,7 +60,7 @@ bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
     return bytes == 0 || run->shadow != NULL;
 }
 
-/* The largest of the host's is kept for the next run. */
+/* Returns the private output. The largest host allocation is kept for the next run. */
 void fl_private_give(fl_worker *w, fl_backup_run *run)
 {
     const fl_memory *memory = &w->sched->core->memory;
@@ -73,7 +73,8 @@ void fl_private_give(fl_worker *w, fl_backup_run *run)
     }
     run->shadow = NULL;
     run->private_bytes = 0;
-    while (run->blocks != NULL) { /* the run is past, or never was */
+    /* The run is past, or never began. */
+    while (run->blocks != NULL) {
         fl_block *block = run->blocks;
         run->blocks = block->next;
         fl_block_give(w->sched->core->places, block, 0);
@@ -93,9 +94,9 @@ void fl_speculate_views(const fl_item *item, filch_view *views)
     }
 }
 
-/* --- The run that counts, on the host --- */
+/* --- Publishing on the host --- */
 
-/* From where the run wrote it to where the view says. */
+/* Copies a column-major view from the private output to the view's address. */
 static void copy_view(const filch_view *view, const char *at)
 {
     uint64_t column = view->rows * view->element;
@@ -119,8 +120,8 @@ void fl_private_copy(fl_worker *w, const fl_item *item)
     }
 }
 
-/* Makes the host the one place where the operand is valid, as its own work does before it writes;
- * and only now, since until the race was decided that was somewhere else. */
+/* Makes the host the only memory node with a valid copy, as the host's items do before writing.
+ * Done only now, because the valid copy was elsewhere until the race was decided. */
 static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
 {
     fl_places *places = w->sched->core->places;
@@ -131,7 +132,8 @@ static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
     operand->is_shadowed = false;
     bool is_there =
         fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->error) == FILCH_OK;
-    fl_waits_abandon(places, waits); /* what was on its way there must not come later */
+    /* Copies under way to the host must not arrive later. */
+    fl_waits_abandon(places, waits);
     if (!is_there) {
         return false;
     }
@@ -161,7 +163,7 @@ bool fl_private_publish(fl_worker *w, const fl_item *item)
     return fits;
 }
 
-/* --- On a GPU --- */
+/* --- Blocks of a GPU --- */
 
 void fl_private_hold(fl_worker *w, fl_backup_run *run)
 {
@@ -190,7 +192,8 @@ void fl_private_send(fl_worker *w, fl_in_flight *flight)
         if (!operand->is_shadowed || operand->first == operand->last) {
             continue;
         }
-        operand->staging = run->blocks; /* in the order in which they were taken */
+        /* Blocks are in the order of admission. */
+        operand->staging = run->blocks;
         run->blocks = run->blocks->next;
         if (fl_operand_publish(w->sched->core->places, w->device, operand, &home, &w->error) !=
             FILCH_OK) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that reduce, on the device that was to run them: before the first of them its partial
- * result is made neutral, by a tile of its own, which goes on the device like any other. So is each
- * partial result that the combining task adds up, one after the other, by the one device that
- * picked it.
+/* Tasks that reduce, on the picking device. A separate item makes the partial result neutral before
+ * the first reducing task, launched as usual. Likewise the combining task runs an item for every
+ * partial result, in sequence, on the single device picking the task.
  *
- * A task that cannot run yet, though it is claimed, waits with the partial result that it cannot
- * have; its worker then has it in `kept`, and picks it again before anything else. On a device that
- * computes by itself, a partial result is ordered by markers, as any tile is; so is what runs on it
- * at the same time on other lanes. On the others, a task that waits for nested work may have others
- * run on its worker: not with a partial result that it has, in the middle of adding to it. */
+ * A claimed task unable to run yet waits in the list of the partial result in use. The worker then
+ * moves the task to `kept`, and picks the task again before further work. On a device computing
+ * asynchronously, markers order the accesses to a partial result, as for tiles, and also the items
+ * on parallel lanes. On a synchronous device, a task waiting for nested work lets further tasks run
+ * on the worker. A nested task must not use a partial result held by a task in the middle of
+ * adding. */
 #include "sched/execute/reduce.h"
 
 #include "sched/execute/step.h"
@@ -36,7 +36,7 @@ static void unpark_all(fl_worker *w, fl_partial *partial)
     partial->waiting = NULL;
 }
 
-/* The partial result of an access, made by fl_reduce_admit, or null. */
+/* Returns the partial result of an access, made by fl_reduce_admit, or null. */
 static fl_partial *partial_of(const fl_worker *w, const fl_task *task, uint32_t access)
 {
     return task->accesses[access].mode == FILCH_REDUCE
@@ -44,7 +44,7 @@ static fl_partial *partial_of(const fl_worker *w, const fl_task *task, uint32_t 
                : NULL;
 }
 
-/* The task cannot be run here, or anywhere: it has failed. */
+/* Fails a task lacking memory for a partial result. */
 static void refuse(fl_worker *w, fl_item *item, const fl_reduction *reduction)
 {
     fl_error_fill(&w->error,
@@ -57,11 +57,12 @@ static void refuse(fl_worker *w, fl_item *item, const fl_reduction *reduction)
     fl_worker_retire(w, item);
 }
 
-/* Makes the tile that which makes the partial result neutral, for the task that it was. */
+/* Turns the item into the item making the partial result neutral. */
 static void begin(fl_partial *partial, fl_item *item)
 {
     partial->state = FL_PARTIAL_BEGUN;
-    partial->begin.order = item->task->order; /* names it in errors and traces */
+    /* Names the item in errors and traces. */
+    partial->begin.order = item->task->order;
     item->task = &partial->begin;
 }
 
@@ -79,7 +80,8 @@ static bool admit_reducer(fl_worker *w, fl_item *item)
             return false;
         }
         if (partial->state == FL_PARTIAL_FAILED) {
-            item->skip = true; /* the job has the failure */
+            /* The job has noted the failure. */
+            item->skip = true;
             return true;
         }
         if (partial->state == FL_PARTIAL_FRESH) {
@@ -108,7 +110,8 @@ bool fl_reduce_admit(fl_worker *w, fl_item *item)
         return true;
     }
     if (task->combines) {
-        /* It has the tasks that reduced as its predecessors, none of which failed: there is one. */
+        /* The predecessors are the reducing tasks, and no predecessor failed: a partial result
+         * exists. */
         fl_reduction *reduction = fl_task_extras(task)[0].reduction;
         reduction->current = fl_reduction_next(reduction, reduction->current);
         return true;
@@ -125,7 +128,7 @@ static void retire_begin(fl_worker *w, const fl_item *item)
     unpark_all(w, partial);
 }
 
-/* True: another partial result is to be combined. */
+/* Retires one combining run. True: a further partial result is to be combined. */
 static bool retire_combined(fl_worker *w, const fl_item *item)
 {
     fl_reduction *reduction = fl_task_extras(item->task)[0].reduction;

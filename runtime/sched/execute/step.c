@@ -53,7 +53,8 @@ static uint64_t now(const fl_worker *w)
     return fl_clock_now(&w->sched->core->clock);
 }
 
-/* Counts off what was retired of the current job; the last one completes it, at the step's end. */
+/* Subtracts the grains and tasks retired for the current job. The last subtraction completes the
+ * job, at the end of the step. */
 void fl_worker_flush(fl_worker *w)
 {
     filch_job *job = w->job;
@@ -68,22 +69,24 @@ void fl_worker_flush(fl_worker *w)
     w->share = NULL;
     w->graph = NULL;
     w->retired = 0;
-    /* Acquire-release: our tiles' effects go to whoever completes the job; all to us, if we do. */
+    /* Acquire-release: our items' effects go to the completing worker; if we complete the job,
+     * every worker's effects come to us. */
     if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
-        /* Completing runs the host's callback, so it waits until the step is over. Nobody else can
-         * complete the job meanwhile. */
+        /* Completion runs the host's callback, so the job waits for the end of the step. No second
+         * thread can complete the job meanwhile. */
         fl_add_relaxed(&job->remaining, 1);
         job->next = w->completed;
         w->completed = job;
     }
 }
 
-/* Before another job's tiles go on the device: what is there is seen to end by itself, not with
- * them, which may take long. */
+/* Marks the lane before a second job's items follow. The end of items in flight is then seen early,
+ * not together with the later items, which may take long. */
 static void mark_off(fl_worker *w)
 {
     if (w->computing != 0 && w->device->backend->mark != NULL) {
-        (void)w->device->backend->mark(w->device, NULL); /* a wait marks again, and is told */
+        /* A later wait marks again, and reports an error. */
+        (void)w->device->backend->mark(w->device, NULL);
     }
 }
 
@@ -125,25 +128,26 @@ static inline void enter_task(fl_worker *w, const fl_task *task)
 void fl_worker_push(fl_worker *w, fl_task *task)
 {
     uint32_t level = task->level;
-    /* Our own ready task: relaxed. */
+    /* Relaxed: our own ready task. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
     if (FL_UNLIKELY(!fl_deque_push(&w->levels[level], hint))) {
-        fl_inbox_push(&w->inbox, &task->link); /* needs no memory */
+        /* The inbox needs no memory. */
+        fl_inbox_push(&w->inbox, &task->link);
         return;
     }
     ++w->queued;
     w->pushed = true;
     if ((w->mask & (1u << level)) == 0) {
         w->mask |= 1u << level;
-        /* Release is not needed for the entry, which the deque publishes; a thief that misses the
-         * bit is woken or looks again. */
+        /* Relaxed: the deque publishes the entry; a thief missing the bit is woken or looks
+         * again. */
         fl_store_relaxed(&w->level_mask, w->mask);
     }
 }
 
 static void make_ready(fl_worker *w, fl_task *task)
 {
-    /* Relaxed: whoever sees late that there is a board leaves the task in a deque. */
+    /* Relaxed: a worker with a stale value leaves the task in a deque. */
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->is_careful) != 0) && fl_worker_sends(w, task)) {
         return;
     }
@@ -164,21 +168,23 @@ static void make_ready(fl_worker *w, fl_task *task)
     }
 }
 
-/* What the predecessor that is over tells its successors. */
+/* Message of a finished predecessor to the successors. */
 typedef struct fl_release {
-    uint32_t run; /* is_looked_ahead: epoch of tasks not claimed in this run */
+    uint32_t run; /* epoch of tasks not yet claimed in the run; with is_looked_ahead */
     bool poisoned, is_open, is_looked_ahead;
 } fl_release;
 
-/* A task that commutes is ready when it has its turns, too, which count as one predecessor. */
+/* Releases a commuting task. The task becomes ready when holding the commute locks, too; the locks
+ * count as one predecessor. */
 static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *task,
                                                         const fl_release *how)
 {
     if (how->poisoned) {
-        /* Relaxed: as below. It is never claimed ahead, so its word is not another run's. */
+        /* Relaxed: as in release_one. A commuting task is never claimed ahead: the word belongs to
+         * the present run. */
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
     }
-    /* Acquire-release: as below. */
+    /* Acquire-release: as in release_one. */
     if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_commute_locks_take(task)) {
         make_ready(w, task);
     }
@@ -198,19 +204,21 @@ static inline void release_one(fl_worker *w, fl_task *task, const fl_release *ho
         return;
     }
     if (FL_UNLIKELY(poisoned)) {
-        /* Relaxed: the decrement below publishes it to whoever makes the task ready. */
+        /* Relaxed: the decrement below publishes the bit to the worker making the task ready. */
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
     }
     if (!is_open && task->predecessors == 1) {
-        fl_store_relaxed(&task->pending, 0); /* we are its only predecessor */
+        /* Relaxed: we are the only predecessor. */
+        fl_store_relaxed(&task->pending, 0);
         make_ready(w, task);
     } else if (fl_sub_acq_rel(&task->pending, 1) == 1) {
-        /* Acquire-release: each predecessor's writes reach the last one, which hands them on. */
+        /* Acquire-release: every predecessor's writes reach the last predecessor, and through the
+         * last the task. */
         make_ready(w, task);
     }
 }
 
-/* In line: as retiring is. */
+/* Releases the successors. In line, as retiring is. */
 static inline __attribute__((always_inline)) void release_successors(fl_worker *w, fl_task *task,
                                                                      bool poisoned, bool is_open)
 {
@@ -218,7 +226,7 @@ static inline __attribute__((always_inline)) void release_successors(fl_worker *
         .poisoned = poisoned,
         .is_open = is_open,
         .is_looked_ahead = w->sched->looks_ahead && !is_open,
-        /* Claiming moved it on; nobody else changes a claimed task's word. */
+        /* Claiming advanced the epoch; only the claimer changes a claimed task's word. */
         .run = fl_word_epoch(fl_load_relaxed(&task->word)) - 1,
     };
     uint32_t inlined = task->successor_count;
@@ -248,11 +256,12 @@ static inline void count_outcome(fl_worker *w, const fl_item *item, uint64_t n, 
     fl_count(item->code == 0 ? &share->done : &share->failed, n);
 }
 
-/* A piece tells how long its whole task would have taken here; a trial is of whole ones. */
+/* Updates the mean by a piece, scaled to the whole task. Exploration uses whole tasks only. */
 static double mean_by_piece(const fl_item *item, double mean, double ns)
 {
     double whole = fl_divide_whole(item, ns);
-    return mean == 0 ? whole : mean + (whole - mean) / 4; /* as fl_explore_mean */
+    /* Weight as in fl_explore_mean. */
+    return mean == 0 ? whole : mean + (whole - mean) / 4;
 }
 
 static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
@@ -261,15 +270,17 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
                              item->start + item->ns);
     if (item->task != NULL) {
         if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->kind)) {
-            fl_place_turn(w, codelet); /* it waited for tasks of another kind, which ran here */
+            /* The item waited for nested tasks of a second kind. */
+            fl_place_turn(w, codelet);
         }
-        /* Only we write it; thieves read an estimate. */
+        /* Relaxed: written by the worker only; thieves read an estimate. */
         double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
         ns = ns != 0 ? ns : 1;
         mean = FL_UNLIKELY(fl_task_is_divided(item->task)) ? mean_by_piece(item, mean, ns)
                                                            : fl_explore_mean(w, item, mean, ns);
         fl_store_relaxed(&w->item_ns, fl_double_bits(mean));
-        /* Short tasks say nothing while none is on the board. Relaxed: an estimate. */
+        /* Short tasks carry no evidence while the shared ready queue is out of use. Relaxed: an
+         * estimate. */
         fl_slow_learn(w, item->task);
         if (w->sched->board != NULL &&
             (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
@@ -278,10 +289,11 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
     }
 }
 
-/* Something of the job is skipped although no failure explains it. */
+/* Notes grains or tasks skipped without a failure. */
 static void note_left_out(filch_job *job)
 {
-    fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
+    /* Relaxed: precedes the subtraction that completes the job. */
+    fl_store_relaxed(&job->left_out, 1);
 }
 
 static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_t last)
@@ -314,17 +326,18 @@ void fl_worker_note(fl_worker *w, const fl_item *item)
     note(w, item);
 }
 
-/* Hands the turns of a task that is over on. */
+/* Hands on the commute locks of a finished task. */
 static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
 {
     for (fl_link *link = fl_commute_locks_give(task); link != NULL;) {
-        fl_link *next = link->next; /* before the task is another's */
+        /* Read first: making the task ready gives the link away. */
+        fl_link *next = link->next;
         make_ready(w, fl_task_of_link(link));
         link = next;
     }
 }
 
-/* The task is over, as has been noted and counted. In line: it is done for each. */
+/* Ends a task already noted and counted. In line: runs for each task. */
 static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task *task,
                                                            bool is_plain, bool failed)
 {
@@ -347,7 +360,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
     ++w->retired;
 }
 
-/* The same of one that was run in pieces, each of which has been noted, when the last is over. */
+/* Retires a task run in pieces when the last piece is over. Each piece has been noted. */
 static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item)
 {
     if (fl_divide_retire(w, item)) {
@@ -360,7 +373,8 @@ static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item
 static void retire_task(fl_worker *w, fl_item *item)
 {
     fl_task *task = item->task;
-    bool is_plain = fl_task_is_plain(task); /* one test for all of what it is not */
+    /* One test covers every special property. */
+    bool is_plain = fl_task_is_plain(task);
     if (FL_UNLIKELY(!is_plain)) {
         if (fl_task_is_divided(task)) {
             retire_divided(w, item);
@@ -374,7 +388,7 @@ static void retire_task(fl_worker *w, fl_item *item)
     if (w->sched->keeps_holders && task->access_count != 0 && !item->skip) {
         fl_place_note(w, task);
     }
-    /* Those behind a gate see a cancellation themselves. */
+    /* Tasks behind a gate see a cancellation themselves. */
     bool failed = item->code != 0 || (item->skip && (is_plain || !fl_task_passes(task)));
     if (is_plain || !fl_task_is_own(task)) {
         count_outcome(w, item, 1, 1);
@@ -389,7 +403,8 @@ static void retire_task(fl_worker *w, fl_item *item)
     end_task(w, task, is_plain, failed);
 }
 
-/* A run of a chunk that another run has done: what it tells of the device's speed is all of it. */
+/* Retires a run of a chunk that lost to a second run. Only the sample of the device's speed
+ * counts. */
 static void retire_lost(fl_worker *w, fl_item *item)
 {
     if (item->timed) {
@@ -433,7 +448,8 @@ static void retire_chunk(fl_worker *w, fl_item *item)
     w->retired += (int64_t)(item->hi - item->lo);
 }
 
-/* All tasks of a graph at once (replay.c). Where that failed, nobody knows which of them did. */
+/* Retires every task of a graph launch (graph_launch.c). After a failure, the tasks done cannot be
+ * told from the tasks not done. */
 static void retire_replay(fl_worker *w, const fl_item *item)
 {
     filch_job *job = item->job;
@@ -487,7 +503,8 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
         item->skip = true;
         if (FL_LIKELY(!fl_task_is_divided(item->task))) {
-            note_left_out(job); /* else it is left out if something is */
+            /* A divided task counts as left out only if a piece is left out. */
+            note_left_out(job);
         }
     }
 }
@@ -497,19 +514,20 @@ void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_item *item)
     take_claimed(w, task, poisoned, item);
 }
 
-/* The same for one that was ready. In line: it is done for each. */
+/* Takes a ready task. In line: runs for every task. */
 static inline __attribute__((always_inline)) void take_task(fl_worker *w, fl_task *task,
                                                             bool poisoned, fl_item *item)
 {
     if (task->predecessors != 0) {
-        /* Set back for the next run, whose first decrement comes after this run's completion. Where
-         * there is one predecessor nobody counts, but fl_task_claim looks. */
+        /* Resets the count for the next run: the next run's first decrement follows the present
+         * run's completion. With a single predecessor no decrement happens, but fl_task_claim reads
+         * the count. */
         fl_store_relaxed(&task->pending, task->predecessors);
     }
     take_claimed(w, task, poisoned, item);
 }
 
-/* The newest entry of a level that is at or above the position floor. */
+/* Pops the newest entry of a level at or above the position `floor`. */
 static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_item *item)
 {
     uint64_t hint;
@@ -520,7 +538,7 @@ static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_ite
         fl_task *task;
         bool poisoned;
         if (!w->sched->mails) {
-            /* No notes are ever sent, so this entry is the only hint to the task. */
+            /* No notes are sent, so the entry is the only hint to the task. */
             task = fl_hint_task(hint);
             poisoned = fl_task_own(task);
         } else if (!fl_task_claim(hint, &task, &poisoned)) {
@@ -540,7 +558,8 @@ static bool pop_deques(fl_worker *w, fl_item *item)
             return true;
         }
         w->mask &= ~(1u << level);
-        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
+        /* Relaxed: a hint for thieves. */
+        fl_store_relaxed(&w->level_mask, w->mask);
     }
     w->queued = 0;
     return false;
@@ -550,7 +569,8 @@ void fl_worker_drain(fl_worker *w)
 {
     fl_link *link = fl_inbox_drain(&w->inbox);
     while (link != NULL) {
-        fl_link *next = link->next; /* before the push: a thief may run the task at once */
+        /* Read before the push: a thief may run the task immediately. */
+        fl_link *next = link->next;
         fl_worker_push(w, fl_task_of_link(link));
         link = next;
     }
@@ -574,7 +594,8 @@ static bool pick_local(fl_worker *w, fl_item *item)
 {
     if (w->next_task != NULL) {
         fl_task *task = w->next_task;
-        uint32_t above = w->mask >> task->level >> 1; /* levels over the task's own */
+        /* Levels above the task's own. */
+        uint32_t above = w->mask >> task->level >> 1;
         w->next_task = NULL;
         if (FL_LIKELY(above == 0)) {
             take_task(w, task, fl_task_own(task), item);
@@ -588,7 +609,7 @@ static bool pick_local(fl_worker *w, fl_item *item)
     return w->mask != 0 && pop_deques(w, item);
 }
 
-/* A tile whose job stands in ranges: its task is known to nobody else. */
+/* Takes an item of a job in ranges: no second worker knows the item's task. */
 static void take_from_range(fl_worker *w, fl_item *item)
 {
     if (FL_UNLIKELY(item->is_graph)) {
@@ -597,12 +618,13 @@ static void take_from_range(fl_worker *w, fl_item *item)
         bool poisoned = FL_UNLIKELY(item->is_claimed) ? item->skip : fl_task_own(item->task);
         take_task(w, item->task, poisoned, item);
     } else {
-        switch_job(w, item->job, NULL); /* busy from here on */
+        /* Busy time of the job starts. */
+        switch_job(w, item->job, NULL);
     }
 }
 
-/* Before anything else a wait takes what became ready here since it began, and then its own job's
- * ranges. What was here before may be any number of tasks that wait in turn, each on our stack. */
+/* Picks for a wait: first tasks made ready on the worker since the wait began, then the goal job's
+ * ranges. Older tasks might wait in turn, in unlimited number, on our stack. */
 static bool pick_for_wait(fl_worker *w, fl_item *item)
 {
     const fl_frame *wait = w->frames;
@@ -629,14 +651,14 @@ static bool is_deep(const fl_worker *w)
     return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
 }
 
-/* What was offered to this worker or to all, where that is done. Before ranges: what graphs are at
- * comes before what has not begun. */
+/* Picks tasks offered by mail or by the shared ready queue. Precedes ranges: graphs in progress
+ * come before jobs not yet begun. */
 static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
 {
     if (w->sched->mails && take_mail(w, item)) {
         return true;
     }
-    /* Relaxed: as for what says that there is a board. */
+    /* Relaxed: as for is_careful in make_ready. */
     if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_shared_queue_pick(w, item)) {
         return false;
     }
@@ -644,7 +666,8 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
     return true;
 }
 
-/* What was kept before a wait began, which may be for it: nobody else finds it. */
+/* Takes from the locality window a task kept since before the wait began. The goal may need the
+ * task, and no second worker can find the task. */
 static __attribute__((noinline)) bool take_near(fl_worker *w, fl_item *item)
 {
     if (w->offload == NULL || w->offload->window_count == 0) {
@@ -673,7 +696,8 @@ static bool pick(fl_worker *w, fl_item *item)
         }
         fl_worker_flush(w);
         if (w->completed != NULL) {
-            return false; /* the wait may be over: one more tile would be one more on the stack */
+            /* The wait may be over: a further item would add a frame to the stack. */
+            return false;
         }
         if (is_away) {
             return take_near(w, item);
@@ -685,7 +709,8 @@ static bool pick(fl_worker *w, fl_item *item)
     }
     bool is_kept = FL_UNLIKELY(fl_locality_chooses(w)) && !is_deep(w) && fl_locality_gather(w);
     if (!is_kept && (pick_local(w, item) ||
-                     /* Relaxed: whoever puts the first task on the board wakes all. */
+                     /* Relaxed: a thread putting the first task into the shared ready queue wakes
+                      * every worker. */
                      (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, item)))) {
         return true;
     }
@@ -718,8 +743,8 @@ static void run_completions(fl_worker *w)
     }
 }
 
-/* Before a wait: a job must not look unfinished for as long as another one's tile, in flight here,
- * takes. The device is busy with that one then. */
+/* Counts off before a wait: a job must not look unfinished while an item of a second job is in
+ * flight here. The device then counts as busy with the second job. */
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
@@ -746,7 +771,8 @@ static fl_act end_step(fl_worker *w, fl_act act)
         fl_account_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
     }
     if (w->completed != NULL) {
-        run_completions(w); /* first: what it makes ready is offered to others too */
+        /* Completions come first: tasks made ready are offered to idle workers, too. */
+        run_completions(w);
     }
     if (w->pushed) {
         fl_worker_wake_others(w);
@@ -755,26 +781,27 @@ static fl_act end_step(fl_worker *w, fl_act act)
     return act;
 }
 
-/* How long the worker sleeps until its next look, where nobody wakes it. */
+/* Time of the worker's sleep until the next look without a wake-up, ns. */
 static uint64_t next_nap(const fl_worker *w)
 {
     uint64_t nap = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
     if (FL_LIKELY(nap < MOST_NAP_NS)) {
         return nap;
     }
-    /* On a virtual clock a tile may take years: the number of looks grows with the logarithm of the
-     * time, and none comes later than by a part of the time that the worker has been idle. */
+    /* An item on a virtual clock may take years. The number of looks grows with the logarithm of
+     * the time, and the delay of a look stays a fixed part of the idle time. */
     return w->sched->events == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
                                                                : w->nap_ns + w->nap_ns / LATE_PART;
 }
 
-/* Decides when to look again unasked. Wake-ups are left out where the queued work seems too short
- * to share, and predictions may be wrong; so while jobs run, an idle worker looks again after a
- * while that doubles each time. */
+/* Sets the time of the next unrequested look. Wake-ups are left out where the queued work seems too
+ * short to share, and predictions may be wrong. While jobs run, an idle worker therefore looks
+ * again after a nap that doubles each time. */
 void fl_worker_begin_idle(fl_worker *w)
 {
     fl_sched *sched = w->sched;
-    /* Relaxed: of an old value it only looks sooner. */
+    /* Relaxed: a stale nonzero value only makes the next look earlier; a worker reading a stale 0
+     * is woken. */
     if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
         uint64_t at = fl_shared_queue_look_at(w);
         w->ready_at = at < w->ready_at ? at : w->ready_at;
@@ -796,7 +823,7 @@ void fl_worker_begin_idle(fl_worker *w)
     }
 }
 
-/* Out of line: it is looked for before each tile, and rarely there. */
+/* Ends an idle spell. Out of line: tested before each item, rarely needed. */
 static __attribute__((noinline)) void end_spell(fl_worker *w)
 {
     fl_trace_ring *ring = fl_trace_of(w);
@@ -834,7 +861,7 @@ void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
     }
 }
 
-/* Prepares the tile that the driver is to run. */
+/* Prepares the item to be run by the driver. */
 static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item *item)
 {
     if (is_gate(item)) {
@@ -851,7 +878,7 @@ static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item 
     }
 }
 
-/* The tile is refused: it retires as a failed one, without running. */
+/* Refuses the item: the item retires as failed, without running. */
 static void refuse(fl_item *item)
 {
     item->code = -1;
@@ -859,7 +886,7 @@ static void refuse(fl_item *item)
     item->timed = false;
 }
 
-/* Whether the tile's operands are there; without them it is not run. */
+/* Waits until the item's operands have arrived; without operands the item is not run. */
 static fl_act await_operands(fl_worker *w)
 {
     filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
@@ -878,7 +905,7 @@ static fl_act await_operands(fl_worker *w)
     return FL_ACT_RUN;
 }
 
-/* Brings what the picked tile needs to the host's memory, where it may be elsewhere. */
+/* Copies the picked item's operands to the host's memory, if the data may be elsewhere. */
 static fl_act fetch(fl_worker *w)
 {
     if (!fl_offload_fetch(w, &w->item)) {
@@ -893,17 +920,19 @@ static fl_act fetch(fl_worker *w)
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
     w->has_item = false;
-    bool may_race = w->item.task == NULL && w->item.run != NULL; /* then not before it is decided */
+    /* A racing item is committed after the decision only. */
+    bool may_race = w->item.task == NULL && w->item.run != NULL;
     if (w->offload != NULL && !w->item.skip && w->item.code == 0 && !may_race &&
         fl_offload_concerns(&w->item) &&
         !(w->item.task != NULL &&
-          fl_task_is_divided(w->item.task))) { /* nor before all pieces are */
+          /* A divided task is committed after the last piece only. */
+          fl_task_is_divided(w->item.task))) {
         fl_offload_commit_host(w, &w->item);
     }
     fl_worker_retire(w, &w->item);
 }
 
-/* With the tile that was picked. In line: it is done for each. */
+/* Begins the picked item. In line: runs for each item. */
 static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
     prepare(w, &w->item);
@@ -937,7 +966,8 @@ static fl_act step_synchronous(fl_worker *w)
         fl_worker_flush(w);
         fl_worker_leave(w);
         if (w->completed != NULL) {
-            return FL_ACT_MORE; /* what completes may let other jobs start */
+            /* Completions may let further jobs start. */
+            return FL_ACT_MORE;
         }
         if (!is_deep(w) && fl_worker_steal(w)) {
             continue;
@@ -951,7 +981,7 @@ static fl_act step_synchronous(fl_worker *w)
     }
 }
 
-/* The same where the device is withdrawn: what it is at ends. */
+/* Steps a synchronous device offline: the present item ends. */
 static fl_act rest_synchronous(fl_worker *w)
 {
     if (w->is_fetching) {
@@ -978,7 +1008,7 @@ fl_act fl_worker_step(fl_worker *w)
     fl_act act;
     w->in_step = true;
     fl_count(&w->steps, 1);
-    /* Relaxed: whoever changes them wakes the worker. */
+    /* Relaxed: a thread changing the duties wakes the worker. */
     uint32_t duties = fl_load_relaxed(&w->duties);
     if (FL_UNLIKELY((duties & FL_DUTY_OFFLINE) != 0)) {
         act = step_away(w);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lock guards the board. `boarding`, in fl_sched, counts the jobs whose tasks may be on it, and
- * changes under the lock; while it is 0 there is nothing to be had.
+/* The shared ready queue has one lock. `boarding`, in fl_sched, counts the jobs whose tasks may be
+ * in the queue. The count changes under the lock; while the count is 0 the queue is empty.
  *
- * No wake-up is lost. Who finds nothing says so under the lock, and the driver lets it look again
- * after it has announced that it is idle. Who puts a task there sees under the same lock who has
- * found nothing and announced that, and wakes one of them; who announces it later looks later.
- * A worker that did not know yet that there is anything on the board is told with all others when
- * the count leaves 0, behind a full fence. One that was told of a task and leaves it has a time at
- * which it looks again; and where the one that was to be first is lost or withdrawn, all look.
+ * No wake-up is lost. A worker finding no task says so under the lock, and the driver lets the
+ * worker look again after the worker has announced idleness. A thread putting a task sees under the
+ * lock which workers have found nothing and announced idleness, and wakes one worker. A worker
+ * announcing later looks later. A worker unaware of tasks in the queue is woken with every worker
+ * when the count leaves 0, behind a full fence. A worker leaving a task after a wake-up has a time
+ * for the next look. Every worker looks when the device favoured for a task fails or goes offline.
  *
- * No task is left for ever. A worker that leaves a task to a device that is free wakes that device;
- * while the device does not come, it is taken to be as long from free as it has not come, so that
- * another one ends the task first before long (eft.c). A cancelled task is anybody's. */
+ * No task stays in the queue for ever. A worker leaving a task to a free device wakes the device.
+ * While the device does not come, its predicted wait grows with the time passed, so a second device
+ * soon has the earliest finish time (eft.c). Any device may take a cancelled task. */
 #include "sched/ready/shared_queue.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static uint64_t now(const fl_sched *sched)
 
 static bool is_boarding(const fl_sched *sched)
 {
-    /* Relaxed: who reads an old 0 is told; see above. */
+    /* Relaxed: a worker reading a stale 0 is woken; see the head of the file. */
     return fl_load_relaxed(&sched->boarding) != 0;
 }
 
@@ -64,7 +64,7 @@ static size_t board_bytes(const fl_sched *sched)
 static bool has_one_place(const fl_sched *sched)
 {
     const fl_device *devices = sched->pool->devices;
-    /* Simulated devices without links have places of their own, but bring nothing. */
+    /* Simulated devices without links have separate memory nodes, but transfer nothing. */
     if (sched->pool->is_virtual && sched->core->places->count == 1) {
         return true;
     }
@@ -76,7 +76,7 @@ static bool has_one_place(const fl_sched *sched)
     return true;
 }
 
-/* What is known before anything is measured. */
+/* Compares devices by their scores, known before the first measurement. */
 static bool has_unlike_scores(const fl_sched *sched)
 {
     double least = INFINITY, most = 0;
@@ -102,7 +102,8 @@ filch_status fl_shared_queue_open(fl_sched *sched)
         fl_free_aligned(&sched->core->memory, board, board_bytes(sched), 64);
         return status;
     }
-    fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched)); /* nobody else is there yet */
+    /* Relaxed: no second thread is running yet. */
+    fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched));
     for (uint32_t d = 0; d < sched->count; ++d) {
         board->timelines[d].look_at = FL_TIME_NEVER;
     }
@@ -159,7 +160,8 @@ static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_queue_spot s
     --board->count;
     ++board->changes;
     for (uint32_t d = 0; d < timelines;
-         ++d) { /* they saw more than that, but not what comes next */
+         /* Every device has seen the tasks left in the list, but not the next task put. */
+         ++d) {
         fl_timeline *timeline = &board->timelines[d];
         timeline->seen = timeline->seen < board->count ? timeline->seen : board->count;
     }
@@ -187,7 +189,7 @@ bool fl_spot_step(const fl_shared_queue *board, fl_queue_spot *spot, bool is_upw
     return true;
 }
 
-/* Whether the worker may have the task; `user` is the caller's. */
+/* Tells whether the worker may have the task; `user` is the caller's. */
 typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
 
 static bool find(const fl_shared_queue *board, const fl_worker *w, fl_may_fn may, const void *user,
@@ -202,15 +204,15 @@ static bool find(const fl_shared_queue *board, const fl_worker *w, fl_may_fn may
     return false;
 }
 
-/* --- Which graphs --- */
+/* --- Admission of graphs --- */
 
 static bool runs_beside(const fl_sched *sched)
 {
     return !sched->pool->devices[0].is_synchronous;
 }
 
-/* How many times as long tasks last, on the device that is fastest at them, as the lock asks for;
- * infinitely where nothing is known. */
+/* Mean task length on the fastest device, divided by the length required for the lock. Infinity
+ * when no mean is known. */
 static double ask_length(const fl_sched *sched)
 {
     double least = INFINITY;
@@ -223,20 +225,20 @@ static double ask_length(const fl_sched *sched)
                         : LOCK_NS * sched->count);
 }
 
-/* Whether tasks are long enough to be weighed. */
+/* Tells whether tasks are long enough to be weighed. */
 static bool are_weighed(const fl_sched *sched, bool is_unlike)
 {
     return ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE);
 }
 
-/* Whether the graph's work is so many times its longest path, for each device. */
+/* Tells whether the graph's work per device is more than `width` times the longest path. */
 static bool is_wide(const fl_sched *sched, const filch_graph *graph, double width)
 {
     return graph->rank_most > 0 &&
            graph->rank_sum > width * sched->count * (double)graph->rank_most;
 }
 
-/* Whether the graph's tasks are for the board. */
+/* Tells whether the graph's tasks belong in the shared ready queue. */
 static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
 {
     double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
@@ -244,18 +246,20 @@ static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool i
            !is_wide(sched, graph, width);
 }
 
-/* Under the lock: the graph's ready tasks go to the board from now on. */
+/* Admits the graph: from now on ready tasks go to the shared ready queue. Under the lock. */
 static void admit(fl_sched *sched, filch_graph *graph)
 {
     graph->was_on_board = true;
-    /* Relaxed, all: who sees it late leaves a task in a deque, and is told before it sleeps. */
+    /* Relaxed, for every store: a worker with a stale value leaves a task in a deque, and is told
+     * before sleeping. */
     fl_store_relaxed(&graph->is_on_board, 1);
     fl_store_relaxed(&sched->is_careful, 1);
     fl_store_relaxed(&sched->has_offers, 1);
     fl_add_relaxed(&sched->boarding, 1);
 }
 
-/* Whether devices are unlike at such tasks; *is_known: as measured on two of them at least. */
+/* Tells whether devices differ in speed for the task. *is_known: at least two devices have a
+ * measurement. */
 static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_known)
 {
     double least = INFINITY, most = 0, work = task->work > 0 ? (double)task->work : 1;
@@ -274,24 +278,25 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
     return most >= UNLIKE * least;
 }
 
-/* Whether tasks are so short that who has room takes the most urgent one: to weigh one would cost
- * more than it takes where it is a bad choice. Asked when something was measured, and kept: the
- * means lie where their devices write with each step. */
+/* Judges whether tasks are too short for weighing; then any worker with a free slot takes the most
+ * urgent task. Weighing a short task would cost more than a bad choice. The verdict is computed
+ * after a measurement and kept, because devices write the cache lines of the means with each
+ * step. */
 static void judge_length(const fl_sched *sched)
 {
     fl_shared_queue *board = sched->board;
     uint32_t is_hasty =
         runs_beside(sched) && !are_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
-    /* Relaxed, both: an estimate. */
+    /* Relaxed, both accesses: an estimate. */
     if (fl_load_relaxed(&board->is_hasty) != is_hasty) {
         fl_store_relaxed(&board->is_hasty, is_hasty);
     }
 }
 
-/* What the task says, for graphs to come. */
+/* Records the task's evidence about the devices, for later graphs. */
 static void judge(fl_shared_queue *board, bool is_unlike)
 {
-    /* Relaxed, all: estimates. */
+    /* Relaxed, every access: estimates. */
     if (is_unlike) {
         fl_store_relaxed(&board->alike, 0);
         fl_store_relaxed(&board->is_unlike, 1);
@@ -318,7 +323,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
     judge(board, is_unlike);
     bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
     if (is_on_board && !runs_beside(sched) && ask_length(sched) < 1) {
-        fl_store_relaxed(&graph->is_on_board, 0); /* as in admit */
+        fl_store_relaxed(&graph->is_on_board, 0); /* relaxed, as in admit */
     }
     if (is_on_board || !is_for_board(sched, graph, is_unlike)) {
         return;
@@ -327,13 +332,14 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
     fl_mutex_lock_soon(&board->lock);
     bool is_new = !graph->was_on_board;
     if (is_new) {
-        /* Tasks of which nobody keeps account are the same part of the work as of all tasks. */
-        int64_t left = fl_load_relaxed(&job->remaining); /* an estimate: no order */
+        /* Assumes for tasks without an account of work an average share of the graph's work. */
+        /* Relaxed: an estimate, no order needed. */
+        int64_t left = fl_load_relaxed(&job->remaining);
         double part = (double)left / (double)fl_load_relaxed(&graph->task_count);
         graph->rank_taken = graph->rank_sum * fmin(fmax(1 - part, 0), 1);
         admit(sched, graph);
     } else {
-        fl_store_relaxed(&graph->is_on_board, 1); /* as in admit */
+        fl_store_relaxed(&graph->is_on_board, 1); /* relaxed, as in admit */
     }
     fl_mutex_unlock(&board->lock);
     if (is_new) {
@@ -348,7 +354,7 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     uint32_t count = graph->root_count, own = 0;
     graph->rank_taken = 0;
     graph->was_on_board = false;
-    /* Relaxed: workers know of the graph by what is published after. */
+    /* Relaxed: a later publication makes the graph known to workers. */
     fl_store_relaxed(&graph->is_on_board, 0);
     graph->has_roots_on_board =
         board != NULL && is_for_board(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
@@ -362,14 +368,14 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     fl_mutex_lock_soon(&board->lock);
     admit(sched, graph);
     fl_mutex_unlock(&board->lock);
-    /* Those of filch's own first: until the others are there the job cannot end. */
+    /* Routes filch's own roots first: the job cannot end until the remaining roots are queued. */
     for (uint32_t i = 0, left = own; left != 0; ++i) {
         if (fl_task_is_own(graph->roots[i])) {
             --left;
             fl_sched_route(sched, graph->roots[i]);
         }
     }
-    /* The job may be over, and the graph gone, where all were. */
+    /* A graph with only filch's own roots may be finished and gone at the loop. */
     fl_mutex_lock_soon(&board->lock);
     for (uint32_t i = 0; i < count && own != count; ++i) {
         if (!fl_task_is_own(graph->roots[i])) {
@@ -386,9 +392,10 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
     if (job->batch != NULL || !job->graph->was_on_board) {
         return;
     }
-    fl_mutex_lock_soon(&sched->board->lock); /* not between what another job's admission stores */
-    /* Relaxed, all: nothing of the job is on the board any more; who sees it late looks once more.
-     */
+    /* The lock keeps the stores apart from the stores of a second job's admission. */
+    fl_mutex_lock_soon(&sched->board->lock);
+    /* Relaxed, for every access: no task of the job is left in the queue; a worker with a stale
+     * value looks once more. */
     if (fl_sub_relaxed(&sched->boarding, 1) == 1) {
         fl_store_relaxed(&sched->is_careful, sched->mails);
         fl_store_relaxed(&sched->has_offers, sched->mails);
@@ -398,7 +405,7 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
 
 /* --- Taking --- */
 
-/* Takes it for the worker, whose it is from then on. Under the lock. */
+/* Takes the task at `spot`, now owned by the worker. Under the lock. */
 static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_queue_spot spot)
 {
     fl_sched *sched = w->sched;
@@ -439,7 +446,7 @@ static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
     return fl_worker_can_run(w, task);
 }
 
-/* Wakes the devices that tasks were left to. */
+/* Wakes the devices left with tasks. */
 static void wake_called(fl_sched *sched, const uint64_t *called)
 {
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
@@ -457,7 +464,7 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
         return false;
     }
     bool hurries = is_hasty(w->sched);
-    /* What waits behind another could begin elsewhere. */
+    /* A task waiting behind an item in flight could begin on a second device. */
     if (!hurries && fl_eft_in_flight(w) >= fl_eft_depth(w)) {
         return false;
     }
@@ -484,8 +491,9 @@ static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user
     return task->graph->job == user && fl_worker_can_run(w, task);
 }
 
-/* What became ready while jobs ran, as of the worker's own; but no roots of others where it is deep
- * in waits, each of which might wait in turn. */
+/* Tells whether the worker may take a task not of the goal job while waiting. Tasks with
+ * predecessors, ready since the jobs began, qualify as the worker's own do. Roots of unrelated jobs
+ * do not: in deep waits each root might wait in turn. */
 static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
     (void)user;
@@ -502,7 +510,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     }
     fl_mutex_lock_soon(&board->lock);
     fl_eft_arrive(w);
-    /* Those of the job come first, whatever their ranks: any other might wait in turn. */
+    /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
     if (find(board, w, may_run_of, job, &spot) ||
         (!is_strict && find(board, w, may_run_waiting, NULL, &spot))) {
         task = take_for(w, now(w->sched), true, spot);
@@ -527,7 +535,8 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
     bool wins = fl_eft_wins(w, t, task);
     if (wins) {
         fl_eft_take(w, t, task);
-        set_waiting(board, w->index, false); /* it looks again before it has nothing to do */
+        /* The worker looks again before running out of work. */
+        set_waiting(board, w->index, false);
     }
     fl_mutex_unlock(&board->lock);
     return wins;
@@ -537,12 +546,12 @@ uint64_t fl_shared_queue_look_at(fl_worker *w)
 {
     fl_timeline *timeline = &w->sched->board->timelines[w->index];
     uint64_t at = timeline->look_at;
-    timeline->look_at =
-        FL_TIME_NEVER; /* who wakes up for something else, and has no room, need not */
+    /* A full worker woken for a different reason need not look. */
+    timeline->look_at = FL_TIME_NEVER;
     return at;
 }
 
-/* --- Devices that start nothing any more --- */
+/* --- Unavailable devices --- */
 
 typedef struct fl_leftover {
     bool (*is_left)(const fl_worker *worker, const fl_task *task);
@@ -588,8 +597,8 @@ bool fl_shared_queue_leave(fl_worker *w)
 
 /* --- Putting --- */
 
-/* Whether there is a device that would ever take it: those that are off look here once, when they
- * come to be so. */
+/* Tells whether any available device can take the task. Unavailable devices look at the queue once,
+ * when going offline or failing. */
 static bool is_for_any(const fl_sched *sched, const fl_task *task)
 {
     for (uint32_t d = 0; d < sched->count; ++d) {
@@ -601,8 +610,9 @@ static bool is_for_any(const fl_sched *sched, const fl_task *task)
     return false;
 }
 
-/* Of those that wait, the one that is fastest at the task, and rather one that is free; it does not
- * wait any more. One that has left what was there is told when there is more. UINT32_MAX: none. */
+/* Chooses the waiting worker that is fastest at the task, a free worker first, and ends the wait. A
+ * worker that left the present tasks is told once the queue holds more. Returns UINT32_MAX for no
+ * worker. */
 static uint32_t call_one(fl_sched *sched, const fl_task *task)
 {
     fl_shared_queue *board = sched->board;
@@ -610,9 +620,10 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
     double least = INFINITY;
     bool is_free = false;
     for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
-        /* One that is not asleep has found something else since it looked here, or looks again
-         * after it has announced that it is idle: the announcement was before its last look, which
-         * was before ours, or its next one comes after. Relaxed: the lock orders them. */
+        /* A waiting worker without an idle bit has found work since the last look, or looks again
+         * after announcing idleness. If the announcement was before the worker's last look, the
+         * lock orders the bit before our look; otherwise the next look comes after. Relaxed: the
+         * lock orders the accesses. */
         uint64_t bits = board->waiting[word] & fl_load_relaxed(&sched->idle[word]);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -641,7 +652,7 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
 bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
     fl_shared_queue *board = sched->board;
-    /* Relaxed: of an old value nothing comes but that the task is in a deque. */
+    /* Relaxed: a stale value only leaves the task in a deque. */
     if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
         (self != NULL && FL_UNLIKELY(fl_locality_keeps(self, task)))) {
         return false;
