@@ -3,7 +3,7 @@
 
 #include "base/thread.h"
 
-/* Looks before the thread that has the claim is given the processor. */
+/* Number of polls before the waiter yields the processor to the claim's holder. */
 #define SPINS 64
 
 void fl_bucket_claim_wait(fl_bucket *bucket)
@@ -17,8 +17,8 @@ void fl_bucket_claim_wait(fl_bucket *bucket)
     }
 }
 
-/* By multiplication with the golden ratio (D. E. Knuth, The Art of Computer Programming 3, section
- * 6.4): sizes are multiples of a power of two, often of a large one. */
+/* Finds a bin by multiplication with the golden ratio (D. E. Knuth, The Art of Computer
+ * Programming 3, section 6.4): sizes are multiples of a power of two, often of a large power. */
 static fl_bin *bin_of(fl_bucket *bucket, size_t bytes)
 {
     return &bucket->bins[(uint64_t)bytes * UINT64_C(0x9e3779b97f4a7c15) >> 59];
@@ -26,7 +26,7 @@ static fl_bin *bin_of(fl_bucket *bucket, size_t bytes)
 
 _Static_assert(FL_BUCKET_BINS == 32, "bin_of takes five bits");
 
-/* Takes block number i, counted from the oldest, out of the ring; those before it move up. */
+/* Takes block number i, counted from the oldest, out of the ring; older blocks move up. */
 static void *take_out(fl_bucket *bucket, fl_bin *bin, uint32_t i, uint64_t *last)
 {
     fl_spare found = bin->blocks[(bin->first + i) % FL_BIN_BLOCKS];

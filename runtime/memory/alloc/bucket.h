@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets: blocks given back of late, by size, in front of a heap; one a worker and place. What a
- * worker needs over and over it takes from there and gives back there without a lock.
+/* Buckets: recently returned blocks, by size, in front of a heap; a bucket per worker and node. A
+ * worker takes and returns blocks of frequent sizes in its bucket without a lock.
  *
- * A bucket is for who has claimed it, by one exchange. Its worker never waits for that: where
- * another thread is at it, which hands blocks back under pressure or counts, the worker goes to the
- * heap. So only those wait whom nobody waits for, and for a few nanoseconds (or for a worker that
- * the system stopped in between). Claims also let any thread use any bucket, as the callers of
- * filch_poll do.
+ * A thread claims a bucket by a single exchange. The bucket's worker never waits for the claim. If
+ * a second thread holds the claim, to hand blocks back under pressure or to count, the worker goes
+ * to the heap. Only threads without waiters of their own wait, for a few nanoseconds (or for a
+ * worker the system stopped during a claim). Claims also let every thread use every bucket, as the
+ * callers of filch_poll do.
  *
- * Blocks carry the marker of the last work that touched them, which may not be past yet. */
+ * Blocks carry the marker of the last work touching the memory. The marker may not be past yet. */
 #ifndef FL_MEMORY_ALLOC_BUCKET_H
 #define FL_MEMORY_ALLOC_BUCKET_H
 
@@ -25,52 +25,53 @@ typedef struct fl_spare {
     uint64_t last; /* fl_marker; 0: past */
 } fl_spare;
 
-/* Blocks of one size. A bin takes on a size when it is asked for twice in a row: sizes that do not
- * come back would be kept for nothing. */
+/* Blocks of a single size. A bin adopts a size after two requests in a row, since a bin for a
+ * rare size keeps memory in vain. */
 typedef struct fl_bin {
-    size_t bytes, candidate; /* 0: none */
+    size_t bytes, candidate; /* 0: no size */
     uint32_t first, count;
-    fl_spare blocks[FL_BIN_BLOCKS]; /* a ring, oldest first: it is past before the others */
+    fl_spare blocks[FL_BIN_BLOCKS]; /* ring, oldest first: the oldest block's marker passes first */
 } fl_bin;
 
 typedef struct fl_bucket {
     _Atomic uint32_t claimed;
-    size_t bin_most; /* bytes in one bin at most */
+    size_t bin_most; /* maximum bytes in a bin */
     /* Under the claim: */
     uint64_t cached;       /* bytes in the bins */
-    uint64_t taken, given; /* bytes, as asked for, that passed through here */
-    uint64_t takes, gives; /* and how often */
+    uint64_t taken, given; /* requested bytes taken from and given to the bucket */
+    uint64_t takes, gives; /* number of takes and gives */
     fl_bin bins[FL_BUCKET_BINS];
 } fl_bucket;
 
-/* Whether a marker is known to be past, without asking a driver. */
+/* Tells whether a marker is known to be past, without a question to the driver. */
 typedef bool (*fl_past_fn)(const void *user, uint64_t marker);
 
 static inline bool fl_bucket_claim(fl_bucket *bucket)
 {
-    /* Acquire: pairs with the release; what the last claimer left. */
+    /* Acquire: pairs with the release; the previous claimer's writes are visible. */
     return fl_exchange_acquire(&bucket->claimed, 1) == 0;
 }
 
 static inline void fl_bucket_release(fl_bucket *bucket)
 {
-    fl_store_release(&bucket->claimed, 0); /* release: what we leave, before the next claim */
+    /* Release: the claimer's writes precede the next claim. */
+    fl_store_release(&bucket->claimed, 0);
 }
 
 /* Waits for the claim. */
 void fl_bucket_claim_wait(fl_bucket *bucket);
 
-/* All that follow: claimed by the caller. Sizes are rounded. */
-/* Takes the oldest block of a size whose marker is past, or (any) the oldest block. Null: there is
- * none. */
+/* Every function below requires the caller's claim. Sizes are rounded. */
+/* Takes the oldest block of a size with a past marker, or (any) the oldest block. Null: no such
+ * block. */
 void *fl_bucket_take(fl_bucket *bucket, size_t bytes, bool any, fl_past_fn past, const void *user,
                      uint64_t *last);
-/* Notes that a size was asked for and not there. Where a bin takes it on, what the bin held goes to
- * out, which has room for FL_BIN_BLOCKS; returns how many, and their size. */
+/* Notes a request for a missing size. A bin adopting the size moves its old blocks to out, with
+ * room for FL_BIN_BLOCKS. Returns the number of blocks moved, and their size. */
 uint32_t fl_bucket_miss(fl_bucket *bucket, size_t bytes, fl_spare *out, size_t *out_bytes);
-/* Keeps a block; false: it has no room for it. */
+/* Keeps a block. False: the bin has no room or a different size. */
 bool fl_bucket_give(fl_bucket *bucket, size_t bytes, void *block, uint64_t last);
-/* Empties one bin into out; returns how many there were, and their size. */
+/* Empties a bin into out; returns the number of blocks, and their size. */
 uint32_t fl_bucket_empty(fl_bucket *bucket, uint32_t bin, fl_spare *out, size_t *out_bytes);
 
 #endif

@@ -3,18 +3,19 @@
 
 #include "base/hash.h"
 
-/* Nodes made at once. */
+/* Number of nodes made at once. */
 #define SLAB_NODES 126
-/* Free pieces of one class that are looked at: the smallest that is large enough is taken. */
+/* Maximum number of free pieces searched in a class for the smallest sufficient piece. */
 #define LOOKS 32
 #define TABLE_FIRST 256
 
-/* A piece. Those of a chunk are linked in the order of their addresses. */
+/* A piece. Pieces of a chunk are linked in the order of their addresses. */
 struct fl_extent {
     uintptr_t address;
     size_t bytes;
-    fl_extent *before, *after;  /* in the chunk; null at its ends */
-    fl_extent *next, *previous; /* free: of its class. In use: next in the table. Spare: next */
+    fl_extent *before, *after; /* neighbours in the chunk; null at the chunk's ends */
+    /* Free: list of the class. In use: next in the table. Spare: next. */
+    fl_extent *next, *previous;
     bool is_free;
 };
 
@@ -41,7 +42,7 @@ void fl_extents_fini(fl_extents *extents)
 
 /* --- Nodes --- */
 
-/* Makes sure that there are at least two spare nodes: no operation needs more. */
+/* Ensures at least two spare nodes, the maximum need of an operation. */
 static bool has_spares(fl_extents *extents)
 {
     if (extents->spare != NULL && extents->spare->next != NULL) {
@@ -74,7 +75,7 @@ static void node_give(fl_extents *extents, fl_extent *node)
     extents->spare = node;
 }
 
-/* Cuts a node's piece in two; the second is neither free nor in use yet. */
+/* Cuts a node's piece in two; the second piece is neither free nor in use yet. */
 static fl_extent *node_cut(fl_extents *extents, fl_extent *node, size_t first)
 {
     fl_extent *rest = node_take(extents, node->address + first, node->bytes - first);
@@ -88,7 +89,7 @@ static fl_extent *node_cut(fl_extents *extents, fl_extent *node, size_t first)
     return rest;
 }
 
-/* Joins a node's neighbour to it. */
+/* Joins the next neighbour to a node. */
 static void node_join(fl_extents *extents, fl_extent *node)
 {
     fl_extent *gone = node->after;
@@ -112,7 +113,8 @@ static fl_extent **table_slot(const fl_extents *extents, uintptr_t address)
     return &extents->table[fl_hash_mix(address) & (extents->table_size - 1)];
 }
 
-/* Doubles the table. Where there is no memory for that its lists grow longer; but one is needed. */
+/* Doubles the table. Without memory an existing table keeps its size, with longer lists. False:
+ * no memory for the first table. */
 static bool table_grow(fl_extents *extents)
 {
     size_t before = extents->table_size, size = before != 0 ? 2 * before : TABLE_FIRST;
@@ -172,7 +174,7 @@ typedef struct class_of {
     uint32_t power, part;
 } class_of;
 
-/* The class that a piece belongs to. Sizes of up to FL_EXTENT_PARTS granules have one each. */
+/* Finds the class of a piece. Sizes below 2 * FL_EXTENT_PARTS granules have a class each. */
 static class_of class_find(const fl_extents *extents, size_t bytes)
 {
     uint64_t units = bytes / extents->granule;
@@ -237,8 +239,8 @@ static bool fits(const fl_extent *node, size_t bytes, size_t align)
     return node->bytes >= bytes && node->bytes - bytes >= skipped;
 }
 
-/* The smallest of the first few that is large enough, and of those the lowest: what is used then
- * keeps together, and other chunks become empty. */
+/* Returns the smallest sufficient piece among the first `looks`; ties go to the lowest address.
+ * Pieces in use thus stay close together, and further chunks become empty. */
 static fl_extent *class_best(fl_extent *node, size_t bytes, size_t align, uint32_t looks)
 {
     fl_extent *best = NULL;
@@ -252,7 +254,7 @@ static fl_extent *class_best(fl_extent *node, size_t bytes, size_t align, uint32
     return best;
 }
 
-/* The class after one that has a free piece; false: there is none. */
+/* Finds the next class with a free piece; false: no such class. */
 static bool class_next(const fl_extents *extents, class_of *at)
 {
     uint32_t parts =
@@ -270,7 +272,7 @@ static bool class_next(const fl_extents *extents, class_of *at)
     return true;
 }
 
-/* A piece for bytes, or null; of each class only the first few are looked at. */
+/* Finds a piece for bytes among the first `looks` pieces of every class; null: no piece found. */
 static fl_extent *find_free(const fl_extents *extents, size_t bytes, size_t align, uint32_t looks)
 {
     class_of at = class_find(extents, bytes);
@@ -299,7 +301,8 @@ filch_status fl_extents_add(fl_extents *extents, void *chunk, size_t bytes)
 filch_status fl_extents_take(fl_extents *extents, size_t bytes, size_t align, void **piece)
 {
     fl_extent *node = find_free(extents, bytes, align, LOOKS);
-    /* Of its own class, or of one that only its alignment keeps from fitting, there may be more. */
+    /* The size's own class may hold further sufficient pieces, and so may a class of pieces
+     * unfit only by their alignment. */
     if (node == NULL && (node = find_free(extents, bytes, align, UINT32_MAX)) == NULL) {
         return FILCH_NO_DEVICE_MEMORY;
     }
@@ -402,7 +405,7 @@ void *fl_extents_remove(fl_extents *extents, size_t most, size_t *bytes)
 
 /* --- For tests --- */
 
-/* A chunk, from its first piece: neighbours touch, and no two free ones are neighbours. */
+/* Checks a chunk from the first piece: neighbours touch, and free pieces are no neighbours. */
 static bool is_chunk_valid(const fl_extents *extents, const fl_extent *node, size_t *bytes,
                            size_t *free_pieces)
 {

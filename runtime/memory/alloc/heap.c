@@ -3,19 +3,19 @@
 
 #include <inttypes.h>
 
-/* The usual size of a chunk, which keeps calls of the driver rare: mapping 64 MiB takes it 140 us.
- * Of 1.1 GB in blocks of 256 B to 8 MB it leaves 19 to 23 % of what is mapped unused; 64 MiB 21 to
- * 25 %, as a chunk for the last few blocks counts more, 16 MiB 20 to 24 %, and one range that only
- * ever grows 20 to 21 %. */
+/* Usual size of a chunk, large enough for rare calls of the driver: mapping 64 MiB takes the
+ * driver 140 us. A load of 1.1 GB in blocks of 256 B to 8 MB leaves 19 to 23 % of the mapped
+ * memory unused. Chunks of 64 MiB leave 21 to 25 %, since a chunk for the last few blocks weighs
+ * more. Chunks of 16 MiB leave 20 to 24 %, and a single growing range 20 to 21 %. */
 #define CHUNK ((size_t)32 << 20)
-/* Blocks that are few in a chunk. */
+/* Number of blocks considered few for a chunk. */
 #define FEW 3
-/* Pages of jemalloc's. */
+/* Size of a jemalloc page. */
 #define PAGE ((size_t)4096)
-/* No slab of its is larger. */
+/* Maximum size of a jemalloc slab. */
 #define SLAB (8 * PAGE)
-/* Requests that are refused without asking a source that had no more: twice as many each time that
- * it still has none. Asking takes about as long as evicting a block of a megabyte. */
+/* Number of requests refused without asking an exhausted source; doubled after every further
+ * refusal by the source. A question takes about as long as evicting a block of a megabyte. */
 #define LEAST_PATIENCE 8u
 #define MOST_PATIENCE 4096u
 
@@ -37,7 +37,7 @@ static void give_chunk(fl_heap *heap, void *chunk, size_t bytes)
     heap->mapped -= bytes;
 }
 
-/* Under the lock: hands empty chunks back until at most keep bytes are held. */
+/* Hands empty chunks back until at most keep bytes are held. Requires the lock. */
 static void drop_chunks(fl_heap *heap, uint64_t keep)
 {
     while (heap->mapped > keep) {
@@ -58,21 +58,21 @@ static filch_status refuse(const fl_heap *heap, size_t bytes, filch_error *error
         heap->source.name, bytes, heap->limit, heap->mapped);
 }
 
-/* --- What the source has --- */
+/* --- Memory of the source --- */
 
 static bool is_within(const fl_heap *heap, size_t bytes, uint64_t most)
 {
     return bytes <= most && heap->mapped <= most - bytes;
 }
 
-/* Under the lock: most that may be held, or can be. */
+/* Maximum bytes that may be held, or are available. Requires the lock. */
 static uint64_t bound_of(const fl_heap *heap)
 {
     uint64_t lent = fl_load_relaxed(&heap->lent);
     return lent < heap->limit ? lent : heap->limit;
 }
 
-/* Under the lock: so many bytes more were refused; their sizes are multiples of step. */
+/* Notes a refusal of `bytes` more; sizes are multiples of step. Requires the lock. */
 static void note_refusal(fl_heap *heap, size_t bytes, size_t step)
 {
     uint64_t lent = heap->mapped + bytes - step;
@@ -81,7 +81,7 @@ static void note_refusal(fl_heap *heap, size_t bytes, size_t step)
     }
 }
 
-/* Under the lock: of a request beyond what the source is known to have, whether it is asked. */
+/* Tells whether to ask the source for a request beyond its known memory. Requires the lock. */
 static bool asks_again(fl_heap *heap)
 {
     if (++heap->refused < heap->patience) {
@@ -92,7 +92,7 @@ static bool asks_again(fl_heap *heap)
     return true;
 }
 
-/* Under the lock: nothing is known of the source any more. */
+/* Forgets every refusal: the source's memory is unknown again. Requires the lock. */
 static void forget_refusals(fl_heap *heap)
 {
     fl_store_relaxed(&heap->lent, UINT64_MAX);
@@ -100,7 +100,7 @@ static void forget_refusals(fl_heap *heap)
     heap->patience = LEAST_PATIENCE;
 }
 
-/* cause: what the source said, or null where it was not asked. */
+/* Reports a refusal. cause: the source's error, or null if the source was not asked. */
 static filch_status refuse_short(const fl_heap *heap, size_t bytes, const filch_error *cause,
                                  filch_error *error)
 {
@@ -117,15 +117,15 @@ static filch_status refuse_short(const fl_heap *heap, size_t bytes, const filch_
                          heap->source.name, bytes, fl_load_relaxed(&heap->lent), heap->mapped);
 }
 
-/* Under the lock: what was asked for was had, or refused, though rounded to step only, or something
- * else failed. */
+/* Notes the outcome of a request: success, a refusal even of the size rounded only to step, or a
+ * different failure. Requires the lock. */
 static filch_status conclude(fl_heap *heap, size_t asked, size_t step, filch_status status,
                              const filch_error *cause, filch_error *error)
 {
     size_t least = round_to(asked, step);
     if (status == FILCH_OK) {
         if (!is_within(heap, least, fl_load_relaxed(&heap->lent))) {
-            forget_refusals(heap); /* others have given some back */
+            forget_refusals(heap); /* further users have returned memory */
         }
         return FILCH_OK;
     }
@@ -147,9 +147,9 @@ static filch_status tell_no_memory(const fl_heap *heap, filch_error *error)
                          "%s: no memory on the host to keep track of blocks", heap->source.name);
 }
 
-/* The usual size; where only a few blocks of the size asked for have room in that, as much as some
- * of them need: most blocks are of one size, and what is left at the end of a chunk fits none. At
- * most `most`, which has room for one. */
+/* Returns the usual size, or enough for a few blocks if the usual size holds only a few blocks
+ * of the requested size. Most blocks have a common size, and the rest at a chunk's end fits no
+ * block. Returns at most `most`; precondition: `most` has room for a block. */
 static size_t chunk_size(size_t asked, size_t granularity, uint64_t most)
 {
     size_t blocks = asked < CHUNK ? (CHUNK + asked - 1) / asked : 1;
@@ -157,8 +157,8 @@ static size_t chunk_size(size_t asked, size_t granularity, uint64_t most)
     return bytes <= most ? bytes : (size_t)(most & ~(uint64_t)(granularity - 1));
 }
 
-/* Under the lock: a chunk of bytes; where the source has no more, of fewer, but not of less than
- * least. */
+/* Asks the source for a chunk of *bytes, and for less after a refusal, down to `least`. Requires
+ * the lock. */
 static filch_status ask_chunk(fl_heap *heap, size_t least, size_t *bytes, void **chunk,
                               filch_error *error)
 {
@@ -177,7 +177,8 @@ static filch_status ask_chunk(fl_heap *heap, size_t least, size_t *bytes, void *
     return status;
 }
 
-/* Under the lock: a chunk for bytes from the source; what is unused goes first, if it must. */
+/* Takes a chunk with room for a request from the source; hands unused memory back first if
+ * necessary. Requires the lock. */
 static filch_status take_chunk(fl_heap *heap, size_t asked, void **chunk, size_t *taken,
                                filch_error *error)
 {
@@ -200,7 +201,7 @@ static filch_status take_chunk(fl_heap *heap, size_t asked, void **chunk, size_t
     return conclude(heap, asked, step, status, &cause, error);
 }
 
-/* Under the lock: one more chunk, with room for a block. */
+/* Adds a chunk with room for a block. Requires the lock. */
 static filch_status grow(fl_heap *heap, size_t asked, filch_error *error)
 {
     size_t taken = 0;
@@ -239,7 +240,7 @@ static void give_pages(fl_heap *heap, void *piece)
 {
     fl_mutex_lock(&heap->lock);
     fl_extents_give(&heap->extents, piece);
-    if (FL_UNLIKELY(heap->mapped > heap->limit)) { /* which was lowered meanwhile */
+    if (FL_UNLIKELY(heap->mapped > heap->limit)) { /* the limit fell meanwhile */
         drop_chunks(heap, heap->limit);
     }
     fl_mutex_unlock(&heap->lock);
@@ -278,8 +279,8 @@ static bool slab_merge(void *user, void *piece, void *next)
     return is_merged;
 }
 
-/* jemalloc does not say why: asking for pages as it did finds out. If there are some now, it may
- * ask again. */
+/* Takes a small block. jemalloc gives no reason for a failure; a request for a slab's pages
+ * finds the reason. If pages are available now, jemalloc may ask again. */
 static filch_status take_small(fl_heap *heap, size_t bytes, void **block, filch_error *error)
 {
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -299,7 +300,7 @@ static filch_status take_small(fl_heap *heap, size_t bytes, void **block, filch_
 
 /* --- Single blocks --- */
 
-/* Under the lock: hands every unused block back. */
+/* Hands every unused block back. Requires the lock. */
 static void drop_blocks(fl_heap *heap)
 {
     for (size_t i = 0; i < heap->shelf_count; ++i) {
@@ -318,7 +319,7 @@ static void drop_blocks(fl_heap *heap)
     }
 }
 
-/* Under the lock: the shelf of a size, or null. */
+/* Returns the shelf of a size, or null. Requires the lock. */
 static fl_shelf *find_shelf(const fl_heap *heap, size_t bytes)
 {
     for (size_t i = 0; i < heap->shelf_count; ++i) {
@@ -329,7 +330,7 @@ static fl_shelf *find_shelf(const fl_heap *heap, size_t bytes)
     return NULL;
 }
 
-/* Under the lock, so that takers keep to the limit together. */
+/* Takes a single block. Requires the lock: concurrent takers share the limit. */
 static filch_status take_block(fl_heap *heap, size_t bytes, void **block, filch_error *error)
 {
     const fl_source *source = &heap->source;
@@ -361,7 +362,7 @@ static filch_status take_block(fl_heap *heap, size_t bytes, void **block, filch_
     return status;
 }
 
-/* Under the lock: room for one more block of a size; null: no memory. */
+/* Makes room for a further block of a size; null: no memory. Requires the lock. */
 static fl_shelf *widen_shelf(fl_heap *heap, size_t bytes)
 {
     fl_shelf *shelf = find_shelf(heap, bytes);
@@ -379,8 +380,8 @@ static fl_shelf *widen_shelf(fl_heap *heap, size_t bytes)
                : NULL;
 }
 
-/* Under the lock. The driver's pool keeps blocks itself; taking one from the driver and giving it
- * back serialize the device. */
+/* Gives a single block back. The driver's pool keeps blocks itself; without a pool, taking a
+ * block from the driver and giving the block back serialize the device. Requires the lock. */
 static void give_block(fl_heap *heap, void *block, size_t bytes)
 {
     fl_shelf *shelf = heap->kind == FILCH_ARENA_PLAIN ? widen_shelf(heap, bytes) : NULL;
@@ -394,7 +395,7 @@ static void give_block(fl_heap *heap, void *block, size_t bytes)
 
 /* --- Heaps --- */
 
-/* The least that a source can give may be more than the limit: then it is the limit. */
+/* Returns the effective limit: at least the smallest chunk of the source. */
 static uint64_t limit_of(const fl_heap *heap, uint64_t limit)
 {
     return has_chunks(heap) && limit < heap->source.granularity ? heap->source.granularity : limit;
@@ -413,7 +414,7 @@ filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memo
     if (!has_chunks(heap)) {
         return FILCH_OK;
     }
-    /* Slabs are of whole pages; without them small blocks are pieces like all others. */
+    /* Slabs consist of whole pages; without slabs, small blocks are pieces as well. */
     fl_extents_init(&heap->extents, memory, kind == FILCH_ARENA_JEMALLOC ? PAGE : FL_BLOCK_STEP);
     if (kind == FILCH_ARENA_JEMALLOC) {
         const fl_slab_pages pages = {slab_take, slab_give, slab_split, slab_merge, heap};

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heaps: blocks of a memory that this process may not touch, cut from large chunks of it or taken
- * one by one. What is known of a block is kept on the host.
+/* Heaps: blocks of a memory the process may not touch, cut from large chunks or taken individually.
+ * The host keeps the facts about every block.
  *
- * A heap hands out and takes back only memory that nothing in flight uses: whoever gives a block
- * has made sure. Any thread; blocking: under one lock, also while the source is asked.
+ * A heap hands out and takes back only memory unused by work in flight; the giver of a block
+ * guarantees the condition. Thread-safe and blocking: a single lock covers every operation, also
+ * calls of the source.
  *
- * The source may have less than the limit: others use it, too. A request that it refuses bounds
- * what it lends, and beyond that it is not asked any more: whoever needs memory is refused at once,
- * and makes room with what there is. But others give back what they took, so one of several
- * refusals asks again, of ever more while the source has nothing; so does what follows a trim,
- * another limit, and fl_heap_insist. What is had then ends the bound. */
+ * The source may have less than the limit, because further users share the memory. A refused
+ * request bounds the memory lent by the source. Beyond the bound the heap does not ask: a
+ * request is refused at once, and the requester makes room in the existing memory. Further users
+ * may return memory, however. The heap therefore asks again once in a number of refusals; the
+ * number grows while the source stays empty. The heap also asks again after a trim, a new limit,
+ * or fl_heap_insist. Success ends the bound. */
 #ifndef FL_MEMORY_ALLOC_HEAP_H
 #define FL_MEMORY_ALLOC_HEAP_H
 
@@ -20,28 +22,29 @@
 #include "memory/alloc/extent.h"
 #include "memory/alloc/slab.h"
 
-/* Sizes are rounded up to this, and blocks aligned to it. */
+/* Step of rounded sizes, and alignment of blocks. */
 #define FL_BLOCK_STEP ((size_t)512)
 
-/* Where the memory comes from. Chunks or single blocks, as the kind of the heap has it; the other
- * functions may be null. take: FILCH_NO_DEVICE_MEMORY where there is none. */
+/* Source of the memory: chunks or single blocks, depending on the kind of the heap; the
+ * functions for the unused kind may be null. take: FILCH_NO_DEVICE_MEMORY if no memory is left. */
 typedef struct fl_source fl_source;
 struct fl_source {
-    const char *name;   /* whose memory; for errors */
-    void *user;         /* the source's own, as is … */
-    void *pool;         /* … this */
-    size_t granularity; /* a power of two, at least 4096: sizes and addresses of chunks */
+    const char *name; /* owner of the memory; for errors */
+    void *user;       /* private to the source */
+    void *pool;       /* private to the source */
+    /* A power of two, at least 4096: sizes and addresses of chunks are multiples. */
+    size_t granularity;
     filch_status (*chunk_take)(const fl_source *source, size_t bytes, void **chunk,
                                filch_error *error);
     void (*chunk_give)(const fl_source *source, void *chunk, size_t bytes);
     filch_status (*block_take)(const fl_source *source, size_t bytes, void **block,
                                filch_error *error);
     void (*block_give)(const fl_source *source, void *block);
-    void (*blocks_trim)(const fl_source *source); /* hands back what it keeps of given blocks;
-                                                     null: it keeps nothing */
+    /* Hands back given blocks kept by the source; null: the source keeps no block. */
+    void (*blocks_trim)(const fl_source *source);
 };
 
-/* Unused blocks of one size, of a heap that takes them one by one. */
+/* Unused blocks of a single size, in a heap taking blocks individually. */
 typedef struct fl_shelf {
     size_t bytes;
     void **blocks;
@@ -52,14 +55,20 @@ typedef struct fl_heap {
     filch_arena kind; /* never FILCH_ARENA_DEFAULT */
     const fl_memory *memory;
     fl_source source;
-    fl_slabs *slabs;       /* FILCH_ARENA_JEMALLOC */
-    fl_mutex lock;         /* all below; never held while jemalloc is called, whose hooks take it */
-    uint64_t limit;        /* most bytes to hold of the source's … */
-    _Atomic uint64_t lent; /* … and most that it has, by its refusals; UINT64_MAX: none is known.
-                              Relaxed: changed under the lock, a figure by itself */
-    uint32_t refused, patience; /* requests beyond that since it was asked; to be refused before */
-    uint64_t shortages;         /* requests that the source refused, down to the size needed */
-    uint64_t mapped; /* bytes of the source's held: of chunks, or of blocks used and unused */
+    fl_slabs *slabs; /* FILCH_ARENA_JEMALLOC */
+    /* Guards every member below; never held while calling jemalloc: the hooks take the lock. */
+    fl_mutex lock;
+    uint64_t limit; /* maximum bytes to hold of the source's memory */
+    /* Maximum bytes available from the source, as shown by refusals; UINT64_MAX: unknown.
+     * Relaxed: changed under the lock, an independent figure. */
+    _Atomic uint64_t lent;
+    /* Requests beyond `lent` since the last question to the source, and number of refusals
+     * before the next. */
+    uint32_t refused, patience;
+    /* Requests refused by the source, even at the smallest sufficient size. */
+    uint64_t shortages;
+    /* Bytes held of the source's memory: in chunks, or in used and unused blocks. */
+    uint64_t mapped;
     uint64_t mapped_peak;
     fl_extents extents; /* heaps of chunks */
     fl_shelf *shelves;  /* FILCH_ARENA_PLAIN */
@@ -71,24 +80,25 @@ static inline size_t fl_block_round(size_t bytes)
     return (bytes + FL_BLOCK_STEP - 1) & ~(FL_BLOCK_STEP - 1);
 }
 
-/* The limit is that of what is held of the source's; where chunks are larger, of one chunk. kind:
- * as in fl_heap. FILCH_UNSUPPORTED: the build has no jemalloc for FILCH_ARENA_JEMALLOC. On failure
- * nothing is left. */
+/* Makes a heap. limit bounds the bytes held of the source's memory; a limit below the size of a
+ * chunk allows a single chunk. kind: as in fl_heap. FILCH_UNSUPPORTED: the build has no jemalloc
+ * for FILCH_ARENA_JEMALLOC. After a failure nothing is left to free. */
 filch_status fl_heap_init(fl_heap *heap, filch_arena kind, const fl_memory *memory,
                           const fl_source *source, uint64_t limit);
-/* Every block was given back. */
+/* Frees the heap. Precondition: every block was given back. */
 void fl_heap_fini(fl_heap *heap);
-/* bytes: rounded by fl_block_round, not 0. Where the limit or the source leaves no more, what is
- * unused goes back to the source first; then FILCH_NO_DEVICE_MEMORY. FILCH_OUT_OF_MEMORY: the
- * host's is out. */
+/* Takes a block. bytes: rounded by fl_block_round, not 0. If the limit or the source leaves too
+ * little, unused memory goes back to the source first, followed by FILCH_NO_DEVICE_MEMORY in
+ * case of failure. FILCH_OUT_OF_MEMORY: the host's memory is exhausted. */
 filch_status fl_heap_take(fl_heap *heap, size_t bytes, void **block, filch_error *error);
-/* bytes as taken. */
+/* Gives a block back, with bytes as taken. */
 void fl_heap_give(fl_heap *heap, void *block, size_t bytes);
-/* The source is asked again for what it refused. False: it has refused nothing since. */
+/* Lets the heap ask the source again. False: no refusal is known that bounds the source below
+ * the limit. */
 bool fl_heap_insist(fl_heap *heap);
-/* Hands back to the source what is unused until at most keep bytes are held. */
+/* Hands unused memory back to the source until at most keep bytes are held. */
 void fl_heap_trim(fl_heap *heap, uint64_t keep);
-/* Another limit; what is unused is handed back where it is lower than what is held. */
+/* Sets a new limit. Hands unused memory back if the limit is lower than the bytes held. */
 void fl_heap_limit(fl_heap *heap, uint64_t limit);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "memory/alloc/source.h"
 
-/* Bytes of one size in one bucket, as part of the budget. */
+/* Maximum bytes of a size in a bucket, as a fraction of the budget. */
 #define BIN_PART 32
-/* Blocks that wait for their markers before they are looked through. */
+/* Number of blocks waiting for markers before the first reap. */
 #define REAP_FIRST 64
 
 /* --- Markers --- */
@@ -20,7 +20,8 @@ static bool is_past(const void *user, fl_marker marker)
     return device->backend->is_past(device, marker);
 }
 
-/* Asks the driver. What was to run on a lost device does not any more. */
+/* Asks the driver whether the work before a marker is over. Work on a failed device counts as
+ * over. */
 static bool is_over(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
@@ -29,7 +30,7 @@ static bool is_over(const fl_places *places, fl_marker marker)
 
 /* --- Buckets --- */
 
-/* The calling thread's. */
+/* Returns the calling thread's bucket. The first owner_count workers to call own a bucket each. */
 static fl_bucket *bucket_of(const fl_places *places, fl_place *place)
 {
     void *self = fl_tss_get(places->core->worker);
@@ -44,14 +45,15 @@ static fl_bucket *bucket_of(const fl_places *places, fl_place *place)
             break;
         }
     }
-    return &place->buckets[i]; /* workers of other places share the last */
+    /* Later workers, and threads without a worker, share the last bucket. */
+    return &place->buckets[i];
 }
 
-/* Gives blocks that came out of a bucket to the heap, or to those that wait. */
+/* Gives blocks from a bucket to the heap, or to the list of pending blocks. */
 static void put_away(fl_places *places, fl_place *place, const fl_spare *blocks, uint32_t count,
                      size_t bytes);
 
-/* Empties all buckets. */
+/* Empties every bucket. */
 static void flush(fl_places *places, fl_place *place)
 {
     fl_spare blocks[FL_BIN_BLOCKS];
@@ -66,7 +68,7 @@ static void flush(fl_places *places, fl_place *place)
     }
 }
 
-/* Under the place's lock: bytes in all buckets. */
+/* Bytes in every bucket. Requires the node's lock. */
 static uint64_t cached_bytes(fl_place *place)
 {
     uint64_t bytes = 0;
@@ -78,7 +80,7 @@ static uint64_t cached_bytes(fl_place *place)
     return bytes;
 }
 
-/* --- Blocks that wait for their markers --- */
+/* --- Pending blocks --- */
 
 static void give_heap(fl_place *place, void *block, size_t bytes)
 {
@@ -88,7 +90,7 @@ static void give_heap(fl_place *place, void *block, size_t bytes)
     fl_mutex_unlock(&place->lock);
 }
 
-/* Under the lock: the last one, taken off. */
+/* Removes the last pending block. Requires the lock. */
 static fl_pending remove_last(fl_place *place)
 {
     size_t count = fl_load_relaxed(&place->pending_count) - 1;
@@ -96,7 +98,7 @@ static fl_pending remove_last(fl_place *place)
     return place->pending[count];
 }
 
-/* Takes one block that is over out of the list; ask: the driver too. */
+/* Takes a block with a past marker out of the list. ask: may ask the driver, too. */
 static bool take_over(const fl_places *places, fl_place *place, size_t *from, bool ask,
                       fl_pending *found)
 {
@@ -109,7 +111,7 @@ static bool take_over(const fl_places *places, fl_place *place, size_t *from, bo
             fl_mutex_unlock(&place->lock);
             bool over = is_over(places, found->last);
             fl_mutex_lock(&place->lock);
-            /* Others may have changed the list meanwhile. */
+            /* Concurrent threads may have changed the list. */
             has_found = over && *from < fl_load_relaxed(&place->pending_count) &&
                         place->pending[*from].ptr == found->ptr &&
                         place->pending[*from].last == found->last;
@@ -125,7 +127,7 @@ static bool take_over(const fl_places *places, fl_place *place, size_t *from, bo
     return has_found;
 }
 
-/* Gives to the heap what waited long enough. */
+/* Gives pending blocks with past markers to the heap. */
 static void reap(const fl_places *places, fl_place *place, bool ask)
 {
     fl_pending found;
@@ -140,8 +142,8 @@ static void reap(const fl_places *places, fl_place *place, bool ask)
     fl_mutex_unlock(&place->lock);
 }
 
-/* A block that is not past. Where there is no memory to remember it, it is waited for: it must not
- * be lost, and a block given up must not be an error. */
+/* Keeps a block with a pending marker. Without memory for the list, waits for the marker: the
+ * block must not be lost, and a return must not fail. */
 static void put_pending(fl_places *places, fl_place *place, void *block, size_t bytes,
                         fl_marker last)
 {
@@ -180,8 +182,8 @@ static void put_away(fl_places *places, fl_place *place, const fl_spare *blocks,
 
 /* --- Taking --- */
 
-/* From the bucket. Blocks that a promise may need are not taken by who has none: that is looked at
- * under the claim, which fl_place_reserve takes too. */
+/* Takes a block from the bucket. A caller without a promise leaves promised blocks alone. The
+ * check runs under the claim, as fl_place_reserve takes the claim, too. */
 static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t bytes,
                        uint32_t flags, fl_marker *last)
 {
@@ -194,7 +196,7 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
         return NULL;
     }
     bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
-    /* Relaxed: reserve raises it before it claims the bucket. */
+    /* Relaxed: reserve raises `reserved` before claiming the bucket. */
     if (is_promised || fl_load_relaxed(&place->reserved) == 0) {
         block = fl_bucket_take(bucket, bytes, (flags & FL_TAKE_BEHIND) != 0, is_past, places, last);
     }
@@ -202,7 +204,7 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
         bucket->taken += asked;
         ++bucket->takes;
         if (is_promised) {
-            fl_sub_relaxed(&place->reserved, bytes); /* a count, no more */
+            fl_sub_relaxed(&place->reserved, bytes); /* a mere count */
         }
     } else {
         old_count = fl_bucket_miss(bucket, bytes, old, &old_bytes);
@@ -212,17 +214,19 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
     return block;
 }
 
-/* Under the place's lock: whether so much more may be held, beside what was promised to others. */
+/* Tells whether `bytes` more may be held beside promises to further callers. Requires the node's
+ * lock. */
 static bool is_allowed(const fl_place *place, uint64_t bytes, bool is_promised)
 {
-    uint64_t reserved = is_promised ? 0 : fl_load_relaxed(&place->reserved); /* raised under it */
+    /* Raised under the lock. */
+    uint64_t reserved = is_promised ? 0 : fl_load_relaxed(&place->reserved);
     return place->held + reserved <= place->budget &&
            bytes <= place->budget - place->held - reserved;
 }
 
 static uint64_t budget_of(const fl_place *place)
 {
-    uint64_t lent = fl_load_relaxed(&place->heap.lent); /* a figure by itself */
+    uint64_t lent = fl_load_relaxed(&place->heap.lent); /* an independent figure */
     return lent < place->budget ? lent : place->budget;
 }
 
@@ -243,7 +247,7 @@ static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t budge
                                name, bytes, budget, used, reserved);
 }
 
-/* Notes a block that the heap is about to hand out; its bytes are no longer anybody's promise. */
+/* Accounts for a block about to leave the heap; the block's bytes use up the caller's promise. */
 static filch_status admit(fl_place *place, uint64_t bytes, bool is_promised, filch_error *error)
 {
     fl_mutex_lock(&place->lock);
@@ -270,7 +274,7 @@ static void admit_not(fl_place *place, uint64_t bytes, bool is_promised)
     fl_mutex_unlock(&place->lock);
 }
 
-/* Bytes asked for and not given back, of all buckets and what passed by them. */
+/* Bytes requested and not given back, from every bucket and past the buckets. */
 static uint64_t requested_bytes(fl_place *place)
 {
     uint64_t taken = place->taken, given = place->given;
@@ -283,8 +287,8 @@ static uint64_t requested_bytes(fl_place *place)
     return taken - given;
 }
 
-/* Counts a block that did not come from a bucket. The peak is looked at here: between two of these
- * no more is asked for than the buckets held. */
+/* Counts a block taken past the buckets, and updates the peak. Between two calls, requests grow
+ * by at most the bytes in the buckets. */
 static void count_take(fl_place *place, size_t asked)
 {
     fl_mutex_lock(&place->lock);
@@ -297,8 +301,8 @@ static void count_take(fl_place *place, size_t asked)
     fl_mutex_unlock(&place->lock);
 }
 
-/* A pending block of a size, for who waits for its marker on the device. The budget has it already:
- * only who has no promise may not use up another's. */
+/* Takes a pending block of a size, for a taker whose device waits for the marker. The budget
+ * already includes the block; only a taker without a promise must not use up promised bytes. */
 static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void **block,
                          fl_marker *last)
 {
@@ -320,7 +324,7 @@ static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void *
     return has_found;
 }
 
-/* From the heap, once the budget allows it. */
+/* Takes a block from the heap, if the budget allows. */
 static filch_status take_heap(fl_place *place, size_t bytes, bool is_promised, void **block,
                               filch_error *error)
 {
@@ -334,7 +338,8 @@ static filch_status take_heap(fl_place *place, size_t bytes, bool is_promised, v
     return status;
 }
 
-/* Not from the bucket: what the heap has, then what others keep, then what is not past. */
+/* Takes a block past the bucket: first from the heap, next from memory kept in every bucket,
+ * last a block with a pending marker. */
 static filch_status take_slow(fl_places *places, fl_place *place, size_t bytes, uint32_t flags,
                               void **block, fl_marker *last, filch_error *error)
 {
@@ -355,7 +360,7 @@ static filch_status take_slow(fl_places *places, fl_place *place, size_t bytes, 
     return status;
 }
 
-/* The block is zeroed behind what used it last. */
+/* Zeroes the block behind the marker of its last use. */
 static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker *last,
                           filch_error *error)
 {
@@ -369,11 +374,11 @@ static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker 
     return status;
 }
 
-/* The block that had used it up goes back. */
+/* Restores a promise used up by a block about to go back. */
 static void promise_again(fl_place *place, uint64_t bytes)
 {
     fl_mutex_lock(&place->lock);
-    fl_add_relaxed(&place->reserved, bytes); /* it is raised under the lock */
+    fl_add_relaxed(&place->reserved, bytes); /* raised under the lock */
     fl_mutex_unlock(&place->lock);
 }
 
@@ -399,7 +404,7 @@ filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, u
         filch_status status = clear(place, found, bytes, &last, error);
         if (status != FILCH_OK) {
             if ((flags & FL_TAKE_RESERVED) != 0) {
-                promise_again(place, rounded); /* before others may take the block */
+                promise_again(place, rounded); /* before a second thread may take the block */
             }
             fl_place_give(places, index, found, bytes, last);
             return status;
@@ -451,8 +456,9 @@ filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
     fl_place *place = &places->at[index];
     filch_status status = FILCH_OK;
     fl_mutex_lock(&place->lock);
-    /* Relaxed: who claims a bucket after us sees it; who did before is counted. Takes of what was
-     * promised lower it meanwhile, which at worst refuses us a block too early. */
+    /* Relaxed: a later claimer of a bucket sees the raised value, and an earlier claimer's take
+     * is counted. Concurrent takes of promised bytes lower the value; at worst the call is
+     * refused a block too early. */
     uint64_t reserved = fl_add_relaxed(&place->reserved, bytes);
     uint64_t used = place->held - cached_bytes(place) - place->pending_bytes;
     uint64_t budget = budget_of(place);
@@ -466,7 +472,7 @@ filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
 
 void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes)
 {
-    fl_sub_relaxed(&places->at[index].reserved, bytes); /* a count, no more */
+    fl_sub_relaxed(&places->at[index].reserved, bytes); /* a mere count */
 }
 
 /* --- Upkeep --- */
@@ -566,7 +572,7 @@ static void close_place(fl_places *places, fl_place *place)
     fl_free(memory, place->owners, place->owner_count * sizeof *place->owners);
 }
 
-/* The workers of a place. */
+/* Returns the number of workers of a node. */
 static uint32_t count_owners(const fl_places *places, const fl_place *place)
 {
     uint32_t count = 0;
@@ -639,7 +645,7 @@ filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices
                              "no memory for the table of memories");
     }
     for (size_t d = 0; d < device_count; ++d) {
-        /* Devices that only pretend have places that are not in the table. */
+        /* Devices with a pretended memory have nodes outside the table. */
         if (devices[d].backend->memory_take != NULL &&
             places->at[devices[d].place].device == NULL) {
             places->at[devices[d].place].device = &devices[d];

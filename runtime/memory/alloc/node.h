@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places: the memories of a runtime, each with its arena, which all workers share.
+/* Memory nodes (places): the memories of a runtime, each with an arena shared by every worker.
  *
- * In front of the arena's heap (heap.h) stands a bucket for each worker of the place and one for
- * all other threads (bucket.h). A block comes back with the marker of the last work that touched
- * it, and is handed out again once that is past: work on other lanes knows nothing of it, and
- * whoever takes a block may write it from the host's side of a copy at once. Asking the driver
- * costs a microsecond, so a block whose marker is known to be past goes first, then memory that
- * nobody used, and only a heap without any asks. A taker that puts its work behind a marker anyway
- * can have a block that is not past (FL_TAKE_BEHIND): what is evicted then need not be waited for
- * by the host. */
+ * A bucket per worker of the node, and a bucket for every remaining thread (bucket.h), stand in
+ * front of the arena's heap (heap.h). A block comes back with the marker of the last work
+ * touching the memory, and is handed out again once the marker is past. Work on a second lane is
+ * not ordered behind the marker, and the taker may write the block at once from the host's side
+ * of a copy. A question to the driver costs a microsecond. A block with a marker known to be
+ * past therefore goes first, followed by unused memory; only an empty heap asks the driver. A
+ * taker ordering its work behind a marker can have a block with a pending marker
+ * (FL_TAKE_BEHIND): the host then need not wait for an evicted block. */
 #ifndef FL_MEMORY_ALLOC_NODE_H
 #define FL_MEMORY_ALLOC_NODE_H
 
@@ -17,7 +17,7 @@
 #include "memory/alloc/bucket.h"
 #include "memory/alloc/heap.h"
 
-/* A block given back whose marker was not known to be past. */
+/* Returned block with a marker not known to be past. */
 typedef struct fl_pending {
     void *ptr;
     size_t bytes;
@@ -25,90 +25,99 @@ typedef struct fl_pending {
 } fl_pending;
 
 typedef struct fl_place {
-    fl_device *device; /* one that computes there and reaches it for all; null: the host's memory */
-    fl_heap heap;      /* where there is a device; all below too */
+    fl_device *device; /* representative device computing in the node; null: the host's memory */
+    fl_heap heap;      /* the heap and every member below exist only with a device */
     _Atomic(void *)
-        *owners;        /* workers of the buckets, as the core names them; null: not yet one's */
-    fl_bucket *buckets; /* one more than there are owners: for all others */
+        /* Workers owning the buckets, as named by the core; null: bucket not yet owned. */
+        *owners;
+    fl_bucket *buckets; /* a bucket per owner, and a last bucket for every remaining thread */
     uint32_t owner_count;
     _Atomic uint64_t reserved; /* bytes promised and not taken; raised under the lock */
-    fl_mutex lock;             /* all below; never held while the heap's lock is waited for … */
-    fl_pending *pending;       /* … or a driver is asked */
-    _Atomic size_t pending_count; /* relaxed: changed under the lock, looked at without */
+    /* Guards every member below; never held while waiting for the heap's lock or asking a
+     * driver. */
+    fl_mutex lock;
+    fl_pending *pending;          /* returned blocks waiting for markers */
+    _Atomic size_t pending_count; /* relaxed: changed under the lock, read without */
     size_t pending_capacity, reap_at;
     uint64_t pending_bytes;
-    uint64_t held; /* bytes of the heap's blocks, rounded, taken and not given back to it */
+    uint64_t held; /* rounded bytes of blocks taken from the heap and not given back to the heap */
     uint64_t budget;
-    uint64_t taken, given, takes, gives; /* as in the buckets, of what passed by them */
+    /* Counts as in the buckets, for blocks bypassing the buckets. */
+    uint64_t taken, given, takes, gives;
     uint64_t requested_peak;
 } fl_place;
 
 typedef struct fl_places {
     fl_core *core;
-    fl_device *devices; /* of the pool, by index */
+    fl_device *devices; /* devices of the pool, by index */
     size_t device_count;
-    uint32_t count; /* 1: nothing but the host's memory, or devices that only pretend */
+    /* Number of nodes; 1: only the host's memory, or devices with a pretended memory. */
+    uint32_t count;
     fl_place *at;
-    const struct fl_bandwidths *bandwidths; /* measured between places; null: none are */
-    struct fl_residents *residents; /* what is in each (evict.h); null: not used for tiles */
+    const struct fl_bandwidths *bandwidths; /* measured between nodes; null: not measured */
+    /* Blocks of every node (evict.h); null: no tiles in the nodes. */
+    struct fl_residents *residents;
 } fl_places;
 
-/* Chooses each place's arena as core->settings.arena says, and logs it. FILCH_UNSUPPORTED: what was
- * asked for by name cannot be had; FILCH_OUT_OF_MEMORY; what the driver says. error may be null. */
+/* Chooses every node's arena according to core->settings.arena, and logs the choice.
+ * FILCH_UNSUPPORTED: the arena asked for by name is not available; FILCH_OUT_OF_MEMORY; errors
+ * of the driver. error may be null. */
 filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices,
                             size_t device_count, uint32_t place_count, filch_error *error);
-/* Nothing is in flight, and every block was given back. */
+/* Frees the nodes. Precondition: nothing is in flight, and every block was given back. */
 void fl_places_fini(fl_places *places);
 
-/* Takes a block of at least bytes, aligned to 512, that nothing in flight uses; any thread. Where
- * the budget leaves no more, or the device has none, unused memory goes back to it first; then
- * FILCH_NO_DEVICE_MEMORY (blocks given back whose markers are not past do not count as unused:
- * retry once they are, or take with FL_TAKE_BEHIND). FILCH_OUT_OF_MEMORY: the host's is out. Its
- * contents are anything. */
+/* Takes a block of at least bytes, aligned to 512 and unused by work in flight, with arbitrary
+ * contents. If the budget or the device leaves too little, unused memory goes back to the device
+ * first, followed by FILCH_NO_DEVICE_MEMORY in case of failure. Returned blocks with pending
+ * markers do not count as unused: retry once the markers are past, or take with FL_TAKE_BEHIND.
+ * FILCH_OUT_OF_MEMORY: the host's memory is exhausted. Thread-safe. */
 filch_status fl_place_take(fl_places *places, uint32_t index, size_t bytes, void **block,
                            filch_error *error);
-/* Gives it back; nothing uses it once the marker is past (0: now). bytes as taken. Any thread;
- * never fails. The marker must be one that others may wait for (fl_backend.is_marked), or its lane
- * the caller's own. */
+/* Gives a block back; the block is unused once the marker is past (0: now). bytes as taken.
+ * Thread-safe; never fails. Every thread must be able to wait for the marker
+ * (fl_backend.is_marked), unless the marker's lane belongs to the caller. */
 void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes, fl_marker last);
 
-/* The block may come with a marker that is not past, behind which its first use must be put; then
- * *behind is it, else 0. */
+/* Flag: the block may come with a pending marker, returned in *behind (else 0). The first use
+ * must be ordered behind the marker. */
 #define FL_TAKE_BEHIND 1u
-/* It was reserved. */
+/* Flag: the bytes were reserved. */
 #define FL_TAKE_RESERVED 2u
-/* It is full of zeroes, whoever had it before, once the marker in *behind is past. */
+/* Flag: the block is full of zeroes, regardless of former owners, once the marker in *behind is
+ * past. */
 #define FL_TAKE_ZEROED 4u
 
-/* As fl_place_take, with flags. On failure what was reserved still is. behind may be null where
- * neither FL_TAKE_BEHIND nor FL_TAKE_ZEROED is among them. */
+/* Takes a block as fl_place_take does, with flags. On failure a reservation stays in force.
+ * behind may be null without FL_TAKE_BEHIND and FL_TAKE_ZEROED. */
 filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
                               void **block, fl_marker *behind, filch_error *error);
 
-/* Promises bytes (of each block fl_block_round(bytes), summed) to the caller: what others take or
- * are promised leaves them. FILCH_NO_DEVICE_MEMORY where what is in use, what is promised and this
- * are more than fl_place_budget. The promise is of budget: that free memory is in pieces which are
- * too small, or still used by work in flight, is found out by the take. Any thread. */
+/* Promises bytes (the sum of fl_block_round(bytes) over the blocks) to the caller: further takes
+ * and promises leave the bytes alone. FILCH_NO_DEVICE_MEMORY: bytes in use, earlier promises and
+ * the new promise exceed the budget of the node (including fl_place_cap), or the device's known
+ * memory. The promise concerns the budget alone. A take finds out whether the free memory is
+ * fragmented, or still used by work in flight. Thread-safe. */
 filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
                               filch_error *error);
-/* Takes back what was promised and not taken. */
+/* Takes back promised bytes not taken. */
 void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes);
 
-/* Most that may be held of the device's now: the budget, or what is left of it where others use the
- * memory too and the device had no more when it was asked (heap.h); UINT64_MAX: no budget holds
- * there. Any thread. */
+/* Maximum bytes currently available from the device: the device's budget (a lower fl_place_cap
+ * does not count), or less if further users share the memory and the device refused a request
+ * (heap.h). UINT64_MAX: no budget applies. Thread-safe. */
 uint64_t fl_place_budget(const fl_places *places, uint32_t index);
-/* The device is asked again for what it refused. False: it has refused nothing since. For who would
- * fail otherwise. */
+/* Lets the heap ask the device again after refusals. False: no refusal is known, or the node is
+ * the host's. For callers about to fail. */
 bool fl_place_insist(fl_places *places, uint32_t index);
 
-/* Another budget, at most the device's: what is unused beyond it goes back. What is in use stays;
- * takes fail until enough of it was given back. */
+/* Sets a new budget, at most the device's. Unused memory beyond the budget goes back. Memory in
+ * use stays; takes fail until enough memory was given back. */
 void fl_place_cap(fl_places *places, uint32_t index, uint64_t bytes);
-/* Hands unused memory back to the device until at most keep bytes of its are held; what it refused
- * before it is asked for again. */
+/* Hands unused memory back to the device until at most keep bytes of the device's memory are
+ * held. Later requests ask the device again, regardless of earlier refusals. */
 void fl_place_trim(fl_places *places, uint32_t index, uint64_t keep);
-/* Counts; recent, but of one moment only where nobody takes or gives meanwhile. */
+/* Returns counts: recent, but consistent only without concurrent takes and gives. */
 void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats);
 
 #endif

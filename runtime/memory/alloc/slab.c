@@ -15,18 +15,19 @@
 
 #ifdef HAVE_SLABS
 
-/* No slab is larger. jemalloc asks for 2 MiB and more first, and for what it needs when it does not
- * get that: the rest would stay its own, and be of no use to anybody else. */
+/* Maximum size of a slab. jemalloc first asks for 2 MiB and more, and after a refusal for the
+ * size needed. The rest of a larger extent would stay with jemalloc, without use for a second
+ * consumer. */
 #define SLAB_LARGEST ((size_t)32 << 10)
 
 struct fl_slabs {
-    extent_hooks_t hooks; /* first: jemalloc hands it to them */
+    extent_hooks_t hooks; /* first member: jemalloc passes its address to the hooks */
     fl_slab_pages pages;
     unsigned arena;
 };
 
-/* What jemalloc 5.3 reads from the new value of "experimental.arenas_create_ext"; its header does
- * not declare it. */
+/* New value read by jemalloc 5.3 from "experimental.arenas_create_ext"; jemalloc's header lacks
+ * a declaration. */
 typedef struct arena_config {
     extent_hooks_t *hooks;
     bool metadata_use_hooks;
@@ -42,7 +43,7 @@ static void *pages_take(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
 {
     (void)arena;
     if (wanted != NULL || bytes > SLAB_LARGEST) {
-        return NULL; /* nobody needs neighbours */
+        return NULL; /* no caller needs neighbouring extents */
     }
     void *piece = pages_of(hooks)->take(pages_of(hooks)->user, bytes, align);
     *zero = false;
@@ -104,7 +105,7 @@ filch_status fl_slabs_new(const fl_memory *memory, const fl_slab_pages *pages, f
         return FILCH_OUT_OF_MEMORY;
     }
     made->pages = *pages;
-    /* Pages have nothing that could be committed or purged. */
+    /* Pages need no commit or purge. */
     made->hooks = (extent_hooks_t){.alloc = pages_take,
                                    .dalloc = pages_give,
                                    .destroy = pages_destroy,
@@ -117,8 +118,7 @@ filch_status fl_slabs_new(const fl_memory *memory, const fl_slab_pages *pages, f
         fl_free(memory, made, sizeof *made);
         return FILCH_OUT_OF_MEMORY;
     }
-    /* Pages that nothing is in go back at once: whoever wants some gets them from the same chunks.
-     */
+    /* Unused pages go back at once: a taker gets new pages from the heap's chunks. */
     ssize_t at_once = 0;
     if (control(made->arena, "dirty_decay_ms", &at_once, sizeof at_once) != 0 ||
         control(made->arena, "muzzy_decay_ms", &at_once, sizeof at_once) != 0) {

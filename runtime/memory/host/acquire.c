@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's own use of handles. */
+/* Accesses to handles by the host. */
 #include "memory/tiles/replica.h"
 
 #define ACQUIRE "filch_data_acquire"
@@ -17,7 +17,7 @@ bool fl_data_is_acquired(const filch_data *data, uint32_t row, uint32_t col)
 void fl_data_note_host(filch_data *data)
 {
     const fl_queued_access *use = data->first;
-    /* A copy on the host of what is on a GPU would no longer be good. */
+    /* A device's home: a new version would invalidate the copy on the host. */
     while (use != NULL && use->is_hold && data->home == 0) {
         use = use->next;
     }
@@ -39,7 +39,7 @@ bool fl_data_find_unwritten(const filch_data *data, fl_tiles tiles, uint32_t *ti
     return false;
 }
 
-/* Under core->lock, so that no job is submitted meanwhile. */
+/* Acquires the handle for the host. Requires core->lock: no job may be submitted meanwhile. */
 static filch_status hold(filch_data *data, filch_access_mode mode)
 {
     fl_core *core = data->object.core;

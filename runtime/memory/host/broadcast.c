@@ -8,16 +8,16 @@
 #include "memory/route/part.h"
 #include "memory/route/spread.h"
 
-/* Pieces between two fences. Two such stretches are on their way at once: one is followed up while
- * the other keeps the lanes busy, and together they take fewer events than a lane has. */
+/* Pieces between two fences. Two stretches are under way at once: a stretch is followed up while
+ * the second stretch keeps the lanes busy. Two stretches take fewer events than a lane has. */
 #define STRETCH 48u
-/* No piece is smaller unless a tile or column is. */
+/* Minimum bytes of a piece, unless the tile or column is smaller. */
 #define LEAST_PIECE 4096u
 
-/* Copies after which a place has what was sent before. */
+/* Copies completing the data sent to every node before the fence. */
 typedef struct fence {
-    fl_marker *last;   /* one a place */
-    uint32_t tile_end; /* tiles before it are complete with it */
+    fl_marker *last;   /* a marker per node */
+    uint32_t tile_end; /* tiles before tile_end are complete with the fence */
     bool is_set;
 } fence;
 
@@ -31,23 +31,24 @@ struct fl_broadcast {
     fl_places *places;
     filch_data *data;
     filch_broadcast_way way;
-    size_t bytes; /* of this allocation */
+    size_t bytes; /* size of the whole allocation */
     uint64_t wanted_piece, piece, total;
-    uint32_t tile, tile_end; /* the one being sent, and the end */
-    uint32_t settled;        /* tiles before it are valid everywhere */
-    uint64_t sent;           /* bytes of the tile; UINT64_MAX: it is not open */
-    uint32_t pieces;         /* since the last fence */
+    uint32_t tile, tile_end; /* tile being sent, and end of the tiles */
+    uint32_t settled;        /* tiles before `settled` are valid in every node */
+    uint64_t sent;           /* bytes sent of the tile; UINT64_MAX: the tile is not open */
+    uint32_t pieces;         /* pieces since the last fence */
     bool is_pinned, is_stopped, is_planned;
-    bool is_waiting;     /* for room, that others have */
-    filch_status status; /* the first failure … */
-    filch_error error;   /* … and what it was */
-    fence fences[2];     /* the older one first */
-    fl_spread spread;    /* room for two plans: the nodes of one, and one to compare it with */
+    bool is_waiting;     /* waiting for memory held by other work */
+    filch_status status; /* status of the first failure */
+    filch_error error;   /* error of the first failure */
+    fence fences[2];     /* the older fence first */
+    /* Current plan; other_nodes holds the nodes of a second plan for comparison. */
+    fl_spread spread;
     fl_spread_node *other_nodes;
-    bool *wants, *has, *wanted, *arrives; /* one flag a place */
-    fl_replica_spot *spots;               /* one a place */
-    fl_marker *last;                      /* one a place: the newest copy to it */
-    link_entry *links;                    /* from each place to each */
+    bool *wants, *has, *wanted, *arrives; /* a flag per node */
+    fl_replica_spot *spots;               /* a spot per node */
+    fl_marker *last;                      /* a marker per node: the newest copy to the node */
+    link_entry *links;                    /* an entry per pair of nodes */
 };
 
 static uint64_t view_bytes(const filch_view *view)
@@ -55,14 +56,15 @@ static uint64_t view_bytes(const filch_view *view)
     return view->rows * view->cols * view->element;
 }
 
-/* --- Making one --- */
+/* --- Creation --- */
 
 static size_t align(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Lays the arrays out behind the structure; returns the bytes of all. A null base only counts. */
+/* Lays out the arrays behind the structure, and returns the total bytes. A null base only
+ * counts. */
 static size_t lay_out(fl_broadcast *b, uint32_t count)
 {
     char *base = (char *)b;
@@ -108,8 +110,8 @@ fl_broadcast *fl_broadcast_new(fl_places *places, filch_data *data, const bool *
     b->tile = b->settled = tile;
     b->tile_end = tile_end;
     b->sent = UINT64_MAX;
-    b->use = (fl_queued_access){.data = data,
-                                .writes = true}; /* nobody reads while replicas come about */
+    b->use =
+        (fl_queued_access){.data = data, .writes = true}; /* no job reads while replicas appear */
     b->error = (filch_error)FILCH_ERROR_INIT;
     memcpy(b->wants, wants, places->count * sizeof *wants);
     for (uint32_t t = tile; t < tile_end; ++t) {
@@ -147,9 +149,9 @@ bool fl_broadcast_is_whole(const fl_broadcast *b)
     return b->status == FILCH_OK && b->tile == b->tile_end;
 }
 
-/* --- Who sends to whom --- */
+/* --- Plan of senders --- */
 
-/* Asked of the driver once a pair. One that does not tell a rank has the best. */
+/* Returns a link. Asks the driver once per pair. A pair without a known rank gets the best rank. */
 static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
 {
     fl_broadcast *b = user;
@@ -170,7 +172,7 @@ static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
     return entry->link;
 }
 
-/* The plan for tiles that are where the flags of has say. */
+/* Makes the plan for tiles in the nodes flagged in `has`. */
 static void make_plan(fl_broadcast *b)
 {
     uint32_t count = b->places->count;
@@ -203,8 +205,8 @@ static void make_plan(fl_broadcast *b)
     }
 }
 
-/* Opens the tile and, where it is elsewhere than the one before, plans anew: what is on its way by
- * then was sent by the old plan, so it has to arrive first. */
+/* Opens the tile, and makes a new plan if the tile is in different nodes than the tile before.
+ * Copies under way belong to the old plan, therefore must arrive first. */
 static filch_status open_tile(fl_broadcast *b, filch_error *error)
 {
     bool is_same = b->is_planned;
@@ -224,7 +226,7 @@ static filch_status open_tile(fl_broadcast *b, filch_error *error)
             b->has[place] = b->spots[place].is_good;
         }
         make_plan(b);
-        /* Once more: the plan may want the host's memory, too. */
+        /* Opens again: the plan may also need the host's memory. */
         status = fl_replica_open(b->places, b->data, b->tile, b->wanted, b->spots, error);
     }
     if (status == FILCH_OK) {
@@ -252,13 +254,14 @@ static fl_part next_part(const fl_broadcast *b, const filch_view *view)
     return fl_part_next(width, (size_t)view->cols, is_tight(b, width), (size_t)b->sent, piece);
 }
 
-/* The device on whose lane the copy goes: the receiver's, or the sender's where it is the host. */
+/* Returns the device whose lane takes the copy: the receiver's, or the sender's if the host
+ * receives. */
 static fl_device *carrier_of(const fl_places *places, uint32_t to, uint32_t from)
 {
     return places->at[to != 0 ? to : from].device;
 }
 
-/* Relaxed: who wants to know exactly has seen the job complete. */
+/* Relaxed: a reader of exact figures has seen the job complete. */
 static void count_copy(fl_traffic *traffic, const fl_device *carrier, uint32_t to, uint32_t from,
                        size_t bytes)
 {
@@ -268,7 +271,7 @@ static void count_copy(fl_traffic *traffic, const fl_device *carrier, uint32_t t
     }
 }
 
-/* Starts the copy of a part to one node, behind its sender's. */
+/* Starts the copy of a part to a node, behind the copy to the node's sender. */
 static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_part *p,
                          fl_traffic *traffic, filch_error *error)
 {
@@ -289,7 +292,7 @@ static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_p
         .behind_count = is_root ? 2 : 1,
     };
     filch_status status = carrier->backend->copy(carrier, &copy, error);
-    /* A copy may be on the lane whatever came after it. */
+    /* A copy may be on the lane despite a later failure. */
     b->last[node->place] = copy.marker != 0 ? copy.marker : b->last[node->place];
     if (status == FILCH_OK) {
         count_copy(traffic, carrier, node->place, sender, p->width * p->height);
@@ -328,7 +331,7 @@ static void set_fence(fl_broadcast *b)
     b->pieces = 0;
 }
 
-/* Takes the name of a failure's device, and whose the tile is. */
+/* Records the first failure, with the device in the error and the handle's label. */
 static void fail(fl_broadcast *b, filch_status status, const filch_error *error)
 {
     if (b->status == FILCH_OK) {
@@ -340,7 +343,7 @@ static void fail(fl_broadcast *b, filch_status status, const filch_error *error)
     b->is_stopped = true;
 }
 
-/* Whether all copies of a fence are past or their device is lost. */
+/* Tells whether every copy of a fence is past, or its device has failed. */
 static bool is_past(fl_broadcast *b, fence *f)
 {
     for (uint32_t place = 0; place < b->places->count; ++place) {
@@ -355,7 +358,7 @@ static bool is_past(fl_broadcast *b, fence *f)
             return false;
         }
         if (status != FILCH_OK) {
-            device->backend->drain(device, NULL); /* nobody can tell how far it is */
+            device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
             fail(b, status, &error);
         }
         f->last[place] = 0;
@@ -363,7 +366,7 @@ static bool is_past(fl_broadcast *b, fence *f)
     return true;
 }
 
-/* Copies from a device that is lost may end as if nothing were wrong. */
+/* Checks the sending devices of the roots: copies from a failed device may end without an error. */
 static void check_roots(fl_broadcast *b)
 {
     for (uint32_t i = 0; i < b->spread.count; ++i) {
@@ -377,15 +380,15 @@ static void check_roots(fl_broadcast *b)
     }
 }
 
-/* Retires the older fence; false: it is not past. */
+/* Retires the older fence; false: the fence is not past. */
 static bool follow_up(fl_broadcast *b)
 {
     if (!is_past(b, &b->fences[0])) {
         return false;
     }
     check_roots(b);
-    /* Of one that failed nobody knows what arrived; and what was handed on behind it may be
-     * anything, whatever its own device says. */
+    /* A failure leaves the arrivals unknown. Copies sent on behind a failed copy may hold
+     * arbitrary bytes, even if their own device reports success. */
     for (; b->status == FILCH_OK && b->settled < b->fences[0].tile_end; ++b->settled) {
         fl_replica_settle(b->data, b->settled, b->arrives);
     }
@@ -396,7 +399,7 @@ static bool follow_up(fl_broadcast *b)
     return true;
 }
 
-/* Whether something is left to be sent now. */
+/* Tells whether a part may be sent now. */
 static bool is_open(const fl_broadcast *b)
 {
     return !b->is_stopped && b->tile < b->tile_end && !b->fences[1].is_set;
@@ -412,7 +415,7 @@ static void send_some(fl_broadcast *b, fl_traffic *traffic)
             status = open_tile(b, &error);
         }
         if (status == FILCH_OK && b->spread.depth == 0) {
-            ++b->tile; /* it is everywhere */
+            ++b->tile; /* every node has the tile */
             b->sent = UINT64_MAX;
             continue;
         }
@@ -452,10 +455,10 @@ filch_status fl_broadcast_step(fl_broadcast *b, fl_traffic *traffic, bool *moved
     for (;;) {
         send_some(b, traffic);
         if (b->pieces != 0 && !b->fences[1].is_set) {
-            set_fence(b); /* it ends here, or waits for what is on its way */
+            set_fence(b); /* the broadcast ends here, or waits for copies under way */
         }
         if (!b->fences[0].is_set && b->is_waiting) {
-            let_go(b); /* who waits for room holds none, lest two wait for each other */
+            let_go(b); /* a waiter for room holds no memory, lest two waiters block each other */
             return FILCH_NOT_READY;
         }
         if (!b->fences[0].is_set) {

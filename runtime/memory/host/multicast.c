@@ -7,21 +7,21 @@
 #include "backend/multicast.h"
 #include "memory/alloc/node.h"
 
-/* An address, and whether anything is there. */
+/* Reserved address range, with or without mapped memory. */
 typedef struct mapping {
-    void *address; /* null: none */
+    void *address; /* null: no range */
     uint64_t bytes;
     bool is_mapped;
 } mapping;
 
-/* Memory of one device in one part of the object. */
+/* Memory of a device bound to a part of the object. */
 typedef struct binding {
     uint32_t member; /* position among the object's devices */
     uint64_t offset, bytes;
-    bool is_bound;   /* else: what is left of it, after the driver refused to take something back */
-    bool has_memory; /* of our own: */
+    bool is_bound;   /* false: remains of a binding after the driver refused to undo a step */
+    bool has_memory; /* `memory` belongs to the object */
     uint64_t memory;
-    mapping mapping; /* for its device */
+    mapping mapping; /* mapping for the binding's device */
 } binding;
 
 typedef struct member {
@@ -32,20 +32,20 @@ typedef struct member {
 struct filch_multicast {
     fl_object object;
     const fl_multicast_ops *ops;
-    fl_mutex lock; /* all below but what create sets */
+    fl_mutex lock; /* guards every member below except members set by create */
     uint64_t handle, bytes, minimum, recommended;
     member *members;
     uint32_t member_count, added;
     binding *bindings;
     size_t binding_count, binding_capacity;
-    mapping mapping; /* of all of it, for all devices */
-    bool is_ready;   /* and they may use it */
+    mapping mapping; /* mapping of the whole object, for every device */
+    bool is_ready;   /* the devices may use the mapping */
     char label[64];
 };
 
 /* --- Failures --- */
 
-/* Records what a step of the backend's said; the label is the object's. */
+/* Records the error of a backend's step under the object's label. */
 static filch_status fail(fl_core *core, const char *label, filch_error *error)
 {
     if (error->label[0] == '\0' && label != NULL) {
@@ -70,9 +70,9 @@ static const fl_device *first_device(const filch_multicast *m)
     return m->members[0].device;
 }
 
-/* --- Making one --- */
+/* --- Creation --- */
 
-/* What the description says, of devices that can do it; nothing is made. */
+/* Checks the description, without making an object. */
 static filch_status check_desc(fl_core *core, const filch_multicast_desc *desc, const char *call)
 {
     filch_status status =
@@ -130,7 +130,7 @@ static filch_status check_devices(fl_core *core, const filch_multicast_desc *des
     return FILCH_OK;
 }
 
-/* All that there is to know before anything is made. */
+/* Performs every check possible before making an object. */
 static filch_status survey(fl_core *core, const filch_multicast_desc *desc, const char *call,
                            uint64_t *minimum, uint64_t *recommended)
 {
@@ -178,7 +178,7 @@ static void free_parts(filch_multicast *m)
     fl_mutex_fini(&m->lock);
 }
 
-/* The object without the driver's part; null: no memory. */
+/* Makes the object without the driver's part; null: no memory. */
 static filch_multicast *new_multicast(fl_core *core, const filch_multicast_desc *desc)
 {
     filch_multicast *m =
@@ -247,7 +247,7 @@ filch_status filch_multicast_create(filch_runtime *runtime, const filch_multicas
 
 /* --- Devices --- */
 
-/* Position of a device among the object's. */
+/* Finds the position of a device in the object. */
 static filch_status find_member(const filch_multicast *m, uint32_t device, const char *call,
                                 uint32_t *position, filch_error *error)
 {
@@ -287,7 +287,8 @@ filch_status filch_multicast_add(filch_multicast *m, uint32_t device)
     return end(m, status, &error);
 }
 
-/* Binding and mapping before would block in the driver, for good if nobody adds the rest. */
+/* Refuses binding and mapping before every device is added: the driver would block, forever if a
+ * device is never added. */
 static filch_status check_whole(const filch_multicast *m, const char *call, filch_error *error)
 {
     return m->added == m->member_count
@@ -297,7 +298,7 @@ static filch_status check_whole(const filch_multicast *m, const char *call, filc
                         m->added, m->member_count);
 }
 
-/* --- The way back, as far as the driver goes --- */
+/* --- Undoing, as far as the driver permits --- */
 
 static filch_status unmap(const filch_multicast *m, const fl_device *device, mapping *map,
                           filch_error *error)
@@ -335,7 +336,7 @@ static bool is_gone(const binding *b)
     return !b->is_bound && !b->has_memory && b->mapping.address == NULL;
 }
 
-/* Forgets bindings of which nothing is left. */
+/* Removes bindings without remaining resources. */
 static void sweep(filch_multicast *m)
 {
     size_t kept = 0;
@@ -347,7 +348,7 @@ static void sweep(filch_multicast *m)
     m->binding_count = kept;
 }
 
-/* What failures left, which nobody can name any more. */
+/* Frees the remains of failures, no longer reachable by the caller. */
 static filch_status clear_remains(filch_multicast *m, filch_error *error)
 {
     filch_status status = unmap(m, first_device(m), &m->mapping, error);
@@ -390,7 +391,7 @@ static filch_status check_part(const filch_multicast *m, uint32_t at, uint64_t o
     return FILCH_OK;
 }
 
-/* Memory of the member's, at an address that its device can use. */
+/* Makes memory on the member's device, at an address usable by the device. */
 static filch_status make_memory(const filch_multicast *m, binding *b, filch_error *error)
 {
     const fl_device *device = m->members[b->member].device;
@@ -409,7 +410,7 @@ static filch_status make_memory(const filch_multicast *m, binding *b, filch_erro
     return status == FILCH_OK ? m->ops->allow(device, b->mapping.address, made, error) : status;
 }
 
-/* Binds the caller's memory, or where theirs is null new memory. Under the lock. */
+/* Binds the caller's memory `theirs`, or new memory if `theirs` is null. Requires the lock. */
 static filch_status bind_part(filch_multicast *m, uint32_t device, uint64_t offset, uint64_t bytes,
                               void *theirs, void **address, const char *call, filch_error *error)
 {
@@ -441,7 +442,8 @@ static filch_status bind_part(filch_multicast *m, uint32_t device, uint64_t offs
         *address = b->mapping.address;
     }
     if (status != FILCH_OK) {
-        (void)unbind(m, b, NULL); /* the first failure is told; what this one leaves is kept */
+        /* Reports the first failure; sweep keeps resources the unbind cannot free. */
+        (void)unbind(m, b, NULL);
         sweep(m);
     }
     return status;
@@ -513,7 +515,8 @@ filch_status filch_multicast_unbind(filch_multicast *m, uint32_t device, uint64_
 
 /* --- Mapping --- */
 
-/* Every device has memory in every part: parts do not overlap, so their bytes tell. */
+/* Checks whether every device has memory bound to every part. Parts do not overlap, therefore a
+ * sum of bytes suffices. */
 static filch_status check_bound(const filch_multicast *m, const char *call, filch_error *error)
 {
     for (uint32_t at = 0; at < m->member_count; ++at) {
@@ -535,7 +538,7 @@ static filch_status map_all(filch_multicast *m, filch_error *error)
 {
     const fl_device *first = first_device(m);
     mapping *map = &m->mapping;
-    /* What an earlier failure left is in the way. */
+    /* Remains of an earlier failure must go first. */
     filch_status status = unmap(m, first, map, error);
     if (status != FILCH_OK) {
         return status;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle's tiles outside of tasks: the host reads and writes them, versions begin, and what
- * places hold of it goes. */
+/* A handle's tiles outside of tasks: reads and writes by the host, beginnings of versions, and
+ * the release of memory in the nodes. */
 #include <stdio.h>
 
 #include "memory/tiles/tiles.h"
 
-/* Under the lock: the tile is the host's. */
+/* Makes the host's copy of the tile the only valid copy. Requires the lock. */
 static void take_home(const filch_data *data, fl_replicas *replicas, uint32_t tile)
 {
     for (uint32_t place = 1; place < replicas->places; ++place) {
@@ -17,15 +17,15 @@ static void take_home(const filch_data *data, fl_replicas *replicas, uint32_t ti
 void fl_data_begin_version(filch_data *data)
 {
     if (!data->is_managed) {
-        /* Relaxed: core->lock orders the writers, and who reads meanwhile, of tiles that no job
-         * writes, may take either. */
+        /* Relaxed: core->lock orders the writers. A concurrent reader of tiles no job writes may
+         * take either version. */
         fl_store_relaxed(&data->version, fl_data_version(data) + 1);
     }
 }
 
 void fl_data_quiesce(fl_places *places, filch_data *data)
 {
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the table's contents are visible with the pointer. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     fl_waits waits = {.count = 0};
     if (replicas == NULL) {
@@ -33,7 +33,7 @@ void fl_data_quiesce(fl_places *places, filch_data *data)
     }
     fl_mutex_lock(&replicas->lock);
     for (uint32_t tile = 0; tile < replicas->tiles; ++tile) {
-        /* Whatever version it is of: it may be on its way. */
+        /* A marker of every version counts: the copy may still be under way. */
         (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, 0)->ready, NULL);
         (void)fl_waits_add(&waits, fl_replica_at(replicas, tile, data->home)->ready, NULL);
     }
@@ -41,7 +41,7 @@ void fl_data_quiesce(fl_places *places, filch_data *data)
     fl_waits_abandon(places, &waits);
 }
 
-/* Waits for copies; of those that failed, or cannot be waited for, none is left in flight. */
+/* Waits for copies. Leaves no failed or unwaitable copy in flight. */
 static filch_status await(fl_places *places, const filch_data *data, filch_status status,
                           fl_waits *waits, filch_error *error)
 {
@@ -52,7 +52,7 @@ static filch_status await(fl_places *places, const filch_data *data, filch_statu
         }
     }
     if (status != FILCH_OK) {
-        fl_waits_abandon(places, waits); /* they lead to the host's buffer, or from it */
+        fl_waits_abandon(places, waits); /* the copies lead to or from the host's buffer */
         snprintf(error->label, sizeof error->label, "%s", data->label);
     }
     return status;
@@ -61,12 +61,12 @@ static filch_status await(fl_places *places, const filch_data *data, filch_statu
 filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles tiles,
                                 filch_access_mode mode, filch_error *error)
 {
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the table's contents are visible with the pointer. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     filch_status status = fl_data_need_host(data, error);
     bool is_hosts = places->count == 1 || (data->has_home && data->home == 0);
     if (status != FILCH_OK || (replicas == NULL && is_hosts)) {
-        return status; /* no device with memory of its own has ever used it */
+        return status; /* no device with separate memory has used the handle */
     }
     replicas = fl_replicas_get(places, data);
     if (replicas == NULL) {
@@ -87,7 +87,7 @@ filch_status fl_data_fetch_host(fl_places *places, filch_data *data, fl_tiles ti
 filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles tiles,
                                 filch_error *error)
 {
-    /* Acquire, as above. Where no device has used it, there is nothing to note. */
+    /* Acquire, as above. A handle never used by a device needs no note. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     filch_status status = FILCH_OK;
     if (replicas == NULL) {
@@ -110,7 +110,7 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
     return await(places, data, status, &waits, error);
 }
 
-/* Takes the handle's tiles out of a place. False: somebody is evicting some of them. */
+/* Takes the handle's tiles out of a node. False: a block is being evicted. */
 static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *replicas,
                        uint32_t place)
 {
@@ -141,15 +141,15 @@ void fl_data_drop_replicas(fl_places *places, filch_data *data)
     fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no job uses the handle */
     for (uint32_t place = 1; replicas != NULL && place < replicas->places; ++place) {
         while (!drop_place(places, data, replicas, place)) {
-            fl_relax(); /* another job needs the room: it is a copy home away at most */
+            fl_relax(); /* a second job needs the room: the wait lasts a write-back at most */
         }
     }
     if (replicas != NULL) {
-        /* Acquire: who evicted the last of them is done with the handle. */
+        /* Acquire: the last evicting worker no longer accesses the handle. */
         while (fl_load_acquire(&replicas->leaving) != 0) {
             fl_relax();
         }
-        fl_data_quiesce(places, data); /* the buffer may go, too */
+        fl_data_quiesce(places, data); /* the buffer may be freed, too */
         fl_replicas_free(places, data);
     }
     fl_data_free_parts(data);

@@ -3,13 +3,14 @@
 
 #include "memory/route/spread.h"
 
-/* Bytes a second of ways that nobody measured. */
-/* A relay must be better than a straight way by more than measurements of the same link differ. */
+/* Minimum advantage of a relay over a direct route: larger than the spread of measurements of a
+ * link. */
 #define NOISE 1.25
-/* All devices share the host's memory, and what waits to leave another's is mostly what has not
- * come there yet. */
+/* Handicap of the host as a source: every device shares the host's memory, and bytes queued to
+ * leave a peer mostly have not yet arrived at the peer. */
 #define SPARED 4.0
-/* Copies from and to pageable memory that are smaller are not overlapped with anything. */
+/* Minimum bytes of a staged piece: smaller copies from and to pageable memory overlap with no
+ * work. */
 #define LEAST_STAGED 65536u
 
 static double rate_or(double rate, double otherwise)
@@ -17,9 +18,9 @@ static double rate_or(double rate, double otherwise)
     return rate > 0 ? rate : otherwise;
 }
 
-/* One of the two copies of a way with a stop. */
+/* A copy of a route with a stop. */
 typedef struct hop {
-    double wait, whole; /* seconds before it, and of it */
+    double wait, whole; /* seconds until the copy's start, and seconds of the copy */
 } hop;
 
 static double larger(double a, double b)
@@ -32,7 +33,8 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* The last piece goes on when it has come, and none before the second copy's lane is free. */
+/* Returns the end of the second copy. The last piece continues after its arrival, and no piece
+ * continues before the second lane is free. */
 static double join(hop first, hop second, uint32_t pieces)
 {
     double begun = larger(second.wait, first.wait + first.whole / pieces);
@@ -57,7 +59,7 @@ static fl_plan plan_staged(const fl_origin *source, fl_receiver receiver, uint64
     return (fl_plan){.is_staged = true, .pieces = pieces, .seconds = join(in, out, pieces)};
 }
 
-/* What waits for the receiver's copy lane, whatever the source. */
+/* Seconds of queued work on the receiver's copy lane, for every source. */
 static double busy_of(fl_receiver receiver)
 {
     return (double)receiver.host_queued / rate_or(receiver.host_rate, FL_HOST_RATE);
@@ -84,7 +86,7 @@ static fl_plan plan_over(const fl_origin *source, const fl_relay *relay, fl_rece
     return (fl_plan){.relay = relay->place, .pieces = pieces, .seconds = join(in, out, pieces)};
 }
 
-/* The best way from one source. */
+/* Returns the best plan from a single source. */
 static fl_plan plan_from(const fl_origin *source, fl_receiver receiver, uint64_t bytes)
 {
     bool is_one_copy = source->place == 0 || source->is_straight;
@@ -101,7 +103,7 @@ static fl_plan plan_from(const fl_origin *source, fl_receiver receiver, uint64_t
     return best;
 }
 
-/* By how much a source counts as slower than it is: the host's, where another one's way is not. */
+/* Cost factor of a source: larger for the host if a second source has a route as fast. */
 static double burden(const fl_origin *sources, uint32_t count, uint32_t which, fl_receiver receiver)
 {
     double rate = rate_or(receiver.host_rate, FL_HOST_RATE);

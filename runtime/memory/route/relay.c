@@ -3,14 +3,14 @@
 
 #include "memory/route/part.h"
 
-/* Parts between the two copies: one comes, one goes, and one keeps either from waiting where the
- * other takes its time. */
+/* Slots between the two copies: a part arrives, a part leaves, and a third part keeps either
+ * copy from waiting for a slow partner. */
 #define SLOTS 3u
 
-/* Where parts stop: in slots of a ring, or (slot 0) each where it belongs in a whole tile. */
+/* Location of the stop: slots of a ring, or (slot 0) the part's own position in a whole tile. */
 typedef struct stopover {
     fl_spot at;
-    size_t slot; /* bytes */
+    size_t slot; /* bytes of a slot; 0: no ring */
     uint32_t slots;
 } stopover;
 
@@ -34,7 +34,7 @@ static fl_spot stop_of(const stopover *where, const fl_part *part, uint64_t k)
                      0};
 }
 
-/* Waits for all that was started: it touches what the caller may give to others. */
+/* Waits for every copy started: the copies touch memory the caller may give to a new owner. */
 static void abandon(fl_places *places, const fl_detour *detour)
 {
     fl_waits waits = {.count = 0};
@@ -43,7 +43,7 @@ static void abandon(fl_places *places, const fl_detour *detour)
     fl_waits_abandon(places, &waits);
 }
 
-/* A copy may be on the lane whatever came after it. */
+/* Records a copy's marker. A copy may be on the lane despite a later failure. */
 static void note(fl_marker *last, fl_marker marker)
 {
     *last = marker != 0 ? marker : *last;
@@ -57,12 +57,12 @@ static filch_status start(fl_places *places, fl_detour *d, const stopover *where
     bool is_tight = d->from.pitch == d->width && d->to.pitch == d->width &&
                     (where->slot != 0 || where->at.pitch == d->width);
     size_t total = d->width * d->height, sent = 0, piece = piece_of(d);
-    uint64_t first = 0, second = 0; /* copies of each kind */
+    uint64_t first = 0, second = 0; /* copies started of the first and second kind */
     filch_status status = FILCH_OK;
     while (status == FILCH_OK && (sent < total || second < first)) {
         if (sent < total && first - second < where->slots) {
             uint32_t k = (uint32_t)(first % where->slots);
-            /* Of a lane, which is in order: what the first is behind, all are. */
+            /* A lane is in order: the first copy's marker precedes every later copy. */
             fl_marker behind = first == 0 ? d->behind : where->slot != 0 ? gone[k] : 0;
             parts[k] = fl_part_next(d->width, d->height, is_tight, sent, piece);
             status = fl_columns_start(places, d->out, parts[k].width, parts[k].height,
@@ -105,10 +105,10 @@ static filch_status over_ring(fl_places *places, fl_detour *detour, fl_block *ri
     fl_device *relay = places->at[ring->place].device;
     filch_status status = start(places, detour, &where, error);
     if (status == FILCH_OK && relay->backend->lost(relay, error)) {
-        status = FILCH_DEVICE_LOST; /* nobody knows since when */
+        status = FILCH_DEVICE_LOST; /* the time of the failure is unknown */
     }
     if (status == FILCH_OK) {
-        /* Either end may be lost while the other still uses the ring. */
+        /* Either end may fail while the second end still uses the ring. */
         status = fl_block_read(places, ring, detour->left, error);
     }
     if (status != FILCH_OK) {
@@ -124,7 +124,8 @@ filch_status fl_detour_relayed(fl_places *places, fl_detour *detour, uint32_t re
     uint32_t slots = detour->pieces < SLOTS ? detour->pieces : SLOTS;
     fl_block *ring;
     detour->left = detour->arrived = 0;
-    /* As work that has been admitted: who finds no room there while we have some tries again. */
+    /* The detour counts as an admitted item: a worker without room in the relay's node tries
+     * again later. */
     fl_residents_come(places, relay);
     filch_status status = fl_block_new(places, relay, slots * piece_of(detour), &ring, error);
     if (status == FILCH_OK) {

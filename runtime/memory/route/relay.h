@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ways of two copies, for tiles whose receiver cannot reach the memory that has them, or is faster
- * over another: with a stop in the host's memory, or in that of a third device, the relay, which
- * both ends reach. The tile is cut into parts, and while one goes on the next one comes.
+/* Routes of two copies, for a receiver unable to reach the source memory, or faster over a third
+ * memory. The stop is in the host's memory, or in the memory of a third device, the relay, reached
+ * by the sender and the receiver. The tile is cut into parts: a part leaves the stop while the next
+ * part arrives.
  *
- * The sender puts the first copy there and the receiver fetches the second: the relay's own lanes
- * have nothing to do with it, and its work neither waits nor counts. In its memory a part lies in a
- * ring of a few slots, taken from what is free (nothing is evicted for it, and who needs the room
- * counts on having it back), and is overwritten behind the copy that took it away. */
+ * The sender writes the first copy and the receiver fetches the second copy. The relay's own
+ * lanes take no part, and the relay's work neither waits nor counts. Parts lie in a ring of a
+ * few slots in the relay's memory. The ring comes from free memory: no block is evicted, and a
+ * worker needing the room may count on the ring's return. A slot is overwritten behind the copy
+ * out of the slot. */
 #ifndef FL_MEMORY_ROUTE_RELAY_H
 #define FL_MEMORY_ROUTE_RELAY_H
 
 #include "memory/tiles/tiles.h"
 
 typedef struct fl_detour {
-    fl_device *out, *in; /* the sender and the receiver: each copies on a lane of its own */
+    fl_device *out, *in; /* sender and receiver: either copies on a lane of its own */
     fl_spot from, to;
-    size_t width, height; /* columns of so many bytes, and how many */
-    uint32_t pieces;      /* to cut them into, about */
-    fl_marker behind;     /* what the sender has them behind; 0: it has them */
+    size_t width, height; /* bytes of a column, and number of columns */
+    uint32_t pieces;      /* approximate number of parts */
+    fl_marker behind;     /* marker preceding the sender's data; 0: the data are present */
     fl_traffic *traffic;
-    /* Results: the last copies to the stop and from there. */
+    /* Results: the last copies to the stop and from the stop. */
     fl_marker left, arrived;
 } fl_detour;
 
-/* Starts the copies with a stop at a spot where all of it has room. On failure, of which those that
- * the other one fails with are some, no copy is left in flight: waits for them. */
+/* Starts the copies over a stop with room for the whole block. On failure, including a failure
+ * of the second copy, waits until no copy is in flight. */
 filch_status fl_detour_over(fl_places *places, fl_detour *detour, fl_spot stop, filch_error *error);
-/* The same with a stop in a relay's place. FILCH_NO_DEVICE_MEMORY: there is no room for a ring;
- * FILCH_DEVICE_LOST: the relay is lost, too. Takes a lock of its place's residents. */
+/* Starts the copies over a relay's node. FILCH_NO_DEVICE_MEMORY: no room for a ring.
+ * FILCH_DEVICE_LOST: the relay has failed. Takes a lock of the relay node's residents. */
 filch_status fl_detour_relayed(fl_places *places, fl_detour *detour, uint32_t relay,
                                filch_error *error);
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/route/spread.h"
 
-/* What a copy costs beside its bytes, in bytes: a few microseconds at FL_SPREAD_RATE. */
+/* Fixed cost of a copy, in bytes: a few microseconds at FL_SPREAD_RATE. */
 #define OVERHEAD_BYTES 1048576.0
-/* Pieces on their way hold events, of which a lane has 128 (backend/cuda/queue/lane.h). */
+/* Maximum number of pieces: every piece under way holds an event, and a lane has 128 events
+ * (backend/cuda/queue/lane.h). */
 #define MOST_PIECES 64u
 
-/* How good it is to have a receiver from a sender; compared field by field, less is better. */
+/* Merit of a pair of sender and receiver; compared member by member, less is better. */
 typedef struct merit {
-    uint32_t is_staged; /* a copy to or from the host's memory */
-    uint32_t is_full;   /* the sender has as many receivers as it should */
+    uint32_t is_staged; /* copy to or from the host's memory */
+    uint32_t is_full;   /* the sender already has as many receivers as allowed */
     double rate;
     int64_t rank;
     uint32_t depth;
 } merit;
 
-/* Measurements of the same link differ by less. */
+/* Maximum ratio between measurements of a single link. */
 #define NOISE 1.25
 
 static bool is_faster(double a, double b)
@@ -38,8 +39,9 @@ static uint32_t most_children(filch_broadcast_way way)
     return way == FILCH_BROADCAST_CHAIN ? 1 : way == FILCH_BROADCAST_TREE ? 2 : UINT32_MAX;
 }
 
-/* Whether a node may send to the place, and how good that is. Who sends directly does not hand on,
- * but for the host's memory, through which goes what cannot go straight. */
+/* Tells whether a node may send to memory node `to`, and rates the pair. With direct sending a
+ * receiver sends nothing on. The host's memory is the exception, as the stop for pairs without a
+ * direct link. */
 static bool judge(const fl_spread_node *from, uint32_t to, filch_broadcast_way way,
                   fl_spread_link_fn link, void *user, merit *out)
 {
@@ -51,7 +53,8 @@ static bool judge(const fl_spread_node *from, uint32_t to, filch_broadcast_way w
         return false;
     }
     if (out->is_staged) {
-        out->is_full = from->place != 0 && out->is_full; /* each device has its own way to it */
+        /* Every device has its own route to the host. */
+        out->is_full = from->place != 0 && out->is_full;
         return true;
     }
     fl_spread_link between = link(user, from->place, to);
@@ -85,7 +88,7 @@ static bool has_place(const fl_spread *spread, uint32_t place)
     return false;
 }
 
-/* The best next copy; false where everything is reached that can be. */
+/* Finds the best next copy; false: every reachable memory node is reached. */
 static bool find_next(const fl_spread *spread, uint32_t places, const bool *wants,
                       filch_broadcast_way way, fl_spread_link_fn link, void *user, uint32_t *parent,
                       uint32_t *place)
@@ -110,7 +113,8 @@ static bool find_next(const fl_spread *spread, uint32_t places, const bool *want
     return found;
 }
 
-/* Brings the host's memory in, from the sender with the fewest receivers. */
+/* Adds the host's memory as a relay, behind the sender with the fewest receivers among the least
+ * deep senders. */
 static void add_relay(fl_spread *spread)
 {
     uint32_t parent = 0;
@@ -148,14 +152,14 @@ void fl_spread_plan(fl_spread *spread, uint32_t places, const bool *has, const b
             needs_more = needs_more || (wants[to] && !has_place(spread, to));
         }
         if (needs_more) {
-            add_relay(spread); /* with the host's memory among the senders, all can be reached */
+            add_relay(spread); /* the host's memory as a sender reaches every device */
         }
     }
 }
 
 uint32_t fl_spread_pieces(const fl_spread *spread, uint64_t bytes)
 {
-    /* The derivative of fl_spread_cost is 0 at the root of this. */
+    /* The derivative of fl_spread_cost is 0 at the square root. */
     double square = spread->depth > 1 ? (double)(spread->depth - 1) * (double)spread->fanout *
                                             (double)bytes / OVERHEAD_BYTES
                                       : 0;

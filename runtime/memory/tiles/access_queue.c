@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of those that use a handle. */
+/* Access queue of a handle. */
 #include "memory/tiles/data.h"
 
-/* Blocks of tiles; row1 0: all. */
+/* Tells whether two blocks of tiles overlap; row1 0: every tile. */
 static bool overlap(fl_tiles a, fl_tiles b)
 {
     return a.row1 == 0 || b.row1 == 0 ||
@@ -79,7 +79,7 @@ void fl_access_queue_leave(fl_queued_access *use,
                 waiting->granted = true;
                 granted(waiting, user);
             } else if (data->holds == 0 && data->upgrades == 0) {
-                return; /* what waits behind a job that waits conflicts with it, or with a writer */
+                return; /* every later entry conflicts with the waiting job, or with a writer */
             }
         }
     }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles/coalesce.h"
 
-/* Columns of so many bytes run at the link's rate, or nearly. */
+/* Column bytes sufficient for nearly the full rate of the link. */
 #define WIDE_BYTES ((size_t)64 << 10)
-/* Where others have to leave for it, what comes too soon makes them come twice; and where other
- * GPUs use it as well, what each brings from the host none gets from another. */
+/* Column bytes sufficient under memory pressure or with several GPUs. Under pressure a tile
+ * copied too early evicts a tile needed again. With several GPUs a tile copied from the host is
+ * not copied from a peer. */
 #define WIDE_LEAST ((size_t)32 << 10)
-/* Bytes of a run: more would let the first user wait, and leave with one victim. */
+/* Maximum bytes of a coalesced copy. A larger copy delays the first user, and leaves as a single
+ * victim. */
 #define MOST_BYTES ((size_t)128 << 20)
 #define PART_OF_BUDGET 16u
-/* Tiles of work within which all of a run are used. */
+/* Maximum distance, in work items, to the use of every coalesced tile. */
 #define SOON 64u
 #define SOON_LEAST 16u
-/* Tiles in a block begin at multiples of this, as blocks do: kernels may count on it. */
+/* Alignment of tiles in a block, equal to the alignment of blocks: kernels may rely on aligned
+ * tiles. */
 #define ALIGNMENT 256u
 
 static size_t column_bytes(const filch_data *data, uint32_t tile)
@@ -20,7 +23,8 @@ static size_t column_bytes(const filch_data *data, uint32_t tile)
     return (size_t)(fl_data_tile_view(data, tile).rows * data->element);
 }
 
-/* The host has it, nothing that is on its way there, and nobody there is writing it. */
+/* Tells whether the host holds a good tile, without a copy under way to the host and without a
+ * writer. */
 static bool is_settled(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
                        uint32_t tile)
 {
@@ -80,7 +84,7 @@ typedef struct fl_choice {
     filch_data *data;
     const fl_replicas *replicas;
     const fl_admission *admission;
-    const fl_block *block; /* in which the tiles have to be; null: in any that they can leave */
+    const fl_block *block; /* block holding every chosen tile; null: any replaceable block */
     size_t most;           /* bytes */
 } fl_choice;
 
@@ -93,7 +97,7 @@ static bool may_come(const fl_choice *c, uint32_t tile)
            fl_tile_source(c->places, c->data, c->replicas, tile, c->device) == 0;
 }
 
-/* Adds a tile next to the run where it is worth it. */
+/* Adds a neighbouring tile to the coalesced copy if worthwhile. */
 static bool grow(const fl_choice *c, fl_coalesced *run, uint32_t tile)
 {
     const fl_foresight *foresight = c->admission->foresight;
@@ -114,7 +118,7 @@ static bool grow(const fl_choice *c, fl_coalesced *run, uint32_t tile)
     return true;
 }
 
-/* Under the lock. */
+/* Requires the handle's lock. */
 static fl_coalesced choose(const fl_choice *c, uint32_t tile)
 {
     fl_coalesced run = {tile, tile + 1, 0};
@@ -132,7 +136,7 @@ static fl_coalesced choose(const fl_choice *c, uint32_t tile)
 fl_coalesced fl_coalesced_choose(fl_places *places, const fl_device *device, filch_data *data,
                                  uint32_t tile, const fl_admission *admission)
 {
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the table's contents are visible with the pointer. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     uint64_t part = fl_place_budget(places, device->place) / PART_OF_BUDGET;
     const fl_choice choice = {.places = places,

@@ -9,7 +9,7 @@
 
 #define CREATE "filch_data_create"
 #define PARTITION "filch_data_partition"
-#define HOST_ALIGN ((size_t)64) /* of buffers that filch makes */
+#define HOST_ALIGN ((size_t)64) /* alignment of buffers made by the runtime */
 #define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
 #define KNOWN_FLAGS \
     (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN)
@@ -24,7 +24,7 @@ static size_t holders_bytes(const filch_data *data)
     return (size_t)fl_data_tile_count(data) * sizeof *data->holders;
 }
 
-/* The descriptor with its defaults filled in. */
+/* Fills in the defaults of a descriptor. */
 static filch_data_desc complete(const filch_data_desc *desc)
 {
     filch_data_desc full = FILCH_DATA_DESC_INIT;
@@ -67,7 +67,7 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
     return wrong == NULL ? FILCH_OK : fail(core, d->label, wrong);
 }
 
-/* How one axis is cut: tiles of a size, or one size each. */
+/* Checks the cuts of an axis: tiles of a common size, or a size per tile. */
 static filch_status check_cuts(fl_core *core, const char *call, const char *label, const char *axis,
                                uint64_t extent, uint64_t tile, const uint64_t *cuts, uint32_t count)
 {
@@ -134,7 +134,8 @@ static filch_status check_shape(fl_core *core, const char *call, const filch_dat
     }
     uint64_t down = count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
     uint64_t across = count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
-    /* The product does not overflow: each tile has an element, whose bytes were counted above. */
+    /* The product does not overflow: every tile has an element, already counted in the bytes
+     * above. */
     return down * across < UINT32_MAX
                ? FILCH_OK
                : fl_core_fail(core, FILCH_OVERFLOW, call, label,
@@ -151,8 +152,8 @@ static filch_status check_desc(fl_core *core, const filch_data_desc *desc, filch
 
 /* --- Buffers on devices --- */
 
-/* Whether two blocks of one memory have elements in common. Columns of equal leading dimensions
- * interleave; those of unlike ones are taken for as long as the dimension. */
+/* Tells whether two blocks in a memory share elements. Columns of equal leading dimensions
+ * interleave. For different leading dimensions, a column counts as long as the dimension. */
 static bool overlap(const filch_data *a, const filch_data *b)
 {
     const filch_data *low = a->home_base <= b->home_base ? a : b, *high = low == a ? b : a;
@@ -164,13 +165,13 @@ static bool overlap(const filch_data *a, const filch_data *b)
     if (pitch != high->ld * high->element) {
         return true;
     }
-    /* The high one begins in a column of the low one's, or behind its rows; the latter must last
-     * until the next column begins. */
+    /* The high block begins inside a column of the low block, or behind the column's rows. In
+     * the latter case the high block's column must end before the next low column. */
     size_t row = apart % pitch;
     return row < low->rows * low->element || row + high->rows * high->element > pitch;
 }
 
-/* Under core->lock: a handle whose buffer has elements in common with this one's; or null. */
+/* Returns a handle with a buffer overlapping the given handle's, or null. Requires core->lock. */
 static const filch_data *find_overlap(const filch_data *data)
 {
     for (const fl_object *at = data->object.core->objects; at != NULL; at = at->next) {
@@ -183,7 +184,7 @@ static const filch_data *find_overlap(const filch_data *data)
     return NULL;
 }
 
-/* What a backend said, under the handle's name. */
+/* Reports a backend's error under the handle's name. */
 static filch_status report(fl_core *core, filch_status status, filch_error *error,
                            const char *label)
 {
@@ -211,7 +212,7 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
     if (status != FILCH_OK) {
         return report(core, status, &error, data->label);
     }
-    fl_mutex_lock(&core->lock); /* from here on others find it */
+    fl_mutex_lock(&core->lock); /* other threads find the buffer now */
     data->home = device->place;
     data->home_base = d->ptr;
     const filch_data *other = find_overlap(data);
@@ -227,7 +228,7 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
 
 /* --- Page-locked buffers --- */
 
-/* By one device, for all. */
+/* Page-locks the buffer through a single device, for every device. */
 static filch_status pin(filch_data *data)
 {
     fl_core *core = data->object.core;
@@ -252,7 +253,7 @@ static filch_status pin(filch_data *data)
 
 /* --- Making and ending --- */
 
-/* Where tiles of those sizes begin, and where the last one ends; null: no memory. */
+/* Returns the starts of tiles of the given sizes, and the end of the last tile; null: no memory. */
 static uint64_t *list_starts(const fl_memory *memory, const uint64_t *cuts, uint32_t count)
 {
     uint64_t *starts = fl_alloc(memory, ((size_t)count + 1) * sizeof *starts);
@@ -265,7 +266,7 @@ static uint64_t *list_starts(const fl_memory *memory, const uint64_t *cuts, uint
     return starts;
 }
 
-/* Tables of its tiles. False: no memory. */
+/* Makes the tables of the handle's tiles. False: no memory. */
 static bool fill_tables(filch_data *made, const filch_data_desc *d)
 {
     const fl_memory *memory = &made->object.core->memory;
@@ -289,7 +290,7 @@ static bool fill_tables(filch_data *made, const filch_data_desc *d)
     return fits;
 }
 
-/* A handle of that shape, without a buffer; null: no memory, as is recorded. */
+/* Makes a handle of the given shape, without a buffer. Null: no memory, recorded as an error. */
 static filch_data *make(fl_core *core, const char *call, const filch_data_desc *d)
 {
     filch_data *made = fl_object_new(core, FL_MAGIC_DATA, sizeof *made, _Alignof(filch_data));
@@ -304,7 +305,7 @@ static filch_data *make(fl_core *core, const char *call, const filch_data_desc *
             (uint32_t)count_tiles(d->rows, d->tile_rows, d->row_cuts, d->row_cut_count);
         made->tiles_across =
             (uint32_t)count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
-        fl_store_relaxed(&made->version, 1); /* replicas begin with 0: nothing is known of any */
+        fl_store_relaxed(&made->version, 1); /* replicas begin with 0: unknown contents */
         made->has_home = (d->flags & FILCH_DATA_NO_BUFFER) == 0;
         made->is_managed = (d->flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
         snprintf(made->label, sizeof made->label, "%s", d->label != NULL ? d->label : "");
@@ -345,7 +346,7 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     if ((full.flags & FILCH_DATA_ON_DEVICE) != 0) {
         status = take_device(made, &full);
     } else {
-        fl_store_relaxed(&made->host, full.ptr); /* nobody else has the handle yet */
+        fl_store_relaxed(&made->host, full.ptr); /* the handle is not shared yet */
         status = (full.flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
     }
     if (status != FILCH_OK) {
@@ -418,7 +419,7 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
     if (made == NULL) {
         return status != FILCH_OK ? status : FILCH_OUT_OF_MEMORY;
     }
-    fl_store_relaxed(&made->host, fl_data_host(parent)); /* nobody else has the handle yet */
+    fl_store_relaxed(&made->host, fl_data_host(parent)); /* the handle is not shared yet */
     made->parent = parent;
     fl_mutex_lock(&core->lock);
     ++parent->children;
@@ -429,7 +430,7 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
 
 /* --- The end --- */
 
-/* Under core->lock: who keeps the handle from being destroyed, or null. */
+/* Describes the user preventing the handle's destruction, or null. Requires core->lock. */
 static const char *user_of(const filch_data *data)
 {
     if (data->kept != 0 || fl_load_relaxed(&data->graphs) != 0) {
@@ -486,7 +487,7 @@ filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
 
 /* --- Tiles --- */
 
-/* An address rather than a pointer: there may be no buffer yet. */
+/* Computes by integers rather than pointers: the buffer may not exist yet. */
 static void *host_at(const filch_data *data, const filch_view *view)
 {
     return (void *)((uintptr_t)fl_data_host(data) + fl_data_offset(data, view));
@@ -542,7 +543,7 @@ uint64_t fl_data_tile_extent(const filch_data *data)
     return differ ? 0 : data->cols == 1 ? data->tile_rows : data->tile_cols;
 }
 
-/* The tile in which an element along the divided axis lies; the extent lies past the last. */
+/* Tile containing an element along the divided axis; the extent lies past the last tile. */
 static uint32_t tile_of(const filch_data *data, uint64_t element)
 {
     uint64_t width = fl_data_tile_extent(data);
@@ -592,7 +593,8 @@ filch_status fl_data_need_host(filch_data *data, filch_error *error)
         return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
                              "no memory for the %zu bytes of '%s' on the host", bytes, data->label);
     }
-    /* Acquire-release: it is seen as it was allocated; or another's, and ours was never seen. */
+    /* Acquire-release: a reader sees the buffer as allocated; the losing thread never shared its
+     * buffer. */
     if (!fl_cas_acq_rel(&data->host, &none, made)) {
         fl_free_aligned(memory, made, bytes, HOST_ALIGN);
     }
@@ -602,7 +604,7 @@ filch_status fl_data_need_host(filch_data *data, filch_error *error)
 void fl_data_free_parts(filch_data *data)
 {
     const fl_memory *memory = &data->object.core->memory;
-    char *host = fl_load_relaxed(&data->host); /* nobody else uses the handle */
+    char *host = fl_load_relaxed(&data->host); /* no users of the handle remain */
     if (data->pinned_by != NULL) {
         data->pinned_by->backend->memory_unpin(data->pinned_by, host);
         data->pinned_by = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data handles, and the queue of the jobs that use each. */
+/* Data handles, and the access queue of every handle: the jobs using the handle. */
 #ifndef FL_MEMORY_TILES_DATA_H
 #define FL_MEMORY_TILES_DATA_H
 
@@ -15,67 +15,78 @@ typedef struct fl_tiles {
     uint32_t row0, row1, col0, col1;
 } fl_tiles;
 
-/* One job's place in a handle's queue, or the host's. Jobs that conflict run in the order of
- * submission: a reader waits for the writers before it, a writer for everything before it. The host
- * and a job conflict where they use the same tiles. */
+/* Entry of a job, or of the host, in a handle's access queue. Conflicting jobs run in the order
+ * of submission. A reader waits for earlier writers, a writer for every earlier entry. The host
+ * and a job conflict only on shared tiles. */
 struct fl_queued_access {
     struct filch_data *data;
-    void *job;                     /* who waits; opaque here */
-    fl_queued_access *next, *prev; /* in the data's queue */
-    fl_tiles used, wrote;          /* of a job, at most; row1 0: all */
+    void *job;                     /* waiting job or hold; opaque for the queue */
+    fl_queued_access *next, *prev; /* neighbours in the handle's queue */
+    fl_tiles used, wrote;          /* largest set a job may use, and write; row1 0: every tile */
     bool writes;
     bool granted;
     bool queued;
-    bool is_hold;    /* the host's: job is a filch_hold */
-    bool is_forgone; /* left before its turn: the job has the handle kept until it is over */
-    /* Of open graphs (graph/job/order.c): */
-    bool is_upgrade;           /* a second one of its job, which began by reading and is to write */
-    bool begun;                /* tasks of its job may have used the handle */
-    fl_queued_access *upgrade; /* of one that reads: the second one, or null */
-    fl_queued_access *late_next; /* in its job's list of those that have not begun */
-    void *gate;                  /* the task that waits for it to begin, or null */
-    uint64_t walk;               /* of one that the host waits for: the last walk that came by */
+    bool is_hold; /* entry of the host: job is a filch_hold */
+    /* Entry left the queue before being granted; the job keeps the handle alive until the job's
+     * end. */
+    bool is_forgone;
+    /* Members for open graphs (graph/job/order.c): */
+    /* Second entry of a job with a first entry for reading; the job is about to write. */
+    bool is_upgrade;
+    bool begun;                  /* tasks of the job may have used the handle */
+    fl_queued_access *upgrade;   /* second entry belonging to a reading entry, or null */
+    fl_queued_access *late_next; /* next in the job's list of entries not yet begun */
+    void *gate;                  /* task waiting for the entry to begin, or null */
+    /* Entry of a waiting host: number of the last walk that visited the entry. */
+    uint64_t walk;
 };
 
-/* A handle's home is the buffer that its caller gave: in the host's memory (place 0) or a device's.
- * It is laid out by ld, and so is filch's own buffer on the host, which is made when the host first
- * needs one and the home is not there, or there is no home at all. */
+/* Data handle. A handle's home is the buffer given by the caller: in the host's memory (node 0)
+ * or in a device's. The home is laid out by ld. The runtime makes a host buffer with an equal
+ * layout if the host needs a buffer and the home is elsewhere or missing. */
 struct filch_data {
     fl_object object;
-    _Atomic(char *) host;        /* the buffer in the host's memory, or null: not made yet */
-    char *home_base;             /* the caller's in a device's memory, else null */
-    uint32_t home;               /* its place; 0 where has_home is false, too */
-    struct fl_device *pinned_by; /* which has page-locked the host's buffer; null: none has */
+    _Atomic(char *) host; /* buffer in the host's memory; null: not made yet */
+    char *home_base;      /* caller's buffer in a device's memory, else null */
+    uint32_t home;        /* memory node of the home; 0 also if has_home is false */
+    /* Device that page-locked the host's buffer; null: not page-locked. */
+    struct fl_device *pinned_by;
     bool has_home;
     uint64_t element, rows, cols, ld;
-    uint64_t tile_rows, tile_cols; /* unless the following say otherwise */
-    uint64_t *row_starts;          /* of tiles of different heights: tiles_down + 1; else null */
-    uint64_t *col_starts;          /* likewise, of their widths */
+    uint64_t tile_rows, tile_cols; /* tile sizes, unless the following members override the sizes */
+    /* First rows of tiles of different heights: tiles_down + 1 entries; else null. */
+    uint64_t *row_starts;
+    /* First columns of tiles of different widths: tiles_across + 1 entries; else null. */
+    uint64_t *col_starts;
     uint32_t tiles_down, tiles_across;
-    fl_queued_access *first, *last; /* under core->lock */
-    uint32_t holds;                 /* of them, the host's; likewise */
-    uint32_t upgrades;              /* of them, second ones of an open graph's; likewise */
-    uint32_t kept; /* by runs that may outlast their jobs (graph/job/job.h); likewise */
-    /* Where its tiles are valid, made when a device first uses it (replica.c). */
+    fl_queued_access *first, *last; /* access queue; under core->lock */
+    uint32_t holds;                 /* queued entries of the host; under core->lock */
+    uint32_t upgrades;              /* queued second entries of open graphs; under core->lock */
+    /* Runs that may outlast their jobs (graph/job/job.h) and keep the handle alive; under
+     * core->lock. */
+    uint32_t kept;
+    /* Validity of the tiles per memory node; made on the first use by a device (replica.c). */
     _Atomic(struct fl_replicas *) replicas;
-    _Atomic uint32_t version; /* of the contents, as far as filch keeps track */
-    /* Of a handle without a home, one bit a tile: the host or a submitted job has written it, or
-     * will; else null. Under core->lock. */
+    _Atomic uint32_t version; /* version of the contents, as far as known to the runtime */
+    /* Handle without a home: a bit per tile, set once the host or a submitted job has written,
+     * or will write, the tile; else null. Under core->lock. */
     uint64_t *written;
-    /* Where devices are cores of one memory: the core that used each tile last, its index + 1; 0:
-     * nobody wrote it. Else null. Relaxed: dependencies order who writes it. */
+    /* Devices as cores of a common memory: index + 1 of the core that used every tile last; 0:
+     * never written. Else null. Relaxed: dependencies order the writers. */
     _Atomic uint16_t *holders;
-    bool is_managed;         /* between jobs too the tiles are where they were last used */
-    bool is_held;            /* the host has acquired it; under core->lock */
-    bool is_written;         /* and writes to it; likewise */
-    _Atomic uint32_t graphs; /* graphs that name it; relaxed, checked under the caller's contract */
-    /* Of a partition: the handle in whose buffer it is. What is in it is the parent's, so that it
-     * has contents within graphs alone (graph/build/split.h). */
+    bool is_managed; /* tiles stay in the node of the last use, also between jobs */
+    bool is_held;    /* the host has acquired the handle; under core->lock */
+    bool is_written; /* the host writes the acquired handle; under core->lock */
+    /* Number of graphs naming the handle; relaxed: the caller's contract orders the check. */
+    _Atomic uint32_t graphs;
+    /* Parent of a partition: the handle owning the buffer. The parent owns the contents as well;
+     * a partition has contents only within graphs (graph/build/split.h). */
     struct filch_data *parent;
-    uint32_t children; /* partitions that exist; under core->lock */
-    uint32_t noted; /* number among the handles that traces tell of (graph/job/job_trace.h), from 1;
-                       0: none; under core->lock */
-    /* How tiles are reduced to; null: not. Fixed while a graph names the handle. */
+    uint32_t children; /* number of existing partitions; under core->lock */
+    /* Number of the handle in traces (graph/job/job_trace.h), from 1; 0: not yet in a trace;
+     * under core->lock. */
+    uint32_t noted;
+    /* Codelets for reduction to tiles; null: no reduction. Fixed while a graph names the handle. */
     const struct filch_codelet *reduction_init, *reduction_combine;
     char label[64];
 };
@@ -91,13 +102,14 @@ static inline uint32_t fl_data_tile(const struct filch_data *data, uint32_t row,
     return col * data->tiles_down + row;
 }
 
-/* All of them. */
+/* Block of every tile of the handle. */
 static inline fl_tiles fl_data_all_tiles(const struct filch_data *data)
 {
     return (fl_tiles){0, data->tiles_down, 0, data->tiles_across};
 }
 
-/* Under core->lock: whether a tile has contents, or will have those of a job that was submitted. */
+/* Tells whether a tile has contents, or will have contents of a submitted job. Requires
+ * core->lock. */
 static inline bool fl_data_is_written(const struct filch_data *data, uint32_t tile)
 {
     return data->written == NULL || (data->written[tile / 64] >> tile % 64 & 1) != 0;
@@ -110,10 +122,10 @@ static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
     }
 }
 
-/* FILCH_OK, or FILCH_UNSUPPORTED recorded for the call: the handle is a partition. */
+/* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition. */
 filch_status fl_data_refuse_part(const struct filch_data *data, const char *call);
 
-/* What is said of a tile that is read before. */
+/* Reports a read of a tile without contents. */
 filch_status fl_data_fail_unwritten(const struct filch_data *data, uint32_t tile, const char *call,
                                     filch_error *error);
 
@@ -123,7 +135,8 @@ static inline uint32_t fl_data_version(const struct filch_data *data)
     return fl_load_relaxed(&data->version);
 }
 
-/* Where tiles of a row or column of tiles begin; the one past the last is where the handle ends. */
+/* First row, or column, of a row or column of tiles. The entry past the last tile equals the
+ * handle's extent. */
 static inline uint64_t fl_data_row_start(const struct filch_data *data, uint32_t row)
 {
     uint64_t start = data->row_starts != NULL ? data->row_starts[row] : row * data->tile_rows;
@@ -136,7 +149,7 @@ static inline uint64_t fl_data_col_start(const struct filch_data *data, uint32_t
     return start < data->cols ? start : data->cols;
 }
 
-/* Bytes from the first element to the view's, and of all, where columns are ld apart. */
+/* Byte offset of the view's first element, and total bytes of the handle, for columns ld apart. */
 static inline size_t fl_data_offset(const struct filch_data *data, const filch_view *view)
 {
     return (size_t)((view->col * data->ld + view->row) * data->element);
@@ -147,42 +160,43 @@ static inline size_t fl_data_bytes(const struct filch_data *data)
     return (size_t)(((data->cols - 1) * data->ld + data->rows) * data->element);
 }
 
-/* The buffer in the host's memory; null while there is none. Acquire: with it comes that nobody
- * has touched it before. */
+/* Returns the buffer in the host's memory; null: not made yet. Acquire: the initial state of a
+ * new buffer is visible with the pointer. */
 static inline char *fl_data_host(const struct filch_data *data)
 {
     return fl_load_acquire(&data->host);
 }
 
-/* Makes sure that there is one; any thread. FILCH_OUT_OF_MEMORY. */
+/* Makes the host buffer if missing. Thread-safe. FILCH_OUT_OF_MEMORY. */
 filch_status fl_data_need_host(struct filch_data *data, filch_error *error);
-/* Whether chunks of batches come from a buffer of the caller's on the host, and go there, by
- * themselves. Where they do not, a chunk that is written is one of whole tiles. */
+/* Tells whether chunks of batches are streamed individually between a device and the caller's
+ * host buffer. A written chunk of a handle not streamed covers whole tiles. */
 static inline bool fl_data_is_streamed(const struct filch_data *data)
 {
     return !data->is_managed && data->has_home && data->home == 0;
 }
 
-/* The block that a tile covers, as it is on the host; ptr means nothing while nothing is there. */
+/* View of the block covered by a tile, as on the host. ptr has no meaning without a host buffer. */
 filch_view fl_data_tile_view(const struct filch_data *data, uint32_t tile);
-/* Elements [first, last) of a 1-D handle, or those columns of a 2-D one. */
+/* View of elements [first, last) of a 1-D handle, or columns [first, last) of a 2-D handle. */
 filch_view fl_data_range_view(const struct filch_data *data, uint64_t first, uint64_t last);
-/* Elements along the axis that a batch divides: columns, or rows where there is one column. */
+/* Number of elements along the axis divided by a batch: columns, or rows of a single column. */
 uint64_t fl_data_extent(const struct filch_data *data);
-/* Tiles along that axis, and where they begin; the one past the last is the extent. */
+/* Number of tiles along the divided axis, and start of a tile on the axis. The start past the
+ * last tile is the extent. */
 uint32_t fl_data_axis_tiles(const struct filch_data *data);
 uint64_t fl_data_axis_start(const struct filch_data *data, uint32_t tile);
-/* Width of all but the last of them, or 0 where they differ. */
+/* Width along the divided axis of every tile but the last; 0: widths differ. */
 uint64_t fl_data_tile_extent(const struct filch_data *data);
-/* Those that elements [first, last) along that axis touch, as tiles [*tile, *end) of a handle that
- * is cut along it alone. */
+/* Finds tiles [*tile, *end) touched by elements [first, last) along the divided axis, in a
+ * handle cut only along the axis. */
 void fl_data_tiles_between(const struct filch_data *data, uint64_t first, uint64_t last,
                            uint32_t *tile, uint32_t *end);
-/* The tiles that hold such a range, [tile, end) of all tiles, which are counted down each column.
- */
+/* Finds the tiles holding elements [first, last) along the divided axis, as [*tile, *end) in the
+ * handle's column-major numbering. */
 void fl_data_tiles_of(const struct filch_data *data, uint64_t first, uint64_t last, uint32_t *tile,
                       uint32_t *end);
-/* Frees what belongs to the handle besides its replicas; nobody uses it any more. */
+/* Frees the parts of the handle except the replicas. Precondition: no users remain. */
 void fl_data_free_parts(struct filch_data *data);
 
 static inline bool fl_tiles_have(fl_tiles tiles, uint32_t row, uint32_t col)
@@ -190,7 +204,7 @@ static inline bool fl_tiles_have(fl_tiles tiles, uint32_t row, uint32_t col)
     return tiles.row0 <= row && row < tiles.row1 && tiles.col0 <= col && col < tiles.col1;
 }
 
-/* Grows a block, empty where row1 is 0, to contain another. */
+/* Grows a block (row1 0: empty) to contain a second block. */
 static inline void fl_tiles_grow(fl_tiles *tiles, fl_tiles more)
 {
     if (tiles->row1 == 0) {
@@ -203,23 +217,27 @@ static inline void fl_tiles_grow(fl_tiles *tiles, fl_tiles more)
     tiles->col1 = more.col1 > tiles->col1 ? more.col1 : tiles->col1;
 }
 
-/* Under core->lock: whether the host has the tile. */
+/* Tells whether the host holds the tile. Requires core->lock. */
 bool fl_data_is_acquired(const struct filch_data *data, uint32_t row, uint32_t col);
-/* Under core->lock: somebody is about to use the handle. What nobody used might have been changed
- * by the host's program, and so might its buffer under tiles that it holds. */
+/* Notes a new use of the handle. The host's program may have changed an idle handle, and the
+ * buffer under tiles held by the host. Requires core->lock. */
 void fl_data_note_host(struct filch_data *data);
-/* Under core->lock: the first of those tiles that nobody has written; false: none. */
+/* Finds the first unwritten tile of the given block; false: every tile is written. Requires
+ * core->lock. */
 bool fl_data_find_unwritten(const struct filch_data *data, fl_tiles tiles, uint32_t *tile);
 
-/* Puts a use at the end of its data's queue; under core->lock. True when it need not wait. */
+/* Appends an entry to the handle's access queue. Requires core->lock. True: the entry is granted
+ * at once. */
 bool fl_access_queue_enqueue(fl_queued_access *use);
-/* The same, in front of another use of the data (null: at the end). */
+/* Inserts an entry before `next` of the queue (null: at the end). Requires core->lock. */
 bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *next);
-/* Whether one of two uses of a handle must wait for the other. Those of one job need not. */
+/* Tells whether two entries of a handle must wait for each other. Entries of a single job never
+ * conflict. */
 bool fl_access_queue_conflict(const fl_queued_access *a, const fl_queued_access *b);
-/* Takes a use out that nobody was told of; under core->lock. */
+/* Removes an entry without granting later entries. Requires core->lock. */
 void fl_access_queue_unlink(fl_queued_access *use);
-/* Takes a use out and calls granted for each that thereby need wait no more; under core->lock. */
+/* Removes an entry, and calls granted for every entry no longer having to wait. Requires
+ * core->lock. */
 void fl_access_queue_leave(fl_queued_access *use,
                            void (*granted)(fl_queued_access *use, void *user), void *user);
 

@@ -5,16 +5,16 @@
 
 #include "memory/tiles/tiles.h"
 
-/* Blocks of which one is chosen, where so many may leave: the others' turn comes next. */
+/* Maximum number of candidates compared; the next search continues behind the compared blocks. */
 #define MOST_COMPARED 256u
-/* Tiles of a block that are looked at to guess what it is worth. */
+/* Maximum number of a block's tiles sampled for the score. */
 #define MOST_TILES 8u
-/* Victims that turn out to be wanted, one after the other, before somebody gives up. */
+/* Maximum number of consecutive victims found in use before a search gives up. */
 #define MOST_TRIES 16u
-/* So often memory is asked for once more because somebody pinned something meanwhile. Each who did
- * so in vain waits for its turn then; who comes again and again makes progress. */
+/* Maximum number of retries after a concurrent pin. A worker retrying in vain then waits for its
+ * turn; a worker pinning again and again makes progress. */
 #define MOST_LOOKS 64u
-/* What writing home costs besides bringing back. */
+/* Cost of a write-back relative to the copy back in: halves a block's score. */
 #define WRITE_WEIGHT 0.5
 #define NEVER_SCORE 1e18
 #define INVALID_SCORE 1e30
@@ -62,18 +62,18 @@ static void free_block(fl_places *places, fl_block *block)
     fl_free(&places->core->memory, block, sizeof *block);
 }
 
-/* Whether a marker is past; on a lost device nothing is in flight any more. */
+/* Tells whether a marker is past; a failed device has nothing in flight. */
 static bool is_past(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
     filch_status status = marker != 0 ? device->backend->reached(device, marker, NULL) : FILCH_OK;
     if (status != FILCH_OK && status != FILCH_NOT_READY) {
-        device->backend->drain(device, NULL); /* nobody can tell how far it is */
+        device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
     }
     return status != FILCH_NOT_READY;
 }
 
-/* Forgets a marker that is past. */
+/* Clears a marker already past. False: the marker is not past. */
 static bool settle(const fl_places *places, fl_marker *marker)
 {
     if (!is_past(places, *marker)) {
@@ -93,8 +93,8 @@ static bool is_free(const fl_places *places, fl_block *block)
     return settle(places, &block->last) && settle(places, &block->vacant);
 }
 
-/* Of a block that was given back: the copy on a lane of its place, and the only one, that it waits
- * for; 0: it waits for others. */
+/* Returns the only marker a given-back block waits for, a copy on a lane of the block's node. 0:
+ * the block waits for other markers. */
 static fl_marker copy_before(const fl_places *places, fl_block *block)
 {
     fl_marker *const at[] = {&block->last, &block->vacant};
@@ -104,7 +104,8 @@ static fl_marker copy_before(const fl_places *places, fl_block *block)
         if (settle(places, marker) || *marker == found) {
             continue;
         }
-        /* Another place's device may be lost without ours, and with it what it reads or writes. */
+        /* A device of a second node may fail alone, together with the memory read or written by
+         * the copy. */
         if (found != 0 || fl_marker_lane(*marker) < FL_LANE_IN ||
             places->devices[fl_marker_device(*marker)].place != block->place) {
             return 0;
@@ -114,7 +115,8 @@ static fl_marker copy_before(const fl_places *places, fl_block *block)
     return found;
 }
 
-/* The oldest block of a size that was given back and is free but for one copy; null: none is. */
+/* Takes the oldest given-back block of a size that waits for a single copy only; null: no such
+ * block. */
 static fl_block *take_given(fl_places *places, uint32_t place, size_t bytes)
 {
     fl_residents *residents = residents_of(places, place);
@@ -140,7 +142,7 @@ static fl_block *take_given(fl_places *places, uint32_t place, size_t bytes)
     return found;
 }
 
-/* Frees what was given back and is past; the bytes that are not. */
+/* Frees given-back blocks with past markers; returns the bytes still waiting. */
 static size_t reclaim(fl_places *places, uint32_t place)
 {
     fl_residents *residents = residents_of(places, place);
@@ -183,7 +185,7 @@ void fl_block_enter(fl_places *places, fl_block *block)
     block->is_leaving = false;
     if (residents->ring == NULL) {
         residents->ring = block->next = block->prev = block;
-    } else { /* behind all others */
+    } else { /* at the end of the ring */
         block->next = residents->ring;
         block->prev = residents->ring->prev;
         block->prev->next = block->next->prev = block;
@@ -192,7 +194,7 @@ void fl_block_enter(fl_places *places, fl_block *block)
     fl_mutex_unlock(&residents->lock);
 }
 
-/* Under the lock of residents. */
+/* Requires the lock of residents. */
 static void unlink_block(fl_residents *residents, fl_block *block)
 {
     block->prev->next = block->next;
@@ -238,7 +240,7 @@ filch_status fl_block_read(const fl_places *places, fl_block *block, fl_marker m
     }
     for (uint32_t i = 0; i < FL_BLOCK_READERS; ++i) {
         if (block->readers[i] >> 50 == marker >> 50 && block->readers[i] != 0) {
-            /* A lane is in order; who tells of an older one tells nothing new. */
+            /* Copies on a lane run in order; an older marker adds nothing. */
             block->readers[i] = marker > block->readers[i] ? marker : block->readers[i];
             return FILCH_OK;
         }
@@ -277,7 +279,7 @@ filch_status fl_block_new(fl_places *places, uint32_t place, size_t bytes, fl_bl
     return FILCH_OK;
 }
 
-/* --- What is under way --- */
+/* --- Copies under way --- */
 
 static void add_flow(fl_flow *flow, fl_marker marker, uint64_t bytes)
 {
@@ -329,7 +331,7 @@ static void look_at(const fl_places *places, fl_residents *residents, fl_flow *f
         fl_mutex_lock(&residents->flow_lock);
         oldest = flow->count != 0 ? flow->at[flow->first] : 0;
         fl_mutex_unlock(&residents->flow_lock);
-        /* A copy that failed is told to who waits for it. */
+        /* A waiter receives the error of a failed copy. */
     } while (oldest != 0 &&
              places->devices[fl_marker_device(oldest)].backend->reached(
                  &places->devices[fl_marker_device(oldest)], oldest, NULL) == FILCH_OK);
@@ -373,7 +375,7 @@ double fl_candidate_score(fl_candidate candidate)
     return candidate.is_only ? score * WRITE_WEIGHT : score;
 }
 
-/* Whether another place has the tile, as far as can be told without the handle's lock. */
+/* Tells whether a second node has the tile, as far as known without the handle's lock. */
 static bool is_elsewhere(const filch_data *data, const fl_replicas *replicas, uint32_t tile,
                          uint32_t place)
 {
@@ -386,12 +388,13 @@ static bool is_elsewhere(const filch_data *data, const fl_replicas *replicas, ui
     return false;
 }
 
-/* Under the lock of residents, which keeps the handle alive. */
+/* Scores a block. Requires the lock of residents, which keeps the handle alive. */
 static double score_block(const fl_residents *residents, const fl_block *block,
                           const fl_foresight *foresight)
 {
     const filch_data *data = block->data;
-    const fl_replicas *replicas = fl_load_acquire(&data->replicas); /* which made the block */
+    /* Acquire: the table precedes the block. */
+    const fl_replicas *replicas = fl_load_acquire(&data->replicas);
     uint64_t now = fl_load_relaxed(&residents->now), used = fl_load_relaxed(&block->used);
     fl_candidate candidate = {.next = FL_ACCESS_NEVER, .unused = now > used ? now - used : 0};
     uint32_t step = (block->end - block->first - 1) / MOST_TILES + 1;
@@ -412,14 +415,15 @@ static double score_block(const fl_residents *residents, const fl_block *block,
     return fl_candidate_score(candidate);
 }
 
-/* Relaxed: looked at again under the handle's lock. */
+/* Relaxed: checked again under the handle's lock. */
 static bool may_leave(const fl_block *block)
 {
     const fl_replicas *replicas = fl_load_acquire(&block->data->replicas);
     return fl_load_relaxed(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0;
 }
 
-/* Takes the best victim out of the ring; null: none may leave, or (*is_empty) there is none. */
+/* Takes the best victim out of the ring; null: no block may leave, or (*is_empty) the ring is
+ * empty. */
 static fl_block *choose(fl_residents *residents, const fl_victims *victims, bool *is_empty)
 {
     fl_block *best = NULL;
@@ -441,10 +445,11 @@ static fl_block *choose(fl_residents *residents, const fl_victims *victims, bool
     }
     residents->ring = at;
     if (best != NULL) {
-        fl_replicas *replicas = fl_load_acquire(&best->data->replicas); /* as in score_block */
+        /* Acquire as in score_block. */
+        fl_replicas *replicas = fl_load_acquire(&best->data->replicas);
         unlink_block(residents, best);
         best->is_leaving = true;
-        /* Relaxed: whoever frees the handle takes our lock first. */
+        /* Relaxed: the thread freeing the handle takes the lock first. */
         fl_add_relaxed(&replicas->leaving, 1);
     }
     fl_mutex_unlock(&residents->lock);
@@ -465,7 +470,8 @@ static bool is_good_elsewhere(const fl_places *places, const filch_data *data,
     return false;
 }
 
-/* Under the handle's lock: the tile leaves the block, and is saved where it is nowhere else. */
+/* Writes back a tile without a good copy elsewhere, before the tile leaves the block. Requires
+ * the handle's lock. */
 static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *replicas,
                               uint32_t tile, fl_traffic *traffic, uint64_t *saved,
                               filch_error *error)
@@ -477,14 +483,15 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
     if (is_good && !is_good_elsewhere(places, data, replicas, tile, block->place)) {
         fl_device *home = data->home != 0 ? places->at[data->home].device : NULL;
         filch_view view = fl_data_tile_view(data, tile);
-        /* Where somebody is about to write it, the copy could come after the kernel. */
+        /* A copy to a claimed tile could arrive after the writing kernel. */
         if (home != NULL && fl_replica_at(replicas, tile, data->home)->is_claimed) {
             home = NULL;
         }
         if (home != NULL && !home->backend->lost(home, NULL)) {
             status = fl_tile_fill(places, data, replicas, tile, data->home, home, traffic, error);
         }
-        if (home == NULL || home->backend->lost(home, NULL)) { /* by now, perhaps */
+        /* The device may have failed meanwhile. */
+        if (home == NULL || home->backend->lost(home, NULL)) {
             status = fl_data_need_host(data, error);
             if (status == FILCH_OK) {
                 status = fl_tile_fill(places, data, replicas, tile, 0, NULL, traffic, error);
@@ -495,7 +502,8 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
     return status;
 }
 
-/* Of a block that choose has taken out. False: somebody wants it, and it is back in the ring. */
+/* Empties a block taken out by choose. False: the block is in use again, or a write-back failed
+ * (*status); the block is back in the ring. */
 static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic, uint64_t *saved,
                         filch_status *status, filch_error *error)
 {
@@ -504,13 +512,14 @@ static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic,
     bool is_ours;
     *status = FILCH_OK;
     fl_mutex_lock(&replicas->lock);
-    /* Acquire: what they did, who let go of it. It rises under this lock only. A block that all its
-     * tiles have left meanwhile is nobody else's to give back. */
+    /* Acquire: the former users' accesses precede the eviction. `uses` rises only under the
+     * handle's lock. A block emptied by its tiles meanwhile can be given back only by the
+     * caller. */
     is_ours = block->held == 0 ||
               (fl_load_acquire(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0);
     for (uint32_t tile = block->first; is_ours && tile < block->end; ++tile) {
         if (fl_replica_at(replicas, tile, block->place)->block != block) {
-            continue; /* it has moved to another */
+            continue; /* the tile has moved to a second block */
         }
         *status = save_tile(places, block, replicas, tile, traffic, saved, error);
         is_ours = *status == FILCH_OK;
@@ -522,12 +531,13 @@ static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic,
         fl_block_enter(places, block);
     }
     fl_mutex_unlock(&replicas->lock);
-    /* Release: we are done with the handle, which may be freed from here on. */
+    /* Release: the caller no longer accesses the handle; the handle may be freed now. */
     fl_sub_acq_rel(&replicas->leaving, 1);
     return is_ours;
 }
 
-/* FILCH_NOT_READY: all are in use; FILCH_NO_DEVICE_MEMORY: there is none. */
+/* Evicts a block. FILCH_NOT_READY: every candidate is in use. FILCH_NO_DEVICE_MEMORY: the ring
+ * is empty. */
 static filch_status evict(fl_places *places, fl_device *device, const fl_victims *victims,
                           filch_error *error)
 {
@@ -542,7 +552,7 @@ static filch_status evict(fl_places *places, fl_device *device, const fl_victims
         }
         uint64_t saved = 0;
         bool is_gone = empty_block(places, block, traffic, &saved, &status, error);
-        if (traffic != NULL) { /* of the job that needed the room; relaxed: statistics */
+        if (traffic != NULL) { /* traffic of the job needing the room; relaxed: statistics */
             fl_add_relaxed(&traffic[device->info.index].evicted, is_gone);
             fl_add_relaxed(&traffic[device->info.index].written_back, saved);
         }
@@ -565,7 +575,7 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
     bool is_prepared = foresight == NULL, has_insisted = false;
     uint32_t gone = 0, looks = 0;
     for (;;) {
-        /* Acquire: who came before, pinned before. */
+        /* Acquire: an earlier entrant's pins are visible. */
         uint64_t entered = fl_load_acquire(&residents->entered);
         bool is_alone = fl_load_acquire(&residents->inside) <= 1;
         size_t waiting = reclaim(places, device->place);
@@ -607,9 +617,9 @@ filch_status fl_block_new_evict(fl_places *places, fl_device *device, size_t byt
             continue;
         }
         if (has_insisted || !fl_place_insist(places, device->place)) {
-            return FILCH_NO_DEVICE_MEMORY; /* as the last attempt says */
+            return FILCH_NO_DEVICE_MEMORY; /* error of the last attempt */
         }
-        has_insisted = true; /* others may have let go of some since the device was asked */
+        has_insisted = true; /* further memory may be free since the last question to the device */
     }
 }
 
@@ -629,13 +639,13 @@ void fl_residents_come(fl_places *places, uint32_t place)
     fl_residents *residents = residents_of(places, place);
     fl_add_relaxed(&residents->now, 1);
     fl_add_relaxed(&residents->inside, 1);
-    /* Release: `inside` first, so that who sees the same number of entries twice, and nobody
-     * inside, knows that nobody pinned anything between. */
+    /* Release: `inside` rises first. A reader seeing an equal count of entries twice, and nobody
+     * inside, knows that no block was pinned in between. */
     fl_add_release(&residents->entered, 1);
 }
 
 void fl_residents_go(fl_places *places, uint32_t place)
 {
-    /* Release: what was unpinned is seen to be by who finds nobody inside. */
+    /* Release: a reader finding nobody inside sees the unpinned blocks. */
     fl_sub_acq_rel(&residents_of(places, place)->inside, 1);
 }

@@ -11,7 +11,8 @@ filch_status fl_waits_add(fl_waits *waits, fl_marker marker, filch_error *error)
         return FILCH_OK;
     }
     for (uint32_t i = 0; i < waits->count; ++i) {
-        if (waits->at[i] >> 50 == marker >> 50) { /* a lane is in order: its latest is enough */
+        /* A lane is in order: the latest marker suffices. */
+        if (waits->at[i] >> 50 == marker >> 50) {
             waits->at[i] = waits->at[i] > marker ? waits->at[i] : marker;
             return FILCH_OK;
         }
@@ -40,7 +41,8 @@ filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *err
 
 void fl_waits_abandon(fl_places *places, fl_waits *waits)
 {
-    /* Copies alone: tiles land by themselves, and only their owners can tell how far they are. */
+    /* Waits for copies only. Work items retire by themselves, and only their owners know their
+     * progress. */
     while (waits->count != 0) {
         fl_marker marker = waits->at[--waits->count];
         fl_device *device = &places->devices[fl_marker_device(marker)];
@@ -49,7 +51,7 @@ void fl_waits_abandon(fl_places *places, fl_waits *waits)
             status = fl_device_await(device, marker, NULL);
         }
         if (status != FILCH_OK) {
-            device->backend->drain(device, NULL); /* nobody can tell how far it is */
+            device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
         }
     }
 }
@@ -61,17 +63,17 @@ static uint32_t place_of(const fl_device *device)
     return device != NULL ? device->place : 0;
 }
 
-/* What fetching one tile of work needs to know. */
+/* Context for fetching the operands of a work item. */
 typedef struct fl_fetch {
     fl_places *places;
-    fl_device *device; /* null: the host's */
+    fl_device *device; /* null: the host's memory */
     uint32_t place;
     const fl_admission *admission;
     fl_waits *waits;
     filch_error *error;
 } fl_fetch;
 
-/* Acquire: fetch has made them, perhaps another thread's. */
+/* Acquire: fetch has made the replicas, perhaps on a second thread. */
 static fl_replicas *replicas_of(const fl_operand *operand)
 {
     return fl_load_acquire(&operand->data->replicas);
@@ -96,7 +98,7 @@ void fl_operand_resolve(fl_operand *operand)
 
 /* --- Memory for operands --- */
 
-/* Under the lock: the block that holds all the tiles; null: none does. */
+/* Returns the block holding every tile of the operand; null: no such block. Requires the lock. */
 static fl_block *find_block(const fl_replicas *replicas, const fl_operand *operand, uint32_t place)
 {
     fl_block *block = fl_replica_at(replicas, operand->tile, place)->block;
@@ -106,10 +108,10 @@ static fl_block *find_block(const fl_replicas *replicas, const fl_operand *opera
     return block;
 }
 
-/* Under the lock. */
+/* Pins a block. Requires the lock. */
 static void pin(const fl_fetch *fetch, fl_block *block)
 {
-    /* Relaxed: who evicts it looks under the lock, and the time is a guess. */
+    /* Relaxed: an eviction checks under the lock, and the time is an estimate. */
     fl_add_relaxed(&block->uses, 1);
     fl_store_relaxed(&block->used, fl_load_relaxed(&fetch->places->residents[fetch->place].now));
 }
@@ -117,13 +119,13 @@ static void pin(const fl_fetch *fetch, fl_block *block)
 static void unpin(const fl_operand *operand, uint32_t place)
 {
     if (!is_empty(operand)) {
-        /* Pinned, so it stays where it is. Release: what was done with it, before it is evicted. */
+        /* Pinned: the block is still in place. Release: the block's use precedes its eviction. */
         fl_block *block = fl_replica_at(replicas_of(operand), operand->tile, place)->block;
         fl_sub_acq_rel(&block->uses, 1);
     }
 }
 
-/* Lets go of what was reserved of the first `count` operands. */
+/* Undoes the reservations of the first `count` operands. */
 static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
     for (uint32_t i = 0; i < count; ++i) {
@@ -141,21 +143,21 @@ static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t coun
     }
 }
 
-/* Under the lock: whether a tile had better get a block together with its neighbours than be
- * brought into the one that it has. */
+/* Tells whether a tile should join a coalesced block with its neighbours instead of keeping its
+ * own block. Requires the lock. */
 static bool may_regroup(const fl_fetch *fetch, const fl_operand *operand,
                         const fl_replicas *replicas, const fl_block *block)
 {
     const fl_admission *admission = fetch->admission;
     return admission->foresight != NULL && !operand->is_chunk &&
            (operand->mode & FILCH_READ) != 0 && !admission->is_tight && !admission->is_pressed &&
-           fl_load_relaxed(&block->uses) == 0 && /* under the lock */
+           fl_load_relaxed(&block->uses) == 0 && /* relaxed: under the lock */
            !fl_replica_is_valid(operand->data, fl_replica_at(replicas, operand->tile, fetch->place),
                                 fetch->place) &&
            fl_coalesced_may_join(operand->data, replicas, operand->tile, fetch->place);
 }
 
-/* Pins what the operand uses if it is there, and is to stay where it is. */
+/* Pins the operand's block, if present and meant to stay in place. */
 static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool stays)
 {
     if (is_empty(operand)) {
@@ -173,12 +175,12 @@ static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool st
     return operand->is_reserved;
 }
 
-/* Whether somebody uses a block, of those of tiles [first, end). */
+/* Tells whether a block of tiles [first, end) is in use. */
 static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, uint32_t place)
 {
     for (uint32_t tile = first; tile < end; ++tile) {
         const fl_block *block = fl_replica_at(replicas, tile, place)->block;
-        /* Acquire: what they did with it, who have let go of it. */
+        /* Acquire: the accesses of former users precede the caller's. */
         if (block != NULL && fl_load_acquire(&block->uses) != 0) {
             return true;
         }
@@ -186,8 +188,8 @@ static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, u
     return false;
 }
 
-/* Makes a new block that of tiles [first, end), and pins it; it is given back where somebody was
- * faster. FILCH_NOT_READY: the tiles are in use in another block. */
+/* Assigns a new block to tiles [first, end), and pins the block. Gives the block back if a
+ * second thread was faster. FILCH_NOT_READY: the tiles are in use in a second block. */
 static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block *block,
                            uint32_t first, uint32_t end)
 {
@@ -198,12 +200,12 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
     block->data = data;
     block->first = first;
     block->end = end;
-    /* Whole columns of tiles, or tiles of one column. */
+    /* The block holds whole columns of tiles, or tiles of a single tile column. */
     block->pitch = (size_t)((to.row + to.rows - view.row) * view.element);
     fl_mutex_lock(&replicas->lock);
     fl_block *found = find_block(replicas, operand, fetch->place);
     if (found != NULL && !operand->is_chunk && (found->first > first || found->end < end)) {
-        found = NULL; /* a task's tile is to be with its neighbours */
+        found = NULL; /* a task's tile moves into a block with its neighbours */
     }
     if (found != NULL || is_used(replicas, first, end, fetch->place)) {
         if (found != NULL) {
@@ -215,7 +217,7 @@ static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block 
         return found != NULL ? FILCH_OK : FILCH_NOT_READY;
     }
     status = fl_block_adopt(fetch->places, data, replicas, block, fetch->device, fetch->error);
-    bool is_held = block->held != 0; /* by some at least, if it failed */
+    bool is_held = block->held != 0; /* holds the tiles moved before a failure */
     if (is_held) {
         fl_block_enter(fetch->places, block);
     }
@@ -239,7 +241,7 @@ static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_
     return fl_block_new_evict(fetch->places, fetch->device, bytes, &any, block, fetch->error);
 }
 
-/* Memory for elements [first, last) by themselves. */
+/* Takes private memory for elements [first, last). */
 static filch_status stage(const fl_fetch *fetch, fl_operand *operand)
 {
     filch_view view = fl_data_range_view(operand->data, operand->first, operand->last);
@@ -249,7 +251,7 @@ static filch_status stage(const fl_fetch *fetch, fl_operand *operand)
     return status;
 }
 
-/* The whole handle, where that needs no more than taking it. */
+/* Reserves a block for the whole handle, if no eviction is necessary. */
 static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -263,8 +265,8 @@ static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
     return settle(fetch, operand, block, 0, tiles) == FILCH_OK;
 }
 
-/* A tile with its neighbours, where that is worth it and makes nobody leave who is wanted sooner.
- */
+/* Reserves a coalesced block for a tile and its neighbours, if worthwhile. Evicts only blocks
+ * with later next uses. */
 static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
 {
     const fl_foresight *foresight = fetch->admission->foresight;
@@ -288,7 +290,7 @@ static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
     return settle(fetch, operand, block, run.first, run.end) == FILCH_OK;
 }
 
-/* Under residents->admit. */
+/* Reserves new memory for an operand. Requires residents->admit. */
 static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint32_t index)
 {
     bool writes = (operand->mode & FILCH_WRITE) != 0;
@@ -316,11 +318,11 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
                               : status;
 }
 
-/* All of them or none. Under residents->admit. */
+/* Reserves every operand, or no operand. Requires residents->admit. */
 static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
     filch_status status = FILCH_OK;
-    /* First what is there, lest it should be evicted for the rest. */
+    /* Resident operands come first: later reservations must not evict the blocks. */
     for (uint32_t i = 0; i < count; ++i) {
         reserve_resident(fetch, &operands[i], false);
     }
@@ -335,9 +337,9 @@ static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uin
     return status;
 }
 
-/* The same, while nobody else does so. Who waits for its turn holds nothing that could be given
- * back, and is not inside until then: of two that cannot have what they need each would else be
- * told to wait for the other. */
+/* Reserves every operand while no second worker does. A worker waiting for the mutex holds no
+ * reservation and is not counted as inside. Otherwise two workers, unable to get their needs,
+ * would each be told to wait for the other. */
 static filch_status reserve_in_turn(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
     fl_residents *residents = &fetch->places->residents[fetch->place];
@@ -351,7 +353,7 @@ static filch_status reserve_in_turn(const fl_fetch *fetch, fl_operand *operands,
 
 /* --- Contents of operands --- */
 
-/* A chunk that is copied by itself, from the host. */
+/* Copies a streamed chunk from the host into the chunk's private memory. */
 static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
 {
     filch_data *data = operand->data;
@@ -368,8 +370,8 @@ static filch_status stream_in(const fl_fetch *fetch, const fl_operand *operand)
     return status == FILCH_OK ? fl_waits_add(fetch->waits, marker, fetch->error) : status;
 }
 
-/* Under the lock: the part of a staged chunk that lies in a tile, by one copy from the best place
- * that the device reaches. */
+/* Copies the part of a staged chunk in a tile, by a single copy from the best node the device
+ * reaches. Requires the lock. */
 static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
                               fl_replicas *replicas, uint32_t tile, const filch_view *view,
                               fl_spot to)
@@ -399,7 +401,7 @@ static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
             fetch->places, fetch->device, view, to, fl_spot_of(data, view, from->block, source),
             is_current ? from->ready : 0, operand->traffic, &marker, fetch->error);
     }
-    if (status == FILCH_OK) { /* first of all: it is under way, whatever comes next */
+    if (status == FILCH_OK) { /* first: the copy is under way, regardless of later errors */
         status = fl_waits_add(fetch->waits, marker, fetch->error);
     }
     return status == FILCH_OK && source != 0
@@ -407,7 +409,7 @@ static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
                : status;
 }
 
-/* What a tile has of elements [first, last) of the divided axis. */
+/* View of the elements [first, last) of the divided axis inside a tile. */
 static filch_view part_view(const filch_data *data, uint32_t tile, uint64_t first, uint64_t last)
 {
     filch_view view = fl_data_tile_view(data, tile);
@@ -421,7 +423,8 @@ static filch_view part_view(const filch_data *data, uint32_t tile, uint64_t firs
     return view;
 }
 
-/* Under the lock: the same by the best way that there is. */
+/* Copies the part of a staged chunk in a tile over the best route, including relays. Requires
+ * the lock. */
 static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
                                 fl_replicas *replicas, uint32_t tile)
 {
@@ -438,17 +441,17 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
                       to, fetch->device, operand->traffic, fetch->waits, NULL) == FILCH_OK) {
         return FILCH_OK;
     }
-    /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+    /* The relay lacks room, or a copy failed; the direct route does not depend on the relay. */
     return copy_part(fetch, operand, replicas, tile, &view, to);
 }
 
-/* Under the lock: where the operand is, as its view says it. */
+/* Sets the view to the operand's location. Requires the lock. */
 static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_replicas *replicas)
 {
     filch_data *data = operand->data;
     filch_view *view = operand->view;
     if (fetch->place == 0) {
-        /* Which may have been made just now. */
+        /* The host buffer may be new. */
         view->ptr = fl_data_host(data) + fl_data_offset(data, view);
     } else if (operand->staging != NULL) {
         view->ptr = operand->staging->ptr;
@@ -460,7 +463,7 @@ static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_
     }
 }
 
-/* Copies are started, and what they are behind is waited for. */
+/* Starts the copies of an operand, and adds the markers ahead of its use to waits. */
 static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 {
     fl_replicas *replicas = replicas_of(operand);
@@ -469,7 +472,8 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
         return FILCH_OK;
     }
     if (fetch->place == 0 && (operand->is_streamed || operand->is_shadowed)) {
-        return fl_data_need_host(operand->data, fetch->error); /* for what may be published there */
+        /* The output may be published into the host buffer. */
+        return fl_data_need_host(operand->data, fetch->error);
     }
     if (operand->staging != NULL && (operand->is_streamed || operand->is_shadowed)) {
         status = stream_in(fetch, operand);
@@ -499,7 +503,7 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 
 /* --- Fetching and committing --- */
 
-/* Makes sure that the handle has replicas. */
+/* Makes the replicas of the handle if missing. */
 static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
 {
     return fl_replicas_get(fetch->places, operand->data) != NULL
@@ -534,11 +538,11 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     }
     for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
         status = fill(&fetch, &operands[i]);
-        here = status == FILCH_OK ? here : UINT32_MAX; /* some may be under way */
+        here = status == FILCH_OK ? here : UINT32_MAX; /* copies may be under way */
     }
     if (status != FILCH_OK && fetch.place != 0) {
         if (here == UINT32_MAX) {
-            fl_waits_abandon(places, waits); /* they use what was reserved */
+            fl_waits_abandon(places, waits); /* the copies use the reserved memory */
         }
         unreserve(&fetch, operands, count);
         fl_residents_go(places, fetch.place);
@@ -577,19 +581,19 @@ fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
 fl_tile_hint fl_tile_next_use(const fl_places *places, const fl_device *device,
                               const filch_data *data, uint32_t tile)
 {
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the table's contents are visible with the pointer. */
     const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
     const fl_replica *replica =
         replicas != NULL ? fl_replica_at(replicas, tile, device->place) : NULL;
     if (replica == NULL || !fl_replica_is_valid(data, replica, device->place)) {
         return (fl_tile_hint){fl_coalesced_bytes(data, tile, tile + 1), false};
     }
-    fl_marker marker = fl_load_relaxed(&replica->coming); /* a guess */
+    fl_marker marker = fl_load_relaxed(&replica->coming); /* an estimate */
     const fl_device *from = &places->devices[fl_marker_device(marker)];
     return (fl_tile_hint){0, marker != 0 && !from->backend->is_past(from, marker)};
 }
 
-/* Under the lock: what was computed elsewhere goes to the caller's buffer on a device. */
+/* Writes the tiles of an operand back to the caller's buffer on a device. Requires the lock. */
 static filch_status send_to_device(fl_places *places, const fl_operand *operand,
                                    fl_replicas *replicas, fl_marker *home, filch_error *error)
 {
@@ -600,7 +604,8 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
         status =
             fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
         fl_marker next = fl_replica_at(replicas, tile, data->home)->ready;
-        /* A lane is in order. Tiles may come over several, by what their ways are loaded with. */
+        /* A lane is in order. Tiles may arrive on several lanes, depending on the load of the
+         * routes. */
         if (status == FILCH_OK && *home != 0 && *home >> 50 != next >> 50) {
             status = fl_marker_await(places, *home, error);
         }
@@ -609,7 +614,8 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     return status;
 }
 
-/* Under the lock: what was computed in a place goes to the host's buffer. */
+/* Writes the tiles of an operand back from a device's node to the host's buffer. Requires the
+ * lock. */
 static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
                               fl_replicas *replicas, fl_marker marker, fl_marker *home,
                               filch_error *error)
@@ -631,8 +637,8 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
     return status;
 }
 
-/* A chunk with memory of its own: what it wrote goes to the host's buffer, and the memory goes back
- * behind whatever uses it last. */
+/* Commits a chunk with private memory. Writes a written chunk back to the host's buffer, and
+ * gives the memory back behind its last use. */
 static filch_status commit_staged(fl_places *places, fl_device *device, fl_operand *operand,
                                   fl_marker marker, fl_marker *home, filch_error *error)
 {
@@ -682,8 +688,8 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
     return status;
 }
 
-/* The memory of a shadowed operand, of whole tiles as it is not streamed, is theirs from here on.
- * Others may use the blocks that they leave, but for other tiles. */
+/* Makes the memory of a private output, made of whole tiles if not streamed, the memory of the
+ * tiles. Blocks left by the tiles may stay in use, but only for different tiles. */
 static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operand *operand,
                                  filch_error *error)
 {
@@ -696,7 +702,7 @@ static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operan
     block->first = operand->tile;
     block->end = operand->tile_end;
     block->pitch = (size_t)(view.rows * view.element);
-    block->vacant = 0; /* the work was behind it, and is past */
+    block->vacant = 0; /* the work waited for the marker, and is past */
     operand->staging = NULL;
     fl_mutex_lock(&replicas->lock);
     for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
@@ -704,7 +710,7 @@ static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operan
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
         }
     }
-    /* Nothing of them is valid, so nothing is copied, which is all that could fail. */
+    /* The tiles are invalid: adopting copies nothing, and only a copy could fail. */
     filch_status status = fl_block_adopt(places, data, replicas, block, device, error);
     for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
         fl_replica_set(data, fl_replica_at(replicas, tile, device->place), FL_MODIFIED, 0);
@@ -730,19 +736,19 @@ filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *er
     if (replicas == NULL) {
         return fl_replicas_tell_none(data, error);
     }
-    /* As work that has been admitted: who needs room that we have waits for us. */
+    /* The pin counts as an admitted item: a worker needing the room waits for the unpin. */
     for (uint32_t place = 1; place < replicas->places; ++place) {
         fl_residents_come(places, place);
     }
     fl_mutex_lock(&replicas->lock);
-    fl_add_relaxed(&replicas->pins, 1); /* under the lock it counts */
+    fl_add_relaxed(&replicas->pins, 1); /* exact under the lock */
     fl_mutex_unlock(&replicas->lock);
     return FILCH_OK;
 }
 
 void fl_replica_unpin(fl_places *places, filch_data *data)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
     fl_mutex_lock(&replicas->lock);
     fl_sub_relaxed(&replicas->pins, 1);
     fl_mutex_unlock(&replicas->lock);
@@ -751,7 +757,7 @@ void fl_replica_unpin(fl_places *places, filch_data *data)
     }
 }
 
-/* Memory for a tile in a place, where it stays: the handle is pinned. */
+/* Makes memory for a tile in a node. The memory stays: the handle is pinned. */
 static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile, uint32_t place,
                               filch_error *error)
 {
@@ -769,7 +775,7 @@ static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile
 filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile, const bool *wanted,
                              fl_replica_spot *spots, filch_error *error)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
     filch_view view = fl_data_tile_view(data, tile);
     filch_status status = FILCH_OK;
     for (uint32_t place = 0; place < replicas->places && status == FILCH_OK; ++place) {
@@ -790,7 +796,8 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
         bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
         bool is_good = fl_replica_is_good(places, data, replica, place);
         spots[place] = (fl_replica_spot){.is_good = is_good};
-        if (wanted[place] && !is_good) { /* on its way since before the handle was written last */
+        /* A copy under way since before the last write of the handle. */
+        if (wanted[place] && !is_good) {
             (void)fl_marker_await(places, replica->ready, NULL);
         }
         if (wanted[place] || is_good) {
@@ -810,7 +817,7 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
 
 void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
 {
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* as in fl_replicas_get */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
     fl_mutex_lock(&replicas->lock);
     for (uint32_t place = 0; place < replicas->places; ++place) {
         fl_replica *replica = fl_replica_at(replicas, tile, place);

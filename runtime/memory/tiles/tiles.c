@@ -4,14 +4,14 @@
 #include "device/links.h"
 #include "memory/route/relay.h"
 
-/* Of a tile that more places have, the first so many are compared. */
+/* Maximum number of source nodes compared for a tile. */
 #define MOST_SOURCES 32
-/* And of the third memories between them and the receiver. */
+/* Maximum number of relays compared, in third memories between the sources and the receiver. */
 #define MOST_RELAYS 64
 
 /* --- The table --- */
 
-/* The host's place, and at most one for each device. */
+/* A table has the host's node, and at most a node per device. */
 _Static_assert(SIZE_MAX / 2 / sizeof(fl_replica) / (FL_DEVICE_LIMIT + 1) > UINT32_MAX,
                "the size of a table overflows for no number of tiles");
 
@@ -47,7 +47,7 @@ static fl_replicas *make_replicas(fl_places *places, filch_data *data)
 
 fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
 {
-    /* Acquire: with the pointer comes what it points to. */
+    /* Acquire: the table's contents are visible with the pointer. */
     fl_replicas *replicas = fl_load_acquire(&data->replicas);
     if (replicas != NULL) {
         return replicas;
@@ -56,7 +56,8 @@ fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
     if (made == NULL) {
         return NULL;
     }
-    /* Acquire-release: ours is seen whole; or another's, and ours was never seen. */
+    /* Acquire-release: other threads see the new table whole; the losing thread never shared its
+     * table. */
     if (!fl_cas_acq_rel(&data->replicas, &replicas, made)) {
         fl_mutex_fini(&made->lock);
         fl_free(&places->core->memory, made, made->bytes);
@@ -67,7 +68,7 @@ fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
 
 void fl_replicas_free(fl_places *places, filch_data *data)
 {
-    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* nobody else uses the handle */
+    fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no users of the handle remain */
     fl_mutex_fini(&replicas->lock);
     fl_free(&places->core->memory, replicas, replicas->bytes);
     fl_store_relaxed(&data->replicas, NULL);
@@ -79,11 +80,11 @@ filch_status fl_replicas_tell_none(const filch_data *data, filch_error *error)
                          "no memory to keep track of the handle's tiles");
 }
 
-/* --- What is valid --- */
+/* --- Validity --- */
 
 bool fl_replica_is_valid(const filch_data *data, const fl_replica *replica, uint32_t place)
 {
-    /* Relaxed: the lock orders them, and without it this is a guess. */
+    /* Relaxed: the lock orders both members; a read without the lock is an estimate. */
     return fl_load_relaxed(&replica->version) == fl_data_version(data)
                ? fl_load_relaxed(&replica->state) != FL_INVALID
                : data->has_home && place == data->home;
@@ -96,12 +97,12 @@ void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity sta
     replica->ready = ready;
     replica->source = 0;
     replica->is_claimed = false;
-    fl_store_relaxed(&replica->coming, ready); /* a guess */
+    fl_store_relaxed(&replica->coming, ready); /* an estimate */
 }
 
 void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
 {
-    /* A tile of work is over before who comes after it writes anything; copies may not be. */
+    /* A work item ends before a later writer starts, but a copy may still be under way. */
     bool is_copy = fl_marker_lane(replica->ready) >= FL_LANE_IN;
     fl_replica_set(data, replica, FL_INVALID, is_copy ? replica->ready : 0);
 }
@@ -109,14 +110,14 @@ void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
 void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
                       uint32_t lane)
 {
-    /* A lane is in order. What a lost device did not copy does not come. */
+    /* Copies on a lane run in order. A failed device no longer delivers a copy. */
     if (fl_marker_device(replica->ready) != carrier->info.index ||
         fl_marker_lane(replica->ready) != lane) {
         (void)fl_marker_await(places, replica->ready, NULL);
     }
 }
 
-/* The device that was lost before the marker was reached, or null. */
+/* Returns the device that failed before reaching the marker, or null. */
 static fl_device *lost_before(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
@@ -147,7 +148,7 @@ bool fl_replica_is_good(const fl_places *places, const filch_data *data, const f
            fl_replica_lost_with(places, data, replica, place) == NULL;
 }
 
-/* The first place that has it, where there is no choice to make. */
+/* Returns the first node from `from` on with a good tile, if no choice is necessary. */
 static uint32_t first_source(const fl_places *places, const filch_data *data,
                              const fl_replicas *replicas, uint32_t tile, uint32_t from)
 {
@@ -166,8 +167,8 @@ static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
                : 0;
 }
 
-/* Third memories over which a tile may come from a place to a device, and do so fast by what was
- * measured: up to `room` of them. Both ends must reach it. */
+/* Finds up to `room` third memories as relays for a tile from the origin to a device, fast by
+ * measured rates. The sender and the receiver must reach the relay. */
 static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
                             const fl_device *device, fl_relay *relays, uint32_t room)
 {
@@ -189,8 +190,8 @@ static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
     return count;
 }
 
-/* The next place that has it, from one on; of those that are themselves behind the copy of a third
- * only where there is no other: such a chain is waited for on the host, see move_tile. */
+/* Returns the next node from `from` on with a good tile. Skips nodes waiting for a copy from a
+ * third device, unless `chains` is set: such a chain makes the host wait, see move_tile. */
 static uint32_t next_source(const fl_places *places, const filch_data *data,
                             const fl_replicas *replicas, uint32_t tile, uint32_t from, bool chains)
 {
@@ -207,7 +208,7 @@ static uint32_t next_source(const fl_places *places, const filch_data *data,
     return place;
 }
 
-/* What of several sources, and over which ways; source: a place, or replicas->places. */
+/* Chooses among several sources and routes; source: a node, or replicas->places. */
 static fl_plan find_way(const fl_places *places, const filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device,
                         bool may_relay)
@@ -258,7 +259,7 @@ fl_plan fl_tile_way(const fl_places *places, const filch_data *data, const fl_re
     uint32_t place = first_source(places, data, replicas, tile, 0);
     bool is_only = device == NULL || place == replicas->places ||
                    first_source(places, data, replicas, tile, place + 1) == replicas->places;
-    /* Nothing is compared with a way that was not measured. */
+    /* A route without a measured rate is compared with no second route. */
     bool has_choice = !is_only || (device != NULL && place != 0 && place != replicas->places &&
                                    (!fl_device_reaches(device, place) ||
                                     (may_relay && rate_of(places, place, device->place) > 0)));
@@ -313,11 +314,12 @@ char *fl_block_at(const filch_data *data, const fl_block *block, const filch_vie
 bool fl_replica_detach(const fl_places *places, const filch_data *data, fl_replica *replica)
 {
     fl_block *block = replica->block;
-    /* It reads the host's memory, and nobody who waits for the tile will wait for it any more. */
+    /* A copy in reads the host's memory, and later users of the tile no longer wait for the
+     * copy. */
     if (fl_marker_lane(replica->ready) == FL_LANE_IN) {
         (void)fl_marker_await(places, replica->ready, NULL);
     }
-    /* A device that is lost has none. */
+    /* Copies of a failed device read nothing. */
     (void)fl_block_read(places, block, replica->ready, NULL);
     (void)fl_block_read(places, block, replica->source, NULL);
     replica->block = NULL;
@@ -337,15 +339,16 @@ fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_bloc
 
 /* --- Copies --- */
 
-/* On the carrier's side of a copy that is the carrier; on the other, the device of the place. */
+/* Returns the device of a copy's end: the carrier on the carrier's side, else the device of the
+ * node. */
 static fl_device *device_of(const fl_places *places, fl_device *carrier, uint32_t place)
 {
     return place != 0 && place == carrier->place ? carrier : places->at[place].device;
 }
 
-/* Counts a copy as the receiver's, or where that is the host as the sender's. Relaxed: several
- * workers may start copies on one's lanes, and who wants to know exactly has seen the job complete.
- * Copies within a place are nobody's traffic. */
+/* Counts a copy as traffic of the receiver, or of the sender if the host receives. Copies within
+ * a node count nowhere. Relaxed: several workers may start copies on a device's lanes; a reader
+ * of exact figures has seen the job complete. */
 static void count_bytes(fl_traffic *traffic, const fl_device *to, const fl_device *from,
                         size_t bytes)
 {
@@ -395,7 +398,7 @@ filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_er
     return marker != 0 ? fl_device_await(device, marker, error) : FILCH_OK;
 }
 
-/* Under the lock: copies a valid tile from one place to another. */
+/* Copies a valid tile from a node to a second node. Requires the lock. */
 static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *replicas,
                               uint32_t tile, uint32_t place, uint32_t source, fl_device *device,
                               fl_traffic *traffic, filch_error *error)
@@ -406,7 +409,7 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     bool is_current = fl_load_relaxed(&from->version) == fl_data_version(data);
     fl_marker behind = is_current ? from->ready : 0;
     fl_marker marker;
-    /* One replica remembers one other device whose copy it depends on. */
+    /* A replica records only a single second device whose copy it depends on. */
     filch_status status = behind != 0 ? fl_marker_await(places, from->source, error) : FILCH_OK;
     if (status != FILCH_OK) {
         return status;
@@ -425,9 +428,9 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     return status;
 }
 
-/* Of what a view describes, as it is in its source: how it leaves there. What arrives depends on
- * the copy to the stop, and no replica remembers more than one other device's: what that one is
- * behind on others is waited for. */
+/* Prepares a detour for the elements of a view, as present in the plan's source. The arrival
+ * depends on the copy to the stop, and a replica records a single second device. Waits therefore
+ * for the dependences of the source's copy on further devices. */
 static filch_status begin_detour(fl_places *places, const filch_data *data, const fl_replica *from,
                                  const filch_view *view, const fl_plan *plan, fl_detour *detour,
                                  filch_error *error)
@@ -449,8 +452,8 @@ static filch_status begin_detour(fl_places *places, const filch_data *data, cons
     return status;
 }
 
-/* Under the lock: the same by two copies, over the relay's memory or (0) the host's, which has the
- * tile then, too. */
+/* Copies a valid tile by two copies, over the relay's memory or (relay 0) the host's. The host
+ * then has a valid tile, too. Requires the lock. */
 static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *replicas,
                               uint32_t tile, const fl_plan *plan, fl_device *device,
                               fl_traffic *traffic, filch_error *error)
@@ -498,7 +501,7 @@ filch_status fl_part_relay(fl_places *places, const filch_data *data, const fl_r
     if (status == FILCH_OK) {
         status = fl_detour_relayed(places, &detour, plan->relay, error);
     }
-    if (status == FILCH_OK) { /* both are under way, whatever comes next */
+    if (status == FILCH_OK) { /* both copies are under way, regardless of later errors */
         status = fl_waits_add(waits, detour.arrived, error);
         filch_status left = fl_waits_add(waits, detour.left, error);
         status = status == FILCH_OK ? left : status;
@@ -515,23 +518,23 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
         if (move_over(places, data, replicas, tile, &plan, device, traffic, NULL) == FILCH_OK) {
             return FILCH_OK;
         }
-        /* No room there, or trouble on the way: what other ways there are does not depend on it. */
+        /* The relay lacks room, or a copy failed; direct routes do not depend on the relay. */
         plan = fl_tile_way(places, data, replicas, tile, device, false);
     }
     if (plan.source == replicas->places) {
         return fl_tile_tell_lost(places, data, replicas, tile, error);
     }
     if (plan.source == place) {
-        return FILCH_OK; /* a version has just begun, of a handle that somebody else evicts */
+        return FILCH_OK; /* a version has just begun, for a handle under eviction by a second job */
     }
     return plan.is_staged ? move_over(places, data, replicas, tile, &plan, device, traffic, error)
                           : move_tile(places, data, replicas, tile, place, plan.source, device,
                                       traffic, error);
 }
 
-/* Blocks until nothing reads the host's copy for other places any more: copies that came with a
- * neighbour's, and that no task needs any more. A device that is lost reads nothing, once it is
- * drained. */
+/* Blocks until no copy reads the host's tile for other nodes. Such copies came along with a
+ * neighbouring tile, without a task needing the tile. A failed device reads nothing after a
+ * drain. */
 static void await_readers(const fl_places *places, const filch_data *data,
                           const fl_replicas *replicas, uint32_t tile)
 {
@@ -554,13 +557,13 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
     uint32_t place = device != NULL ? device->place : 0;
     fl_replica *replica = fl_replica_at(replicas, tile, place);
     filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
-    /* The host may hold other tiles while a job of the handle ends, and a version begins. */
+    /* The host may hold further tiles while a job of the handle ends and a version begins. */
     bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
     if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
         status = fl_tile_fill(places, data, replicas, tile, place, device, traffic, error);
         is_known = true;
     }
-    /* Who overwrites it need not mind what was lost. */
+    /* A writer overwriting the tile may ignore a lost copy. */
     if (status == FILCH_OK && is_known &&
         (wants_contents || fl_replica_lost_with(places, data, replica, place) == NULL)) {
         status = fl_waits_add(waits, replica->ready, error);
@@ -573,7 +576,7 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
         await_readers(places, data, replicas, tile);
     }
     if (status == FILCH_OK && place == 0 && mode == FILCH_WRITE) {
-        /* Nobody must bring home what the host is about to write, to make room. */
+        /* No eviction may write back a tile the host is about to write. */
         for (uint32_t other = 1; other < replicas->places; ++other) {
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
         }
@@ -583,7 +586,7 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
     return status;
 }
 
-/* One tile, from a block of the same place that nobody uses. */
+/* Moves a tile from an unused block of the node into the new block. */
 static filch_status adopt_tile(fl_places *places, filch_data *data, fl_replica *replica,
                                uint32_t tile, fl_block *block, fl_device *device,
                                filch_error *error)
@@ -604,7 +607,8 @@ static filch_status adopt_tile(fl_places *places, filch_data *data, fl_replica *
         if (status != FILCH_OK) {
             return status;
         }
-        /* It leads into the new block: whatever happens to the old one, the tile is there now. */
+        /* The copy leads into the new block: the tile is in the new block now, regardless of the
+         * old block. */
         if (fl_block_read(places, old, marker, NULL) != FILCH_OK) {
             (void)fl_marker_await(places, marker, NULL);
         }

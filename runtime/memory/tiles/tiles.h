@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiles of a handle in all places, for those who move them: replica.c, which knows what work
- * needs, evict.c, which makes room for it, and home.c, for what the host does with them.
+/* Tiles of a handle in every memory node, for the code moving tiles. replica.c knows the needs of
+ * work items, evict.c makes room, host/write_back.c serves the host's own accesses.
  *
- * Locks, in the order in which they are taken: a handle's, then one of residents (evict.h). Who
- * holds a handle's lock may start copies, but takes no memory that others have to be evicted for:
- * that needs the locks of theirs. */
+ * Lock order: a handle's lock first, then a lock of residents (evict.h). The holder of a
+ * handle's lock may start copies. The holder must not take memory by eviction: eviction takes
+ * the locks of the victims' handles. */
 #ifndef FL_MEMORY_TILES_TILES_H
 #define FL_MEMORY_TILES_TILES_H
 
@@ -14,30 +14,35 @@
 
 typedef enum fl_validity { FL_INVALID, FL_SHARED, FL_MODIFIED } fl_validity;
 
-/* One tile in one place. The atomic members are written under the handle's lock; who looks for a
- * victim reads them without, and looks again under the lock before it does anything. */
+/* A tile in a memory node. The handle's lock guards writes of the atomic members. The search for
+ * a victim reads the members without the lock, and checks again under the lock before acting. */
 typedef struct fl_replica {
-    fl_block *block;  /* its memory there; null: none, or the host's */
-    fl_marker ready;  /* what made it valid, or is on its way though it is not … */
-    fl_marker source; /* … from what this made, another device's: valid if that did not fail */
-    _Atomic uint32_t version; /* that state speaks of */
+    fl_block *block; /* memory of the tile in the node; null: no memory, or the host's */
+    /* Work or copy making the tile valid. In an invalid tile: the last copy under way to the
+     * tile's memory. */
+    fl_marker ready;
+    /* Marker of a second device preceding `ready`, or 0. A valid tile holds correct contents
+     * only if `source` did not fail. */
+    fl_marker source;
+    _Atomic uint32_t version; /* version of the contents described by `state` */
     _Atomic uint32_t state;   /* fl_validity */
-    _Atomic uint64_t coming;  /* ready, for those who guess without the lock */
-    /* Somebody has it in hand to write it, and has not said yet that it was written: what came from
-     * elsewhere now could come late, and what went elsewhere be half of it. Until the next
-     * fl_replica_set. */
+    _Atomic uint64_t coming;  /* copy of `ready` for lock-free estimates */
+    /* A writer has claimed the tile and has not yet committed. A copy arriving now could
+     * overwrite the result, and a copy leaving now could read half of the result. Cleared by the
+     * next fl_replica_set. */
     bool is_claimed;
 } fl_replica;
 
 typedef struct fl_replicas {
-    fl_mutex lock; /* all below but at's address */
-    size_t bytes;  /* of this allocation */
+    fl_mutex lock; /* guards the members below, except the pointer `at` itself */
+    size_t bytes;  /* size of the whole allocation */
     uint32_t places, tiles;
-    _Atomic uint32_t leaving; /* blocks that somebody is evicting */
-    /* Of fl_replica_pin; changed under the lock, and without it a guess. */
+    _Atomic uint32_t leaving; /* number of blocks being evicted */
+    /* Number of calls of fl_replica_pin not yet undone. Changed under the lock; a read without
+     * the lock is an estimate. */
     _Atomic uint32_t pins;
-    fl_block home;  /* the caller's buffer on a device, if that is the home */
-    fl_replica *at; /* place by place, tile by tile */
+    fl_block home;  /* the caller's buffer on a device, if the home is a device */
+    fl_replica *at; /* table ordered by node, then by tile */
 } fl_replicas;
 
 static inline fl_replica *fl_replica_at(const fl_replicas *replicas, uint32_t tile, uint32_t place)
@@ -45,96 +50,101 @@ static inline fl_replica *fl_replica_at(const fl_replicas *replicas, uint32_t ti
     return &replicas->at[(size_t)place * replicas->tiles + tile];
 }
 
-/* The handle's replicas, made when first asked for; null: no memory. Any thread. */
+/* Returns the handle's replicas, and makes the table on the first call; null: no memory.
+ * Thread-safe. */
 fl_replicas *fl_replicas_get(fl_places *places, struct filch_data *data);
-/* They could not be made. */
+/* Reports a failed allocation of the replicas. */
 filch_status fl_replicas_tell_none(const struct filch_data *data, filch_error *error);
-/* Frees them; the blocks are gone. */
+/* Frees the replicas. Precondition: no blocks remain. */
 void fl_replicas_free(fl_places *places, struct filch_data *data);
 
 /* --- Under the handle's lock --- */
 
-/* A replica of an older version says nothing; the caller's buffer is then good, where there is
- * one. Also without the lock, as a guess. */
+/* Tells whether a replica is valid. A replica of an older version carries no information; only
+ * the caller's buffer, if present, is valid then. A call without the lock returns an estimate. */
 bool fl_replica_is_valid(const struct filch_data *data, const fl_replica *replica, uint32_t place);
-/* The same, and it was not lost with a device. */
+/* Tells whether a replica is valid and was not lost with a failed device. */
 bool fl_replica_is_good(const fl_places *places, const struct filch_data *data,
                         const fl_replica *replica, uint32_t place);
-/* The device with which a valid replica was lost; null: it is good. */
+/* Returns the failed device holding or producing a valid replica; null: the replica is good. */
 fl_device *fl_replica_lost_with(const fl_places *places, const struct filch_data *data,
                                 const fl_replica *replica, uint32_t place);
 void fl_replica_set(const struct filch_data *data, fl_replica *replica, fl_validity state,
                     fl_marker ready);
-/* It is valid no more; what is on its way there is remembered, as it must not come late. */
+/* Makes a replica invalid. The marker of a copy under way stays recorded, since the copy must
+ * not arrive late. */
 void fl_replica_invalidate(const struct filch_data *data, fl_replica *replica);
-/* Before a copy on a lane of the carrier's to a replica that is not valid: what is on its way there
- * on other lanes has come. Blocks. */
+/* Waits for copies under way to an invalid replica on lanes other than the carrier's `lane`.
+ * Precedes a new copy on the carrier's lane. Blocks. */
 void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
                       uint32_t lane);
 
-/* Bytes that tiles [first, end) take where columns have no gaps between them. */
+/* Bytes taken by tiles [first, end) stored without gaps between columns. */
 size_t fl_coalesced_bytes(const struct filch_data *data, uint32_t first, uint32_t end);
-/* Where a tile, or elements that a view describes, are in a block that holds them. */
+/* Address inside a block of a tile, or of elements described by a view. */
 char *fl_block_at(const struct filch_data *data, const fl_block *block, const filch_view *view);
-/* Puts the tiles of an empty block into it: what is valid of them in the place moves there, by
- * copies on the device's lane, from blocks that nobody uses. */
+/* Moves the tiles of an empty block into the block. Copies valid tiles of the node on the
+ * device's lane, from blocks without users. */
 filch_status fl_block_adopt(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                             fl_block *block, fl_device *device, filch_error *error);
-/* Takes a tile out of its block, which remembers the copies to it that are under way. True: the
- * block is empty. */
+/* Takes a tile out of its block. The block remembers copies under way to the tile. True: the
+ * block is empty now. */
 bool fl_replica_detach(const fl_places *places, const struct filch_data *data, fl_replica *replica);
 
-/* A block of elements as it lies in a place. */
+/* Location of a block of elements in a memory node. */
 typedef struct fl_spot {
     char *ptr;
-    size_t pitch; /* bytes from one column to the next */
+    size_t pitch; /* bytes from a column to the next */
     uint32_t place;
-    fl_marker vacant; /* of the block: a copy there is put behind it */
+    /* Marker of the block's former use; a copy to the spot waits for the marker. */
+    fl_marker vacant;
 } fl_spot;
 
-/* Of what the view describes; block: that holds it, null for the host's memory. */
+/* Returns the spot of the elements described by the view. block: the block holding the elements,
+ * null for the host's memory. */
 fl_spot fl_spot_of(const struct filch_data *data, const filch_view *view, const fl_block *block,
                    uint32_t place);
-/* Starts a copy of what the view describes. carrier: the device on whose lane it goes; traffic: of
- * those who want it, or null. */
+/* Starts a copy of the elements described by the view. carrier: the device whose lane takes the
+ * copy. traffic: counters of the requesting job, or null. */
 filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
                            fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
                            fl_marker *marker, filch_error *error);
-/* The same of some columns of some bytes each. */
+/* Starts a copy of `height` columns of `width` bytes. */
 filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
                               fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
                               fl_marker *marker, filch_error *error);
-/* The place from which a device (null: the host) best copies a tile by one copy, or by way of the
- * host's memory; replicas->places: it is good nowhere. */
+/* Returns the best source node for a copy of the tile to a device (null: the host), either
+ * direct or staged in the host's memory. replicas->places: no node has a good tile. */
 uint32_t fl_tile_source(const fl_places *places, const struct filch_data *data,
                         const fl_replicas *replicas, uint32_t tile, const fl_device *device);
-/* The same with all ways, perhaps over a relay; device: null for the host. */
+/* Returns the best plan for a copy of the tile, considering every route including relays if
+ * may_relay. device: null for the host. */
 fl_plan fl_tile_way(const fl_places *places, const struct filch_data *data,
                     const fl_replicas *replicas, uint32_t tile, const fl_device *device,
                     bool may_relay);
-/* Whether a device's copies can reach a place other than its own. */
+/* Tells whether a device's copies can reach a node other than the device's own. */
 static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 {
     return place == 0 || (place < 64 && (device->peers >> place & 1) != 0);
 }
-/* Makes a tile valid in a place where it has memory; device: one of the place, null for the
- * host's. */
+/* Makes a tile valid in a node already holding memory for the tile. device: a device of the
+ * node, null for the host's. */
 filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                           uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error);
-/* For a use in that mode: the same where it is not valid and is to be read; adds to waits what must
- * be past before the tile may be touched there. */
+/* Prepares a tile for a use in the given mode. Fills an invalid tile if the mode reads, and adds
+ * to waits the markers to be past before the use. */
 filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                            uint32_t tile, fl_device *device, uint32_t mode, fl_traffic *traffic,
                            fl_waits *waits, filch_error *error);
-/* Brings what the view describes, a part of a tile, from the replica that is the plan's source over
- * the plan's relay to a spot that no tile is in; adds to waits what it has come behind. On failure
- * of the copies none is left in flight. */
+/* Copies a part of a tile, described by the view, from the plan's source over the plan's relay
+ * to a spot outside every tile. Adds the markers of arrival to waits. After a failed copy no
+ * copy remains in flight. */
 filch_status fl_part_relay(fl_places *places, const struct filch_data *data, const fl_replica *from,
                            const filch_view *view, const fl_plan *plan, fl_spot to,
                            fl_device *device, fl_traffic *traffic, fl_waits *waits,
                            filch_error *error);
-/* There is no source of a tile: says because of which device. */
+/* Reports a tile without a source, and names the failed device. */
 filch_status fl_tile_tell_lost(const fl_places *places, const struct filch_data *data,
                                fl_replicas *replicas, uint32_t tile, filch_error *error);
 
