@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of predecessors, for workers that put tasks on a device behind what they wait for. */
+/* Lists of predecessors, for workers that put a task on a device behind its predecessors. */
 #include "graph/build/graph.h"
 #include "graph/scheduler.h"
 
-/* Where the next predecessor of each task goes, and which task's successors are being listed. */
+/* Position of the next predecessor in every task's list, and the task with its successors being
+ * listed. */
 typedef struct fl_listing {
     filch_graph *graph;
     uint32_t *next;
@@ -16,19 +17,21 @@ static void list_one(fl_task *successor, void *user)
     listing->graph->pred_list[listing->next[successor->order]++] = listing->from;
 }
 
-/* All tasks in one epoch, later than any of theirs: tasks of one run then tell by their epochs
- * which of them have been claimed. Stale hints are of earlier epochs and stay stale. */
+/* Moves every task to a common epoch, later than every earlier epoch. Epochs then tell which tasks
+ * of a run are claimed. Stale hints have earlier epochs and stay stale. */
 static void align_epochs(filch_graph *graph)
 {
     uint64_t latest = 0;
     for (uint32_t i = 0; i < graph->task_count; ++i) {
-        uint64_t word = fl_load_relaxed(&fl_graph_task_at(graph, i)->word); /* nobody runs it */
+        /* Relaxed: no worker runs the task. */
+        uint64_t word = fl_load_relaxed(&fl_graph_task_at(graph, i)->word);
         latest = word > latest ? word : latest;
     }
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         fl_task *task = fl_graph_task_at(graph, i);
         fl_store_relaxed(&task->word, fl_word_next_epoch(latest));
-        /* A run marks them with the epoch after it; this one is no run's. */
+        /* Marks of a run carry the epoch after the claim. The epoch stored in the mark belongs to
+         * no run. */
         fl_store_relaxed(&graph->markers[task->order],
                          fl_mark_run(fl_word_epoch(fl_word_next_epoch(latest))));
     }

@@ -7,22 +7,24 @@
 #include "graph/build/graph.h"
 #include "memory/alloc/node.h"
 
-/* The devices that can run something, and what it needs of each. */
+/* Devices able to run a task or chunk, and the bytes needed on each device. */
 typedef struct fl_fitting {
     const uint64_t *devices; /* bit set */
     uint64_t (*need)(const void *what, uint32_t place);
     const void *what;
 } fl_fitting;
 
-/* Most that a device can hold; UINT64_MAX: it has no memory of its own, or only pretends. */
+/* Returns the capacity of a device. UINT64_MAX: the device has no separate memory, or only
+ * simulates. */
 static uint64_t room_of(const fl_device *device)
 {
     return device->place != 0 && device->backend->memory_take != NULL ? device->info.budget
                                                                       : UINT64_MAX;
 }
 
-/* Whether some device has room for it: fitting, if not null, are the bits of those; else *needs is
- * more than the *most that any has. */
+/* Tells whether some device has room. fitting, if not null, receives the bits of the devices with
+ * room. If no device has room, *most is the largest capacity and *needs the larger number of bytes
+ * needed. */
 static bool fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting, uint64_t *needs,
                  uint64_t *most)
 {
@@ -69,8 +71,8 @@ static uint64_t tile_bytes(const filch_data *data, uint32_t tile)
     return view.rows * view.cols * view.element;
 }
 
-/* Bytes that a tile takes in a place. A partial result stands in for one that is reduced to: its
- * home is the host's memory. */
+/* Returns the bytes that a tile takes in a memory node. A partial result replaces a reduced tile;
+ * the home of a partial result is the host's memory. */
 static uint64_t need_of(const filch_data *data, uint32_t tile, bool is_partial, uint32_t place)
 {
     return (is_partial ? 0 : data->home) != place ? tile_bytes(data, tile) : 0;
@@ -109,7 +111,8 @@ filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *d
                            fl_graph_name_of(graph, desc), needs, most);
 }
 
-/* The tile, and one partial result after the other. */
+/* Returns the bytes of the tile and of a partial result: partial results are combined one at a
+ * time. */
 static uint64_t combination_need(const void *what, uint32_t place)
 {
     const filch_access *access = what;

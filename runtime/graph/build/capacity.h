@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what a task or a chunk uses fits into the memory of some device that can run it. */
+/* Checks whether the data of a task or chunk fit into the memory of some device able to run the
+ * task or chunk. */
 #ifndef FL_GRAPH_BUILD_CAPACITY_H
 #define FL_GRAPH_BUILD_CAPACITY_H
 
@@ -7,22 +8,23 @@
 #include "graph/job/batch.h"
 #include "graph/task/task.h"
 
-/* FILCH_NO_DEVICE_MEMORY, recorded with both sizes, where a task that is otherwise right fits on no
+/* Returns FILCH_NO_DEVICE_MEMORY, recorded with both sizes, if an otherwise correct task fits on no
  * device. */
 filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *desc);
-/* The same for combining what tasks reduce to the tile of an access; its place is checked. */
+/* Does the fl_capacity_task check for combining the partial results of access i's tile. The tile's
+ * position is already checked. */
 filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_desc *desc,
                                      uint32_t i);
-/* Bytes that a task takes in a place, where nothing of what it uses has its home; of one that is no
- * place, all that it uses. */
+/* Returns the bytes that a task takes in a memory node. Tiles with their home buffer in the node
+ * are not counted. For a number of no memory node, every byte of the task counts. */
 uint64_t fl_capacity_need(const fl_task *task, uint32_t place);
-/* Whether a device has room for a task when it holds nothing else. */
+/* Tells whether an otherwise empty device has room for a task. */
 bool fl_capacity_has_room(const fl_core *core, const fl_task *task, uint32_t device);
-/* Finds out whether some devices that its codelet runs on have no room for a task; then it is
- * large, and set has the bits of those that have. */
+/* Tells whether a task is large: some device in the codelet's set lacks room for the task. If the
+ * task is large, set receives the bits of the devices with room. */
 bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *set);
-/* The same for the first grain of a batch, than which no chunk is smaller; leaves the batch to the
- * devices where it fits. */
+/* Checks the first grain of a batch as fl_capacity_task checks a task; no chunk is smaller than a
+ * grain. Restricts the batch to the devices with room. */
 filch_status fl_capacity_batch(fl_core *core, fl_batch *batch, const char *call);
 
 #endif

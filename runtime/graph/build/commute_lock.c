@@ -3,7 +3,7 @@
 
 #include "graph/build/graph.h"
 
-/* The task's turn with the least address above one, or null. */
+/* Returns the task's commute lock with the least address above a given lock, or null. */
 static fl_commute_lock *next_turn(const fl_task *task, const fl_commute_lock *above)
 {
     const fl_extra *extras = fl_task_extras(task);
@@ -20,7 +20,8 @@ static fl_commute_lock *next_turn(const fl_task *task, const fl_commute_lock *ab
 
 static void note_given(fl_commute_lock *turn)
 {
-    turn->given = turn->given < turn->members ? turn->given + 1 : 1; /* 1: of the next run */
+    /* 1: the task is the first holder of the next run. */
+    turn->given = turn->given < turn->members ? turn->given + 1 : 1;
 }
 
 static void park(fl_commute_lock *turn, fl_task *task)
@@ -45,7 +46,8 @@ static fl_task *unpark(fl_commute_lock *turn)
     return fl_task_of_link(first);
 }
 
-/* Under the lock: takes the turns above one, up to the first that another task has. */
+/* Takes the task's locks above a given lock, up to the first lock held by a second task. The caller
+ * holds turn_lock. */
 static bool take_above(fl_task *task, const fl_commute_lock *above)
 {
     for (fl_commute_lock *turn = next_turn(task, above); turn != NULL;
@@ -57,7 +59,8 @@ static bool take_above(fl_task *task, const fl_commute_lock *above)
         turn->is_taken = true;
         note_given(turn);
     }
-    /* Relaxed: nobody else counts any more, and who offers the task publishes it. */
+    /* Relaxed: no predecessor counts down any more, and the thread offering the task publishes
+     * it. */
     fl_store_relaxed(&task->pending, 0);
     return true;
 }

@@ -1,50 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns: tasks that commute on a tile run one at a time.
+/* Commute locks: tasks that commute on a tile run one at a time.
  *
- * A turn counts as one more predecessor of the task, so that nobody can claim a task that has not
- * got all of its own, whatever hint to it he holds. When only the turns are missing (pending is 1)
- * they are taken; where another task has one, the task is parked with it, and no worker knows of it
- * any more. When a task with turns retires, each of its turns goes to the task that has been parked
- * there the longest, which goes on with those it lacks and becomes ready when it has them all.
+ * The commute locks of a task count as one more predecessor. No hint allows claiming a task that
+ * lacks a commute lock. When only the commute locks are missing (pending is 1), the graph takes
+ * them for the task. If a second task holds a commute lock, the first task is parked at the lock,
+ * and no worker knows of the parked task. When a task with commute locks retires, every lock goes
+ * to the task parked longest at the lock. The receiving task goes on to take its missing locks and
+ * becomes ready when it holds every one.
  *
- * No deadlock: turns are taken in the order of their addresses, so that a task which waits for one
- * has only lesser ones; the task with the greatest turn of all that are taken has all of its own.
- * That task is ready, or runs: readiness is the last thing before turns are taken, and a ready task
- * needs nothing but a device. No starvation: whoever is parked with a turn gets it after those that
- * were parked there before, each of which is over after a finite time by the above.
+ * No deadlock: locks are taken in the order of their addresses. A task waiting for a lock holds
+ * only locks at lesser addresses. The task holding the lock with the greatest address holds every
+ * lock it needs. It is ready or runs: locks are taken only after every other condition, and a ready
+ * task needs only a device. No starvation: a lock passes to parked tasks in the order of parking,
+ * and every earlier holder ends after a finite time by the argument above.
  *
- * All turns of a graph are under one mutex, which is held for as long as it takes to go through one
- * task's accesses, and taken twice by each task that commutes, by no other. That is also what makes
- * the writes of a turn's last holder seen by the next one, together with whatever publishes ready
- * tasks to workers. */
+ * A mutex guards every commute lock of a graph. It is held for a pass over one task's accesses. A
+ * commuting task takes the mutex twice; no other task takes it. The mutex, together with the
+ * publication of ready tasks to workers, makes the writes of a lock's last holder visible to the
+ * next holder. */
 #ifndef FL_GRAPH_BUILD_COMMUTE_LOCK_H
 #define FL_GRAPH_BUILD_COMMUTE_LOCK_H
 
 #include "graph/task/task.h"
 
-/* Of the tasks that commute on one tile between two other accesses; in an open graph, of all that
- * ever do on that tile, since those of different groups never meet. */
+/* Commute lock of the tasks that commute on a tile between two accesses of a different mode. In an
+ * open graph, lock of every task that ever commutes on the tile, since tasks of different groups
+ * never meet. */
 typedef struct fl_commute_lock {
-    fl_link *last; /* parked tasks, a ring: the last one leads to the first; null: none */
+    fl_link *last; /* parked tasks, a ring: the last task leads to the first; null: empty */
     bool is_taken;
-    /* Closed graphs: */
+    /* Members used in closed graphs. */
     bool is_final;    /* no later task writes the tile */
-    uint32_t members; /* tasks that take it, and … */
-    uint32_t given;   /* … how many have got it in this run */
+    uint32_t members; /* number of tasks that take the lock */
+    uint32_t given;   /* number of tasks that have held the lock in this run */
 } fl_commute_lock;
 
 struct filch_graph;
 
-/* A task has nothing to wait for but its turns. True: it has them, is ready (pending is 0), and the
- * caller's to offer; false: it will be given to somebody by fl_commute_locks_give. Any thread. */
+/* Takes the commute locks of a task waiting only for its commute locks. True: the task holds every
+ * lock and is ready (pending is 0); the caller offers the task to a worker. False:
+ * fl_commute_locks_give will return the task to a later caller. Thread-safe. */
 bool fl_commute_locks_take(fl_task *task);
-/* A task that had its turns is over. Tasks that are now ready, linked by link. */
+/* Releases the commute locks of a finished task. Returns the tasks that are now ready, linked by
+ * link. */
 fl_link *fl_commute_locks_give(fl_task *task);
-/* Whether the task, which has the turn, is the last one to have it in this run of a closed graph.
- */
+/* Tells whether the task holding the lock is the last holder in this run of a closed graph. */
 static inline bool fl_commute_lock_is_last(const fl_commute_lock *turn)
 {
-    return turn->given == turn->members; /* changes only when it is given to another */
+    return turn->given == turn->members; /* changes only when the lock goes to the next task */
 }
 
 #endif

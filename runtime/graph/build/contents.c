@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles without a home: what a job reads of them must have been written, by itself, by the host,
- * or by a job that was submitted before. What becomes of that job is not known yet. */
+/* Handles without a home buffer. A job may read only tiles written by the job itself, by the host,
+ * or by a job submitted earlier. The outcome of the earlier job is not known yet. */
 #include "graph/job/job.h"
 
-/* Of a job of a graph. */
+/* Checks the contents read through a slot of a graph's job. */
 static filch_status check_slot(const fl_slot *slot, filch_error *error)
 {
     const filch_data *data = slot->use.data;
@@ -29,7 +29,7 @@ static void note_slot(fl_slot *slot)
 
 /* --- Batches --- */
 
-/* Tiles that an access of a batch uses. */
+/* Finds the tiles used by an access of a batch. */
 static void tiles_of(const fl_batch *batch, uint32_t i, uint32_t *tile, uint32_t *end)
 {
     uint64_t first, last;
@@ -80,7 +80,7 @@ static filch_status check_broadcast(fl_broadcast *broadcast, filch_error *error)
 
 /* --- Jobs --- */
 
-/* Those of a batch without items use nothing. */
+/* Returns the number of accesses. A batch without items uses no handle. */
 static uint32_t access_count(const fl_batch *batch)
 {
     return fl_batch_grains(batch) != 0 ? fl_batch_view_count(batch) : 0;
@@ -129,7 +129,7 @@ static bool is_watched(const filch_access *access)
     return access->mode != FILCH_SCRATCH && access->data->written != NULL;
 }
 
-/* The task reads what nobody has written. */
+/* Records that the task reads a tile never written. */
 static filch_status refuse_unwritten(const filch_graph *graph, const filch_task_desc *desc,
                                      uint32_t i)
 {
@@ -137,7 +137,7 @@ static filch_status refuse_unwritten(const filch_graph *graph, const filch_task_
     filch_error error = FILCH_ERROR_INIT;
     filch_status status =
         fl_data_fail_unwritten(access->data, tile_of(access), "filch_graph_add", &error);
-    /* The handle is what is wrong, where it has a name. */
+    /* The error names the handle, if the handle has a label. */
     return error.label[0] == '\0'
                ? fl_graph_refuse(graph, desc, status, "%s", error.text)
                : fl_core_fail(graph->object.core, status, "filch_graph_add", error.label,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Successor lists, and retiring tasks of open graphs against those who still add successors. */
+/* Successor lists. Retirement of tasks of open graphs, concurrent with threads adding
+ * successors. */
 #include "graph/build/graph.h"
 
-/* A task's first successors stand in the task, later ones in blocks of FL_MORE_SUCCESSORS. */
+/* A task holds its first successors in itself, and later successors in blocks of
+ * FL_MORE_SUCCESSORS. */
 bool fl_edge_needs_block(const fl_task *pred)
 {
     uint32_t n = pred->successor_count;
@@ -12,8 +14,8 @@ bool fl_edge_needs_block(const fl_task *pred)
 bool fl_edge_take_blocks(filch_graph *graph, fl_more **blocks)
 {
     for (size_t i = 0; i < graph->pred_count; ++i) {
-        /* In an open graph only adders change the count, and we hold the lock; of a retired task we
-         * may read an old count and take a block that then goes back unused. */
+        /* Only adders change the count in an open graph, and the caller holds the lock. The count
+         * of a retired task may be old; the block taken then goes back unused. */
         if (fl_edge_needs_block(graph->preds[i].task)) {
             fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
             if (block == NULL) {
@@ -39,7 +41,7 @@ static fl_task *last_successor(const fl_task *pred)
 static void append(fl_task *pred, fl_task *task, fl_more **blocks)
 {
     if (last_successor(pred) == task) {
-        return; /* one edge is enough; a task's edges are added one task at a time */
+        return; /* a single edge is enough; a task's edges are added one task at a time */
     }
     if (pred->successor_count < FL_TASK_SUCCESSORS) {
         pred->successors[pred->successor_count] = task;
@@ -57,12 +59,12 @@ static void append(fl_task *pred, fl_task *task, fl_more **blocks)
     ++task->predecessors;
 }
 
-/* Takes the lock bit of a task of an open graph; returns the word without it. The holders are
- * one adder (under graph->lock) and the retirer, each for a few instructions. */
+/* Takes the lock bit of a task of an open graph. Returns the word without the bit. Holders are the
+ * adder (under graph->lock) and the retirer, for a few instructions each. */
 static uint64_t lock_word(fl_task *task)
 {
     for (;;) {
-        /* Acquire: the successors that the last holder wrote are seen. */
+        /* Acquire: the successors written by the last holder are visible. */
         uint64_t word = fl_or_acquire(&task->word, (uint64_t)FL_TASK_LOCKED);
         if ((word & FL_TASK_LOCKED) == 0) {
             return word;
@@ -80,12 +82,13 @@ void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **bloc
     uint64_t word = lock_word(pred.task);
     bool runs = fl_word_epoch(word) == pred.epoch;
     if (runs) {
-        /* Before the retirer can see the edge; relaxed: the lock bit's release publishes it. */
+        /* Count first: the retirer cannot see the edge yet. Relaxed: the release of the lock bit
+         * publishes the count. */
         uint32_t before = task->predecessors;
         append(pred.task, task, blocks);
         fl_add_relaxed(&task->pending, task->predecessors - before);
     }
-    /* Release: the retirer, who locks after us, sees the successor. */
+    /* Release: the retirer locks afterwards and sees the successor. */
     fl_and_release(&pred.task->word, ~(uint64_t)FL_TASK_LOCKED);
     if (!runs &&
         (graph->poisoned ||
@@ -98,7 +101,8 @@ void fl_open_retire(fl_task *task, bool failed)
 {
     filch_graph *graph = task->graph;
     if (failed) {
-        /* Before the epoch moves on: whoever finds the task gone must find it among the failed. */
+        /* Record first, then move the epoch on: a thread finding the task gone must find it among
+         * the failed tasks. */
         fl_mutex_lock(&graph->lock);
         uint64_t key = fl_hint_make(task, fl_load_relaxed(&task->word));
         if (!fl_hint_set_add(&graph->failed, &graph->object.core->memory, key)) {
@@ -107,7 +111,7 @@ void fl_open_retire(fl_task *task, bool failed)
         fl_mutex_unlock(&graph->lock);
     }
     uint64_t word = lock_word(task);
-    /* Release: an adder that finds the new epoch has the task's results. */
+    /* Release: an adder that finds the new epoch sees the task's results. */
     fl_store_release(&task->word, fl_word_next_epoch(word) | FL_TASK_OPEN);
 }
 

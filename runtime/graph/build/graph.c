@@ -11,7 +11,7 @@
 
 #define MOST_ACCESSES 255
 #define MOST_ITEMS ((uint64_t)1 << 63)
-/* Size of a task's descriptor in the first version of the interface; later ones only append. */
+/* Size of a task's descriptor in the first version of the interface; later versions only append. */
 #define TASK_SIZE_FIRST offsetof(filch_task_desc, items)
 
 static bool init_locks(filch_graph *graph)
@@ -60,7 +60,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_create", d.label,
                             "no memory for a graph");
     }
-    /* Relaxed: a name. */
+    /* Relaxed: the number is only a name. */
     made->number = fl_add_relaxed(&core->jobs->graphs, 1) + 1;
     made->kind = d.kind;
     made->priorities = d.priorities;
@@ -75,7 +75,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     return FILCH_OK;
 }
 
-/* A task that was reusable: its lines were last another core's. */
+/* Prefetches a reusable task: its cache lines were last used by a second core. */
 static void expect(fl_link *link)
 {
     if (link != NULL) {
@@ -85,7 +85,7 @@ static void expect(fl_link *link)
     }
 }
 
-/* A task that an open graph is through with, for reuse; null: there is none. */
+/* Takes a finished task of an open graph for reuse; null: no finished task. */
 static fl_task *reclaim(filch_graph *graph)
 {
     if (graph->left == NULL) {
@@ -111,7 +111,7 @@ static fl_task *reclaim(filch_graph *graph)
     return task;
 }
 
-/* One that was given back before it began, or else one that is over. */
+/* Takes a task given back before it began, or else a finished task. */
 static fl_task *take_spare(filch_graph *graph)
 {
     fl_task *task = graph->spare;
@@ -152,13 +152,14 @@ fl_task *fl_graph_task_new(filch_graph *graph)
         }
         task = &graph->slabs->tasks[graph->slabs->used++];
     }
-    /* The word keeps counting epochs across graphs: hints of earlier lives stay stale. Others may
-     * be reading it, so it is the one member that is not simply overwritten. */
+    /* The word keeps counting epochs across graphs: hints to earlier lives stay stale. Workers may
+     * be reading the word. It is the only member that is not simply overwritten. */
     uint64_t word = fl_word_next_epoch(fl_load_relaxed(&task->word));
     if (graph->kind == FILCH_GRAPH_OPEN) {
         word |= FL_TASK_OPEN;
     }
-    fl_store_relaxed(&task->pending, 1); /* before the word: nobody may claim what is being built */
+    /* Store pending before the word: no worker may claim a task under construction. */
+    fl_store_relaxed(&task->pending, 1);
     fl_store_release(&task->word, word);
     task->predecessors = 0;
     task->codelet = NULL;
@@ -173,7 +174,8 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->mates = 0;
     task->bytes = 0;
     task->is_large = task->has_items = 0;
-    fl_store_relaxed(&task->able, FL_ABLE_ALL); /* a gate's, which tells nothing that was written */
+    /* Relaxed: the value is for gates, and publishes no set of devices. */
+    fl_store_relaxed(&task->able, FL_ABLE_ALL);
     task->more = NULL;
     task->args = NULL;
     task->accesses = NULL;
@@ -192,7 +194,7 @@ void fl_graph_task_unmake(filch_graph *graph, fl_task *task)
         task->link.next = graph->spare != NULL ? &graph->spare->link : NULL;
         graph->spare = task;
     } else {
-        --graph->slabs->used; /* it was the newest of the newest slab */
+        --graph->slabs->used; /* the newest task of the newest slab */
     }
 }
 
@@ -213,13 +215,14 @@ filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *de
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* Relaxed: while others add to an open graph the number is near, no more. */
+    /* Relaxed: the number is approximate while threads add to an open graph. */
     return fl_core_fail(graph->object.core, status, "filch_graph_add",
                         fl_graph_name_of(graph, desc), "task #%u: %s",
                         fl_load_relaxed(&graph->task_count), text);
 }
 
-/* A partial result is made neutral where it is added to. */
+/* Checks the codelets of a reduction. A partial result is made neutral on the device that adds to
+ * it: every device of the task's codelet must run the init codelet. */
 static filch_status check_reduction(const filch_graph *graph, const filch_task_desc *desc,
                                     uint32_t i)
 {
@@ -352,15 +355,15 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
     return fl_capacity_task(graph, desc);
 }
 
-/* What adding one task needs, taken before anything is changed. */
+/* Memory for adding a task, taken before the graph changes. */
 typedef struct fl_parts {
     fl_task *task;
     void *args;
     fl_task_access *accesses;
-    bool commutes, reduces; /* some access does */
+    bool commutes, reduces; /* an access commutes or reduces */
     fl_reader *readers;
     fl_more *blocks;
-    char *text; /* of an error: why jobs would wait for each other */
+    char *text; /* error text: the reason why jobs would wait for each other */
     size_t text_bytes;
 } fl_parts;
 
@@ -399,7 +402,8 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
     return true;
 }
 
-/* *asks: whether an open graph must ask for a place at some handle. */
+/* Resolves accesses to slots and tiles. *asks: an open graph must take a place in some access
+ * queue. */
 static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
                                      fl_task_access *accesses, bool *asks)
 {
@@ -424,8 +428,9 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
     return FILCH_OK;
 }
 
-/* The slots that the accesses name. An open graph takes its places at their handles in one step: of
- * two that name the same ones in a task each, one is behind the other at all of them. */
+/* Finds the slots of the accesses. An open graph takes its places in the access queues in one step.
+ * Of two graphs naming the same handles in a task each, the second is behind the first at every
+ * handle. */
 static filch_status join_accesses(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
     size_t known = graph->slot_count;
@@ -499,7 +504,7 @@ static double declared_work(const fl_task *task, filch_work_fn work)
                        .args = task->args,
                        .hi = task->has_items ? fl_task_items(task)->count : 0};
     double units = work(&call);
-    return units >= 0 ? units : 0; /* NaN fails the comparison too */
+    return units >= 0 ? units : 0; /* NaN fails the comparison, too */
 }
 
 uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
@@ -510,7 +515,7 @@ uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
     return (uint8_t)level;
 }
 
-/* What the task is made of, and its work where nobody declares any. */
+/* Fills the items of the task. The number of items is also the default for the task's work. */
 static void fill_items(const filch_task_desc *desc, fl_task *task)
 {
     fl_items items = {.count = desc->items, .grain = desc->grain != 0 ? desc->grain : 1};
@@ -534,7 +539,7 @@ static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t
     return graph->slots[task->accesses[i].slot]->tile_count;
 }
 
-/* Whether the task writes a handle of so many tiles. */
+/* Tells whether the task writes a handle with the given number of tiles. */
 static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32_t tiles)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
@@ -546,9 +551,10 @@ static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32
     return false;
 }
 
-/* Whether an access says where its task belongs: it writes, or reads what lies in parts (at least
- * one a device, or as many as a handle that the task writes has), as what it is read for does. A
- * vector that is added up, not a table that all read. */
+/* Tells whether an access determines where the task belongs. A writing access does. A read access
+ * does if its handle is divided: into at least one tile per device, or into as many tiles as a
+ * handle that the task writes. Example: a vector being summed up determines the place, a table read
+ * by every task does not. */
 static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
     uint32_t mode = task->accesses[i].mode;
@@ -560,8 +566,8 @@ static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
            (parts > 1 && writes_as_many(graph, task, parts));
 }
 
-/* The largest such tile that is written, unless others are far larger; else the largest. Of several
- * as large the first. */
+/* Returns the access of the main tile, among accesses that determine a place: the largest written
+ * tile, or the largest tile if far larger. Of equally large tiles the first counts. */
 static uint32_t main_of(const filch_graph *graph, const fl_task *task, size_t *largest)
 {
     uint32_t best = 0, written = 0;
@@ -586,7 +592,7 @@ static void find_mates(const filch_graph *graph, fl_task *task)
     size_t largest, all = 0;
     task->main_access = (uint8_t)main_of(graph, task, &largest);
     if (largest == 0) {
-        return; /* it belongs nowhere */
+        return; /* the task has no preferred place */
     }
     uint32_t place = task->accesses[task->main_access].tile;
     for (uint32_t i = 0; i < task->access_count && i < FL_TASK_MATES; ++i) {
@@ -604,7 +610,7 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
 {
     fl_task *task = parts->task;
     task->codelet = desc->codelet;
-    /* Release: the set of devices before its number, for a thief with an old hint. */
+    /* Release: the set of devices is visible before its number, for a thief with an old hint. */
     fl_store_release(&task->able, desc->codelet->able);
     task->args = parts->args;
     task->accesses = parts->accesses;
@@ -618,7 +624,8 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     if (FL_UNLIKELY(fl_capacity_is_large(core, task, set))) {
         task->is_large = 1;
         devices = set;
-        fl_store_release(&task->able, core->scheduler->able(core->scheduler, set)); /* as above */
+        /* Release: as for able above. */
+        fl_store_release(&task->able, core->scheduler->able(core->scheduler, set));
     }
     bool is_able = desc->affinity != 0 && fl_devices_have(devices, desc->affinity - 1);
     task->home = is_able ? (uint16_t)desc->affinity : 0;
@@ -677,7 +684,8 @@ filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);
     if (parts.commutes && graph->kind == FILCH_GRAPH_OPEN) {
-        /* Its turns, before a predecessor can see it. A closed graph's are added by sealing. */
+        /* Counts the commute locks before a predecessor can see the task. For a closed graph,
+         * sealing adds the locks. */
         fl_add_relaxed(&task->pending, 1);
     }
     if (desc->access_count != 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: building, inference of dependencies, sealing, retiring.
  *
- * Locks: graph->lock guards building; core->lock guards the order of jobs. Taken in the order
- * graph->lock, then core->lock. Workers take neither while tasks succeed, but core->lock to make a
- * partial result. graph->turn_lock is taken by itself, or under graph->lock. */
+ * Locks: graph->lock guards building; core->lock guards the order of jobs. Threads take graph->lock
+ * first, then core->lock. While tasks succeed, workers take neither lock, except core->lock to make
+ * a partial result. Threads take graph->turn_lock alone or under graph->lock. */
 #ifndef FL_GRAPH_BUILD_GRAPH_H
 #define FL_GRAPH_BUILD_GRAPH_H
 
@@ -22,80 +22,84 @@ typedef enum fl_graph_state {
     FL_GRAPH_ENDED     /* open: no more tasks */
 } fl_graph_state;
 
-/* A reader of a tile since its last write. */
+/* A reader of a tile since the tile's last write. */
 typedef struct fl_reader {
     struct fl_reader *next;
     fl_task *task;
     uint32_t epoch;
 } fl_reader;
 
-/* A task to wait for, if it is still in this epoch. */
+/* A task to wait for, if the task still has the given epoch. */
 typedef struct fl_pred {
     fl_task *task;
     uint32_t epoch;
 } fl_pred;
 
-/* What the last tasks that used a tile did: those in its list of readers, which need not wait for
- * each other. */
+/* Use of a tile by the last tasks, listed as readers. Members of a group do not wait for each
+ * other. */
 typedef enum fl_group { FL_GROUP_READS, FL_GROUP_COMMUTES, FL_GROUP_REDUCES } fl_group;
 
-/* What inference knows of one tile. */
+/* State of a tile during inference. */
 typedef struct fl_tile_state {
-    fl_task *writer;    /* or what else all in the list wait for */
-    fl_reader *readers; /* those of the group */
+    fl_task *writer;    /* last writer, or a task that every listed reader waits for */
+    fl_reader *readers; /* members of the group */
     uint32_t writer_epoch;
     uint32_t reader_count;
     fl_group group;
-    fl_commute_lock
-        *turn; /* of the tasks that commute. Closed graphs: null once another task wrote */
-    fl_reduction *reduction; /* made when first reduced to */
+    /* Commute lock of the commuting tasks. Closed graphs: null once a non-commuting task has
+     * written the tile. */
+    fl_commute_lock *turn;
+    fl_reduction *reduction; /* made when a task first reduces to the tile */
 } fl_tile_state;
 
-/* A handle as one graph uses it. Does not move: the use may stand in the data's queue. */
+/* Use of a handle by a graph. A slot never moves: its use may be linked into the handle's access
+ * queue. */
 typedef struct fl_slot {
     fl_queued_access use;
     fl_tile_state *tiles; /* null once a closed graph is sealed */
-    /* Open graphs: what every first access of a tile waits for, or null; and what every access does
-     * that writes, where the graph began by reading. */
+    /* Open graphs: gate is the task that every first access of a tile waits for, or null.
+     * write_gate is the task that every writing access waits for, where the graph began by reading,
+     * or null. */
     fl_task *gate, *write_gate;
     uint32_t gate_epoch, write_epoch;
-    uint8_t admits; /* open graphs: accesses that need not ask for a place: FL_ADMITS_… */
-    uint8_t asks;   /* those that the task being added asks for */
-    bool is_joined; /* the use stands in the data's queue, or stood there */
+    uint8_t admits; /* open graphs: accesses free to skip the access queue: FL_ADMITS_… */
+    uint8_t asks;   /* FL_ADMITS_… bits wanted by the task being added */
+    bool is_joined; /* the use stands in the handle's access queue, or stood there earlier */
     uint32_t tile_count;
-    /* Closed graphs, of a handle without a home, by tile: FL_NEEDED, FL_WRITTEN; else null. */
+    /* Closed graphs, for a handle without a home buffer: FL_NEEDED and FL_WRITTEN by tile; else
+     * null. */
     uint8_t *needs;
-    bool has_contents; /* a job was submitted: what the graph needs is there, and stays */
-    struct fl_split_part
-        *part; /* of a handle that the graph uses in several tilings (split.h), or null */
+    bool has_contents; /* a job was submitted: the needed contents exist, and stay */
+    /* Part for a handle that the graph uses in several tilings (split.h), or null. */
+    struct fl_split_part *part;
 } fl_slot;
 
 enum {
-    FL_NEEDED = 1, /* the first of the graph's tasks that use the tile reads it */
-    FL_WRITTEN = 2 /* some task writes it */
+    FL_NEEDED = 1, /* the graph's first task on the tile reads the tile */
+    FL_WRITTEN = 2 /* some task writes the tile */
 };
 
 enum {
     FL_ADMITS_READ = 1,
-    FL_ADMITS_WRITE = 2 /* and all that is more than reading */
+    FL_ADMITS_WRITE = 2 /* writing, and every mode beyond reading */
 };
 
-/* What an access with a mode asks a slot for. */
+/* Returns the FL_ADMITS_… bit needed for an access with a mode. */
 static inline uint8_t fl_mode_asks(uint32_t mode)
 {
     return mode == FILCH_READ ? FL_ADMITS_READ : FL_ADMITS_WRITE;
 }
 
-/* A set of failed tasks of an open graph, by hint. */
+/* Set of the failed tasks of an open graph, stored as hints. */
 typedef struct fl_hint_set {
     uint64_t *keys; /* 0: free */
     size_t capacity, count;
 } fl_hint_set;
 
-/* Of a pool of so many devices. */
+/* Number of root positions for a pool of the given number of devices. */
 #define FL_ROOT_POSITIONS(devices) (3 * (size_t)(devices) + 1)
 
-/* The part of a task's mark (filch_graph.markers) that tells in which run it was made. */
+/* Bits of a task's mark (filch_graph.markers) that identify the run that made the mark. */
 #define FL_MARK_RUN_SHIFT 42
 #define FL_MARK_RUN ((uint64_t)0xff << FL_MARK_RUN_SHIFT)
 
@@ -104,7 +108,7 @@ static inline uint64_t fl_mark_run(uint32_t epoch)
     return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
 }
 
-/* Runs of which the times are kept, to choose whether to replay. */
+/* Number of recent runs with recorded times, for the choice of graph launch. */
 #define FL_PLAIN_RUNS 3u
 
 struct filch_graph {
@@ -116,199 +120,223 @@ struct filch_graph {
     fl_graph_state state;
     fl_slab *slabs;              /* newest first */
     _Atomic uint32_t task_count; /* written under lock; relaxed elsewhere: a statistic */
-    fl_slab **slab_table;        /* the slabs, oldest first: closed graphs find tasks by name */
+    fl_slab **slab_table;        /* slabs, oldest first: closed graphs find tasks by name */
     size_t slab_count, slab_capacity;
     bool has_edges_back; /* an explicit edge leads to an earlier task: a cycle is possible */
     fl_arena arena;      /* arguments, accesses, successor blocks, slots */
-    fl_arena readers;    /* of tiles, while the graph is built */
-    /* Under lock. The array grows by a larger one, whose last element leads to the one before:
-     * workers may be reading that. */
+    fl_arena readers;    /* readers of tiles, while the graph is built */
+    /* Guarded by lock. The array grows by a larger copy. The last element of the copy leads to the
+     * old array, since workers may still be reading the old array. */
     fl_slot **slots;
     size_t slot_count, slot_capacity;
-    _Atomic(fl_slot **) seen_slots; /* the same, for workers */
+    _Atomic(fl_slot **) seen_slots; /* equal to slots, for workers */
     /* Slots by handle, open addressing: slot + 1, 0: free; the capacity is a power of two. */
     uint32_t *slot_table;
-    uint32_t last_slot; /* that was found there: likely the next one, too */
+    uint32_t last_slot; /* slot found last in the table: likely the next slot, too */
     size_t table_capacity;
-    fl_pred *preds; /* of the task being added, without repetition */
+    fl_pred *preds; /* predecessors of the task being added, without repetition */
     size_t pred_count, pred_capacity;
     bool has_groups;            /* some task commutes or reduces */
-    uint32_t own_count;         /* tasks that filch added by itself, of task_count */
-    uint32_t restartable_count; /* tasks whose codelet lets them be run twice */
-    fl_task *start;             /* closed: what a task that commutes waits for if nothing else */
-    fl_reduction *reductions;   /* all */
-    struct fl_split *splits;    /* all */
-    fl_mutex turn_lock;         /* of all turns; a leaf */
+    uint32_t own_count;         /* tasks that filch added by itself, included in task_count */
+    uint32_t restartable_count; /* tasks with a codelet that allows running a task twice */
+    fl_task *start;             /* closed: gate for commuting tasks without a predecessor */
+    fl_reduction *reductions;   /* list of every reduction */
+    struct fl_split *splits;    /* list of every split */
+    fl_mutex turn_lock;         /* guards every commute lock; no lock is taken under it */
 
-    /* Closed graphs, after sealing. */
-    /* By device; then those first that few devices can run (seal.c); then by level, from above. */
+    /* Members of closed graphs, set by sealing. */
+    /* Roots by device; then in three groups, roots that few devices can run first (seal.c); then by
+     * level, highest first. */
     fl_task **roots;
-    uint32_t *root_begin; /* FL_ROOT_POSITIONS positions in roots: where each device's begin … */
-    bool has_dear_roots;  /* the data of some are worth going where they are */
-    struct fl_root_room *root_room; /* to sort roots by core anew (sched/decide/place.c), or null */
-    uint32_t *root_kind; /* … those that all devices of its implementations can run, … */
-    uint32_t *root_free; /* … and those that all devices can run */
+    /* FL_ROOT_POSITIONS positions in roots. root_begin[d] is the beginning of device d's roots. */
+    uint32_t *root_begin;
+    bool has_dear_roots; /* some roots have enough data to be moved to the core holding the data */
+    /* Memory for sorting roots by core anew (sched/decide/place.c), or null. */
+    struct fl_root_room *root_room;
+    /* Beginning of each device's roots that every device of the codelet's kinds can run. */
+    uint32_t *root_kind;
+    /* Beginning of each device's roots that every device can run. */
+    uint32_t *root_free;
     uint32_t root_count;
-    /* By upward ranks: the greatest, and the sum of the tasks' own parts; 0 by priorities. */
+    /* Greatest upward rank, and sum of the tasks' own parts of the ranks; 0 under a caller's
+     * priorities. */
     float rank_most;
     double rank_sum;
-    fl_ranked ranked[FL_RANKED]; /* by what; those of the codelets that were found first */
+    fl_ranked ranked[FL_RANKED]; /* speeds used for ranking, for the codelets found first */
     uint32_t ranked_count;
-    double rank_taken; /* scheduler, under its board's lock: of that, what was begun in this run */
-    _Atomic uint32_t is_on_board; /* ready tasks go there (sched/ready/shared_queue.h) … */
-    bool was_on_board;            /* … or did in this run; under the lock, too … */
-    bool has_roots_on_board;      /* … and from the start; constant while it runs */
-    bool has_reserved;            /* a job, by fl_job_reserve */
-    /* Where workers look ahead: the predecessors of task i, by their order, are those from
-     * pred_begin[i] on to pred_begin[i + 1]. */
+    /* Part of rank_sum begun in this run. The scheduler's, guarded by the lock of the shared ready
+     * queue. */
+    double rank_taken;
+    /* Ready tasks go to the shared ready queue (sched/ready/shared_queue.h). */
+    _Atomic uint32_t is_on_board;
+    /* Ready tasks went to the shared ready queue at some time in this run; guarded by the queue's
+     * lock. */
+    bool was_on_board;
+    /* Roots went to the shared ready queue from the start of the run; constant while the graph
+     * runs. */
+    bool has_roots_on_board;
+    bool has_reserved; /* fl_job_reserve has made a spare job for the graph */
+    /* Predecessor lists, where workers look ahead: the predecessors of the task with order i are
+     * pred_list[pred_begin[i]] up to, but not including, pred_list[pred_begin[i + 1]]. */
     uint32_t *pred_begin, *pred_list;
     size_t pred_total;
-    /* By task: the point on a lane behind which its effects are there, {device : 10, lane : 4,
-     * run : 8, sequence : 42} (sched/decide/lookahead.c); sequence 0: it has retired, all ones:
-     * nobody may follow it. */
+    /* Mark of each task: the point on a lane behind which the task's effects are visible, {device :
+     * 10, lane : 4, run : 8, sequence : 42} (sched/decide/lookahead.c). Sequence 0: the task has
+     * retired. Sequence all ones: no successor may be put behind the task. */
     _Atomic uint64_t *markers;
-    /* Of the one worker that replays it (sched/execute/graph_launch.c): */
-    uint32_t runs;                    /* begun so far */
-    bool is_replayed;                 /* the last of them was one launch */
-    uint32_t replayed;                /* such runs that succeeded, of this replay */
-    uint64_t plain_ns[FL_PLAIN_RUNS]; /* of the last runs that succeeded otherwise; 0: none */
-    uint64_t replayed_ns; /* the fastest such run, but for the first of this replay; 0: none */
-    uint32_t replay_rest; /* more runs than usual before the next try, as the last found no room */
+    /* Members of the single worker that runs the graph by graph launch
+     * (sched/execute/graph_launch.c). */
+    uint32_t runs;     /* runs begun since the last failure to make or feed a graph launch */
+    bool is_replayed;  /* the last run was a graph launch */
+    uint32_t replayed; /* successful runs by the present graph launch */
+    /* Times of the last successful runs without graph launch, ns; 0: no run yet. */
+    uint64_t plain_ns[FL_PLAIN_RUNS];
+    /* Fastest successful graph launch, without the first of the present object; 0: no run yet. */
+    uint64_t replayed_ns;
+    /* Number of additional runs before the next try, because the last try found no memory. */
+    uint32_t replay_rest;
     bool cannot_replay;
     struct fl_graph_launch *replay;
-    /* Who uses each tile when (sched/model/next_use.c): made when memory first runs short; begins
-     * with its size, a size_t. */
+    /* Next-use oracle: the users of each tile in order (sched/model/next_use.c). Made when memory
+     * first runs short. The block begins with its own size, a size_t. */
     _Atomic(void *) forecast;
 
-    /* Open graphs. */
-    uint32_t gate_count; /* ever waited for */
-    fl_inbox retired;    /* tasks whose memory the next adder reuses */
-    fl_task *spare;      /* reusable, linked by link */
-    fl_link *left;       /* taken from retired: reusable but for what they still hold */
-    fl_hint_set failed;  /* under lock: tasks that failed or were skipped */
-    bool poisoned;       /* the set could not grow: everything later is skipped */
+    /* Members of open graphs. */
+    uint32_t gate_count; /* gates ever waited for */
+    fl_inbox retired;    /* tasks with memory for the next adder to reuse */
+    fl_task *spare;      /* reusable tasks, linked by link */
+    fl_link *left;       /* tasks taken from retired: reusable once their arrays are freed */
+    fl_hint_set failed;  /* guarded by lock: tasks that failed or were skipped */
+    bool poisoned;       /* the set could not grow: every later task is skipped */
 
-    filch_job *job;  /* running, else null; under core->lock */
-    uint32_t number; /* among the runtime's graphs, from 1: for traces */
+    filch_job *job;  /* running job, else null; guarded by core->lock */
+    uint32_t number; /* number among the runtime's graphs, from 1: for traces */
     char label[64];
 };
 
-/* --- Used by the scheduler. Any worker; they take no lock unless said. --- */
+/* --- Functions for the scheduler. Thread-safe; no lock is taken unless stated. --- */
 
-/* The handle that an access names. */
+/* Returns the handle of an access. */
 static inline filch_data *fl_graph_data(const filch_graph *graph, uint32_t slot)
 {
-    /* Acquire: the slots that an adder copied there. Those of a task were there before it. */
+    /* Acquire: slots copied by an adder are visible. Slots of a task were in the array before the
+     * task. */
     return fl_load_acquire(&graph->seen_slots)[slot]->use.data;
 }
-/* Whether it works on a device's part of a reduction, makes the parts ready, or joins them. */
+/* Tells whether the task adds to, initialises or combines partial results of a reduction. */
 static inline bool fl_task_has_partials(const fl_task *task)
 {
     return task->reduces || task->combines || task->begins;
 }
 
-/* Views of a task's accesses; scratch points into scratch (room as fl_task_scratch says). */
+/* Fills the views of a task's accesses. Scratch views point into scratch; fl_task_scratch returns
+ * the necessary size. */
 void fl_task_views(const fl_task *task, filch_view *views, char *scratch);
-/* Bytes of scratch memory that the task's accesses need. */
+/* Returns the bytes of scratch memory for the task's accesses. */
 size_t fl_task_scratch(const fl_task *task);
-/* The task's own label, or its codelet's name. */
+/* Returns the task's own label, or the codelet's name. */
 const char *fl_task_name(const fl_task *task);
-/* "label #order", cut to fit. */
+/* Writes "label #order", cut to fit. */
 void fl_task_describe(const fl_task *task, char *text, size_t bytes);
 
-/* Retires a task of an open graph: closes its successor list, so that its caller may release them,
- * and remembers it where it failed or was skipped (takes graph->lock then). */
+/* Retires a task of an open graph. Closes the successor list, and the caller may then release the
+ * successors. Records a task that failed or was skipped (takes graph->lock for the record). */
 void fl_open_retire(fl_task *task, bool failed);
-/* Hands the memory of a retired open task back; its successors were released. */
+/* Hands the memory of a retired open task back; the successors are already released. */
 void fl_open_recycle(fl_task *task);
 
-/* --- Parts of building, in files of their own. All under graph->lock. --- */
+/* --- Parts of building, in separate files. Callers hold graph->lock. --- */
 
-/* Slot of a handle, made on first use; an open graph's has no place in the order of jobs then.
- * FILCH_OUT_OF_MEMORY. */
+/* Finds the slot of a handle, or makes a slot on first use. A new slot of an open graph has no
+ * place in the order of jobs yet. May return FILCH_OUT_OF_MEMORY. */
 filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
-/* Takes slots back, from one on, that have no place and were not used. */
+/* Takes back slots with index from or above. The slots have no place in an access queue and are
+ * unused. */
 void fl_graph_drop_slots(struct filch_graph *graph, size_t from);
-/* The slot of a handle, if it has one; of a sealed graph any thread. */
+/* Finds the slot of a handle, if it exists. Thread-safe on a sealed graph. */
 bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
 void fl_graph_free_slots(struct filch_graph *graph);
-/* Finds what the task must wait for into graph->preds, and how many readers it adds. */
+/* Collects the task's predecessors in graph->preds. Counts the reader nodes that the task adds. */
 filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, uint32_t *reader_count);
-/* Adds to graph->preds what is not there yet; false: no memory. */
+/* Adds a task to graph->preds unless already listed; false: no memory. */
 bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
-/* Returns the list of a tile's group. */
+/* Frees the member list of a tile's group. */
 void fl_infer_forget(struct filch_graph *graph, fl_tile_state *state);
-/* Makes the task the last writer or a member of the groups of its tiles; readers: nodes, linked by
+/* Makes the task the last writer or a group member of each of its tiles. readers: nodes, linked by
  * next. */
 void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
-/* Before the task's predecessors are looked for: ends the groups (graph/build/group.c) that it is
- * no member of, where many would wait for many, and fills extras (null: none of its accesses needs
- * any). FILCH_OUT_OF_MEMORY: some may be ended, which changes nothing else. */
+/* Call before fl_infer_gather. Ends a group (graph/build/group.c) on the task's tiles if the task
+ * is no member and many tasks would wait for many. Fills extras (null: no access needs an extra).
+ * After FILCH_OUT_OF_MEMORY some groups may have ended; the graph is otherwise unchanged. */
 filch_status fl_groups_enter(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count, int32_t priority, fl_extra *extras);
-/* Has everything combined that tasks reduced to: no more will be added. FILCH_OUT_OF_MEMORY: may be
- * called again. */
+/* Adds the missing combining tasks: no more tasks will be added. After FILCH_OUT_OF_MEMORY the
+ * function may be called again. */
 filch_status fl_groups_end(struct filch_graph *graph);
-/* A task of filch's own that waits for graph->preds: a gate (reduction: null), which brings the
- * tile of an access (may be null) to the host's memory, and is called label then; or one that
- * combines. To be let run when inference knows it. Null: no memory. */
+/* Adds a task of filch behind graph->preds. With a reduction, the task combines partial results.
+ * With a null reduction, the task is a gate. A gate with an access (may be null) writes the
+ * access's tile back to the host's memory and has the given label. Call fl_own_let_run once
+ * inference knows the task. Null: no memory. */
 fl_task *fl_own_add(struct filch_graph *graph, fl_reduction *reduction,
                     const fl_task_access *access, const char *label);
 void fl_own_let_run(struct filch_graph *graph, fl_task *task);
-/* Ends the group of a tile, unless it is one of readers. FILCH_OUT_OF_MEMORY: nothing changed. */
+/* Ends the group of a tile, unless it is a group of readers. FILCH_OUT_OF_MEMORY: nothing
+ * changed. */
 filch_status fl_group_end(struct filch_graph *graph, fl_tile_state *state);
-/* What a task to be added is called in errors: its label, else its codelet's name, else the graph's
- * label. */
+/* Returns the name used in errors for a task being added: the task's label, else the codelet's
+ * name, else the graph's label. */
 const char *fl_graph_name_of(const struct filch_graph *graph, const struct filch_task_desc *desc);
-/* Records that filch_graph_add refuses a task, with that name and the order it would have had. */
+/* Records that filch_graph_add refuses a task. The error has the name above and the task's
+ * prospective order. */
 filch_status fl_graph_refuse(const struct filch_graph *graph, const struct filch_task_desc *desc,
                              filch_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Handles in several tilings (split.c). A task with these accesses may use them as they are now
- * partitioned, or what is wrong is recorded. */
+/* Checks handles used in several tilings (split.c). A task may access only the current tiling of a
+ * handle; records an error otherwise. */
 filch_status fl_splits_check(const struct filch_graph *graph, const struct filch_task_desc *desc);
-/* Before the task's predecessors are looked for: has the contents come that its tiles have in other
- * tilings. FILCH_OUT_OF_MEMORY: some may, which changes nothing else. */
+/* Call before fl_infer_gather. Makes the contents of the task's tiles arrive from different
+ * tilings. After FILCH_OUT_OF_MEMORY some contents may already move; the graph is otherwise
+ * unchanged. */
 filch_status fl_splits_enter(struct filch_graph *graph, const fl_task_access *accesses,
                              uint32_t count);
-/* Gives everything that is partitioned back: no more tasks will be added. FILCH_OUT_OF_MEMORY: may
- * be called again, or tasks be added. */
+/* Gives every partitioned handle back to its parent: no more tasks will be added. After
+ * FILCH_OUT_OF_MEMORY the function may be called again, and tasks may be added. */
 filch_status fl_splits_end(struct filch_graph *graph);
-/* Frees what only building needs. */
+/* Frees split data used only while building. */
 void fl_splits_drop(struct filch_graph *graph);
-/* Sealing: notes which turns are the last to write their tiles, and counts turns as predecessors.
- */
+/* Part of sealing. Marks the commute locks that are last to write their tiles. Counts commute locks
+ * as predecessors. */
 void fl_groups_seal(struct filch_graph *graph);
-/* Whether one more successor of pred needs a new block. */
+/* Tells whether one more successor of pred needs a new block. */
 bool fl_edge_needs_block(const fl_task *pred);
-/* Blocks, linked by next, for one more successor of each of graph->preds; false: too few. */
+/* Takes blocks, linked by next, for one more successor of every task in graph->preds. False: too
+ * few. */
 bool fl_edge_take_blocks(struct filch_graph *graph, fl_more **blocks);
-/* Adds task to the successors of pred, with *blocks (linked by next) serving where a block is full.
- * Does nothing when pred has retired, but for poisoning the task where pred failed. */
+/* Adds task to the successors of pred. Takes a block from *blocks (linked by next) where a block is
+ * full. If pred has retired, adds no edge, but poisons the task where pred failed. */
 void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks);
-/* Notes for each tile of a closed graph which access is the last to write it. */
+/* Marks the last writing access of every tile of a closed graph. */
 void fl_infer_mark_final(struct filch_graph *graph);
-/* Frees what only building needs. */
+/* Frees inference data used only while building. */
 void fl_infer_drop(struct filch_graph *graph);
 filch_status fl_graph_seal_locked(struct filch_graph *graph);
-/* Levels by what is known of the codelets' speeds now, where that was something else when the graph
- * was sealed, or ranked last. Under its lock, and while it does not run: nobody else looks at its
- * tasks then. */
+/* Computes levels anew if codelet speeds have changed since sealing or the last ranking. The caller
+ * holds graph->lock, and the graph does not run: no second thread looks at the tasks. */
 void fl_graph_rank_anew(struct filch_graph *graph);
-/* The task of a closed graph at a position. */
+/* Returns the task of a closed graph at a position. */
 static inline fl_task *fl_graph_task_at(const struct filch_graph *graph, uint32_t order)
 {
     return &graph->slab_table[order / FL_SLAB_TASKS]->tasks[order % FL_SLAB_TASKS];
 }
-/* Calls fn for each successor of a task. */
+/* Calls fn for every successor of a task. */
 void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
                              void *user);
-/* Sealing, where workers look ahead: lists of predecessors, and one epoch for all tasks. False: no
- * memory. */
+/* Part of sealing, where workers look ahead: builds lists of predecessors, and moves every task to
+ * a common epoch. False: no memory. */
 bool fl_graph_list_predecessors(struct filch_graph *graph);
 
-/* The level of a caller's priority in an open graph. */
+/* Returns the level of a caller's priority in an open graph. */
 uint8_t fl_graph_level(const struct filch_graph *graph, int32_t priority);
 
 /* Destroys a graph that no job uses. */

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: tasks that commute on a tile, or reduce to it, between two other accesses to it. They
- * wait for what was before, not for each other, and what comes after waits for all of them.
+/* Groups: tasks that commute on a tile, or reduce to the tile, between two accesses of a different
+ * mode. Members wait for the task before the group, not for each other. The task after the group
+ * waits for every member.
  *
- * Where many tasks would wait for many, all of the former wait for one task of filch's own, which
- * waits for all of the latter: a gate, which runs nothing. So there are as many edges as accesses,
- * twice. Behind tasks that reduce it is not a gate, but the task that combines what they added.
+ * Where many tasks would wait for many tasks, filch adds a gate, a task that runs no function. The
+ * later tasks wait for the gate, and the gate waits for the earlier tasks. The number of edges is
+ * then at most twice the number of accesses. Behind reducing tasks, the combining task takes the
+ * role of the gate.
  *
- * In a closed graph a task that commutes is never a root, since roots are ready at once, without
- * asking for their turns: if nothing else is before it, it waits for the graph's `start`. */
+ * In a closed graph a commuting task is never a root, since roots are ready at once, without taking
+ * commute locks. A commuting task without a predecessor waits for the graph's `start`. */
 #include <string.h>
 
 #include "graph/build/capacity.h"
 #include "graph/build/graph.h"
 #include "graph/job/job.h"
 
-/* What a task of filch's own needs, taken before anything is changed. */
+/* Memory for a task of filch, taken before the graph changes. */
 typedef struct fl_own_parts {
     fl_task *task;
-    fl_task_access *accesses; /* of one that combines, or brings a tile home */
+    fl_task_access *accesses; /* accesses of a combining task or of a write-back gate */
     size_t access_bytes;
     fl_more *blocks;
 } fl_own_parts;
@@ -48,7 +50,7 @@ static void parts_release(filch_graph *graph, fl_own_parts *parts)
 static void fill_gate(fl_task *task)
 {
     task->is_gate = 1;
-    task->level = FL_LEVELS - 1; /* costs nothing, and others wait for it */
+    task->level = FL_LEVELS - 1; /* the gate costs nothing, and tasks wait for it */
     task->work = 0;
 }
 
@@ -58,10 +60,10 @@ static double declared_work(const fl_task *task)
     fl_task_views(task, views, NULL);
     filch_call call = {.views = views, .view_count = COMBINE_ACCESSES, .team = 1};
     double units = task->codelet->work(&call);
-    return units >= 0 ? units : 0; /* NaN fails the comparison too */
+    return units >= 0 ? units : 0; /* NaN fails the comparison, too */
 }
 
-/* View 0: the tile. View 1: of each device's partial result in turn. */
+/* Fills a combining task. View 0: the tile. View 1: the partial result of each device in turn. */
 static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_access *accesses,
                           fl_task *task)
 {
@@ -81,7 +83,7 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
     task->access_count = COMBINE_ACCESSES;
     task->accesses = accesses;
     task->is_large = fl_capacity_is_large(core, task, set) ? 1 : 0;
-    /* Release: the set of devices before its number, for a thief with an old hint. */
+    /* Release: the set of devices is visible before its number, for a thief with an old hint. */
     fl_store_release(&task->able, task->is_large ? core->scheduler->able(core->scheduler, set)
                                                  : reduction->combine->able);
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
@@ -93,7 +95,7 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
     }
 }
 
-/* The tile of a gate that has one. */
+/* Gives a write-back gate its tile. */
 static void fill_mover(const fl_task_access *access, const char *label, fl_task_access *accesses,
                        fl_task *task)
 {
@@ -134,17 +136,18 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
     return task;
 }
 
-/* One of an open graph has its edges and is known to inference: it may run. */
+/* Lets a task of an open graph run: the task has its edges and is known to inference. */
 void fl_own_let_run(filch_graph *graph, fl_task *task)
 {
     fl_scheduler *scheduler = graph->object.core->scheduler;
-    /* Acquire-release: if the predecessors are through, their results are seen by who runs this. */
+    /* Acquire-release: if the predecessors have retired, the runner of the task sees their
+     * results. */
     if (graph->kind == FILCH_GRAPH_OPEN && fl_sub_acq_rel(&task->pending, 1) == 1) {
         scheduler->task_ready(scheduler, task);
     }
 }
 
-/* Puts one task in the place of the tile's group and what is before it. */
+/* Replaces the tile's group, and the writer before the group, by a single task. */
 static filch_status end_group(filch_graph *graph, fl_tile_state *state)
 {
     bool combines = state->group == FL_GROUP_REDUCES;
@@ -157,7 +160,7 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
         for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
             fits = fl_infer_note(graph, r->task, r->epoch);
         }
-        /* Of an open graph's group all may have retired. */
+        /* Every member of an open graph's group may have retired. */
         if (fits && state->readers == NULL && state->writer != NULL) {
             fits = fl_infer_note(graph, state->writer, state->writer_epoch);
         }
@@ -169,7 +172,7 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
         state->writer = task;
         state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
         if (combines && graph->kind == FILCH_GRAPH_CLOSED) {
-            state->turn = NULL; /* it writes */
+            state->turn = NULL; /* the combining task writes */
         }
         fl_own_let_run(graph, task);
     }
@@ -182,8 +185,8 @@ filch_status fl_group_end(filch_graph *graph, fl_tile_state *state)
     return state->group == FL_GROUP_READS ? FILCH_OK : end_group(graph, state);
 }
 
-/* Whether the group must be one task before a task with this access is added. One that writes may
- * wait for each member by itself, as it does for readers. */
+/* Tells whether a single task must replace the group before a task with the access mode is added. A
+ * writing task may wait for every commuting member directly, as for readers. */
 static bool ends(const fl_tile_state *state, uint32_t mode)
 {
     switch (state->group) {
@@ -286,7 +289,7 @@ void fl_groups_seal(filch_graph *graph)
         fl_task *task = fl_graph_task_at(graph, i);
         if (task->commutes) {
             ++task->predecessors;
-            fl_store_relaxed(&task->pending, task->predecessors); /* nobody runs it */
+            fl_store_relaxed(&task->pending, task->predecessors); /* no worker runs the task */
         }
     }
 }

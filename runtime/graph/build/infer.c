@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dependencies from accesses: a reader waits for the last writer of its tile, a writer for the
- * readers since, or for the last writer where nobody read. Tasks that commute on a tile, or reduce
- * to it, are like readers among themselves (group.c). */
+/* Dependencies inferred from accesses. A reader waits for the last writer of its tile. A writer
+ * waits for the readers since the last write, or for the last writer if no task has read. Tasks
+ * that commute on a tile, or reduce to the tile, need not wait for each other, like readers
+ * (group.c). */
 #include <string.h>
 
 #include "base/hash.h"
@@ -36,7 +37,8 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
-/* What a job of the graph uses. Of an open graph it is not known. */
+/* Notes the tiles used by a job of a closed graph. The tiles of an open graph are not known in
+ * advance. */
 static void note_tiles(const filch_graph *graph, fl_slot *slot, fl_task_access access)
 {
     uint32_t down = slot->use.data->tiles_down;
@@ -58,7 +60,7 @@ static void note_needs(fl_slot *slot, fl_task_access access)
     }
 }
 
-/* What a slot needs of a handle without a home. False: no memory. */
+/* Prepares a slot for a handle without a home buffer. False: no memory. */
 static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
 {
     const fl_core *core = graph->object.core;
@@ -72,7 +74,8 @@ static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
             return false;
         }
     }
-    /* Where there is no other memory, nobody asks where tiles are before a task runs. */
+    /* A runtime with a single memory node never locates tiles before a task runs: allocate the host
+     * buffer now. */
     return core->places->count != 1 || fl_data_need_host(data, NULL) == FILCH_OK;
 }
 
@@ -89,7 +92,8 @@ static bool slots_grow(filch_graph *graph)
     slots[capacity] = (fl_slot *)(void *)graph->slots;
     graph->slots = slots;
     graph->slot_capacity = capacity;
-    fl_store_release(&graph->seen_slots, slots); /* what was copied, before workers look there */
+    /* Release: the copied slots are visible before workers look at the new array. */
+    fl_store_release(&graph->seen_slots, slots);
     return true;
 }
 
@@ -161,7 +165,8 @@ void fl_graph_drop_slots(filch_graph *graph, size_t from)
         while (graph->slot_table[at] != graph->slot_count + 1) {
             at = (at + 1) & mask;
         }
-        graph->slot_table[at] = 0; /* the newest one's: no other stands behind it */
+        /* The entry belongs to the newest slot: no later slot's probe sequence passes it. */
+        graph->slot_table[at] = 0;
         fl_sub_relaxed(&slot->use.data->graphs, 1);
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
         fl_free(memory, slot->needs, slot->tile_count);
@@ -192,14 +197,15 @@ filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index
     return status;
 }
 
-/* Few predecessors are compared in pairs; fl_edge_add drops what slips through beyond that. */
+/* Number of latest predecessors compared for repetition. Beyond the limit, fl_edge_add drops
+ * repeated edges. */
 #define COMPARED 16
 
 bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
 {
     size_t from = graph->pred_count > COMPARED ? graph->pred_count - COMPARED : 0;
     for (size_t i = from; i < graph->pred_count; ++i) {
-        /* The same memory in another epoch is another task. */
+        /* Task memory in a different epoch is a different task. */
         if (graph->preds[i].task == task && graph->preds[i].epoch == epoch) {
             return true;
         }
@@ -213,16 +219,16 @@ bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
     return true;
 }
 
-/* Drops the readers of an open graph that have retired, so that a tile which is only ever read does
- * not collect them. Called when the list has doubled since. */
+/* Drops the retired readers of an open graph. Otherwise a tile that is never written would collect
+ * readers without limit. Called when the list has doubled since the last call. */
 static void prune_readers(filch_graph *graph, fl_tile_state *state)
 {
     fl_reader **at = &state->readers;
     uint32_t kept = 0;
     while (*at != NULL) {
         fl_reader *reader = *at;
-        /* Acquire: whoever finds the reader retired has seen its run. A failed one stays: it
-         * poisons whoever writes next. */
+        /* Acquire: a thread that finds the reader retired sees the reader's effects. A failed
+         * reader stays, and poisons the next writer. */
         uint64_t word = fl_load_acquire(&reader->task->word);
         bool gone = fl_word_epoch(word) != reader->epoch;
         uint64_t key = fl_hint_make(reader->task, (uint64_t)reader->epoch << 32);
@@ -237,8 +243,9 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
     state->reader_count = kept;
 }
 
-/* Of the two that may still find the group of others, one that writes waits for each of them, which
- * fl_groups_enter left only where it is one that does. */
+/* Tells whether a task with the mode waits for every member of the tile's group. A writing task
+ * waits. After fl_groups_enter, a task that does not write is itself a member of the remaining
+ * group. */
 static bool waits_for_group(uint32_t mode)
 {
     return mode == FILCH_WRITE || mode == FILCH_READWRITE;
@@ -294,7 +301,8 @@ static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t
 {
     if (mode == FILCH_COMMUTE) {
         state->group = FL_GROUP_COMMUTES;
-        if (graph->kind == FILCH_GRAPH_CLOSED) { /* in an open one others may have turns by now */
+        /* Tasks of an open graph may hold commute locks already; members stays unused. */
+        if (graph->kind == FILCH_GRAPH_CLOSED) {
             ++state->turn->members;
         }
     } else if (mode == FILCH_REDUCE) {
@@ -304,7 +312,8 @@ static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t
 
 void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
 {
-    uint32_t epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* our own task, not yet shared */
+    /* The task is the caller's own and not yet shared. */
+    uint32_t epoch = fl_word_epoch(fl_load_relaxed(&task->word));
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_SCRATCH) {
@@ -315,7 +324,7 @@ void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
         fl_slot *slot = graph->slots[access.slot];
         fl_tile_state *state = &slot->tiles[access.tile];
         if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {
-            slot->use.writes = true; /* an open graph's has it set already */
+            slot->use.writes = true; /* already set in an open graph */
         }
         if (waits_for_group(access.mode)) {
             fl_infer_forget(graph, state);

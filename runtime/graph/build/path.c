@@ -3,15 +3,16 @@
 
 #include "graph/scheduler.h"
 
-/* What is known of each task: by its order. */
+/* State of the search; arrays are indexed by a task's order. */
 typedef struct fl_path_walk {
     const filch_graph *graph;
-    double *ready;     /* ns from the start until it can begin */
-    double end;        /* of the task looked at */
-    double longest;    /* path so far */
-    uint32_t *pending; /* predecessors that were not looked at; null: they come first anyway */
-    uint32_t *queue;   /* those whose predecessors all were */
-    uint32_t count;    /* in the queue */
+    double *ready;  /* ns from the start until the task can begin */
+    double end;     /* end of the current task, ns */
+    double longest; /* longest path so far, ns */
+    /* Number of predecessors not yet visited. Null: the order of tasks puts predecessors first. */
+    uint32_t *pending;
+    uint32_t *queue; /* tasks with every predecessor visited */
+    uint32_t count;  /* tasks in the queue */
 } fl_path_walk;
 
 static void count_predecessor(fl_task *successor, void *user)
@@ -30,7 +31,8 @@ static void pass(fl_task *successor, void *user)
     }
 }
 
-/* The codelet asked for last is remembered: tasks of one often follow each other. */
+/* Visits a task. Remembers the last codelet and its speed: consecutive tasks often have the same
+ * codelet. */
 static void look(fl_path_walk *walk, uint32_t order, const filch_codelet **codelet,
                  double *per_unit)
 {

@@ -5,8 +5,9 @@
 
 #include "graph/build/graph.h"
 
-/* By what tasks were last measured to take on the device that is best at each; of what was never
- * measured 0. FILCH_OUT_OF_MEMORY. Under graph->lock; the graph is sealed, and may be running. */
+/* Computes the longest path in ns. Every task counts with the last measured time of its codelet on
+ * the fastest device; a task never measured counts 0. May return FILCH_OUT_OF_MEMORY. The caller
+ * holds graph->lock; the graph is sealed, and may be running. */
 filch_status fl_graph_path(const filch_graph *graph, double *ns);
 
 #endif

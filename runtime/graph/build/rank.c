@@ -4,7 +4,7 @@
 #include "graph/build/graph.h"
 #include "graph/scheduler.h"
 
-/* Speeds that keep to each other within this leave the longest paths about where they are. */
+/* Largest relative change of speeds that leaves the longest paths about unchanged. */
 #define CHANGE 1.25
 
 static fl_scheduler *scheduler_of(const filch_graph *graph)
@@ -26,7 +26,7 @@ static void look_up(const filch_graph *graph, fl_ranked *ranked)
 {
     double one = estimate(graph, ranked->codelet, 1);
     double more = estimate(graph, ranked->codelet, 2) - one;
-    /* What is known may have changed between the two, as tasks of other graphs run. */
+    /* Speeds may have changed between the two estimates, as tasks of further graphs run. */
     ranked->by_work = more > 0 ? more : one;
     ranked->fixed = one > ranked->by_work ? one - ranked->by_work : 0;
     ranked->ns = ranked->fixed + ranked->by_work * ranked->work;
@@ -59,7 +59,7 @@ float fl_rank_own(filch_graph *graph, const fl_task *task, uint32_t *at)
 bool fl_rank_is_old(const filch_graph *graph)
 {
     double least = 0, most = 0;
-    /* With one codelet all ranks would change alike. */
+    /* With a single codelet, every rank would change by the same factor. */
     for (uint32_t i = 0; i < graph->ranked_count && graph->ranked_count > 1; ++i) {
         const fl_ranked *ranked = &graph->ranked[i];
         if (ranked->ns > 0 && is_known(graph, ranked->codelet)) {
@@ -71,8 +71,7 @@ bool fl_rank_is_old(const filch_graph *graph)
     return most > CHANGE * least;
 }
 
-/* Of a codelet of which nothing is known, beside others, a unit of work takes as long as in their
- * mean. */
+/* A codelet of unknown speed gets the mean time per unit of work of the known codelets. */
 void fl_rank_renew(filch_graph *graph)
 {
     double ns = 0, work = 0;

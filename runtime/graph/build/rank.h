@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the tasks of a closed graph are taken to be when they are ranked: by what is known of
- * their codelets' speeds, or by declared work where nothing is. What is known changes as tasks run,
- * mostly in the first run, so a graph that is run again may have to be ranked anew. */
+/* Estimated lengths of a closed graph's tasks, used for ranking. Estimates come from known speeds
+ * of the codelets, or from declared work when no speed is known. Speeds change as tasks run, mostly
+ * in the first run. A graph run again may therefore need a new ranking. */
 #ifndef FL_GRAPH_BUILD_RANK_H
 #define FL_GRAPH_BUILD_RANK_H
 
@@ -12,24 +12,23 @@ struct fl_task;
 struct filch_codelet;
 struct filch_graph;
 
-/* So many codelets of a graph are remembered with the speeds by which its tasks were ranked; of
- * further ones a change of speed goes unnoticed. */
+/* Number of codelets remembered per graph with the speeds used for ranking. A change of speed of a
+ * further codelet goes unnoticed. */
 #define FL_RANKED 8
 
-/* Of one codelet. */
+/* Speeds used for ranking tasks of a codelet. */
 typedef struct fl_ranked {
     const struct filch_codelet *codelet;
     double fixed, by_work; /* ns of a task: fixed + by_work × its work */
-    double work, ns;       /* of one of them, and what that took by these */
+    double work, ns;       /* work of a sample task, and its estimated ns */
 } fl_ranked;
 
-/* The part of a task's rank that is its own; not of a gate, which has none. *at: where the codelet
- * of the task before stands, 0 at first. */
+/* Returns the task's own part of its rank. Not for gates: a gate has no own part. *at: index of the
+ * previous task's codelet, 0 at first. */
 float fl_rank_own(struct filch_graph *graph, const struct fl_task *task, uint32_t *at);
-/* Whether some codelet's tasks take longer or shorter, beside another's, than they were ranked by,
- * by what is known now. */
+/* Tells whether the relative speeds of the codelets have changed since ranking. */
 bool fl_rank_is_old(const struct filch_graph *graph);
-/* From now on by what is known now. */
+/* Replaces the speeds for ranking by the speeds known now. */
 void fl_rank_renew(struct filch_graph *graph);
 
 #endif

@@ -30,7 +30,8 @@ fl_reduction *fl_reduction_new(filch_graph *graph, uint32_t slot, uint32_t tile)
 static void partial_free(const fl_memory *memory, fl_partial *partial)
 {
     if (partial->data != NULL) {
-        filch_data_destroy(partial->data); /* no job uses it: only tasks' accesses ever did */
+        /* No job uses the handle: only tasks' accesses used it. */
+        filch_data_destroy(partial->data);
     }
     fl_free_aligned(memory, partial->buffer, partial->bytes, 64);
     fl_free_aligned(memory, partial, sizeof *partial, _Alignof(fl_partial));

@@ -23,12 +23,12 @@ void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor,
     }
 }
 
-/* Tasks in an order in which predecessors come first. */
+/* Tasks in topological order: predecessors come first. */
 typedef struct fl_order {
     const filch_graph *graph;
-    fl_task **tasks; /* null: the order in which they were added */
+    fl_task **tasks; /* null: the order of adding */
     uint32_t count;
-    uint32_t roots; /* of them, without predecessors */
+    uint32_t roots; /* number of tasks without predecessors */
 } fl_order;
 
 static inline fl_task *task_at(const fl_order *order, uint32_t i)
@@ -41,7 +41,7 @@ static inline fl_task *task_at(const fl_order *order, uint32_t i)
 static void release_in_order(fl_task *successor, void *user)
 {
     fl_order *order = user;
-    if (fl_sub_relaxed(&successor->pending, 1) == 1) { /* nobody else sees the graph yet */
+    if (fl_sub_relaxed(&successor->pending, 1) == 1) { /* no second thread sees the graph yet */
         order->tasks[order->count++] = successor;
     }
 }
@@ -64,7 +64,7 @@ static void collect_topological_order(const filch_graph *graph, fl_order *order)
     }
 }
 
-/* The walk that names a cycle: for each stuck task, by its order, one stuck task it waits for. */
+/* State of the search for a cycle. before: for a stuck task, by order, a stuck predecessor. */
 typedef struct fl_stuck {
     fl_task **before;
     fl_task *at;
@@ -78,8 +78,9 @@ static void note_before(fl_task *successor, void *user)
     }
 }
 
-/* A stuck task that is only behind a cycle may have no stuck successor, but each one waits for a
- * stuck predecessor, so the walk goes that way. Linear in tasks and edges. */
+/* Finds a task of a cycle. A stuck task behind a cycle may have no stuck successor, but every stuck
+ * task waits for a stuck predecessor: the walk goes from a task to a predecessor. Linear in tasks
+ * and edges. */
 static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
 {
     fl_stuck stuck = {.before = before};
@@ -92,14 +93,14 @@ static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
             }
         }
     }
-    /* After as many steps as there are tasks the walk has entered a cycle. */
+    /* After as many steps as there are tasks, the walk has entered a cycle. */
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         at = before[at->order];
     }
     return at;
 }
 
-/* Names the tasks of one cycle, as many as fit. before: room for a pointer a task. */
+/* Names the tasks of a cycle, as many as fit. before: array with a pointer per task. */
 static filch_status report_cycle(filch_graph *graph, fl_task **before)
 {
     const fl_task *first = find_cycle(graph, before), *at = first;
@@ -131,14 +132,14 @@ static void longest_below(fl_task *successor, void *user)
     *longest = successor->rank > *longest ? successor->rank : *longest;
 }
 
-/* Where the levels begin: level = share of the way from least to most. */
+/* Scale of levels: level = share of the way from least to most. */
 typedef struct fl_scale {
     float least, most;
-    double sum; /* of what ranks consist of */
+    double sum; /* sum of the tasks' own parts of the ranks */
     bool is_rank;
 } fl_scale;
 
-/* Upward rank: the longest path from the task to an exit, itself included. */
+/* Computes upward ranks: the longest path from the task to an exit, the task included. */
 static fl_scale rank_tasks(filch_graph *graph, fl_order *order)
 {
     fl_scale scale = {.is_rank = true};
@@ -158,7 +159,7 @@ static fl_scale rank_tasks(filch_graph *graph, fl_order *order)
     return scale;
 }
 
-/* The caller's priorities, from the least one used to the greatest. */
+/* Finds the range of the caller's priorities, from the least used to the greatest. */
 static fl_scale scan_priorities(fl_order *order)
 {
     fl_scale scale = {.least = INFINITY, .most = -INFINITY};
@@ -180,13 +181,13 @@ static uint8_t level_of(const fl_scale *scale, float rank)
     if (!scale->is_rank) {
         return (uint8_t)(share * (FL_LEVELS - 1) + 0.5f);
     }
-    /* Rounded up, less one: the highest level is no wider than the others. */
+    /* Round up and subtract one: the highest level is no wider than the others. */
     float level = ceilf(share * FL_LEVELS) - 1;
     return (uint8_t)(level <= 0 ? 0 : level < FL_LEVELS ? level : FL_LEVELS - 1);
 }
 
-/* Devices of which one may own a task: where there is room, room for as many bits serves. Null: a
- * gate's, all. */
+/* Returns the devices that may own a task. A large task's set is written to room, an array with a
+ * bit per device. Null: a gate, with every device allowed. */
 static const uint64_t *devices_of(const filch_graph *graph, const fl_task *task, uint64_t *room)
 {
     if (FL_UNLIKELY(task->is_large)) {
@@ -196,8 +197,8 @@ static const uint64_t *devices_of(const filch_graph *graph, const fl_task *task,
     return task->codelet != NULL ? task->codelet->runs_on : NULL;
 }
 
-/* The owner of the first tile that the task writes, under the static partition of its handle over
- * the devices that can run the task. */
+/* Returns the owner of the first tile that the task writes, + 1. The handle's tiles are divided by
+ * the static partition over the devices able to run the task. 0: no owner. */
 static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
 {
     uint64_t room[FL_DEVICE_LIMIT / 64];
@@ -216,7 +217,7 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
     return 0;
 }
 
-/* The last position that has the same owner as this one, by bisection. */
+/* Finds by bisection the last position with the same owner as the given position. */
 static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t count)
 {
     uint32_t owner = scheduler->owner(scheduler, NULL, position, count);
@@ -232,8 +233,9 @@ static uint32_t last_owned(fl_scheduler *scheduler, uint32_t position, uint32_t 
     return low;
 }
 
-/* The owner of the root at a position. Asked for in ascending order, so each owner is found once;
- * where it cannot run the root, another device that can owns the position. */
+/* State for finding the owner of the root at a position. Positions are queried in ascending order,
+ * and every owner is computed once. If the owner cannot run the root, a device able to run it owns
+ * the position. */
 typedef struct fl_seal_cut {
     uint32_t position, owner, end;
 } fl_seal_cut;
@@ -251,11 +253,11 @@ static uint32_t next_owner(fl_scheduler *scheduler, const uint64_t *devices, fl_
                : scheduler->owner(scheduler, devices, position, roots);
 }
 
-/* Groups of a device's roots, in their order: large ones and those of codelets that are not for all
- * devices of their kinds, of codelets that are, and that are for all devices. The device takes from
- * the front; a thief cuts from the back, no further than the roots reach that it is sure to be able
- * to run (fl_range_is_open), so that whoever took a root can run it. Within a group by level,
- * highest first. */
+/* Groups of a device's roots, in order. FOR_SOME: large roots, and roots of codelets that only some
+ * devices of the codelet's kinds run. FOR_KIND: roots of codelets that every device of the kinds
+ * runs. FOR_ALL: roots that every device runs. The device takes from the front. A thief cuts from
+ * the back, and only roots that the thief can surely run (fl_range_is_open). Hence the worker that
+ * took a root can run the root. Within a group, roots are sorted by level, highest first. */
 enum { FOR_SOME, FOR_KIND, FOR_ALL, ROOT_GROUPS };
 #define ROOT_BINS ((size_t)ROOT_GROUPS * FL_LEVELS)
 
@@ -270,8 +272,8 @@ static size_t bin_of(const fl_task *task, uint32_t devices)
     return (task->home - 1) * ROOT_BINS + group * FL_LEVELS + (FL_LEVELS - 1 - (size_t)task->level);
 }
 
-/* Gives every task its level and its home, and counts the roots in bins. Roots that no handle or
- * caller places are cut over the devices by their position. */
+/* Gives every task its level and its preferred device, and counts the roots in bins. Roots without
+ * a device from a handle or the caller are divided over the devices by position. */
 static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t *bins)
 {
     fl_scheduler *scheduler = order->graph->object.core->scheduler;
@@ -281,7 +283,8 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
         if (!task->is_gate || scale->is_rank) {
             task->level = level_of(scale, task->rank);
         }
-        fl_store_relaxed(&task->pending, task->predecessors); /* nobody else sees the graph yet */
+        /* Relaxed: no second thread sees the graph yet. */
+        fl_store_relaxed(&task->pending, task->predecessors);
         if (task->home == 0 && task->access_count != 0 && !task->is_gate) {
             task->home = (uint16_t)owner_of(order->graph, task);
         }
@@ -297,7 +300,7 @@ static void settle_tasks(const fl_order *order, const fl_scale *scale, uint32_t 
     }
 }
 
-/* Roots by bin: a counting sort. */
+/* Sorts roots by bin, by counting. */
 static void list_roots(filch_graph *graph, const fl_order *order, uint32_t *bins)
 {
     uint32_t devices = graph->object.core->scheduler->device_count;
@@ -333,7 +336,7 @@ static void drop_roots(filch_graph *graph)
     graph->root_begin = NULL;
 }
 
-/* Levels, homes and roots. */
+/* Computes levels, preferred devices and roots. */
 static filch_status arrange(filch_graph *graph, fl_order *order)
 {
     const fl_memory *memory = &graph->object.core->memory;
@@ -361,8 +364,8 @@ static filch_status arrange(filch_graph *graph, fl_order *order)
     return status;
 }
 
-/* Of one group of a device's roots, after their levels have changed, as they were before within a
- * level. Needs no memory: their links are free while the graph does not run. */
+/* Sorts a group of a device's roots by level, after the levels have changed. The order within a
+ * level stays. Needs no memory: the roots' links are free while the graph does not run. */
 static void sort_roots(fl_task **roots, uint32_t count)
 {
     fl_link *first[FL_LEVELS] = {NULL}, *last[FL_LEVELS] = {NULL};
@@ -388,8 +391,8 @@ void fl_graph_rank_anew(filch_graph *graph)
 {
     uint32_t devices = graph->object.core->scheduler->device_count;
     fl_order order = {.graph = graph, .count = graph->task_count};
-    /* One device does all that is ready sooner or later. With edges back, the order in which tasks
-     * were added is none in which to rank them. */
+    /* A single device runs every ready task sooner or later. With edges back, the order of adding
+     * is unfit for ranking. */
     if (graph->priorities != FILCH_PRIORITIES_RANK || graph->has_edges_back || devices == 1 ||
         !fl_rank_is_old(graph)) {
         return;
@@ -416,8 +419,8 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     fl_core *core = graph->object.core;
     filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
     graph->has_reserved = status == FILCH_OK;
-    status = status == FILCH_OK ? fl_splits_end(graph) : status; /* which may add tasks, … */
-    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* … as this may */
+    status = status == FILCH_OK ? fl_splits_end(graph) : status; /* may add tasks */
+    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* may add tasks */
     size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
     fl_order order = {.graph = graph, .count = graph->task_count};
     if (status == FILCH_OK && graph->has_edges_back) {
@@ -427,7 +430,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (status == FILCH_OK && order.tasks != NULL) {
         collect_topological_order(graph, &order);
         if (order.count != graph->task_count) {
-            status = report_cycle(graph, order.tasks); /* whose entries have served */
+            status = report_cycle(graph, order.tasks); /* reuses the entries of the order */
             fl_free(&core->memory, order.tasks, bytes);
             return status;
         }
@@ -436,7 +439,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
         status = arrange(graph, &order);
     }
     if (status == FILCH_OK && core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
-        drop_roots(graph); /* more tasks may come before sealing is tried again */
+        drop_roots(graph); /* tasks may be added before the next try to seal */
         status = FILCH_OUT_OF_MEMORY;
     }
     fl_free(&core->memory, order.tasks, bytes);

@@ -16,9 +16,9 @@ static fl_tile_state *state_of(const filch_graph *graph, const fl_split_part *pa
     return &graph->slots[part->slot]->tiles[tile];
 }
 
-/* --- Which tiles have elements in common --- */
+/* --- Overlap of tiles --- */
 
-/* The row or column of tiles in which an element lies. */
+/* Returns the row or column of tiles that contains an element. */
 static uint32_t find(const filch_data *data, uint64_t element, bool is_row)
 {
     uint32_t low = 0, high = (is_row ? data->tiles_down : data->tiles_across) - 1;
@@ -34,7 +34,7 @@ static uint32_t find(const filch_data *data, uint64_t element, bool is_row)
     return low;
 }
 
-/* The tiles of one tiling that a tile of another overlaps. */
+/* Returns the tiles of data overlapped by a tile of a second tiling. */
 static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data *data)
 {
     filch_view view = fl_data_tile_view(by, tile);
@@ -42,7 +42,7 @@ static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data
                       find(data, view.col, false), find(data, view.col + view.cols - 1, false) + 1};
 }
 
-/* --- Tasks of filch's own --- */
+/* --- Gates added by filch --- */
 
 static fl_task_access access_to(const fl_split_part *part, uint32_t tile, uint32_t mode)
 {
@@ -50,14 +50,14 @@ static fl_task_access access_to(const fl_split_part *part, uint32_t tile, uint32
         .slot = part->slot & 0x7ffffffu, .is_final = 1, .mode = mode & 0xfu, .tile = tile};
 }
 
-/* What else is before a tile that nobody in the graph has used. */
+/* Adds the gate in front of a tile that no task of the graph has used. */
 static bool note_gate(filch_graph *graph, const fl_split_part *part)
 {
     const fl_slot *slot = graph->slots[part->slot];
     return slot->gate == NULL || fl_infer_note(graph, slot->gate, slot->gate_epoch);
 }
 
-/* What is before all that the graph does with a handle that it only read before. */
+/* Adds the gate in front of writes to a handle that the graph has only read so far. */
 static bool note_write_gate(filch_graph *graph, const fl_split_part *parent)
 {
     const fl_slot *slot = graph->slots[parent->slot];
@@ -71,9 +71,9 @@ static bool note_writer(filch_graph *graph, const fl_split_part *part, uint32_t 
                                  : note_gate(graph, part);
 }
 
-/* Puts a task behind graph->preds in the place of whatever used the tile; moves: that does
- * something with the tile. Where there is nothing to do, and one task to wait for, that one
- * serves. False: no memory. */
+/* Replaces the users of the tile by a task behind graph->preds. moves: the task copies the tile. If
+ * no copy is needed and graph->preds has a single task, the single task serves instead. False: no
+ * memory. */
 static bool stand_in(filch_graph *graph, const fl_split_part *part, uint32_t tile, uint32_t mode,
                      bool moves)
 {
@@ -98,7 +98,7 @@ static bool stand_in(filch_graph *graph, const fl_split_part *part, uint32_t til
     return true;
 }
 
-/* Behind the tile's users: brings it home. False: no memory. */
+/* Adds the gate behind the tile's users: writes the tile back. False: no memory. */
 static bool park(filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     fl_part_tile *own = &part->tiles[tile];
@@ -111,7 +111,7 @@ static bool park(filch_graph *graph, const fl_split_part *part, uint32_t tile)
     for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
         fits = fl_infer_note(graph, r->task, r->epoch);
     }
-    if (fits && state->readers == NULL) { /* of an open graph's, all may have retired */
+    if (fits && state->readers == NULL) { /* every reader in an open graph may have retired */
         fits = note_writer(graph, part, tile);
     }
     fits = fits && stand_in(graph, part, tile, FILCH_READ, own->is_dirty);
@@ -122,13 +122,13 @@ static bool park(filch_graph *graph, const fl_split_part *part, uint32_t tile)
     return fits;
 }
 
-/* A look at the tiles of other tilings that one overlaps: parks those that were used since, or adds
- * what is behind them to graph->preds. */
+/* Search of the overlapping tiles in different tilings. Parks the tiles used since a phase, or adds
+ * the tasks behind their users to graph->preds. */
 typedef struct fl_look {
     filch_graph *graph;
     uint32_t since;
     bool parks;
-    bool is_used, is_written; /* found: some was, since then */
+    bool is_used, is_written; /* found: a tile used or written since the phase */
 } fl_look;
 
 static bool look_at(fl_look *look, const fl_split_part *part, fl_tiles tiles)
@@ -163,7 +163,8 @@ static bool look_around(fl_look *look, const fl_split_part *part, uint32_t tile)
     return fits;
 }
 
-/* Before the tile's first users in this phase: it has the contents. False: no memory. */
+/* Adds the gate before the tile's first users in the phase: the tile receives the current contents.
+ * False: no memory. */
 static bool bring(filch_graph *graph, const fl_split_part *part, uint32_t tile)
 {
     fl_part_tile *own = &part->tiles[tile];
@@ -184,16 +185,16 @@ static bool bring(filch_graph *graph, const fl_split_part *part, uint32_t tile)
             return false;
         }
         if (graph->kind == FILCH_GRAPH_CLOSED) {
-            state->turn = NULL; /* as behind any writer */
+            state->turn = NULL; /* null, as after every writer */
         }
     }
     own->used = part->split->phase;
     return true;
 }
 
-/* --- Tasks that are added --- */
+/* --- Tasks being added --- */
 
-/* The part of the graph's splits that a handle is; null: none. */
+/* Returns the handle's part of the graph's splits; null: no part. */
 static fl_split_part *find_part(const filch_graph *graph, const filch_data *data)
 {
     uint32_t slot;
@@ -237,7 +238,7 @@ filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses,
         if (tile->used != part->split->phase && !bring(graph, part, access.tile)) {
             return FILCH_OUT_OF_MEMORY;
         }
-        /* If the task is not added after all, too much may be brought home. */
+        /* If the add fails later, an unnecessary write-back may happen. */
         tile->is_parked = false;
         if ((access.mode & FILCH_WRITE) != 0) {
             tile->written = tile->used;
@@ -247,14 +248,14 @@ filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses,
     return FILCH_OK;
 }
 
-/* The parent's tiles of which something is elsewhere. */
+/* Brings back the parent's tiles with contents in a partition. */
 static bool bring_back(filch_graph *graph, fl_split *split)
 {
     fl_split_part *part = split->parent;
     bool fits = true;
     for (uint32_t tile = 0; tile < graph->slots[part->slot]->tile_count && fits; ++tile) {
         fl_look look = {.graph = graph, .since = part->tiles[tile].used};
-        graph->pred_count = 0; /* what it finds serves for nothing, here */
+        graph->pred_count = 0; /* the predecessors found by the search are not used */
         fits = look_around(&look, part, tile);
         if (fits && look.is_written) {
             fits = bring(graph, part, tile);
@@ -269,7 +270,7 @@ filch_status fl_splits_end(filch_graph *graph)
     for (fl_split *split = graph->splits; split != NULL; split = split->next) {
         ++split->phase;
         bool fits = bring_back(graph, split);
-        ++split->phase; /* of tasks that may be added yet, where it failed */
+        ++split->phase; /* phase of tasks added after a failure */
         if (!fits) {
             return FILCH_OUT_OF_MEMORY;
         }
@@ -331,17 +332,18 @@ static fl_split *add_split(filch_graph *graph, uint32_t slot)
     return split;
 }
 
-/* To other jobs, the graph writes all of it. */
+/* Tells the order of jobs that the graph writes the whole handle. */
 static void use_all(const filch_graph *graph, const fl_split_part *part)
 {
     fl_queued_access *use = &graph->slots[part->slot]->use;
-    if (graph->kind == FILCH_GRAPH_CLOSED) { /* an open graph's is queued so */
+    if (graph->kind == FILCH_GRAPH_CLOSED) { /* an open graph's use is queued as writing */
         use->used = use->wrote = fl_data_all_tiles(use->data);
         use->writes = true;
     }
 }
 
-/* The slots of a handle and its partition; an open graph takes its places there. */
+/* Finds the slots of a handle and its partition; an open graph takes its places in the access
+ * queues. */
 static filch_status join(filch_graph *graph, filch_data *const data[2], uint32_t slots[2],
                          char *text, size_t bytes)
 {
@@ -433,7 +435,7 @@ static filch_status check_handles(const filch_graph *graph, const filch_data *pa
                               "'%s' is not a partition of '%s'", child->label, parent->label);
 }
 
-/* Under graph->lock. */
+/* Checks whether the graph may partition. The caller holds graph->lock. */
 static filch_status check_state(const filch_graph *graph, const char *call)
 {
     bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;

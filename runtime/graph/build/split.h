@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles that a graph uses in several tilings: a parent and its partitions, one of them at a time.
+/* Handles that a graph uses in several tilings: a parent and its partitions, one tiling at a time.
  *
- * Phases. filch_graph_partition and filch_graph_unpartition begin a new one each, in which tasks
- * use one of the tilings; the handle's contents are in the replicas of that one, and of what it did
- * not use in those of others. All share the buffer on the host, and contents go from one to the
- * other there. So a tile has two tasks of filch's own (both gates, but for what they bring and
- * note):
- * - behind its users in a phase, one that brings it home, where something wrote to it since that
- *   was last done. Made when another tiling first needs elements of it; all that do wait for it.
- * - before its first users in a later phase, one that waits for those of the tiles of other tilings
- *   that have been used since the tile itself was, and have elements in common with it. Where some
- *   was written, it makes the copy on the host the only good one: what devices have is old.
- * So a tile waits for the users of what it overlaps, and for nobody else; and where nothing has
- * changed, nothing moves.
+ * Phases. Each call of filch_graph_partition or filch_graph_unpartition begins a new phase. Tasks
+ * of a phase use a single tiling. The handle's current contents lie in the replicas of the phase's
+ * tiling; contents not used in the phase lie in the replicas of earlier tilings. Tilings share the
+ * buffer on the host, and contents move between tilings through the buffer. Filch therefore adds
+ * two tasks to a tile. Both are gates, apart from their copies and notes:
+ * - Gate behind the tile's users in a phase: writes the tile back, if a task wrote to the tile
+ *   since the last write-back. Made when a second tiling first needs elements of the tile. Every
+ *   tile needing the elements waits for the gate.
+ * - Gate before the tile's first users in a later phase: waits for the gates behind overlapping
+ *   tiles of different tilings, used since the tile's own last use. If a task wrote to an
+ *   overlapping tile, the gate makes the host's copy the only valid copy: device replicas are old.
  *
- * Why the buffer is always right where it is read. Let y and x be tiles of two tilings with
- * elements in common. When y is first used after x was written, x is brought home, and stays valid
- * there, as nobody writes to x before it is its turn again. So nothing of x is copied over what is
- * written to y: to make room, to be brought home again, or for others. When x is used next, y is
- * home if it was written, and what no such y covers is in the buffer from when the first of them
- * was used.
+ * Thus a tile waits only for the users of overlapping tiles, and unchanged contents do not move.
  *
- * All of it is known when tasks are added. A run begins and ends with the contents in the parent:
- * sealing or closing the graph gives back what is partitioned. A graph that partitions a handle is
- * one that writes all of it, as it is to other jobs (job.h). */
+ * Correctness of the buffer. Let y and x be tiles of two tilings with elements in common. At the
+ * first use of y after a write to x, x is written back. The host's copy of x stays valid, since no
+ * task writes to x before the phase of x comes again. Hence no copy of x overwrites data of y: not
+ * for eviction, not for a second write-back, and not for a reader elsewhere. At the next use of x,
+ * y is written back if a task wrote to y. Elements of x not covered by a written tile y are in the
+ * buffer since the first use of such a tile.
+ *
+ * The gates are known when tasks are added. A run begins and ends with the contents in the parent:
+ * sealing or closing the graph gives partitioned handles back. To the order of jobs (job.h), a
+ * graph that partitions a handle writes the whole handle. */
 #ifndef FL_GRAPH_BUILD_SPLIT_H
 #define FL_GRAPH_BUILD_SPLIT_H
 
 #include "graph/build/graph.h"
 
-/* One tile. */
+/* State of a tile during inference. */
 typedef struct fl_part_tile {
-    uint32_t used, written; /* the last phases in which tasks did; 0: never */
-    bool is_dirty;          /* written since it was last brought home */
-    bool is_parked;         /* its state's writer is the task behind its users */
+    uint32_t used, written; /* last phases with a use or a write by tasks; 0: never */
+    bool is_dirty;          /* written since the last write-back */
+    bool is_parked;         /* the tile state's writer is the gate behind the users */
 } fl_part_tile;
 
-/* One tiling as the graph uses it. */
+/* A tiling used by the graph. */
 typedef struct fl_split_part {
-    struct fl_split_part *next; /* of the same split */
+    struct fl_split_part *next; /* next part of the split */
     struct fl_split *split;
     uint32_t slot;
     fl_part_tile *tiles; /* null once a closed graph is sealed */
@@ -46,10 +47,11 @@ typedef struct fl_split_part {
 
 typedef struct fl_split {
     struct fl_split *next;
-    fl_split_part *parts; /* that of the parent is the last */
+    fl_split_part *parts; /* parts; the parent's part is the last */
     fl_split_part *parent;
     fl_split_part *current;
-    uint32_t phase; /* from 1; in that, the parent's tiles count as written */
+    /* Number of the phase, from 1. The parent's tiles count as written in phase 1. */
+    uint32_t phase;
 } fl_split;
 
 #endif

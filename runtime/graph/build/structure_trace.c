@@ -5,7 +5,7 @@
 
 typedef struct outline {
     FILE *file;
-    const char *before; /* what stands before the next number */
+    const char *before; /* text before the next number */
 } outline;
 
 static void put_successor(fl_task *successor, void *user)
@@ -15,7 +15,7 @@ static void put_successor(fl_task *successor, void *user)
     out->before = ",";
 }
 
-/* Of each access handle, tile (of scratch memory its bytes / 64) and mode. */
+/* Writes handle, tile (bytes / 64 for scratch memory) and mode of every access. */
 static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
 {
     fprintf(file, ",\"accesses\":[");
@@ -45,7 +45,8 @@ static void put_priorities(FILE *file, const filch_graph *graph, uint32_t count)
     fprintf(file, "]");
 }
 
-/* Where its tasks have their homes, by the caller or by what they use; if any has. */
+/* Writes the preferred devices of the tasks, given by the caller or by the used tiles. Writes
+ * nothing if no task has a preferred device. */
 static void put_homes(FILE *file, const filch_graph *graph, uint32_t count)
 {
     bool has_any = false;
@@ -61,7 +62,7 @@ static void put_homes(FILE *file, const filch_graph *graph, uint32_t count)
     }
 }
 
-/* Whether all that its tasks use is noted, and not too much. */
+/* Tells whether every handle of the graph is noted, and the number of tasks is within the limit. */
 static bool is_known(const fl_job_trace *logbook, const filch_graph *graph, uint32_t count)
 {
     bool is_noted = count <= logbook->most_tasks;
@@ -73,7 +74,7 @@ static bool is_known(const fl_job_trace *logbook, const filch_graph *graph, uint
 
 static void put_graph(FILE *file, const fl_job_trace *logbook, const filch_graph *graph)
 {
-    uint32_t count = fl_load_relaxed(&graph->task_count); /* sealed: it changes no more */
+    uint32_t count = fl_load_relaxed(&graph->task_count); /* sealed: the count is constant */
     fprintf(file, "{\"graph\":%u,\"successors\":[", graph->number);
     for (uint32_t i = 0; i < count; ++i) {
         outline out = {file, i != 0 ? ",[" : "["};
@@ -124,7 +125,8 @@ static void put_data(FILE *file, const fl_log_data *data)
             (unsigned)data->resident);
 }
 
-/* A halo may reach as far as there are elements; readers of JSON know no more than 63 bits. */
+/* Limits a halo: it may reach as far as there are elements, but readers of JSON know at most 63
+ * bits. */
 static uint64_t least(uint64_t halo)
 {
     return halo < INT64_MAX ? halo : INT64_MAX;
@@ -173,7 +175,8 @@ static void put_notes(FILE *file, const fl_job_trace *logbook)
 
 /* --- All of it --- */
 
-/* Nobody builds, seals or destroys one meanwhile, as filch/trace.h demands. */
+/* Writes the trace. No thread builds, seals or destroys a graph meanwhile, as filch/trace.h
+ * demands. */
 void fl_structure_trace_write(FILE *file, const fl_job_trace *logbook)
 {
     fl_core *core = logbook->core;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace says of graphs and batches beside their tiles' times: who waits for whom, and what
- * they use. With it a job can be built again elsewhere. */
+/* Structure of graphs and batches in a trace, in addition to times of work items: dependencies and
+ * used tiles. The structure is sufficient to rebuild a job elsewhere. */
 #ifndef FL_GRAPH_BUILD_STRUCTURE_TRACE_H
 #define FL_GRAPH_BUILD_STRUCTURE_TRACE_H
 
@@ -8,9 +8,9 @@
 
 #include "graph/job/job_trace.h"
 
-/* For fl_trace_write: the handles and batches that were noted; and of each closed graph that has
- * run its number, by task, in their order, a list of successors, and, where all its handles were
- * noted, what its tasks use. */
+/* Writes the structure for fl_trace_write: the noted handles and batches, and every sealed closed
+ * graph. A graph's record has its number and, for each task in order, a list of successors. If
+ * every handle of the graph is noted, the record also has the tasks' accesses. */
 void fl_structure_trace_write(FILE *file, const fl_job_trace *logbook);
 
 #endif

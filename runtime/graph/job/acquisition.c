@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's place in the order of the jobs that use a handle: tiles that it acquires when those
- * before it are done with them, and that those behind it wait for. */
+/* Holds: the host's place in the order of the jobs that use a handle. The host acquires tiles when
+ * earlier jobs are done with the tiles. Later jobs wait for the host. */
 #include <math.h>
 
 #include "graph/job/job.h"
@@ -11,7 +11,8 @@ struct filch_hold {
     fl_object object;
     fl_queued_access use;
     filch_access_mode mode;
-    _Atomic uint64_t waits; /* 1 until it is granted; release: with it comes what others did */
+    /* 1 until the hold is granted. Release: the effects of earlier jobs are visible. */
+    _Atomic uint64_t waits;
 };
 
 static filch_hold *hold_of(fl_queued_access *use)
@@ -21,7 +22,7 @@ static filch_hold *hold_of(fl_queued_access *use)
 
 void fl_hold_granted(fl_queued_access *use)
 {
-    /* Release: what the jobs before wrote, to who finds that the wait is over. */
+    /* Release: the effects of the earlier jobs, for the thread that finds the wait over. */
     fl_store_release(&hold_of(use)->waits, 0);
 }
 
@@ -59,7 +60,7 @@ static filch_status check(const filch_data *data, const filch_tiles *tiles, filc
                                     data->tiles_down, data->tiles_across, data->label);
 }
 
-/* Under core->lock: takes the hold's place in the order. */
+/* Queues the hold's use. The caller holds core->lock. */
 static filch_status enter(filch_hold *hold, filch_error *error)
 {
     filch_data *data = hold->use.data;
@@ -73,11 +74,12 @@ static filch_status enter(filch_hold *hold, filch_error *error)
         return fl_data_fail_unwritten(data, tile, ACQUIRE, error);
     }
     fl_data_note_host(data);
-    fl_store_relaxed(&hold->waits, !fl_access_queue_enqueue(&hold->use)); /* the lock orders it */
+    /* Relaxed: core->lock orders the store. */
+    fl_store_relaxed(&hold->waits, !fl_access_queue_enqueue(&hold->use));
     return FILCH_OK;
 }
 
-/* Waits for those before; then the tiles are the host's. */
+/* Waits for the earlier jobs; fetches the tiles to the host's memory. */
 static filch_status await(filch_hold *hold, double seconds, filch_error *error)
 {
     filch_data *data = hold->use.data;
@@ -134,7 +136,7 @@ filch_status filch_data_acquire_tiles(filch_data *data, const filch_tiles *tiles
     }
     if (status == FILCH_OK) {
         fl_mutex_lock(&core->lock);
-        note_written(made); /* jobs behind it may count on that */
+        note_written(made); /* later jobs may rely on the contents */
         fl_mutex_unlock(&core->lock);
         *hold = made;
         return FILCH_OK;
@@ -172,7 +174,7 @@ filch_status filch_hold_release(filch_hold *hold)
 
 void fl_holds_end(fl_core *core)
 {
-    for (;;) { /* letting go takes the lock */
+    for (;;) { /* releasing a hold takes core->lock */
         filch_hold *found = NULL;
         fl_mutex_lock(&core->lock);
         for (fl_object *object = core->objects; object != NULL && found == NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: what is divided, where it may be cut, and which elements a chunk touches. */
+/* Batches: the items, the positions for cuts, and the elements that a chunk uses. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,10 @@
 
 #define SUBMIT "filch_batch_submit"
 #define MOST_ITEMS ((uint64_t)1 << 63)
-/* Boundaries of a callback mapping that are checked at submission; every cut is checked again. */
+/* Number of boundaries of a callback mapping checked at submission; every cut is checked again. */
+/* Number of grains of a written callback mapping that are compared with each other. */
 #define CHECKED_CUTS 1024u
-#define FAR_CHECKS 64u /* grains of a written one that are compared with each other */
+#define FAR_CHECKS 64u
 
 fl_queued_access *fl_batch_uses(fl_batch *batch, size_t *count)
 {
@@ -29,8 +30,8 @@ bool fl_batch_is_restartable(const fl_batch *batch)
     bool is_such = (batch->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     for (uint32_t i = 0; i < batch->access_count && is_such; ++i) {
         const filch_batch_access *access = &batch->accesses[i];
-        /* What a callback goes by need not outlast the job; and of tiles that are the caller's, in
-         * a device's memory, no other memory can take the place. */
+        /* Data used by a callback need not outlast the job. Tiles in a caller's buffer in device
+         * memory cannot be replaced by a private output. */
         is_such = (access->mode == FILCH_READ || access->mode == FILCH_WRITE) &&
                   access->map != FILCH_MAP_CALLBACK &&
                   (access->mode == FILCH_READ || access->data->home == 0);
@@ -71,7 +72,7 @@ void fl_batch_free(fl_core *core, fl_batch *batch)
     }
 }
 
-/* Of a rest. */
+/* Returns the stretch of a rest that contains a grain. */
 static const fl_stretch *stretch_of(const fl_batch *batch, uint32_t grain)
 {
     uint32_t low = 0, high = batch->stretch_count - 1;
@@ -105,11 +106,12 @@ void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *f
         return;
     }
     *first = (uint64_t)lo * batch->grain;
-    /* The last grain may be short; n < 2^63, so the product with at most n / grain + 1 fits. */
+    /* The last grain may be short; n < 2^63, and the product with at most n / grain + 1 fits. */
     *last = hi == batch->cuts ? batch->n : (uint64_t)hi * batch->grain;
 }
 
-/* Elements of items [lo, hi); not clipped for callbacks, whose answer is checked by the caller. */
+/* Finds the elements of items [lo, hi). A callback's answer is not clipped; the caller checks the
+ * answer. */
 static void map_items(const filch_batch_access *access, uint64_t lo, uint64_t hi, uint64_t *first,
                       uint64_t *last)
 {
@@ -146,13 +148,13 @@ void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, 
     *first = *first < *last ? *first : *last;
 }
 
-/* Whether a callback's answer lies in the handle. */
+/* Tells whether a callback's answer lies in the handle. */
 static bool is_inside(const filch_batch_access *access, uint64_t first, uint64_t last)
 {
     return first <= last && last <= fl_data_extent(access->data);
 }
 
-/* Says that two ranges of items would write the same elements; null error: nobody asks. */
+/* Reports two ranges of items that would write common elements; error null: no report. */
 static filch_status tell_overlap(const filch_batch_access *access, uint32_t i,
                                  const uint64_t items[2][2], const uint64_t elements[2][2],
                                  filch_error *error)
@@ -165,7 +167,7 @@ static filch_status tell_overlap(const filch_batch_access *access, uint32_t i,
                          elements[0][1], elements[1][0], elements[1][1]);
 }
 
-/* Whether a written callback mapping keeps clear of both neighbours of [lo, hi). */
+/* Checks whether a written callback mapping avoids the elements of both neighbours of [lo, hi). */
 static filch_status check_neighbours(const fl_batch *batch, uint32_t i, uint64_t lo, uint64_t hi,
                                      filch_error *error)
 {
@@ -187,7 +189,7 @@ static filch_status check_neighbours(const fl_batch *batch, uint32_t i, uint64_t
     return FILCH_OK;
 }
 
-/* Whether what a callback answers for [lo, hi) can be used. */
+/* Checks whether a callback's answer for [lo, hi) is usable. */
 static filch_status check_answer(const fl_batch *batch, uint32_t i, uint64_t lo, uint64_t hi,
                                  filch_error *error)
 {
@@ -246,7 +248,7 @@ uint64_t fl_batch_bytes(const fl_batch *batch, uint32_t lo, uint32_t hi, uint32_
         const filch_batch_access *access = &batch->accesses[i];
         map_items(access, lo_item, hi_item, &first, &last);
         if (!is_inside(access, first, last) || access->data->home == place) {
-            continue; /* a callback's mistake is told when the chunk is run */
+            continue; /* running the chunk reports a callback's mistake */
         }
         filch_view view = fl_data_range_view(access->data, first, last);
         *(access->map == FILCH_MAP_WHOLE ? whole : &bytes) += view.rows * view.cols * view.element;
@@ -287,7 +289,7 @@ static filch_status fail(fl_core *core, filch_status status, uint32_t i, const c
     return fl_core_fail(core, status, SUBMIT, label, "access %u: %s", i, what);
 }
 
-/* Whether an element along the divided axis is where a tile begins, or the end of the last. */
+/* Tells whether an element along the divided axis begins a tile, or is the end of the last tile. */
 static bool is_start(const filch_data *data, uint64_t element)
 {
     uint64_t extent = fl_data_extent(data);
@@ -299,13 +301,14 @@ static bool is_start(const filch_data *data, uint64_t element)
     return fl_data_axis_start(data, tile) == element;
 }
 
-/* Whether a written range is one of whole tiles. */
+/* Checks whether a written range consists of whole tiles. */
 static filch_status check_ends(fl_core *core, const filch_batch_access *access, uint32_t i,
                                uint64_t n)
 {
     const filch_data *data = access->data;
     uint64_t first = access->offset, last = access->offset + access->scale * n;
-    /* A tile is whole in one memory, where it is not copied by itself. */
+    /* Chunks of a streamed handle are copied by themselves. Otherwise a memory node holds whole
+     * tiles. */
     bool is_loose = fl_data_is_streamed(data) || core->places->count == 1;
     if (is_start(data, first) && (is_loose || is_start(data, last))) {
         return FILCH_OK;
@@ -320,7 +323,7 @@ static filch_status check_ends(fl_core *core, const filch_batch_access *access, 
                         i, begins ? "starts" : "ends", begins ? first : last, size);
 }
 
-/* A written access whose tiles are of unlike sizes: its cuts are listed, not counted. */
+/* Tells whether a written access has tiles of unlike sizes: its cuts are listed, not computed. */
 static bool is_uneven(const filch_batch_access *access)
 {
     return access->map == FILCH_MAP_AFFINE && (access->mode & FILCH_WRITE) != 0 &&
@@ -353,7 +356,8 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
     }
     uint64_t tile = fl_data_tile_extent(access->data);
     if (fl_data_axis_tiles(access->data) == 1) {
-        /* Not tiled along this axis: any cut will do, as long as all chunks end in one memory. */
+        /* Not tiled along the axis: every cut is valid, as long as every chunk's results end up in
+         * a common memory node. */
         return fl_data_is_streamed(access->data) || core->places->count == 1
                    ? FILCH_OK
                    : fail(core, FILCH_UNSUPPORTED, i, label,
@@ -372,8 +376,8 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
     return FILCH_OK;
 }
 
-/* Neighbours are checked at every cut; this finds mappings that come back, such as i % k, among
- * evenly spaced grains. */
+/* Searches evenly spaced grains for mappings that return to earlier elements, such as i % k.
+ * Neighbours are checked at every cut. */
 static filch_status check_far(const fl_batch *batch, uint32_t i, filch_error *error)
 {
     const filch_batch_access *access = &batch->accesses[i];
@@ -451,7 +455,7 @@ static filch_status check_handle(fl_core *core, const filch_batch_access *access
     return FILCH_OK;
 }
 
-/* Two accesses to one handle, one of them writing, are refused unless they map items alike. */
+/* Refuses two accesses to a handle if either writes. */
 static filch_status check_pairs(fl_core *core, const filch_batch_desc *desc)
 {
     for (uint32_t i = 0; i < desc->access_count; ++i) {
@@ -513,7 +517,7 @@ static size_t padded(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
-/* The tiles that an access uses. */
+/* Returns the tiles used by an access. */
 static fl_tiles tiles_of(const fl_batch *batch, uint32_t i)
 {
     const filch_batch_access *access = &batch->accesses[i];
@@ -522,7 +526,7 @@ static fl_tiles tiles_of(const fl_batch *batch, uint32_t i)
     uint64_t first, last;
     uint32_t tile, end;
     if (access->map == FILCH_MAP_CALLBACK) {
-        return tiles; /* its answers are not checked yet */
+        return tiles; /* the callback's answers are not checked yet */
     }
     fl_batch_reach_of(batch, i, &first, &last);
     fl_data_tiles_between(data, first, last, &tile, &end);
@@ -545,7 +549,8 @@ static void note_tiles(const fl_batch *batch, uint32_t i, fl_queued_access *use)
     }
 }
 
-/* One allocation: the batch, its accesses, its uses, what a rest has besides, its arguments. */
+/* Allocates a single block: the batch, its accesses, its uses, the set of devices, the stretches of
+ * a rest, its arguments. */
 fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t items,
                         uint32_t stretches, const uint64_t *devices)
 {
@@ -581,7 +586,7 @@ fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t it
         batch->args = at + args;
         memcpy(batch->args, desc->args, desc->codelet->arg_size);
     }
-    /* An empty batch completes at once, so it waits for nobody. */
+    /* An empty batch completes at once, and waits for no job. */
     for (uint32_t i = 0; i < desc->access_count && items != 0; ++i) {
         size_t u = 0;
         while (u < batch->use_count && batch->uses[u].data != desc->accesses[i].data) {
@@ -595,7 +600,7 @@ fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t it
     return batch;
 }
 
-/* Whether all written accesses of unlike tiles have a tile begin where item begins. */
+/* Tells whether, for every written access with unlike tiles, item begins a tile. */
 static bool is_cut(const filch_batch_desc *desc, uint64_t item)
 {
     for (uint32_t i = 0; i < desc->access_count; ++i) {
@@ -607,7 +612,8 @@ static bool is_cut(const filch_batch_desc *desc, uint64_t item)
     return true;
 }
 
-/* Lists where the batch may be cut, by the tiles of one of those accesses. False: no memory. */
+/* Lists the positions for cuts, by the tiles of a written access with unlike tiles. False: no
+ * memory. */
 static bool list_bounds(fl_core *core, const filch_batch_desc *desc,
                         const filch_batch_access *uneven, fl_batch *batch)
 {
@@ -628,7 +634,7 @@ static bool list_bounds(fl_core *core, const filch_batch_desc *desc,
     }
     batch->cuts = count - (desc->n == 0);
     bounds[batch->cuts] = desc->n;
-    /* Its size is told from the count when it is freed. */
+    /* Allocate the exact size: fl_batch_free computes the size from the count. */
     batch->bounds = fl_alloc(&core->memory, ((size_t)batch->cuts + 1) * sizeof *bounds);
     if (batch->bounds != NULL) {
         memcpy(batch->bounds, bounds, ((size_t)batch->cuts + 1) * sizeof *bounds);
@@ -676,7 +682,7 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
         return status;
     }
     while (desc->n / grain >= UINT32_MAX) {
-        grain *= 2; /* cannot overflow: n < 2^63 bounds it */
+        grain *= 2; /* cannot overflow: n < 2^63 is a bound */
     }
     fl_batch *batch = fl_batch_make(core, desc, desc->n, 0, NULL);
     if (batch == NULL || !cut(core, desc, grain, batch)) {
@@ -698,8 +704,8 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
     return FILCH_OK;
 }
 
-/* Where there is no other memory than the host's, nobody asks where a handle's contents are before
- * a chunk runs. */
+/* Allocates host buffers for the handles. A runtime with the host's memory alone never locates
+ * contents before a chunk runs. */
 static filch_status need_hosts(const fl_core *core, const fl_batch *batch, filch_error *error)
 {
     filch_status status = FILCH_OK;
@@ -734,7 +740,7 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *
         return status;
     }
     fl_store_relaxed(&made->total, batch->items);
-    /* An empty batch counts one, to be taken back at once, or when its events are past. */
+    /* An empty batch counts one, taken back at once, or when its events are past. */
     bool is_empty = batch->grains == 0 && made->event_count == 0;
     fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
     fl_mutex_lock(&core->lock);
@@ -745,11 +751,11 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
     if (job != NULL) {
-        *job = made; /* before anything runs: a callback may want it */
+        *job = made; /* set before the job runs: a callback may use the handle */
     } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own */
+        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
     }
-    fl_job_submit(made); /* which may be complete, and another one's, when this returns */
+    fl_job_submit(made); /* on return the job may be complete, and its object reused */
     if (is_empty) {
         fl_job_retired(made, 1);
     }

@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch, for those who make one: of all items (batch.c), or the rest of another (batch_rest.c).
- * What all others ask of it is in job.h. */
+/* Structure of a batch, for the two files that make batches: of every item (batch.c), or of the
+ * rest of an earlier batch (batch_rest.c). job.h has the functions for the remaining code. */
 #ifndef FL_GRAPH_JOB_BATCH_H
 #define FL_GRAPH_JOB_BATCH_H
 
 #include "graph/job/job.h"
 
-/* Grains are counted without gaps, so that ranges of them can be cut anywhere. Those of a rest are
- * in stretches: grains that follow each other in the whole, too. */
+/* A stretch of a rest. Grains are numbered without gaps, and ranges can be cut anywhere. A rest
+ * consists of stretches: grains that are also consecutive in the whole batch. */
 typedef struct fl_stretch {
-    uint32_t end;   /* one past its last grain, as the rest counts them */
-    uint32_t shift; /* to be added for the number in the whole */
+    uint32_t end;   /* number after the stretch's last grain, counted in the rest */
+    uint32_t shift; /* difference of a grain's number in the whole to its number in the rest */
 } fl_stretch;
 
 struct fl_batch {
-    size_t bytes; /* of the whole allocation */
+    size_t bytes; /* size of the allocation */
     filch_codelet *codelet;
-    const uint64_t *devices;                /* bit set of those that may run it */
-    uint64_t fitting[FL_DEVICE_LIMIT / 64]; /* of those, the ones that have the memory for it */
+    const uint64_t *devices;                /* bit set of the devices that may run the batch */
+    uint64_t fitting[FL_DEVICE_LIMIT / 64]; /* devices with enough memory for the batch */
     void *args;
-    uint64_t n, grain; /* of the whole */
-    uint64_t *bounds;  /* where written tiles are of unlike sizes: where its grains begin, cuts + 1
-                          items; else null, and they are multiples of grain */
-    uint64_t items;    /* to run */
-    uint32_t grains;   /* to run */
-    uint32_t cuts;     /* grains of the whole */
+    uint64_t n, grain; /* items and grain size of the whole batch */
+    /* Beginnings of the grains where written tiles have unlike sizes: cuts + 1 item numbers. Null:
+     * every grain begins at a multiple of grain. */
+    uint64_t *bounds;
+    uint64_t items;  /* number of items to run */
+    uint32_t grains; /* number of grains to run */
+    uint32_t cuts;   /* grains of the whole */
     uint32_t access_count;
-    uint32_t stretch_count; /* 0: not a rest, or one of nothing */
+    uint32_t stretch_count; /* 0: not a rest, or an empty rest */
     fl_stretch *stretches;  /* ascending */
     filch_batch_access *accesses;
-    fl_queued_access *uses; /* one a distinct handle */
+    fl_queued_access *uses; /* one use per distinct handle */
     size_t use_count;
 };
 
-/* A copy of what the descriptor says and of the set of devices (null: those that can run the
- * codelet), with room for stretches. No items: it uses no handle. grain, grains, cuts and the
- * stretches are the caller's to set. Null: no memory. */
+/* Makes a batch with copies of the descriptor's contents and of the set of devices (null: the
+ * devices able to run the codelet), and with room for stretches. A batch without items uses no
+ * handle. The caller sets grain, grains, cuts and the stretches. Null: no memory. */
 fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t items,
                         uint32_t stretches, const uint64_t *devices);
-/* Submits a batch, which is the job's from here on, or freed where that fails; job may be null. */
+/* Submits a batch. The job owns the batch from here on; on failure the batch is freed. job may be
+ * null. */
 filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *submit,
                             const char *call, filch_job **job);
 

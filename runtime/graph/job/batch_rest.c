@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a batch has left, as a batch of its own: the same items, without those that finished. */
+/* Rest of a batch, as a separate batch: the items of the first batch, without the finished
+ * items. */
 #include <string.h>
 
 #include "graph/job/batch.h"
@@ -11,7 +12,7 @@ static filch_status fail(const filch_job *job, filch_status status, const char *
     return fl_core_fail(job->object.core, status, RESUME, job->label, "%s", what);
 }
 
-/* --- Who may run it --- */
+/* --- Devices of the rest --- */
 
 static const char *check_desc(const filch_resume_desc *desc)
 {
@@ -21,7 +22,7 @@ static const char *check_desc(const filch_resume_desc *desc)
                                  : NULL;
 }
 
-/* Fills a set of devices with those that are named. */
+/* Fills the set with the named devices. */
 static filch_status name_devices(const filch_job *job, const filch_resume_desc *desc, uint64_t *set)
 {
     filch_status status = fl_size_check(job->object.core, desc, sizeof *desc, sizeof *desc,
@@ -46,7 +47,7 @@ static filch_status name_devices(const filch_job *job, const filch_resume_desc *
     return FILCH_OK;
 }
 
-/* Takes out those that cannot run the codelet, or anything any more; false: none is left. */
+/* Removes devices unable to run the codelet, and failed devices; false: the set is empty. */
 static bool keep_able(fl_core *core, const filch_codelet *codelet, uint64_t *set)
 {
     fl_scheduler *scheduler = core->scheduler;
@@ -60,9 +61,10 @@ static bool keep_able(fl_core *core, const filch_codelet *codelet, uint64_t *set
     return any;
 }
 
-/* --- What is left --- */
+/* --- Items of the rest --- */
 
-/* Cuts fell between grains, so the notes begin and end there. */
+/* Returns the grain beginning at an item. Cuts fell between grains: notes begin and end at grain
+ * boundaries. */
 static uint32_t grain_at(const fl_batch *whole, uint64_t item)
 {
     if (item == whole->n) {
@@ -83,7 +85,7 @@ static uint32_t grain_at(const fl_batch *whole, uint64_t item)
     return low;
 }
 
-/* Neighbours are one stretch, whatever became of each. */
+/* Counts the stretches. Adjacent notes form a single stretch, whatever their status. */
 static uint32_t count_stretches(const filch_item_range *notes, size_t count, uint64_t *items)
 {
     uint32_t stretches = 0;
@@ -103,14 +105,14 @@ static void fill_stretches(fl_batch *rest, const fl_batch *whole, const filch_it
     for (size_t i = 0; i < count; ++i) {
         uint32_t lo = grain_at(whole, notes[i].lo), hi = grain_at(whole, notes[i].hi);
         stretch += i != 0 && notes[i].lo != notes[i - 1].hi;
-        rest->stretches[stretch].shift = lo - grains; /* the same for all of one */
+        rest->stretches[stretch].shift = lo - grains; /* constant within a stretch */
         grains += hi - lo;
         rest->stretches[stretch].end = grains;
     }
     rest->grains = grains;
 }
 
-/* Where the whole may be cut. False: no memory. */
+/* Copies the grain boundaries of the whole. False: no memory. */
 static bool copy_bounds(fl_core *core, const fl_batch *whole, fl_batch *rest)
 {
     size_t bytes = ((size_t)whole->cuts + 1) * sizeof *whole->bounds;
@@ -124,7 +126,8 @@ static bool copy_bounds(fl_core *core, const fl_batch *whole, fl_batch *rest)
     return whole->bounds == NULL || rest->bounds != NULL;
 }
 
-/* Under job->lock, which keeps the notes as they are. */
+/* Makes the rest of the job's batch. The caller holds job->lock; the lock keeps the notes
+ * unchanged. */
 static filch_status make_rest(filch_job *job, uint64_t *set, fl_batch **made, const char **wrong)
 {
     fl_core *core = job->object.core;

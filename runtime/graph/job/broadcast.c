@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broadcasts as jobs: in order with the others that use the handle, as one that writes it. What is
- * moved is memory/host/broadcast.c's. */
+/* Broadcasts as jobs. A broadcast job is ordered among the jobs using the handle, as a writing job.
+ * memory/host/broadcast.c does the copies. */
 #include "memory/host/broadcast.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define CALL "filch_data_broadcast"
 #define LEAST_PIECE 4096u
 
-/* --- As it runs --- */
+/* --- Running --- */
 
 static void fail(filch_job *job, const filch_error *error)
 {
@@ -25,7 +25,7 @@ static void fail(filch_job *job, const filch_error *error)
                                  .device = error->device,
                                  .label = error->label},
                       "job '%s' cannot broadcast '%s': %s", job->label, error->label, error->text);
-        fl_store_release(&job->failed, 1); /* release: the error above */
+        fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
 }
@@ -46,7 +46,8 @@ bool fl_job_spread_on(filch_job *job, bool *moved)
     if (status != FILCH_OK) {
         fail(job, &error);
     } else if (!fl_broadcast_is_whole(job->broadcast)) {
-        fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
+        /* Store left_out before the count that completes the job. */
+        fl_store_relaxed(&job->left_out, 1);
     }
     return true;
 }
@@ -55,18 +56,20 @@ void fl_job_spread(filch_job *job)
 {
     fl_core *core = job->object.core;
     if (core->places->count == 1) {
-        fl_job_retired(job, 1); /* the host's memory is all there is, and it has it */
+        fl_job_retired(job, 1); /* the host's memory is the only node, and has the contents */
         return;
     }
     bool moved;
     if (!fl_broadcast_use(job->broadcast)->queued) {
-        fl_store_relaxed(&job->left_out, 1); /* cancelled before it had the handle */
+        /* The job was cancelled before its use was granted. */
+        fl_store_relaxed(&job->left_out, 1);
         fl_job_retired(job, 1);
         return;
     }
     job->is_spreading = true;
     (void)fl_job_spread_on(job, &moved);
-    /* Also where it is over by now: the job ends in a worker's step, as jobs do. */
+    /* Needed even if the broadcast is over by now: like every job, the job ends in a worker's
+     * step. */
     core->scheduler->job_await(core->scheduler, job);
 }
 
@@ -108,7 +111,7 @@ static filch_status check(const filch_data *data, const filch_broadcast *how)
     return FILCH_OK;
 }
 
-/* One flag a place: who is to have it. */
+/* Sets a flag for every memory node that receives the contents. */
 static filch_status choose_places(const filch_data *data, const filch_broadcast *how, bool *wants)
 {
     const fl_core *core = data->object.core;
@@ -120,7 +123,7 @@ static filch_status choose_places(const filch_data *data, const filch_broadcast 
                                 core->scheduler->device_count);
         }
         uint32_t place = places->devices[how->devices[i]].place;
-        if (place < places->count) { /* else a device that only pretends */
+        if (place < places->count) { /* otherwise the device only simulates */
             wants[place] = true;
         }
     }
@@ -207,9 +210,9 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broad
         return status;
     }
     if (job != NULL) {
-        *job = made; /* before anything runs: a callback may want it */
+        *job = made; /* set before the job runs: a callback may use the handle */
     } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own */
+        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
     }
     fl_job_submit(made);
     return FILCH_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of the host's, for which jobs wait and which they signal.
+/* Host events: jobs wait for host events, and signal host events.
  *
- * A job that waits is asked for again and again, by a worker. A stream that waits and then calls
- * back would need no asking; but a callback cannot be taken back, so that nobody could end a job,
- * or its runtime, before the host's events; and streams share the hardware's few queues, so that
- * others' work, perhaps what the event is behind, could come to stand behind the wait. */
+ * A worker polls the events of a waiting job. A stream with a wait and a callback would need no
+ * polling, but has two disadvantages. A callback cannot be revoked; no thread could end a job, or
+ * its runtime, before the host's events. Streams share the hardware's few queues; foreign work,
+ * perhaps the very work in front of the event, could end up behind the wait. */
 #include "graph/job/job.h"
 
 #define MOST_EVENTS 1024u
@@ -14,7 +14,7 @@ static bool knows_events(const fl_device *device)
     return device->backend->event_past != NULL;
 }
 
-/* Any device whose driver can be asked, even a lost one; null: none. */
+/* Finds a device with a driver that knows events, even a failed device; null: no such device. */
 static fl_device *find_device(const fl_core *core)
 {
     for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
@@ -35,7 +35,7 @@ static filch_status fail(fl_core *core, const char *call, filch_error *error)
     return status;
 }
 
-/* Keeps those that are not past. */
+/* Stores the events that are not past. */
 static filch_status take_waits(filch_job *job, const filch_submit *submit, const fl_device *device,
                                filch_error *error)
 {
@@ -127,7 +127,8 @@ bool fl_job_events_past(filch_job *job, bool *moved)
     filch_error error = FILCH_ERROR_INIT;
     while (job->event_count != 0) {
         if (fl_load_relaxed(&job->cancelled) != 0) {
-            fl_store_relaxed(&job->left_out, 1); /* before the count that completes the job */
+            /* Store left_out before the count that completes the job. */
+            fl_store_relaxed(&job->left_out, 1);
             return true;
         }
         filch_status status = device->backend->event_past(device, job->events[job->event_count - 1],

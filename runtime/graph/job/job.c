@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes in the first version of the interface; later ones only append, to both at once. */
+/* Sizes of the structures in earlier versions of the interface. Later versions only append, to both
+ * structures of a pair at once. */
 #define INFO_SIZE_FIRST offsetof(filch_job_info, bytes)
 #define DEVICE_SIZE_FIRST offsetof(filch_device_stats, bytes_in)
 #define INFO_SIZE_BYTES offsetof(filch_job_info, evicted)
@@ -18,7 +19,8 @@
 #define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
 #define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
 
-/* Workers for whose sights a spare job each is kept; more than that do not run on one machine. */
+/* Maximum number of workers with a spare job for the worker's hazard pointer; no machine runs more
+ * workers. */
 #define MOST_SIGHTS 64u
 
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
@@ -44,7 +46,7 @@ filch_status fl_submit_check(fl_core *core, const filch_submit *given, const cha
                : fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "submission: %s", wrong);
 }
 
-/* A spare job that no worker can still be reading, or null. */
+/* Takes a spare job that no worker can still be reading, or returns null. */
 static filch_job *pool_take(fl_core *core)
 {
     fl_scheduler *scheduler = core->scheduler;
@@ -95,8 +97,8 @@ static filch_job *job_make(fl_core *core)
 
 filch_status fl_job_reserve(fl_core *core)
 {
-    /* One for the graph; and one a worker for the runtime, since each may still have one spare job
-     * in its sight when the next run is submitted. */
+    /* Reserve a job for the graph, and a job per worker for the runtime: the hazard pointer of each
+     * worker may still name a spare job at the next submission. */
     fl_mutex_lock(&core->lock);
     uint32_t workers = core->scheduler->device_count;
     uint32_t sights = workers < MOST_SIGHTS ? workers : MOST_SIGHTS;
@@ -136,7 +138,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     fl_store_relaxed(&job->refs, 2);
     fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
-    fl_batch_free(core, job->batch); /* of its former life: the pool says that nobody reads it */
+    /* Free the batch of the object's former life: the pool has checked for readers. */
+    fl_batch_free(core, job->batch);
     job->batch = NULL;
     job->broadcast = NULL;
     job->is_spreading = false;
@@ -172,15 +175,16 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
 
 static void job_unref(filch_job *job)
 {
-    /* Acquire-release: the last one out sees everything the others did with the job. */
+    /* Acquire-release: the thread dropping the last reference sees every effect on the job. */
     if (fl_sub_acq_rel(&job->refs, 1) == 1) {
-        pool_give(job->object.core, job); /* its batch goes when no thief can look any more */
+        /* The batch is freed later, when no thief can look any more. */
+        pool_give(job->object.core, job);
     }
 }
 
 void fl_jobs_fini(fl_core *core)
 {
-    /* Pooled jobs are dead to callers, but still in the list of objects, as are released ones. */
+    /* Pooled jobs are dead to callers, like released jobs, but still in the list of objects. */
     for (filch_job *job = core->jobs->pool; job != NULL; job = job->next) {
         fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
     }
@@ -266,8 +270,8 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     return FILCH_OK;
 }
 
-/* One thing less that the job waits for. Where it was the last, and unless the job is empty, it may
- * be complete, and another's, when this returns. */
+/* Takes one off the blocked count. If the count reaches zero and the job is not empty, the job may
+ * be complete, and its object reused, on return. */
 static void unblock(filch_job *job)
 {
     fl_core *core = job->object.core;
@@ -282,11 +286,11 @@ static void unblock(filch_job *job)
 void fl_job_submit(filch_job *job)
 {
     fl_core *core = job->object.core;
-    /* Relaxed: the count is only compared with zero by threads that wait for the job anyway. */
+    /* Relaxed: only threads waiting for the job anyway compare the count with zero. */
     fl_add_relaxed(&core->jobs->running, 1);
     if (job->event_count != 0) {
-        core->scheduler->job_await(core->scheduler,
-                                   job); /* which blocked still keeps from starting */
+        /* The blocked count still keeps the job from starting. */
+        core->scheduler->job_await(core->scheduler, job);
     }
     unblock(job);
 }
@@ -295,7 +299,7 @@ bool fl_job_awaited(filch_job *job)
 {
     bool is_empty = fl_load_relaxed(&job->total) == 0 && job->broadcast == NULL;
     if (job->is_spreading) {
-        return true; /* and now it is over */
+        return true; /* the broadcast is over */
     }
     fl_job_drop_events(job);
     unblock(job);
@@ -312,7 +316,7 @@ static void start_all(filch_job *ready)
     }
 }
 
-/* Under core->lock: a use waits no more. Collects in *user the jobs that may start. */
+/* Handles a granted use. Collects in *user the jobs that may start. The caller holds core->lock. */
 static void on_granted(fl_queued_access *use, void *user)
 {
     filch_job **ready = user;
@@ -335,13 +339,15 @@ void fl_job_let_go(fl_queued_access *use)
     fl_access_queue_leave(use, on_granted, &ready);
     fl_mutex_unlock(&core->lock);
     start_all(ready);
-    core->scheduler->job_done(core->scheduler, NULL); /* who else waited may look */
+    core->scheduler->job_done(core->scheduler, NULL); /* further waiting threads may look */
 }
 
 /* --- Cancelling --- */
 
-/* Under core->lock: the job has not had its turn with the parent, and leaves its partitions, too,
- * in whose queues an open graph's uses do not wait (fl_job_use_late): they are another job's. */
+/* Leaves the queues of the handle's partitions, for a job whose use of the parent was never
+ * granted. An open graph's uses of partitions are granted at once and do not wait (enter_part in
+ * join.c). The partitions belong to the job with the granted use of the parent. The caller holds
+ * core->lock. */
 static void forgo_parts(const fl_queued_access *of, filch_job **ready)
 {
     fl_core *core = of->data->object.core;
@@ -361,9 +367,9 @@ static void forgo_parts(const fl_queued_access *of, filch_job **ready)
     }
 }
 
-/* Under core->lock: a job that is cancelled, or with null all of them, no longer wait for handles.
- * What they would use is left out, so they need not have their turn: it may never come, where two
- * open graphs wait for each other. Collects in *ready the jobs that may start. */
+/* Takes a cancelled job, or every job if job is null, out of the queues it waits in. The job's
+ * remaining work is skipped and needs no handles. Waiting might never end: two open graphs may wait
+ * for each other. Collects in *ready the jobs that may start. The caller holds core->lock. */
 static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
 {
     for (fl_object *object = core->objects; object != NULL; object = object->next) {
@@ -380,7 +386,7 @@ static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
             fl_access_queue_leave(use, on_granted, ready);
             use->is_forgone = true; /* thieves may look at the job until it is over */
             ++use->data->kept;
-            use->granted = true; /* it waits for nothing, and is in no queue */
+            use->granted = true; /* the use waits for no job, and is in no queue */
             on_granted(use, ready);
         }
     }
@@ -388,25 +394,26 @@ static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
 
 /* --- Completion --- */
 
-/* Whether the job may have written the handle. One that was cancelled before it had it did not. */
+/* Tells whether the job may have written the handle. A job cancelled before its use was granted has
+ * not. */
 static bool has_written(const fl_queued_access *use)
 {
     return (use->writes && use->queued) || (use->upgrade != NULL && use->upgrade->queued);
 }
 
-/* Under core->lock: the job is over. */
+/* Takes a use of a finished job out of its queue. The caller holds core->lock. */
 static void leave(fl_queued_access *use, bool is_kept, filch_job **ready)
 {
     use->data->kept -= use->is_forgone;
     use->is_forgone = false;
-    /* What a run that outlasts the job writes is its own memory. */
+    /* A run that outlasts the job writes only to its private output. */
     if (use->queued && (use->writes || !is_kept)) {
         fl_access_queue_leave(use, on_granted, ready);
     }
 }
 
-/* What a job that did not end well left elsewhere may be evicted as somebody looks for room: from
- * here on it is not worth keeping, and what is on its way has arrived. */
+/* Cleans up after an unsuccessful job. A new version makes the job's replicas worthless: evictions
+ * need not keep them. Waits for evicted tiles on the way to the host's buffer. */
 static void quiesce(filch_job *job)
 {
     fl_core *core = job->object.core;
@@ -448,13 +455,14 @@ static void complete(filch_job *job)
         fl_job_trace_ended(logbook, job);
     }
     size_t count = fl_job_use_count(job);
-    bool is_kept = job->kept != 0; /* before the run that ended the job could */
+    bool is_kept = job->kept != 0; /* read before the run that ended the job can drop its keep */
     job->is_past = true;
-    /* Of all, before any is left: who waits for a handle may use its partitions from there on. */
+    /* Begin a new version of every handle before leaving the first: a waiter for a handle may use
+     * the handle's partitions at once. */
     for (size_t i = 0; i < count; ++i) {
         if (has_written(fl_job_use(job, i))) {
-            /* Results are at home, and what is elsewhere may be of chunks, which came and went by
-             * themselves, or of a job that failed before its last writers. */
+            /* Results are written back. Remaining replicas belong to chunks, with their own
+             * write-backs, or to a job that failed before its last writers. */
             fl_data_begin_version(fl_job_use(job, i)->data);
         }
     }
@@ -467,9 +475,9 @@ static void complete(filch_job *job)
     }
     if (job->graph != NULL) {
         if (job->is_open) {
-            fl_store_relaxed(&job->graph->task_count, 0); /* all retired for good */
+            fl_store_relaxed(&job->graph->task_count, 0); /* every task has retired for good */
         }
-        job->graph->job = NULL; /* from here on the graph may be submitted again, or destroyed */
+        job->graph->job = NULL; /* from now on the graph may be submitted again, or destroyed */
         job->graph = NULL;
     }
     job->broadcast = NULL;
@@ -483,7 +491,7 @@ static void complete(filch_job *job)
         fl_store_relaxed(&job->completer, fl_thread_id());
         job->on_complete(job, result, job->user);
     }
-    /* Release: whoever sees the result sees all the job did. */
+    /* Release: a thread that sees the result sees every effect of the job. */
     fl_store_release(&job->result, (int32_t)result);
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
@@ -495,14 +503,15 @@ bool fl_job_keep(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
-    bool is_there = !job->is_past; /* its handles are, too */
+    bool is_there = !job->is_past; /* then the job's handles exist, too */
     for (size_t i = 0; is_there && i < fl_job_use_count(job); ++i) {
         ++fl_job_use(job, i)->data->kept;
     }
     if (is_there) {
-        /* Counts alone: who decides which run counts has seen them by what follows. */
+        /* Relaxed: counts only. Later atomics order the decision about the run that counts. */
         fl_add_relaxed(&job->refs, 1);
-        fl_add_relaxed(&core->jobs->running, 1); /* first: more run than are kept, if any does */
+        /* Increment running first: running is never below kept. */
+        fl_add_relaxed(&core->jobs->running, 1);
         fl_add_relaxed(&core->jobs->kept, 1);
         ++job->kept;
     }
@@ -535,7 +544,8 @@ void fl_job_unkeep(filch_job *job)
 
 void fl_job_retired(filch_job *job, int64_t n)
 {
-    /* Release: what the retired tasks did; acquire: the last one sees it all before completing. */
+    /* Release: effects of the retired tasks. Acquire: the last thread sees every effect before
+     * completing. */
     if (n != 0 && fl_sub_acq_rel(&job->remaining, n) == n) {
         complete(job);
     }
@@ -552,7 +562,8 @@ static void note(filch_job *job, filch_item_range range)
     job->notes[job->note_count++] = range;
 }
 
-/* Under job->lock: notes the items of a chunk, and says what failed. */
+/* Notes the items of a failed chunk, and writes the name of the task or items to what. The caller
+ * holds job->lock. */
 static void describe_failed(filch_job *job, const fl_task *task, filch_item_range range, char *what,
                             size_t bytes)
 {
@@ -594,7 +605,7 @@ void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *devi
                                  .device = device,
                                  .label = failed_label(job, task)},
                       "%s of job '%s' returned %d on %s", what, job->label, code, device);
-        fl_store_release(&job->failed, 1); /* release: the error above */
+        fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
     cancel_rest(job);
@@ -618,7 +629,7 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
                                  .device = error->device,
                                  .label = failed_label(job, task)},
                       "%s of job '%s': %s", what, job->label, error->text);
-        fl_store_release(&job->failed, 1); /* release: the error above */
+        fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
     cancel_rest(job);
@@ -636,7 +647,7 @@ void fl_job_fail_start(filch_job *job, const filch_error *error)
                              .device = error->device,
                              .label = job->label},
                   "job '%s' waits for an event: %s", job->label, error->text);
-    fl_store_release(&job->failed, 1); /* release: the error above */
+    fl_store_release(&job->failed, 1); /* release: error is written first */
     fl_mutex_unlock(&job->lock);
     fl_store_relaxed(&job->cancelled, 1);
 }
@@ -650,7 +661,7 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
 
 void fl_jobs_cancel(fl_core *core)
 {
-    /* Closing completes jobs, which takes core->lock, so each round handles one graph. */
+    /* Closing completes jobs and takes core->lock: each round handles one graph. */
     for (;;) {
         filch_graph *open = NULL;
         filch_job *ready = NULL;
@@ -661,8 +672,9 @@ void fl_jobs_cancel(fl_core *core)
                 fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
             } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
                 filch_graph *graph = (filch_graph *)(void *)object;
-                /* The graph's state is under its own lock; the bias tells as much. Relaxed: who
-                 * closes it meanwhile makes our own try fail. */
+                /* The graph's state is guarded by its own lock; the bias has the needed
+                 * information. Relaxed: if a second thread closes the graph meanwhile, the call
+                 * below fails. */
                 bool is_open = graph->job != NULL && graph->job->is_open &&
                                fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
                 open = is_open ? graph : open;
@@ -678,8 +690,8 @@ void fl_jobs_cancel(fl_core *core)
     }
 }
 
-/* Whether the calling thread is in the job's callback. Relaxed: only the thread itself can find its
- * own number. */
+/* Tells whether the calling thread is in the job's callback. Relaxed: only the thread itself can
+ * find its own number. */
 static bool is_own_callback(const filch_job *job)
 {
     uint64_t thread = fl_load_relaxed(&job->completer);
@@ -689,7 +701,7 @@ static bool is_own_callback(const filch_job *job)
 
 bool fl_job_is_over(const filch_job *job)
 {
-    /* Acquire: what became of its items comes with the result. */
+    /* Acquire: the final state of the job's items is visible with the result. */
     return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || is_own_callback(job);
 }
 
@@ -719,7 +731,8 @@ uint64_t fl_jobs_tasks(fl_core *core)
         if (graph->job != NULL && graph->job->is_open) {
             core->scheduler->job_stats(core->scheduler, graph->job, &info, NULL, 0, 0);
         }
-        uint64_t retired = info.done + info.failed + info.skipped; /* their memory is reused */
+        /* Memory of retired tasks is reused. */
+        uint64_t retired = info.done + info.failed + info.skipped;
         uint64_t added = fl_load_relaxed(&graph->task_count);
         live += added > retired ? added - retired : 0;
     }
@@ -745,7 +758,7 @@ filch_status filch_job_wait(filch_job *job, double seconds)
                             "the job's callback cannot wait for it");
     }
     status = core->scheduler->job_wait(core->scheduler, job, seconds);
-    /* Acquire, here and below: all that the job did. */
+    /* Acquire, here and below: the job's effects are visible. */
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
 }
 
@@ -761,8 +774,8 @@ filch_status filch_job_cancel(filch_job *job)
     if (status == FILCH_OK) {
         fl_core *core = job->object.core;
         filch_job *ready = NULL;
-        /* Relaxed: workers look before each tile; a tile more or less is not promised. Of what
-         * starts below none is run: it is published behind this. */
+        /* Relaxed: workers look before every work item, and a few more items may run. Jobs started
+         * below run no task: their start is published after the store. */
         fl_store_relaxed(&job->cancelled, 1);
         fl_mutex_lock(&core->lock);
         forgo(core, job, &ready);
@@ -815,7 +828,7 @@ filch_status filch_job_error(filch_job *job, filch_error *error)
         return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error", job->label,
                             "the error is null or its size is not set");
     }
-    if (fl_load_acquire(&job->failed) == 0) { /* acquire: the record was written before */
+    if (fl_load_acquire(&job->failed) == 0) { /* acquire: error is written first */
         return FILCH_NOT_FOUND;
     }
     fl_error_copy(error, &job->error);
@@ -837,7 +850,7 @@ const filch_item_range *fl_job_notes(filch_job *job, size_t *count)
     return job->notes;
 }
 
-/* Writes range where there is room, and counts it. */
+/* Writes range if there is room, and counts the range. */
 static void emit(filch_item_range *ranges, size_t capacity, size_t *count, filch_item_range range)
 {
     if (*count < capacity) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: order among those that share handles, completion, failure. */
+/* Jobs: order among jobs that share handles, completion, failure. */
 #ifndef FL_GRAPH_JOB_JOB_H
 #define FL_GRAPH_JOB_JOB_H
 
@@ -12,277 +12,301 @@
 typedef struct fl_batch fl_batch;
 struct fl_job_trace;
 
-/* Grains of a batch that belong together, where a policy placed them. */
+/* Consecutive grains of a batch, put on a device together by a scheduling policy. */
 typedef struct fl_piece {
     uint32_t lo, hi;
 } fl_piece;
 
 typedef struct fl_pieces {
-    size_t bytes; /* of the whole allocation */
+    size_t bytes; /* size of the allocation */
     uint32_t count;
     fl_piece at[];
 } fl_pieces;
 
-/* The jobs of a runtime: the core's, under core->lock unless said. */
+/* Jobs of a runtime; owned by the core, guarded by core->lock unless stated. */
 typedef struct fl_jobs {
     filch_job *pool;         /* spare job objects */
-    uint32_t reserved;       /* made by fl_job_reserve */
-    uint32_t sealed;         /* graphs it was called for that still exist */
-    uint64_t submissions;    /* so far */
-    uint64_t walks;          /* of fl_job_waits_for, so far */
-    _Atomic uint32_t graphs; /* ever made: the number of the newest */
-    /* Submitted, and completion not over, and one more for each of … ; release when it falls. */
+    uint32_t reserved;       /* job objects made by fl_job_reserve */
+    uint32_t sealed;         /* existing graphs with a successful call of fl_job_reserve */
+    uint64_t submissions;    /* number of submissions so far */
+    uint64_t walks;          /* number of searches by order.c so far */
+    _Atomic uint32_t graphs; /* number of graphs ever made, and the newest graph's number */
+    /* Number of jobs submitted and not yet completed, plus one for each keep by fl_job_keep.
+     * Sequentially consistent when falling: before the look at the waiters in job_done. */
     _Atomic uint64_t running;
-    _Atomic uint64_t kept; /* … those that fl_job_keep kept; relaxed: a statistic */
-    /* What traces tell of jobs (graph/job/job_trace.h); null: none records. Release: it was made
-     * before.
-     */
+    _Atomic uint64_t kept; /* keeps by fl_job_keep; relaxed: a statistic */
+    /* Trace of jobs (graph/job/job_trace.h); null: no trace records. Release: the object is made
+     * before its publication. */
     _Atomic(struct fl_job_trace *) logbook;
 } fl_jobs;
 
-/* What an open graph's count of remaining tasks starts from. */
+/* Start value of an open graph's count of remaining tasks. */
 #define FL_OPEN_BIAS ((int64_t)1 << 62)
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;   /* the user's, and the run's */
+    _Atomic uint32_t refs;   /* references: the user's, and the run's */
     _Atomic int32_t result;  /* filch_status; FILCH_NOT_READY until everything is over */
     filch_graph *graph;      /* null for a batch or a broadcast, and once complete */
-    fl_batch *batch;         /* owned */
-    fl_broadcast *broadcast; /* owned; null for others, and once complete */
-    bool is_spreading;       /* a broadcast that has begun: asked for as what awaits events is */
+    fl_batch *batch;         /* owned by the job */
+    fl_broadcast *broadcast; /* owned by the job; null for other jobs, and once complete */
+    /* A broadcast is in progress. Host-event polling checks for its end, as for events. */
+    bool is_spreading;
     bool is_open;
-    const filch_graph *ran; /* which graph it is of, also once complete: a name, never followed */
+    const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
     void *user;
     char label[64];
-    uint64_t sequence;    /* number of its submission; under core->lock, constant once it starts */
-    uint64_t walk;        /* the last that came by here; under core->lock */
-    filch_job *walk_next; /* jobs that it has yet to look at */
-    fl_queued_access *late; /* of an open graph's, those that have not begun; under core->lock */
-    uint32_t blocked;       /* uses not granted yet, + 1 while submitting; under core->lock */
-    filch_job *next;        /* in the pool, or in a list of jobs to start or to complete */
-    uint32_t kept;          /* by runs that may outlast the job (fl_job_keep), and whether … */
-    bool is_past;           /* … its uses have left their queues, but for those kept: both under
-                               core->lock */
-    _Atomic uint64_t completer; /* the thread in on_complete, or last there; else 0 */
-    _Atomic uint64_t started;   /* ns, 0 before; relaxed: a statistic */
-    uint64_t finished;          /* ns; written before result */
-    _Atomic uint64_t total;     /* tasks (gates not counted), or items */
-    _Atomic uint64_t run_once;  /* of the tasks, those whose codelets would let them be run twice */
-    /* Tasks or grains to retire; until an open graph is closed, FL_OPEN_BIAS less the retired. */
+    /* Number of the job's submission. Guarded by core->lock; constant once the job starts. */
+    uint64_t sequence;
+    uint64_t walk; /* number of the last search that visited the job; guarded by core->lock */
+    filch_job *walk_next;   /* next job on the search's stack */
+    fl_queued_access *late; /* uses of an open graph not yet begun; guarded by core->lock */
+    /* Number of uses not granted yet, + 1 while submitting, + 1 while events are pending. Guarded
+     * by core->lock. */
+    uint32_t blocked;
+    filch_job *next; /* in the pool, or in a list of jobs to start or to complete */
+    /* Number of keeps by runs that may outlast the job (fl_job_keep); guarded by core->lock. */
+    uint32_t kept;
+    /* The uses have left their queues, except kept uses; guarded by core->lock. */
+    bool is_past;
+    _Atomic uint64_t completer; /* thread running on_complete, or the last such thread; else 0 */
+    _Atomic uint64_t started;   /* start time, ns; 0 before the start; relaxed: a statistic */
+    uint64_t finished;          /* end time, ns; written before result */
+    _Atomic uint64_t total;     /* number of tasks (without filch's own), or of items */
+    _Atomic uint64_t run_once; /* number of tasks with a codelet that allows running a task twice */
+    /* Tasks or grains to retire. Until an open graph is closed: FL_OPEN_BIAS less the number of
+     * retired tasks. */
     _Alignas(64) _Atomic int64_t remaining;
-    _Atomic uint32_t cancelled; /* nothing more is to start; relaxed: it may be seen late */
-    _Atomic uint32_t failed;    /* first failure is recorded in error; release after writing it */
-    _Atomic uint32_t left_out;  /* something was skipped because of a cancellation */
-    /* Scheduler: stands in the table of active jobs or in the queue for it. Release: its ranges are
-     * filled. */
+    /* No further work starts. Relaxed: a worker may see the flag late. */
+    _Atomic uint32_t cancelled;
+    _Atomic uint32_t failed;   /* error has the first failure; release after writing error */
+    _Atomic uint32_t left_out; /* some work was skipped because of a cancellation */
+    /* Scheduler's: the job stands in the table of active jobs, or in the queue for the table.
+     * Release: the job's ranges are filled. */
     _Atomic uint32_t is_offered;
-    filch_job *queued_next; /* scheduler: in that queue */
-    fl_pieces *pieces;      /* scheduler: or null; constant while it is offered, as is … */
-    uint32_t cut;           /* … what its ranges count (sched/decide/policy.h) */
-    /* Scheduler: 1, what its devices are charged at its beginning is noted; 2, at its end. Release:
-     * it was. */
+    filch_job *queued_next; /* scheduler's: next job in the queue for the table */
+    /* Scheduler's pieces, or null; constant while the job is offered. */
+    fl_pieces *pieces;
+    /* Meaning of the ranges' positions (sched/decide/policy.h); scheduler's, constant while the job
+     * is offered. */
+    uint32_t cut;
+    /* Scheduler's state of time accounting. 1: the ledgers at the job's beginning are recorded; 2:
+     * the breakdown at the job's end is recorded. Release: the records are written first. */
     _Atomic uint32_t accounted;
-    /* Events of the host's that were not past yet when last asked; owned. From the submission until
-     * the job starts they are the scheduler's. */
+    /* Host events not past at the last query; owned by the job. The scheduler uses the events from
+     * the submission to the start of the job. */
     void **events;
     uint32_t event_count, event_room;
-    fl_link awaiting;         /* scheduler: in the inbox of jobs that wait for such */
-    void *signal;             /* of the host's, to record when the job has ended; or null */
-    fl_device *signal_device; /* whose it is */
-    fl_mutex lock;            /* error, notes, is_resumed */
+    fl_link awaiting;         /* scheduler's: link in the inbox of jobs waiting for host events */
+    void *signal;             /* host event to record at the end of the job; or null */
+    fl_device *signal_device; /* device for recording signal */
+    fl_mutex lock;            /* guards error, notes and is_resumed */
     filch_error error;
-    filch_item_range *notes; /* items that did not succeed, in no order */
+    filch_item_range *notes; /* items that did not succeed, unordered */
     size_t note_count, note_capacity;
     bool notes_lost;
-    bool is_resumed; /* another job has, or is about to have, the items that did not succeed */
-    _Alignas(64) unsigned char shares[]; /* the scheduler's, one a device */
+    bool is_resumed; /* a later job has, or is about to have, the items that did not succeed */
+    _Alignas(64) unsigned char shares[]; /* shares of the devices; the scheduler's */
 };
 
-/* Takes n off what remains; completes the job when nothing does. Any thread, but not with
- * core->lock. */
+/* Subtracts n from the remaining count. Completes the job when the count reaches zero. Thread-safe;
+ * call without core->lock. */
 void fl_job_retired(filch_job *job, int64_t n);
-/* A task or chunk returned code; records the first failure and cancels where that was asked for. */
+/* Handles a task or chunk that returned code: records the first failure, and cancels the job if the
+ * caller asked for cancellation. */
 void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
                  uint64_t hi);
-/* The same where the device could not do it: error says why. */
+/* Handles a task or chunk that the device was unable to run, as fl_job_fail; error has the
+ * reason. */
 void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *error, uint64_t lo,
                         uint64_t hi);
-/* A batch's job, its handles, and the contents of those that it only reads stay as they are beyond
- * its end, until each success of this was followed by fl_job_unkeep: somebody may still run a chunk
- * of it that has been run elsewhere. The caller's hazard names the job. False: the job is over. Any
- * thread, not with any lock. */
+/* Keeps a batch's job, its handles, and the contents of handles it only reads, beyond the job's
+ * end. The keep lasts until the matching call of fl_job_unkeep. Reason: a worker may still run a
+ * chunk that a backup run has already finished. The caller's hazard pointer names the job. False:
+ * the job is over. Thread-safe; call without locks. */
 bool fl_job_keep(filch_job *job);
-/* Likewise. The job may be another's when this returns, unless a hazard names it. */
+/* Ends a keep. Thread-safe; call without locks. On return the job object may serve a new job,
+ * unless a hazard pointer names it. */
 void fl_job_unkeep(filch_job *job);
-/* Whether the job is over: complete, or the caller is its callback. */
+/* Tells whether the job is over: complete, or running its callback on the calling thread. */
 bool fl_job_is_over(const filch_job *job);
-/* Under job->lock, when the job is over: its notes, in ascending order. */
+/* Returns the notes of a finished job in ascending order. The caller holds job->lock. */
 const filch_item_range *fl_job_notes(filch_job *job, size_t *count);
-/* Items that were not run. */
+/* Notes items that were not run. */
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
-/* --- Used by graphs and batches to submit. --- */
+/* --- Submission of graphs and batches. --- */
 
-/* The job that a link in an inbox is part of. */
+/* Returns the job containing a link of an inbox. */
 static inline filch_job *fl_job_of_link(fl_link *link)
 {
     return (filch_job *)(void *)((char *)link - offsetof(filch_job, awaiting));
 }
 
-/* A job with both references, not yet visible to anybody; null: no memory. */
+/* Returns a new job with the user's and the run's references, private to the caller; null: no
+ * memory. */
 filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
-/* Makes sure that a later fl_job_new needs no memory. */
+/* Makes spare job objects until a later fl_job_new surely needs no memory. */
 filch_status fl_job_reserve(fl_core *core);
-/* Once for each success of that, when the graph goes: its job serves the next one. */
+/* Undoes a successful fl_job_reserve, when the graph is freed. The spare job stays for the next
+ * reserving graph. */
 void fl_job_unreserve(fl_core *core);
-/* Under core->lock: queues the job's uses. Else nothing has changed, and error says why:
- * FILCH_BUSY, the host has acquired a handle of theirs; FILCH_WRONG_STATE, the job reads what
- * nobody has written. */
+/* Queues the job's uses. The caller holds core->lock. On failure nothing changes, and error has the
+ * reason. FILCH_BUSY: the host has acquired a handle of the job. FILCH_WRONG_STATE: the job reads
+ * contents never written. */
 filch_status fl_job_enqueue(filch_job *job, filch_error *error);
 
-/* --- Handles whose contents are somewhere only once they are written (contents.c). --- */
+/* --- Handles without a home buffer: contents exist only once written (contents.c). --- */
 
-/* Under core->lock: FILCH_WRONG_STATE where a job that is not open reads of them what neither it
- * nor anybody before it writes. */
+/* Checks the contents read by a job of a batch, a broadcast or a closed graph. FILCH_WRONG_STATE:
+ * neither the job nor an earlier job or the host writes the contents. The caller holds
+ * core->lock. */
 filch_status fl_job_check_contents(const filch_job *job, filch_error *error);
-/* Under core->lock: what the job is to write counts as written from now on. */
+/* Marks the tiles that the job is to write as written, already now. The caller holds core->lock. */
 void fl_job_note_contents(const filch_job *job);
-/* The same for a task of an open graph, which has just been checked otherwise, or was added; both
- * take core->lock. Under graph->lock. *watches: whether the second need be called. */
+/* Check the contents read by a task of an open graph, before adding the task; and note the task's
+ * writes, after adding. The caller holds graph->lock; the functions take core->lock. *watches: the
+ * second function must be called. */
 filch_status fl_open_check_contents(const filch_graph *graph, const filch_task_desc *desc,
                                     bool *watches);
 void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc);
-/* Elements [*first, *last) of a handle that all items together use: no more than it has. */
+/* Finds the elements [*first, *last) of a handle used by the batch's items together, limited to the
+ * handle's extent. */
 void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, uint64_t *last);
 const struct filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t access);
-/* A job from fl_job_new that nobody has seen. */
+/* Frees a job from fl_job_new that no second thread has seen. */
 void fl_job_discard(filch_job *job);
-/* Starts a job as soon as all its uses, which are queued, are granted. No failure from here on. */
+/* Starts a job as soon as every queued use is granted. Cannot fail. */
 void fl_job_submit(filch_job *job);
-/* The job's uses: of a graph one a slot, whose upgrades are not counted. */
+/* Returns use i of the job. A graph has one use per slot; upgrades are not counted. */
 fl_queued_access *fl_job_use(filch_job *job, size_t i);
 size_t fl_job_use_count(const filch_job *job);
-/* Frees what the objects of all jobs hold besides their own memory, when the runtime ends. */
+/* Frees the memory held by every job, except the job objects. Called at the end of the runtime. */
 void fl_jobs_fini(fl_core *core);
-/* Asks every running job to start nothing more, and closes the open ones. */
+/* Cancels every running job, and closes the open graphs. */
 void fl_jobs_cancel(fl_core *core);
-/* Whether the calling thread is in a callback of one of the jobs. */
+/* Tells whether the calling thread is in a callback of a job. */
 bool fl_jobs_in_callback(fl_core *core);
-/* Tasks of existing graphs that may still run; under no lock. */
+/* Returns the number of tasks of existing graphs that may still run. Call without locks. */
 uint64_t fl_jobs_tasks(fl_core *core);
-/* Checks a filch_submit (null is fine), and records what is wrong with it, under its label or else
- * the one given, which may be null; else *submit is the same in full. */
+/* Checks a filch_submit (may be null). An error is recorded under the submission's label, or else
+ * under the given label, which may be null. On success *submit is the complete submission. */
 filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
                              const char *label, filch_submit *submit);
 
-/* --- The order of jobs (order.c); all but the first under core->lock --- */
+/* --- Order of jobs (order.c); callers hold core->lock, except for the first function --- */
 
-/* Whether the job cannot start, or an open graph's tasks cannot, before one of those that is_one
- * says has ended, because of handles that they share. Takes core->lock, under which is_one is
- * called. */
+/* Tells whether the job, because of shared handles, cannot start before the end of a job chosen by
+ * is_one. For an open graph: whether its tasks cannot start. Takes core->lock, and calls is_one
+ * under the lock. */
 bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const void *user),
                       const void *user);
-/* Looks for a place in its handle's queue for the first of the uses that an open graph's job asks
- * for, linked by late_next, which name job, data and whether it writes: behind *place, null for the
- * front; is_last: behind all. Else returns a use of another job that the job would wait for, and
- * that waits for the job; or one of its own, where the host's hold waits behind that and would be
- * waited for. */
+/* Finds a place in the access queue of the first use in asking. asking lists the uses wanted by an
+ * open graph's job, linked by late_next; a use names job, data and whether it writes. On success
+ * returns null: the place is behind *place (null: at the front). is_last: the place is behind the
+ * last use. On failure returns the use that closes a circle: a use of a second job, where both jobs
+ * would wait for each other; or a use of the own job, where a hold of the host waits behind the use
+ * and the job would wait for the hold. */
 const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_last,
                                       fl_queued_access **place);
-/* Puts it there; it has not begun. */
+/* Inserts the use at the place; the use has not begun. */
 void fl_order_enter(fl_queued_access *use, fl_queued_access *place);
-/* Takes the one out that was put in last, before anybody was told. */
+/* Removes the use inserted last, before any waiter was notified. */
 void fl_order_undo(filch_job *job);
-/* Those that were granted, but have not begun, wait for the use in front of them. */
+/* Revokes granted uses behind the given use that have not begun: they wait for the given use. */
 void fl_order_pass(const fl_queued_access *use);
-/* Uses of an open graph's job begin that are granted: all, or only one; and so do the tasks that
- * wait for that. */
+/* Begins the granted uses of an open graph's job: every use, or only the given use. Releases the
+ * gates waiting for the beginning. */
 void fl_order_begin(filch_job *job, const fl_queued_access *only);
-/* What fl_order_find found, for an error's text. */
+/* Describes the circle found by fl_order_find, for an error's text. */
 void fl_order_describe(const filch_job *job, const fl_queued_access *circle, char *text,
                        size_t bytes);
 
-/* --- The host's place in the order of jobs (acquisition.c) --- */
+/* --- Holds of the host in the order of jobs (acquisition.c) --- */
 
-/* Under core->lock: a hold's use waits no more. */
+/* Grants the use of a hold. The caller holds core->lock. */
 void fl_hold_granted(fl_queued_access *use);
-/* Takes the use of a hold out of its handle's queue, and starts what waited for it. */
+/* Takes the use of a hold out of its access queue, and starts the jobs waiting for it. */
 void fl_job_let_go(fl_queued_access *use);
-/* Ends every hold that is granted: nobody will release them. */
+/* Ends every granted hold: the host will not release the holds any more. */
 void fl_holds_end(fl_core *core);
 
-/* --- Events of the host's (host_events.c) --- */
+/* --- Host events (host_events.c) --- */
 
-/* Notes what a job that nobody has seen waits for and signals; records a failure. */
+/* Notes the events that a job, still private to the caller, waits for and signals. Records a
+ * failure. */
 filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, const char *call);
-/* Whether it waits no more: for anything, since it is cancelled, or since an event failed, which
- * the job then has, too. A broadcast that has begun: whether it is over; *moved: it went on. */
+/* Tells whether the job's waiting is over: every event is past, the job is cancelled, or an event
+ * failed. A failed event fails the job. For a broadcast in progress, tells whether the broadcast is
+ * over; *moved: progress was made. */
 bool fl_job_events_past(filch_job *job, bool *moved);
-/* Forgets those that are left. */
+/* Drops the events not yet past. */
 void fl_job_drop_events(filch_job *job);
-/* Records what the job signals. */
+/* Records the event that the job signals. */
 void fl_job_signal(filch_job *job);
-/* Lets a job that waits for no event any more start as soon as all its uses are granted. True: it
- * has nothing to do, and the caller is to retire 1 of it. */
+/* Ends the job's waiting for events: the job starts as soon as every use is granted. True: the job
+ * has no work, and the caller retires 1. */
 bool fl_job_awaited(filch_job *job);
-/* An event that the job waits for failed: it runs nothing. */
+/* Fails a job because of a failed event: the job runs no task. */
 void fl_job_fail_start(filch_job *job, const filch_error *error);
-/* A running open graph takes its places at the handles of one task, for which each slot of the
- * accesses must be there. Under graph->lock. FILCH_OUT_OF_MEMORY; FILCH_BUSY where the host has
- * acquired one of them; FILCH_DEADLOCK, text saying why, where jobs would wait for each other. On
+/* Takes places in the access queues for the accesses of a task of a running open graph. The slots
+ * of the accesses must exist. The caller holds graph->lock. FILCH_OUT_OF_MEMORY. FILCH_BUSY: the
+ * host has acquired a handle. FILCH_DEADLOCK: jobs would wait for each other, as text explains. On
  * failure nothing changes. */
 filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
                            char *text, size_t bytes);
-/* Adds a task to a running open graph. Under graph->lock. */
+/* Adds a task to a running open graph. The caller holds graph->lock. */
 filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
-/* The common part of adding: no failure changes the graph. Under graph->lock. */
+/* Adds a task to a graph of either kind; a failure leaves the graph unchanged. The caller holds
+ * graph->lock. */
 filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
-/* A zeroed task of the graph; null: no memory. Under graph->lock. */
+/* Returns a zeroed task of the graph; null: no memory. The caller holds graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
-/* Gives the newest one back, which was never shared. Likewise. */
+/* Gives the newest task back, if never shared. The caller holds graph->lock. */
 void fl_graph_task_unmake(filch_graph *graph, fl_task *task);
 
 /* --- Broadcasts (broadcast.c). --- */
 
-/* The job has all its uses: starts the first copies. */
+/* Starts the first copies of a broadcast; the job's use is granted. */
 void fl_job_spread(filch_job *job);
-/* Goes on with it; true once it is over. */
+/* Continues the broadcast; true: the broadcast is over. */
 bool fl_job_spread_on(filch_job *job, bool *moved);
 
 /* --- Batches. --- */
 
-/* A batch's uses, for the order of jobs. */
+/* Returns the batch's uses, for the order of jobs. */
 fl_queued_access *fl_batch_uses(fl_batch *batch, size_t *count);
 void fl_batch_free(fl_core *core, fl_batch *batch);
 const filch_codelet *fl_batch_codelet(const fl_batch *batch);
-/* Whether a chunk may be run twice at once: its codelet says so, and it reads nothing that it
- * writes, asks nobody where that is, and writes to no buffer of the caller's on a device. */
+/* Tells whether a chunk may run twice at once. Conditions: the codelet allows a second run; no
+ * access both reads and writes; no callback maps the items; no written buffer of the caller lies on
+ * a device. */
 bool fl_batch_is_restartable(const fl_batch *batch);
-/* Bit set of the devices that may run it. */
+/* Returns the bit set of the devices that may run the batch. */
 const uint64_t *fl_batch_devices(const fl_batch *batch);
 const void *fl_batch_args(const fl_batch *batch);
-/* Items of the whole, some of which a rest does not run. */
+/* Returns the number of items in the whole batch; a rest runs only a part. */
 uint64_t fl_batch_items(const fl_batch *batch);
 uint32_t fl_batch_grains(const fl_batch *batch);
 uint32_t fl_batch_view_count(const fl_batch *batch);
-/* Up to where a chunk that begins at grain lo may reach: past it items are left out. */
+/* Returns the end of the grains that a chunk beginning at grain lo may include: behind the end,
+ * items are left out. */
 uint32_t fl_batch_reach(const fl_batch *batch, uint32_t lo);
-/* Items of grains [lo, hi), hi within reach. */
+/* Finds the items of grains [lo, hi), hi within reach. */
 void fl_batch_range(const fl_batch *batch, uint32_t lo, uint32_t hi, uint64_t *first,
                     uint64_t *last);
-/* What is wrong with what callbacks map the items to: FILCH_INVALID_ARGUMENT, FILCH_ALIAS. They are
- * asked again, so after a refusal alone. error may be null. */
+/* Checks the elements that callbacks return for the items. FILCH_INVALID_ARGUMENT, FILCH_ALIAS. The
+ * check calls the callbacks again; use the check only to explain a refusal. error may be null. */
 filch_status fl_batch_check(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_error *error);
-/* Views of the chunk; false where fl_batch_check would refuse it. */
+/* Fills the views of a chunk; false: fl_batch_check would refuse the chunk. */
 bool fl_batch_views(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views);
-/* Bytes of a place's memory that the chunk of grains [lo, hi) needs, and *whole: that all chunks
- * share. */
+/* Returns the bytes that the chunk of grains [lo, hi) needs in a memory node. *whole: bytes shared
+ * by every chunk, not included. */
 uint64_t fl_batch_bytes(const fl_batch *batch, uint32_t lo, uint32_t hi, uint32_t place,
                         uint64_t *whole);
-/* What the chunk uses, for devices with memory of their own; views: from fl_batch_views. */
+/* Fills the operands of the chunk, for devices with separate memory; views: from fl_batch_views. */
 void fl_batch_operands(const fl_batch *batch, uint64_t lo, uint64_t hi, filch_view *views,
                        fl_operand *operands);
 

@@ -66,7 +66,7 @@ static uint32_t count_resident(const fl_core *core, const filch_data *data)
     return count;
 }
 
-/* Null stays null. False: no memory. */
+/* Copies an array of starts; null stays null. False: no memory. */
 static bool copy_starts(const fl_memory *memory, const uint64_t *from, uint32_t tiles,
                         uint64_t **copy)
 {
@@ -77,8 +77,8 @@ static bool copy_starts(const fl_memory *memory, const uint64_t *from, uint32_t 
     return (*copy != NULL) == (from != NULL);
 }
 
-/* Of a handle of which nothing is noted, traces tell nothing. Those that share a buffer are such:
- * between them contents move that no task names. */
+/* Notes a handle. Traces omit handles that are not noted. Handles sharing a buffer are not noted:
+ * contents move between the handles without a task. */
 static void note_data(fl_job_trace *logbook, filch_data *data)
 {
     const fl_memory *memory = &logbook->core->memory;
@@ -165,10 +165,10 @@ void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job)
 
 void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job)
 {
-    /* Relaxed, both: who ends the job has seen its beginning. */
+    /* Relaxed, both loads: the thread ending the job has seen the job's beginning. */
     uint64_t start = fl_load_relaxed(&job->started);
     if (job->broadcast == NULL && fl_load_relaxed(&job->accounted) == 0) {
-        return; /* it never began */
+        return; /* the job never began */
     }
     fl_trace_event event = {.start = start < job->finished ? start : job->finished,
                             .end = job->finished,

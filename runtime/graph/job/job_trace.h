@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace tells of jobs: when each could run and when it was over, what batches use, and the
- * shapes of handles, which may be gone when it is written. Kept while a trace records, under
+/* Trace of jobs: start and end of each job, accesses of batches, and shapes of handles. A handle
+ * may be destroyed before the trace is written. The trace exists while recording, guarded by
  * core->lock. */
 #ifndef FL_GRAPH_JOB_JOB_TRACE_H
 #define FL_GRAPH_JOB_JOB_TRACE_H
@@ -8,16 +8,16 @@
 #include "graph/job/job.h"
 #include "observe/trace.h"
 
-/* A handle as it was when a job that used it first began. */
+/* A handle's state when the first job using the handle began. */
 typedef struct fl_log_data {
     uint64_t element, rows, cols, tile_rows, tile_cols;
-    uint64_t *row_starts, *col_starts; /* copies, or null; as the handle's */
+    uint64_t *row_starts, *col_starts; /* copies of the handle's arrays, or null */
     uint32_t tiles_down, tiles_across;
-    uint32_t resident; /* tiles of a managed one that some device's memory had */
+    uint32_t resident; /* number of a managed handle's tiles in some device's memory */
     bool is_managed, is_on_device;
 } fl_log_data;
 
-/* A batch of all its items. */
+/* A batch of every item, not a rest. */
 typedef struct fl_log_batch {
     uint64_t job, n, grain;
     uint32_t access_count;
@@ -25,7 +25,7 @@ typedef struct fl_log_batch {
 } fl_log_batch;
 
 typedef struct fl_log_access {
-    uint32_t data; /* number of the handle's, from 1; 0: nothing is known of it */
+    uint32_t data; /* number of the handle, from 1; 0: the handle is unknown to the trace */
     filch_access_mode mode;
     filch_map_kind map;
     uint64_t offset, scale, before, after;
@@ -34,27 +34,30 @@ typedef struct fl_log_access {
 typedef struct fl_job_trace {
     fl_core *core;
     fl_trace_ring *jobs;
-    uint64_t most;       /* batches, and handles, that are noted, … */
-    uint64_t most_tasks; /* … and tasks of a graph of which it is told what they use */
+    /* Maximum number of batches, and of handles. */
+    uint64_t most;
+    /* Maximum number of a graph's tasks with accesses in the trace. */
+    uint64_t most_tasks;
     fl_log_data *data;
     size_t data_count, data_capacity;
     fl_log_batch *batches;
     size_t batch_count, batch_capacity;
 } fl_job_trace;
 
-/* Room for so many jobs, the newest, and so many tiles a device; null: no memory. */
+/* Makes a trace with room for the newest capacity jobs, and for accesses of capacity tasks per
+ * device; null: no memory. */
 fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity);
 void fl_job_trace_free(fl_job_trace *logbook);
 
-/* A job is about to begin. Takes core->lock. */
+/* Notes a job that is about to begin. Takes core->lock. */
 void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job);
-/* A job is over, all of whose fields are still there; under core->lock. */
+/* Notes a job that is over, with every field still valid. The caller holds core->lock. */
 void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job);
 
-/* The logbook while a trace is recorded, else null. */
+/* Returns the trace of jobs while a trace is recorded, else null. */
 static inline fl_job_trace *fl_job_trace_of(const fl_core *core)
 {
-    /* Acquire: what it holds was made before. */
+    /* Acquire: the object was made before its publication. */
     return fl_load_acquire(&core->jobs->logbook);
 }
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A running open graph takes its places at handles, when the first task that names one is added,
- * and when the first that writes one is which the graph only read so far. */
+/* Places of a running open graph in access queues. The graph takes a place when the first task
+ * naming a handle is added. If the graph has only read the handle so far, it takes a place for
+ * writing when the first writing task is added. */
 #include "graph/job/job.h"
 
 enum { MOST_ENTRIES = 255, ASKS_READ = FL_ADMITS_READ, ASKS_WRITE = FL_ADMITS_WRITE };
 
-/* A slot of a task's whose use has not begun, as far as adders know. */
+/* A slot of the task being added, with a use not begun as far as adders know. */
 typedef struct fl_entry {
     fl_slot *slot;
-    fl_queued_access *upgrade; /* made for it; null once the slot has it */
-    fl_task *gate;             /* likewise */
+    fl_queued_access *upgrade; /* second use, made for the entry; null once owned by the slot */
+    fl_task *gate;             /* gate, made for the entry; null once owned by the slot */
     fl_queued_access *wanted;  /* the use that needs a place, or null */
-    fl_queued_access *entered; /* the same, once it has one */
-    bool has_turned;           /* the slot's use, which was alone, writes from now on */
+    fl_queued_access *entered; /* the wanted use, once placed */
+    bool has_turned;           /* the slot's use, alone in its queue, writes from now on */
 } fl_entry;
 
 typedef struct fl_joining {
     filch_graph *graph;
     fl_entry *entries;
     uint32_t count;
-    char *text; /* of an error */
+    char *text; /* text of an error */
     size_t bytes;
 } fl_joining;
 
-/* The slots that do not admit what the accesses are; each once. */
+/* Lists the slots that do not admit the accesses, every slot once. */
 static void list_entries(fl_joining *joining, const fl_task_access *accesses, uint32_t count)
 {
     for (uint32_t i = 0; i < count; ++i) {
@@ -42,7 +43,7 @@ static void list_entries(fl_joining *joining, const fl_task_access *accesses, ui
     }
 }
 
-/* The use that the task needs of the slot. */
+/* Returns the slot's use needed by the task. */
 static fl_queued_access *use_of(const fl_entry *entry)
 {
     fl_slot *slot = entry->slot;
@@ -50,7 +51,7 @@ static fl_queued_access *use_of(const fl_entry *entry)
                                                                        : &slot->use;
 }
 
-/* All memory that the places may need. */
+/* Takes the memory that the places may need. */
 static bool take_memory(fl_joining *joining)
 {
     filch_graph *graph = joining->graph;
@@ -76,7 +77,7 @@ static bool take_memory(fl_joining *joining)
     return true;
 }
 
-/* Gives back what was not needed. */
+/* Gives back unneeded memory. */
 static void release(fl_joining *joining)
 {
     for (uint32_t i = joining->count; i-- > 0;) { /* the newest task first */
@@ -89,10 +90,11 @@ static void release(fl_joining *joining)
     }
 }
 
-/* --- Under core->lock --- */
+/* --- Functions called under core->lock --- */
 
-/* Who uses a partition writes its parent to others, where all are in order, and waits there. Graphs
- * may name the partition in another order than that, and must not wait twice. */
+/* Enters the use of a partition, granted at once. To the order of jobs, a user of a partition
+ * writes the parent, and waits in the parent's queue. Graphs may name partitions in a different
+ * order, and must not wait twice. */
 static void enter_part(filch_job *job, fl_queued_access *use)
 {
     use->job = job;
@@ -102,7 +104,7 @@ static void enter_part(filch_job *job, fl_queued_access *use)
     use->granted = use->begun = true;
 }
 
-/* The uses that need a place, in the order of entries. */
+/* Lists the uses that need a place, in the order of entries. */
 static void list_uses(fl_joining *joining)
 {
     fl_queued_access *asking = NULL;
@@ -140,13 +142,13 @@ static filch_status enter_slot(fl_joining *joining, fl_entry *entry, bool is_las
         entry->entered = entry->wanted;
     } else if (!slot->is_joined) {
         enter_part(joining->graph->job, &slot->use);
-    } else if (entry->upgrade != NULL) { /* the slot's use is alone */
+    } else if (entry->upgrade != NULL) { /* the slot's use is alone in its queue */
         slot->use.writes = entry->has_turned = true;
     }
     return FILCH_OK;
 }
 
-/* Nobody was told yet. */
+/* Undoes the first entries; no waiter was notified yet. */
 static void leave_slots(fl_joining *joining, uint32_t count)
 {
     while (count-- > 0) {
@@ -164,7 +166,7 @@ static void leave_slots(fl_joining *joining, uint32_t count)
     }
 }
 
-/* In front of whom it may go, or behind all. */
+/* Tries to place every wanted use: as early as allowed, or at the ends of the queues. */
 static filch_status try_places(fl_joining *joining, bool is_last)
 {
     list_uses(joining);
@@ -189,7 +191,7 @@ static filch_status take_places(fl_joining *joining)
     return try_places(joining, false) == FILCH_OK ? FILCH_OK : try_places(joining, true);
 }
 
-/* The places are the graph's. Where it has all of them what it does there may begin. */
+/* Keeps the places found. If every use of the task is granted, the uses begin. */
 static void keep_places(fl_joining *joining)
 {
     filch_graph *graph = joining->graph;
@@ -213,7 +215,8 @@ static void keep_places(fl_joining *joining)
             fl_order_begin(graph->job, use_of(entry));
         } else if (entry->entered != NULL) {
             fl_slot *slot = entry->slot;
-            uint32_t epoch = fl_word_epoch(fl_load_relaxed(&entry->gate->word)); /* nobody's yet */
+            /* Relaxed: the gate is not shared yet. */
+            uint32_t epoch = fl_word_epoch(fl_load_relaxed(&entry->gate->word));
             entry->entered->gate = entry->gate;
             if (entry->entered->is_upgrade) {
                 slot->write_gate = entry->gate;
@@ -228,7 +231,7 @@ static void keep_places(fl_joining *joining)
     }
 }
 
-/* Its job was cancelled: it need not wait for what it will not use. */
+/* Enters slots of a cancelled job without waiting: the job's further tasks are skipped. */
 static void forgo(fl_joining *joining)
 {
     for (uint32_t i = 0; i < joining->count; ++i) {
@@ -240,7 +243,7 @@ static void forgo(fl_joining *joining)
     }
 }
 
-/* What tasks that are added from now on need not ask for. */
+/* Notes the accesses admitted to later tasks without a new place. */
 static void admit(fl_joining *joining)
 {
     for (uint32_t i = 0; i < joining->count; ++i) {
@@ -249,7 +252,7 @@ static void admit(fl_joining *joining)
         bool writes = (slot->use.begun && slot->use.writes) || (upgrade != NULL && upgrade->begun);
         slot->admits =
             writes ? FL_ADMITS_READ | FL_ADMITS_WRITE : (slot->use.begun ? FL_ADMITS_READ : 0);
-        /* The lock orders what those before did and what tasks do from now on. */
+        /* core->lock orders the effects of earlier jobs before later tasks. */
         slot->gate = slot->use.begun ? NULL : slot->gate;
         slot->write_gate = writes ? NULL : slot->write_gate;
     }
@@ -265,7 +268,7 @@ filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, u
     list_entries(&joining, accesses, count);
     if (take_memory(&joining)) {
         fl_mutex_lock(&core->lock);
-        /* Relaxed: who cancels takes the lock after, and then takes the places away. */
+        /* Relaxed: a cancelling thread takes the lock afterwards, and removes the places. */
         bool is_cancelled = fl_load_relaxed(&graph->job->cancelled) != 0;
         status = is_cancelled ? FILCH_OK : take_places(&joining);
         if (is_cancelled) {

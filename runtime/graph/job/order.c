@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of jobs that share handles, where open graphs come in: who waits for whom, and places
- * in queues at which no circle of waiting jobs closes.
+/* Order of jobs that share handles and include open graphs: the waiting relation between jobs, and
+ * places in access queues that close no circle of waiting jobs.
  *
- * A job waits for the jobs whose uses stand before its own in a handle's queue and conflict with
- * them. All jobs but those of open graphs enter their queues at the ends, all at once, when they
- * are submitted: nobody waits for them then, and no circle can close. A use of an open graph enters
- * in front of the uses that have not begun and whose jobs were submitted later, but behind the jobs
- * that its own job waits for already, or is to wait for at another handle of the same task. Where
- * that closes a circle all the same, the ends of all queues are tried, and then the add is refused.
- * So a job that nobody waits for is never refused.
+ * A job waits for jobs with conflicting uses in front of its own use in an access queue. Jobs of
+ * batches, broadcasts and closed graphs enter their queues at the ends, at every queue in one step,
+ * at submission. No job waits for a job being submitted, and no circle can close. A use of an open
+ * graph enters in front of uses that have not begun and belong to jobs submitted later. The use
+ * enters behind jobs that its own job already waits for, or is to wait for at a second handle of
+ * the task. If a circle closes nevertheless, the graph tries the ends of the queues. If a circle
+ * still closes, the add is refused. A job that no job waits for is therefore never refused.
  *
- * A use has begun once tasks of its job may have used the handle. Of a job that is not an open
- * graph's, that is when the job starts. An open graph's use begins when a task was added that has
- * all its handles: what one task names begins together.
+ * A use has begun once tasks of its job may have used the handle. Uses of a batch, a broadcast or a
+ * closed graph begin when the job starts. An open graph's use begins when a task with every handle
+ * granted is added: the handles of a task begin together.
  *
- * All places of one add are looked for and taken in one step under core->lock, as are the places of
- * a submission: two threads cannot close a circle together. */
+ * The places of an add are found and taken in one step under core->lock, like the places of a
+ * submission: two threads cannot close a circle together. */
 #include <stdio.h>
 
 #include "graph/job/job.h"
 
-/* --- Who waits for whom --- */
+/* --- Waiting relation --- */
 
 typedef bool (*fl_is_one)(const filch_job *job, const void *user);
 
-/* A search through the jobs that wait for each other, under core->lock. */
+/* A search through jobs that wait for each other; guarded by core->lock. */
 typedef struct fl_wait_walk {
     uint64_t number;
-    filch_job *stack; /* found, and not looked at yet */
+    filch_job *stack; /* jobs found, not visited yet */
     fl_is_one is_one;
     const void *user;
-    bool is_found; /* one that is_one says */
+    bool is_found; /* a job chosen by is_one was found */
 } fl_wait_walk;
 
 static fl_wait_walk walk_begin(fl_core *core, fl_is_one is_one, const void *user)
@@ -48,8 +48,8 @@ static void walk_to(fl_wait_walk *walk, filch_job *job)
     }
 }
 
-/* Whether the use, or a hold of the host's between that waits and that the use waits for, conflicts
- * with one before. */
+/* Tells whether the use waits for an earlier use: directly, or through a waiting hold of the host
+ * between the two uses. */
 static bool waits_behind(const fl_wait_walk *walk, const fl_queued_access *use,
                          const fl_queued_access *before)
 {
@@ -62,7 +62,7 @@ static bool waits_behind(const fl_wait_walk *walk, const fl_queued_access *use,
     return waits;
 }
 
-/* To the jobs that one use waits for where it stands, whether that was told to it or not. */
+/* Adds the jobs that a use waits for at its place, notified or not. */
 static void walk_use(fl_wait_walk *walk, const fl_queued_access *use)
 {
     for (fl_queued_access *before = use->prev; before != NULL; before = before->prev) {
@@ -70,13 +70,13 @@ static void walk_use(fl_wait_walk *walk, const fl_queued_access *use)
             continue;
         }
         if (before->is_hold) {
-            /* One that is granted ends when a thread of the host's releases it. */
+            /* A granted hold ends when a thread of the host releases it. */
             before->walk = before->granted ? 0 : walk->number;
             continue;
         }
         walk_to(walk, before->job);
         if (before->writes) {
-            break; /* it waits for all before it */
+            break; /* a writing use waits for every earlier use */
         }
     }
 }
@@ -86,7 +86,7 @@ static void walk_on(fl_wait_walk *walk)
     while (walk->stack != NULL && !walk->is_found) {
         filch_job *job = walk->stack;
         walk->stack = job->walk_next;
-        /* The slots of an open graph are under its own lock; a job that started waits no more. */
+        /* The open graph's own lock guards its slots. A started job waits no more. */
         size_t count = job->is_open || job->blocked == 0 ? 0 : fl_job_use_count(job);
         for (size_t i = 0; i < count && !walk->is_found; ++i) {
             walk_use(walk, fl_job_use(job, i));
@@ -104,7 +104,7 @@ bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
     fl_wait_walk walk = walk_begin(core, is_one, user);
-    job->walk = walk.number; /* itself is none of those that it waits for */
+    job->walk = walk.number; /* marks the job itself: it does not wait for itself */
     job->walk_next = NULL;
     walk.stack = job;
     walk_on(&walk);
@@ -131,9 +131,9 @@ static bool is_marked(const fl_wait_walk *walk, const fl_queued_access *use)
     return (use->is_hold ? use->walk : job->walk) == walk->number;
 }
 
-/* Walks to all who would be before a use that stands behind last, from behind first on (null: the
- * front), and to those that they wait for. A hold that waits does so for all before it, to be on
- * the safe side. Returns a use that leads back to the job, or null. */
+/* Searches the jobs waited for by a use placed behind last: uses in front of the place, from behind
+ * first on (null: from the front). As a safe approximation, a waiting hold waits for every earlier
+ * use. Returns a use that leads back to the job, or null. */
 static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_access *use,
                                             fl_queued_access *first, fl_queued_access *last)
 {
@@ -162,8 +162,8 @@ static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_
     return NULL;
 }
 
-/* Moves *place, behind which the use is to stand, behind all that conflict with it and have begun,
- * or that its job waits for. Returns a use that leads back to the job, or null. */
+/* Moves *place, the predecessor of the use, behind conflicting uses that have begun or that the job
+ * waits for. Returns a use that leads back to the job, or null. */
 static const fl_queued_access *settle(fl_wait_walk *walk, const fl_queued_access *use,
                                       fl_queued_access **place)
 {
@@ -186,8 +186,8 @@ static const fl_queued_access *settle(fl_wait_walk *walk, const fl_queued_access
     }
 }
 
-/* Walks to all who have begun what a use asks for, and to those that they wait for. Returns one
- * that leads back to the job, or null. */
+/* Searches the jobs with conflicting begun uses of the handle, and the jobs waited for in turn.
+ * Returns a use that leads back to the job, or null. */
 static const fl_queued_access *walk_to_begun(fl_wait_walk *walk, const fl_queued_access *use)
 {
     for (const fl_queued_access *at = use->data->first; at != NULL; at = at->next) {
@@ -202,7 +202,7 @@ static const fl_queued_access *walk_to_begun(fl_wait_walk *walk, const fl_queued
     return NULL;
 }
 
-/* Moves *place behind the jobs that were submitted before the use's, unless they wait for it. */
+/* Moves *place behind the uses of jobs submitted earlier, unless they wait for the job. */
 static void give_way(fl_wait_walk *walk, const fl_queued_access *use, fl_queued_access **place)
 {
     const filch_job *job = use->job;
@@ -226,7 +226,7 @@ const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_la
     filch_job *job = asking->job;
     fl_wait_walk walk = walk_begin(job->object.core, is_same, job);
     *place = NULL;
-    /* What the job waits for now, which does not wait for it. */
+    /* Search the job's present waits; no job found waits for the job. */
     for (const fl_queued_access *late = job->late; late != NULL; late = late->late_next) {
         walk_use(&walk, late);
         walk_on(&walk);
@@ -268,7 +268,7 @@ void fl_order_pass(const fl_queued_access *use)
 {
     for (fl_queued_access *at = use->next; at != NULL; at = at->next) {
         if (at->granted && fl_access_queue_conflict(use, at)) {
-            filch_job *other = at->job; /* not the host: it would have begun */
+            filch_job *other = at->job; /* never a hold: a granted hold has begun */
             at->granted = false;
             other->blocked += !other->is_open;
         }
@@ -288,7 +288,8 @@ void fl_order_begin(filch_job *job, const fl_queued_access *only)
         *at = use->late_next;
         use->begun = true;
         fl_task *gate = use->gate;
-        /* As of any task that was waited for: what came before is seen by who finds none left. */
+        /* Acquire-release, as for a task's predecessors: the last decrement sees the effects of
+         * every earlier job. */
         if (gate != NULL && fl_sub_acq_rel(&gate->pending, 1) == 1) {
             fl_scheduler *scheduler = job->object.core->scheduler;
             scheduler->task_ready(scheduler, gate);
@@ -301,7 +302,9 @@ void fl_order_describe(const filch_job *job, const fl_queued_access *circle, cha
 {
     const filch_job *other = circle->job;
     const char *label = circle->data->label;
-    if (other == job) { /* which has the handle, for which the host waits, behind whom it would */
+    /* The job already has the handle; the host waits for the handle, and the job would wait behind
+     * the host. */
+    if (other == job) {
         snprintf(text, bytes,
                  "job '%.40s' (%llu) would wait at '%.40s' for the host, which waits for it",
                  job->label, (unsigned long long)job->sequence, label);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss report of a job. Who ran what when is the scheduler's to say. */
+/* Breakdown of a job's time. The scheduler knows which device ran what, and when. */
 #include <stddef.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 #include "graph/job/job.h"
 
 #define CALL "filch_job_report"
-/* Of the first version; later ones append, to filch_losses alone or to both. */
+/* Size of the report in the first version; later versions append, to filch_losses alone or to both
+ * structures. */
 #define LEAST_SIZE (offsetof(filch_report, total) + offsetof(filch_losses, refused_dear))
 
 static filch_status add_path(const filch_job *job, filch_graph *graph, double *ns)

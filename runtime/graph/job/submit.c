@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges by hand, sealing, submitting, closing and destroying graphs; adding to open ones. */
+/* Explicit edges; sealing, submitting, closing and destroying graphs; adding to open graphs. */
 #include <string.h>
 
 #include "graph/job/job.h"
 
-/* A task of the graph by its public name, or null. */
+/* Returns a task of the graph by its public name, or null. */
 static fl_task *find_task(const filch_graph *graph, filch_task name)
 {
     if (name == 0 || name > graph->task_count) {
         return NULL;
     }
     fl_task *task = fl_graph_task_at(graph, (uint32_t)(name - 1));
-    return fl_task_is_own(task) ? NULL : task; /* which nobody was told the name of */
+    return fl_task_is_own(task) ? NULL : task; /* the name of a task of filch is not public */
 }
 
 static filch_status edge_locked(filch_graph *graph, filch_task before, filch_task after)
@@ -82,7 +82,7 @@ filch_status filch_graph_seal(filch_graph *graph)
     return status;
 }
 
-/* Under graph->lock: the graph's next job, ready to be submitted. */
+/* Makes the graph's next job, ready to be submitted. The caller holds graph->lock. */
 static filch_status make_job(filch_graph *graph, const filch_submit *submit, filch_job **made)
 {
     fl_core *core = graph->object.core;
@@ -115,15 +115,16 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
     fl_store_relaxed(&job->total, job->is_open ? 0 : tasks - graph->own_count);
     fl_store_relaxed(&job->run_once, job->is_open ? 0 : graph->restartable_count);
-    /* An empty closed graph counts one, taken back when the submission is over. An open graph
-     * counts down from a bias that closing replaces by the number of tasks, so that adding one
-     * touches nothing that the workers write. */
+    /* An empty closed graph counts one, taken back at the end of the submission. An open graph
+     * counts down from a bias; closing replaces the bias by the number of tasks. Adding a task
+     * therefore touches no memory that workers write. */
     fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
                                       : tasks != 0 ? (int64_t)tasks
                                                    : 1);
     filch_error error = FILCH_ERROR_INIT;
     fl_mutex_lock(&core->lock);
-    status = fl_job_enqueue(job, &error); /* an open graph's: before anybody adds to it */
+    /* Queue an open graph's job before the first task is added. */
+    status = fl_job_enqueue(job, &error);
     graph->job = status == FILCH_OK ? job : NULL;
     fl_mutex_unlock(&core->lock);
     if (status != FILCH_OK) {
@@ -158,21 +159,22 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, 
         status = make_job(graph, &full, &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    /* One that waits for events is retired by who sees them. */
+    /* The worker that sees the events past retires an empty job waiting for events. */
     bool is_empty =
         !is_open && graph->task_count == 0 && status == FILCH_OK && made->event_count == 0;
     if (status == FILCH_OK && job != NULL) {
-        *job = made; /* before anything runs: a callback may want it */
+        *job = made; /* set before the job runs: a callback may use the handle */
     } else if (status == FILCH_OK) {
-        fl_store_relaxed(&made->refs, 1); /* the run's own */
+        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
     }
     if (status == FILCH_OK && is_open) {
         graph->state = FL_GRAPH_RUNNING;
-        fl_job_submit(made); /* under the lock: no task is added before */
+        fl_job_submit(made); /* called under the lock: no task is added earlier */
     }
     fl_mutex_unlock(&graph->lock);
     if (status == FILCH_OK && !is_open) {
-        fl_job_submit(made); /* when this returns, the graph may be gone, the job another one's */
+        /* On return the graph may be destroyed, and the job's object reused. */
+        fl_job_submit(made);
         if (is_empty) {
             fl_job_retired(made, 1);
         }
@@ -201,11 +203,12 @@ filch_status filch_graph_close(filch_graph *graph)
                                 "no memory for the tasks that combine what was reduced, or give "
                                 "back what is partitioned");
         }
-        fl_store_relaxed(&graph->job->left_out, 1); /* before the count that completes the job */
+        /* Store left_out before the count that completes the job. */
+        fl_store_relaxed(&graph->job->left_out, 1);
     }
     if (wrong == NULL) {
         graph->state = FL_GRAPH_ENDED;
-        job = graph->job; /* set, and stays while the bias below is held */
+        job = graph->job; /* set, and constant while the bias below is held */
         added = (int64_t)graph->task_count + graph->gate_count;
     }
     fl_mutex_unlock(&graph->lock);
@@ -235,16 +238,16 @@ filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_tas
         fl_open_note_contents(graph, desc);
     }
     fl_task *task = *added;
-    bool commutes = task->commutes; /* before others may run it */
+    bool commutes = task->commutes; /* read before a worker may run the task */
     fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
     fl_store_relaxed(&job->run_once, graph->restartable_count);
     uint32_t left = 0;
     if (commutes || task->predecessors != 0) {
-        /* Acquire-release: if the predecessors are through, their results are seen by who runs
-         * this. */
+        /* Acquire-release: if the predecessors have retired, the runner of the task sees their
+         * results. */
         left = fl_sub_acq_rel(&task->pending, 1) - 1;
     } else {
-        fl_store_relaxed(&task->pending, 0); /* nobody else knows it yet */
+        fl_store_relaxed(&task->pending, 0); /* no second thread knows the task yet */
     }
     if (commutes ? left == 1 && fl_commute_locks_take(task) : left == 0) {
         core->scheduler->task_ready(core->scheduler, task);
@@ -260,7 +263,8 @@ void fl_graph_free(filch_graph *graph)
     if (graph->replay != NULL || graph->root_room != NULL) {
         core->scheduler->graph_drop(core->scheduler, graph);
     }
-    void *forecast = fl_load_relaxed(&graph->forecast); /* nobody else has the graph */
+    /* Relaxed: no second thread has the graph. */
+    void *forecast = fl_load_relaxed(&graph->forecast);
     if (forecast != NULL) {
         fl_free(memory, forecast, *(size_t *)forecast);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codelets of the kernels that the library brings. */
+/* Codelets of the kernels in the library. */
 #include "filch/kernels.h"
 
 #include "base/core.h"

@@ -30,7 +30,8 @@ static filch_status check_sizes(fl_core *core, const filch_codelet_desc *desc)
                                         "codelet: the CUDA descriptor", CREATE, desc->name);
 }
 
-/* Of what a kernel is compiled or loaded from; of an enqueue function nothing is known. */
+/* Hashes the text or image and the options that a kernel is compiled or loaded from. An enqueue
+ * function has no known source. */
 static uint64_t hash_source(const filch_cuda_desc *desc)
 {
     uint64_t hash = FL_HASH_START;
@@ -43,8 +44,8 @@ static uint64_t hash_source(const filch_cuda_desc *desc)
                                 : fl_hash_bytes(hash, desc->image, desc->image_bytes);
 }
 
-/* Makes the CUDA implementation ready. Where none of the runtime's devices can then run the codelet
- * its tasks are refused, as those of any codelet that nothing here runs. */
+/* Makes the CUDA implementation ready. If no device of the runtime can then run the codelet, its
+ * tasks are refused, as for every codelet without a device. */
 static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
                                 filch_codelet *codelet)
 {

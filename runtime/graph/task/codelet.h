@@ -12,20 +12,21 @@ struct filch_codelet {
     filch_host_fn host;
     filch_work_fn work;
     filch_work_fn cost;
-    fl_kernel *kernel; /* CUDA implementation, ready to run; null: none, or no device for it */
+    fl_kernel *kernel; /* CUDA implementation, ready to run; null: not given, or no device for it */
     uint32_t arg_size;
     uint32_t flags;
-    uint32_t implementations; /* FL_IMPL_* bits: which kinds of device can run it */
-    uint32_t kind_count;      /* how many devices are of such a kind */
-    /* Bit set of the devices that can run it, and how many. The scheduler's codelet_init takes all
-     * of those kinds; one for which the kernel cannot be made is taken out before any task is made
-     * of the codelet. */
+    /* FL_IMPL_* bits: the given implementations, and so the usable kinds of device. */
+    uint32_t implementations;
+    uint32_t kind_count; /* number of devices of the usable kinds */
+    /* Number of the devices able to run the codelet, and their bit set. The scheduler's
+     * codelet_init enters every device of the usable kinds. A device that the kernel cannot be made
+     * for is taken out before the first task of the codelet. */
     uint32_t device_count;
     uint64_t runs_on[FL_DEVICE_LIMIT / 64];
-    uint64_t source; /* hash of what the CUDA implementation is made of, where the scheduler asks */
-    uint8_t able;    /* number of that set, by the scheduler's able */
+    uint64_t source; /* hash of the CUDA implementation's source, if the scheduler asks */
+    uint8_t able;    /* number of the set runs_on, from the scheduler's able */
     char name[64];
-    /* The scheduler's measured speeds, one a device, follow in the same allocation. */
+    /* The scheduler's measured speeds, one per device, follow in the same allocation. */
     _Alignas(64) unsigned char speeds[];
 };
 

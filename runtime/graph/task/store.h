@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task memory of a runtime: slabs that move between graphs and are freed only with the runtime, so
- * that a stale hint can always be read. */
+/* Task memory of a runtime. Slabs move between graphs and are freed only with the runtime. A stale
+ * hint can therefore always be read. */
 #ifndef FL_GRAPH_TASK_STORE_H
 #define FL_GRAPH_TASK_STORE_H
 
@@ -11,9 +11,10 @@
 typedef struct fl_slab fl_slab;
 
 struct fl_slab {
-    _Alignas(128) fl_slab *next; /* of one graph, newest first; or of the store's free list */
-    fl_slab *all;                /* every slab ever made */
-    uint32_t used;               /* tasks handed out, by the owning graph */
+    /* Next slab of a graph, newest first, or of the store's free list. */
+    _Alignas(128) fl_slab *next;
+    fl_slab *all;  /* list of every slab ever made */
+    uint32_t used; /* tasks handed out, counted by the owning graph */
     fl_task tasks[FL_SLAB_TASKS];
 };
 
@@ -27,9 +28,10 @@ typedef struct fl_store {
 
 filch_status fl_store_init(fl_store *store, const fl_memory *memory);
 void fl_store_fini(fl_store *store);
-/* A slab for one graph; any thread. Null when memory is out, or lies where hints cannot point. */
+/* Takes a slab for a graph; thread-safe. Null: memory is out, or lies outside the range of
+ * hints. */
 fl_slab *fl_store_take(fl_store *store);
-/* Gives a chain of slabs back; none of their tasks is in use. */
+/* Gives a chain of slabs back; no task of the slabs is in use. */
 void fl_store_give(fl_store *store, fl_slab *first);
 
 #endif
