@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls that tell what joins a runtime's memories. */
+/* Public calls describing the links between a runtime's memory nodes. */
 #include "runtime.h"
 
 filch_status filch_device_link(filch_runtime *rt, uint32_t from, uint32_t to, filch_link *link)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls that tell of the memory that a runtime holds on its devices. */
+/* Public calls reporting the memory held by a runtime on its devices. */
 #include "runtime.h"
 
-/* The place of a device that has one. */
+/* Finds the memory node of a device. */
 static filch_status find_place(filch_runtime *rt, uint32_t index, const char *call, uint32_t *place)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
@@ -13,7 +13,7 @@ static filch_status find_place(filch_runtime *rt, uint32_t index, const char *ca
         return fl_core_fail(&rt->core, FILCH_BAD_INDEX, call, NULL,
                             "there are %zu devices, no device %u", rt->pool.count, index);
     }
-    /* Those that only pretend have places that are not in the table. */
+    /* Simulated devices name memory nodes missing from the table: treat the node as the host's. */
     *place = rt->pool.devices[index].place;
     if (*place >= rt->places.count) {
         *place = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls that withdraw devices and take them back. */
+/* Public calls that withdraw devices and take withdrawn devices back. */
 #include "runtime.h"
 #include "sched/execute/offline.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls that let the host's own code work on a runtime's GPUs. */
+/* Public calls letting the host's own code work on a runtime's GPUs. */
 #include <stddef.h>
 
 #include "runtime.h"
 
-/* Sizes of the records in the first version of the interface; later ones only append. */
+/* Sizes of the records in the first version of the interface; later versions only append. */
 #define PROBE_SIZE_FIRST (offsetof(filch_probe, reserved) + sizeof(uint32_t))
 #define DESC_SIZE_FIRST (offsetof(filch_probe_desc, is_retry) + sizeof(uint32_t))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns every part of a runtime, and makes the public calls that need several of them. */
+/* Owns every part of a runtime, and makes the public calls spanning several parts. */
 #include "runtime.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "sched/worker/sched.h"
 
 #define CREATE "filch_runtime_create"
-/* Size of the record in the first version of the interface; later ones only append. */
+/* Size of the record in the first version of the interface; later versions only append. */
 #define CONFIG_SIZE_FIRST offsetof(filch_config, cuda_context)
 
 uint32_t filch_version(void)
@@ -40,7 +40,7 @@ static filch_status refuse(filch_error *error, filch_status status, const char *
     return fl_error_fill(error, (fl_fault){.status = status, .call = CREATE}, "%s", text);
 }
 
-/* What is wrong with a policy of the caller's, or null. */
+/* Returns the fault found in a caller's policy, or null. */
 static const char *check_policy(const filch_config *config)
 {
     const filch_policy_desc *desc = config->custom_policy;
@@ -56,7 +56,7 @@ static const char *check_policy(const filch_config *config)
                : NULL;
 }
 
-/* What is wrong with the sizes of what the caller gave, or null. */
+/* Returns the fault found in the sizes of the caller's records, or null. */
 static const char *check_sizes(const filch_config *given, const filch_config *full,
                                char text[FL_SIZE_TEXT])
 {
@@ -120,7 +120,7 @@ static filch_drive choose_drive(const filch_runtime *rt)
 {
     filch_drive drive = (filch_drive)rt->core.settings.drive;
     if (drive == FILCH_DRIVE_DEFAULT) {
-        /* The virtual clock has no threads: whoever waits drives it. */
+        /* The virtual clock has no threads: a waiting thread drives the clock. */
         drive = rt->pool.is_virtual ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
     }
     return drive;
@@ -128,7 +128,7 @@ static filch_drive choose_drive(const filch_runtime *rt)
 
 _Static_assert(FL_TRACE_COPY_RINGS == FL_COPY_LANES, "a ring for each lane");
 
-/* Rings of the runtime, by their place in rt->rings. */
+/* Number of the runtime's rings: the length of rt->rings. */
 static size_t ring_count(const filch_runtime *rt)
 {
     return (1 + FL_COPY_LANES) * rt->pool.count;
@@ -149,7 +149,7 @@ static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
     return &rt->rings[rt->pool.count + FL_COPY_LANES * (size_t)device];
 }
 
-/* All of them, or none; the first is there where all are. */
+/* Makes every ring or leaves no ring. A non-null rt->rings[0] tells of a complete set. */
 static filch_status make_rings(filch_runtime *rt)
 {
     for (size_t i = 0; i < ring_count(rt); ++i) {
@@ -204,10 +204,11 @@ static filch_status start_trace(filch_runtime *rt)
     return FILCH_OK;
 }
 
-/* Before and after the rings of copies are read. */
+/* Stops or resumes writing to the copies' rings; call with true before reading, with false after
+ * reading. */
 static void hold_copies(filch_runtime *rt, bool begins)
 {
-    fl_mutex_lock(&rt->core.lock); /* no trace starts meanwhile */
+    fl_mutex_lock(&rt->core.lock); /* no trace starts while the lock is held */
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
         if (backend->trace_hold != NULL) {
@@ -217,7 +218,7 @@ static void hold_copies(filch_runtime *rt, bool begins)
     fl_mutex_unlock(&rt->core.lock);
 }
 
-/* Whether some device computes in memory of its own; simulated ones only pretend to. */
+/* Returns whether a device computes in memory of its own; simulated devices only pretend. */
 static bool has_memories(const fl_pool *pool)
 {
     for (size_t i = 0; i < pool->count; ++i) {
@@ -228,7 +229,7 @@ static bool has_memories(const fl_pool *pool)
     return false;
 }
 
-/* The places, and the kernels that are loaded there. */
+/* Opens the memory nodes, and the table of kernels loaded on every node. */
 static filch_status open_memories(filch_runtime *rt, filch_error *error)
 {
     fl_core *core = &rt->core;
@@ -262,7 +263,7 @@ static void close_memories(filch_runtime *rt)
     fl_places_fini(&rt->places);
 }
 
-/* The true speeds of the devices, where they tell. */
+/* Scores the devices by their true speeds; returns false where a device does not tell its speed. */
 static bool score_perfectly(fl_pool *pool)
 {
     for (size_t d = 0; d < pool->count; ++d) {
@@ -286,7 +287,7 @@ static filch_status score_devices(filch_runtime *rt, const filch_config *config,
     filch_score score =
         config->score != FILCH_SCORE_DEFAULT ? config->score : (filch_score)rt->core.settings.score;
     if (config->scores != NULL) {
-        return FILCH_OK; /* the scheduler's to take over */
+        return FILCH_OK; /* the scheduler takes over the caller's scores */
     }
     fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
     if (config->rate == NULL && choose_policy(rt, config) == FILCH_POLICY_PERFECT &&
@@ -297,7 +298,7 @@ static filch_status score_devices(filch_runtime *rt, const filch_config *config,
     return FILCH_OK;
 }
 
-/* Everything above the core; on failure nothing of it is left. */
+/* Builds every part above the core; a failure leaves no part behind. */
 static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
 {
     fl_core *core = &rt->core;
@@ -378,8 +379,8 @@ store:
     return status;
 }
 
-/* Says which CPUs the workers' threads are bound to; the devices are final, and the host listens.
- */
+/* Registers the CPUs bound to the workers' threads. Called once the devices are final and the
+ * host's log is set. */
 static void claim_cpus(filch_runtime *rt)
 {
     rt->claim.file = -1;
@@ -389,7 +390,7 @@ static void claim_cpus(filch_runtime *rt)
     }
 }
 
-/* The caller's, which may be an older one, in full. */
+/* Completes the caller's configuration, possibly of an older version, by defaults. */
 static filch_config complete_config(const filch_config *given)
 {
     filch_config config = FILCH_CONFIG_INIT;
@@ -471,7 +472,8 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
     return status;
 }
 
-/* For later runs, where that was asked for; the job is done, whether it works or not. */
+/* Saves speeds for later runs, where the host asked for a file. A failure is only logged, as the
+ * jobs are done. */
 static void keep_speeds(filch_runtime *rt)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -486,9 +488,9 @@ static void tear_down(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
     keep_speeds(rt);
-    stop_trace(rt); /* the rings go before what copies */
+    stop_trace(rt); /* detach the rings before the lanes making copies go */
     fl_clock_advance(&core->clock,
-                     FL_TIME_NEVER - 1); /* a virtual one: what was under way is over */
+                     FL_TIME_NEVER - 1); /* virtual clock: end every operation under way */
     fl_sched_fini(&rt->sched);
     fl_cpu_claim_close(&rt->claim);
     for (fl_object *object = core->objects; object != NULL;) {
@@ -535,7 +537,7 @@ static filch_status check_outside(filch_runtime *rt, const char *call)
     return FILCH_OK;
 }
 
-/* Whether no job runs. One whose result is out may still be leaving; that is waited for. */
+/* Returns whether no job runs. Waits for jobs still leaving after publishing their results. */
 static bool is_idle(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
@@ -615,7 +617,7 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     if (status != FILCH_OK) {
         return status;
     }
-    /* Again and again: callbacks may submit more. A virtual clock goes as far as it must. */
+    /* Repeat: callbacks may submit more jobs. A virtual clock goes as far as necessary. */
     double round = rt->pool.is_virtual ? -1 : 0.01;
     do {
         fl_jobs_cancel(&rt->core);
@@ -701,7 +703,7 @@ filch_status filch_trace_stop(filch_runtime *rt)
     return status;
 }
 
-/* Bytes that may be held of the device's own memory; 0: it has none, or any number. */
+/* Returns the budget of the device's own memory in bytes; 0: no own memory, or no limit. */
 static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
 {
     bool is_own = rt->places.count > 1 && device->place != 0;
@@ -709,7 +711,8 @@ static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
     return budget < INT64_MAX ? budget : 0;
 }
 
-/* For fl_trace_write: the devices, as they are reckoned with, then what jobs are made of. */
+/* Callback of fl_trace_write: writes the devices with the scheduler's scores and budgets, then the
+ * structure of jobs. */
 static void put_outline(FILE *file, fl_core *core)
 {
     const filch_runtime *rt = (const filch_runtime *)(const void *)core;

@@ -12,19 +12,19 @@
 #include "sched/worker/sched.h"
 
 struct filch_runtime {
-    fl_core core; /* first: a filch_runtime * is an fl_core * to the layers below */
+    fl_core core; /* First member: the layers below use a filch_runtime * as an fl_core *. */
     filch_allocator allocator;
     fl_store store;
     fl_jobs jobs;
     fl_pool pool;
-    fl_cpu_claim claim; /* CPUs that the workers' threads are bound to */
+    fl_cpu_claim claim; /* CPUs bound to the workers' threads. */
     fl_places places;
     fl_modules modules;
     fl_sched sched;
-    /* Null until tracing starts: one a worker, and then for each device two, of copies in and out,
-     * where its backend can tell of such. */
+    /* Trace rings, null until tracing starts. Every worker has a ring; every device whose backend
+     * can report copies has a ring per copy lane as well. */
     fl_trace_ring **rings;
-    struct fl_job_trace *logbook; /* likewise: of jobs */
+    struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
 };
 
 #endif

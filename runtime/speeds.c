@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls that tell measured speeds, and keep them. */
+/* Public calls reporting and saving measured speeds. */
 #include <stddef.h>
 
 #include "runtime.h"
 #include "sched/model/prior.h"
 #include "sched/worker/device.h"
 
-/* Sizes of the records in the first version of the interface; later ones only append. */
+/* Sizes of the records in the first version of the interface; later versions only append. */
 #define SPEED_SIZE_FIRST (offsetof(filch_speed, prior_refuted) + sizeof(uint32_t))
 #define SPEEDS_SIZE_FIRST (offsetof(filch_speeds, saves) + sizeof(uint64_t))
 

@@ -4,12 +4,12 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/queue/lane.h"
 
-/* Of chunks that cuMemAlloc gives. Blocks of this size and more begin at a multiple of it; what is
- * needed is that they begin at one of jemalloc's pages. */
+/* Granularity of chunks given by cuMemAlloc. Blocks of at least this size begin at a multiple; the
+ * arena needs only a beginning at one of jemalloc's pages. */
 #define PLAIN_GRANULARITY ((size_t)2 << 20)
 #define PAGE ((uintptr_t)4096)
 
-/* The GPU, and those that reach it. */
+/* The GPU itself, and all GPUs reaching its memory. */
 typedef struct fl_accesses {
     CUmemAccessDesc who[65];
     size_t count;
@@ -34,7 +34,8 @@ static CUmemAllocationProp prop_of(const fl_cuda_gpu *gpu)
                                  .location = location_of(gpu->device)};
 }
 
-/* Peer access of contexts says nothing of memory that is mapped or a pool's. */
+/* Lists the GPUs to name explicitly: peer access between contexts does not cover mapped or pool
+ * memory. */
 static CUresult find_accesses(const fl_cuda_gpu *gpu, fl_accesses *found)
 {
     CUresult result = FL_CUDA_SUCCESS;
@@ -77,8 +78,8 @@ filch_status fl_cuda_chunk_granularity(const fl_device *device, size_t *bytes, f
 
 /* --- Mapped --- */
 
-/* Memory in a range; on failure nothing is left there. The handle is not needed again: what is
- * mapped stays until it is unmapped. */
+/* Maps memory into a range; a failure leaves nothing mapped. The handle is not needed again: the
+ * mapping keeps the memory until unmapped. */
 static CUresult map(const fl_cuda_gpu *gpu, CUdeviceptr range, size_t bytes, const char **call)
 {
     const CUmemAllocationProp prop = prop_of(gpu);
@@ -155,7 +156,7 @@ filch_status fl_cuda_chunk_take(fl_device *device, size_t bytes, void **chunk, f
     return FILCH_OK;
 }
 
-/* What is mapped is the process's, not the context's: it goes back whatever became of that. */
+/* Unmaps a chunk, whatever became of the context: mapped memory belongs to the process. */
 static void give_mapped(const fl_cuda_gpu *gpu, CUdeviceptr range, size_t bytes)
 {
     (void)gpu->api->cuMemUnmap(range, bytes);
@@ -179,7 +180,7 @@ void fl_cuda_chunk_give(fl_device *device, void *chunk, size_t bytes)
 
 typedef struct fl_cuda_pool {
     CUmemoryPool pool;
-    CUstream stream; /* of nothing but taking and giving */
+    CUstream stream; /* stream for taking and giving only */
 } fl_cuda_pool;
 
 static CUresult open_pool(const fl_cuda_gpu *gpu, fl_cuda_pool *made, const char **call)
@@ -200,11 +201,11 @@ static CUresult open_pool(const fl_cuda_gpu *gpu, fl_cuda_pool *made, const char
         made->pool = NULL;
         return result;
     }
-    /* What is given is kept: the pool is trimmed when memory is short. */
+    /* Keep memory given back: the pool is trimmed when memory is short. */
     *call = "cuMemPoolSetAttribute";
     result =
         gpu->api->cuMemPoolSetAttribute(made->pool, FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
-    /* The GPU itself always has access, and must not be named. */
+    /* Do not name the GPU itself, which always has access. */
     if (result == FL_CUDA_SUCCESS && accesses.count > 1) {
         *call = "cuMemPoolSetAccess";
         result = gpu->api->cuMemPoolSetAccess(made->pool, accesses.who + 1, accesses.count - 1);
@@ -266,7 +267,7 @@ void fl_cuda_pool_close(fl_device *device, const fl_memory *memory, void *pool)
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
     fl_cuda_pool *gone = pool;
     fl_cuda_scope scope;
-    /* A stream goes with its context, a pool does not. */
+    /* A stream ends with its context, a pool does not. */
     bool entered = fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK;
 
     close_pool(gpu, gone, entered);
@@ -290,7 +291,8 @@ filch_status fl_cuda_pool_take(fl_device *device, void *pool, size_t bytes, void
         return status;
     result = gpu->api->cuMemAllocFromPoolAsync(&address, bytes, from->pool, from->stream);
     if (result == FL_CUDA_SUCCESS) {
-        /* Other streams may use it once this one is past its allocation; nothing else is on it. */
+        /* Wait for the stream to pass the allocation, then other streams may use the block. The
+         * stream has no other work. */
         call = "cuStreamSynchronize";
         result = gpu->api->cuStreamSynchronize(from->stream);
         if (result != FL_CUDA_SUCCESS)
@@ -315,7 +317,8 @@ void fl_cuda_pool_give(fl_device *device, void *pool, void *block)
     (void)fl_cuda_leave(&scope);
 }
 
-/* What was given before is the pool's when the stream is past it. */
+/* Waits for the stream first: memory given back reaches the pool once the stream is past the
+ * free. */
 void fl_cuda_pool_trim(fl_device *device, void *pool)
 {
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;

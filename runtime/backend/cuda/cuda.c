@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations of CUDA devices; launches, marks and copies are in lane.c. */
+/* Table of operations of CUDA devices; launches, marks and copies are in lane.c. */
 #define _GNU_SOURCE
 #include "backend/cuda/cuda.h"
 
@@ -21,18 +21,19 @@
 #include "backend/cuda/queue/stage.h"
 #include "backend/cuda/slices.h"
 
-/* So that a kernel's last blocks and the next one's first run together. Of slices, too, though
- * three have more streams than the eight that hardware queues keep apart: measured with and without
- * more queues (CUDA_DEVICE_MAX_CONNECTIONS), two lanes each are quicker than one in both. */
+/* Two lanes let a kernel's last blocks and the next kernel's first blocks run together. Slices use
+ * two lanes as well, though three slices have more streams than the eight kept apart by hardware
+ * queues. Measured with the default number of queues and with more (CUDA_DEVICE_MAX_CONNECTIONS),
+ * two lanes per slice are quicker than one. */
 #define LANES 2
-/* One launch, measured; a prior. */
+/* Overhead of a launch, measured; a prior. */
 #define OVERHEAD_NS 2500
-/* What the driver's compiler says about a PTX image. */
+/* Bytes of the driver's compiler messages about a PTX image. */
 #define JIT_LOG 2048
 
 /* --- Finding devices --- */
 
-/* The library that an earlier item of the specification loaded. */
+/* Returns the library loaded by an earlier item of the specification, or null. */
 static fl_cuda_library *library_share(const fl_device *devices, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +94,7 @@ static uint32_t place_next(const fl_device *devices, size_t count)
     return place;
 }
 
-/* One device of the GPU: the whole of it, or slice `index`. */
+/* Adds a device of the GPU: the whole GPU, or slice `index`. */
 static filch_status device_add(const fl_memory *memory, const fl_settings *settings,
                                fl_cuda_gpu *gpu, const filch_device_info *info, uint32_t index,
                                uint32_t place, fl_device **devices, size_t *count, size_t *capacity)
@@ -140,7 +141,7 @@ static filch_status device_add(const fl_memory *memory, const fl_settings *setti
 
 static void cuda_close(fl_device *device, const fl_memory *memory);
 
-/* The devices of one GPU; none is added after a failure. */
+/* Adds the devices of a GPU; a failure adds no device. */
 static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
                             const fl_device_spec *spec, uint32_t ordinal, fl_device **devices,
                             size_t *count, size_t *capacity, filch_error *error)
@@ -169,7 +170,7 @@ static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
         gpu_release(gpu, how->memory);
         return status;
     }
-    gpu->users++; /* ours, until its devices have theirs */
+    gpu->users++; /* temporary use, until the devices have their own */
     for (uint32_t i = 0; i < (gpu->slice_count > 0 ? gpu->slice_count : 1); i++) {
         status =
             device_add(how->memory, how->settings, gpu, &info, i, place, devices, count, capacity);
@@ -189,7 +190,7 @@ static filch_status gpu_add(const fl_discovery *how, fl_cuda_library *library,
     return status;
 }
 
-/* ", and CUDA_VISIBLE_DEVICES is "..."" where that may be why. */
+/* Writes "; CUDA_VISIBLE_DEVICES is "..."" as a possible reason, if the variable is set. */
 static const char *visible_text(char *text, size_t size)
 {
     char value[40];
@@ -249,8 +250,9 @@ static filch_status gpus_add(const fl_discovery *how, fl_cuda_library *library,
     return status;
 }
 
-/* Where no specification names it (column 0), a driver that is absent or shows nothing is no error;
- * one that does not work is told of, and then there is no device either. */
+/* Enumerates GPUs. Without a specification naming CUDA (column 0), an absent driver or a driver
+ * without GPUs is no error. A broken driver is then reported as a refusal, and no device is added
+ * either. */
 static filch_status cuda_enumerate(const fl_discovery *how, const fl_device_spec *spec,
                                    fl_device **devices, size_t *count, size_t *capacity)
 {
@@ -368,8 +370,8 @@ static void cuda_leave(fl_stay *stay)
     (void)fl_cuda_leave(&scope);
 }
 
-/* The worker's own thread, which filch made: its affinity and its current context are filch's. A
- * system that refuses the binding keeps a worker that is merely not near. */
+/* Binds the worker's own thread. filch made the thread: affinity and current context are filch's. A
+ * system refusing the affinity leaves a worker merely not near its GPU. */
 static filch_status cuda_bind(fl_device *device)
 {
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
@@ -383,7 +385,7 @@ static filch_status cuda_bind(fl_device *device)
         break;
     }
     result = gpu->api->cuCtxSetCurrent(gpu->context);
-    /* No call of this thread's would reach the device. */
+    /* No call of the thread would reach the device. */
     return result == FL_CUDA_SUCCESS
                ? FILCH_OK
                : fl_cuda_lose(gpu, result, "cuCtxSetCurrent", device->info.name, NULL);
@@ -427,7 +429,8 @@ static void cuda_link(fl_device *device, const fl_device *other)
         fl_cuda_of(other)->gpu->readers |= (uint64_t)1 << gpu->ordinal;
 }
 
-/* Called for each device in turn: takes back what filch enabled towards and from its GPU. */
+/* Disables access from the device's GPU to the other's, if enabled by filch, and forgets the GPU's
+ * readers. Called for each device in turn. */
 static void cuda_unlink(fl_device *device, const fl_device *other)
 {
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
@@ -483,7 +486,7 @@ static void cuda_memory_give(fl_device *device, void *block)
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
     fl_cuda_scope scope;
 
-    /* What a destroyed context held went with it. */
+    /* A destroyed context has freed its memory. */
     if (block == NULL || fl_cuda_enter(gpu, &scope, NULL) != FILCH_OK)
         return;
     (void)gpu->api->cuMemFree((CUdeviceptr)(uintptr_t)block);
@@ -502,7 +505,7 @@ static int cuda_version(const fl_device *device)
     return fl_cuda_of(device)->gpu->library->version;
 }
 
-/* What the driver's compiler said, on one line; empty for a cubin. */
+/* Puts the driver's compiler messages on a single line; a cubin has none. */
 static void log_flatten(char *log)
 {
     char *end = log + strnlen(log, JIT_LOG - 1);
@@ -544,8 +547,8 @@ static filch_status module_refuse(fl_cuda_gpu *gpu, CUresult result, const char 
                          gpu->name, fault.native_name != NULL ? fault.native_name : "unknown");
 }
 
-/* bytes is not the driver's business: a cubin tells its own size, PTX ends with a null byte, which
- * stands behind the image. */
+/* Loads an image. The driver does not use bytes: a cubin tells its own size, and PTX ends with a
+ * null byte stored after the image. */
 static filch_status cuda_module_load(fl_device *device, const void *image, size_t bytes,
                                      const char *label, void **module, filch_error *error)
 {
@@ -589,7 +592,7 @@ static void cuda_module_unload(fl_device *device, void *module)
     (void)fl_cuda_leave(&scope);
 }
 
-/* Number and size of the parameters; drivers before 12.4 cannot tell. */
+/* Reads number and size of the parameters; drivers before 12.4 cannot tell. */
 static CUresult params_count(const fl_cuda_api *api, CUfunction handle, fl_function *function)
 {
     size_t offset = 0;
@@ -602,8 +605,9 @@ static CUresult params_count(const fl_cuda_api *api, CUfunction handle, fl_funct
     for (uint32_t i = 0;; i++) {
         CUresult result = api->cuFuncGetParamInfo(handle, i, &offset, &bytes);
 
-        /* One past the last; but any other failure may be called so, and a kernel that seems to
-         * have fewer parameters is refused. The end stays where it is. */
+        /* INVALID_VALUE marks the index past the last parameter, but may also report another
+         * failure. A kernel seemingly with fewer parameters is refused: ask again, as the true end
+         * does not move. */
         if (result == FL_CUDA_ERROR_INVALID_VALUE)
             result = api->cuFuncGetParamInfo(handle, i, &offset, &bytes);
         if (result == FL_CUDA_ERROR_INVALID_VALUE) {
@@ -616,8 +620,8 @@ static CUresult params_count(const fl_cuda_api *api, CUfunction handle, fl_funct
     }
 }
 
-/* All shared memory that a block of this GPU may have beside the kernel's static: a launch asks for
- * what it needs, and permission costs nothing. */
+/* Permits all the shared memory a block of the GPU may have beside the kernel's static memory. A
+ * launch asks only for its need, and permission costs nothing. */
 static CUresult shared_permit(const fl_cuda_gpu *gpu, CUfunction handle, uint32_t *most,
                               const char **call)
 {
@@ -685,7 +689,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     memcpy(made.most_grid, gpu->grid_most, sizeof made.most_grid);
     memcpy(made.most_block, gpu->block_most, sizeof made.most_block);
     made.has_clusters = gpu->has_clusters;
-    made.is_clustered = width != 0; /* all three are given, or none is */
+    made.is_clustered = width != 0; /* a kernel sets all three dimensions, or none */
     *function = made;
     return FILCH_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA GPUs through the CUDA driver: whole ones, MIG instances, and slices of one. */
+/* NVIDIA GPUs through the CUDA driver: whole GPUs, MIG instances, and slices of a GPU. */
 #ifndef FL_BACKEND_CUDA_CUDA_H
 #define FL_BACKEND_CUDA_CUDA_H
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Left to the driver and to others on the GPU. */
+/* Memory left to the driver and to other users of the GPU. */
 #define MEMORY_SPARED ((uint64_t)512 << 20)
 
 static uint64_t lesser(uint64_t a, uint64_t b)
@@ -37,8 +37,8 @@ filch_status fl_cuda_budget(const fl_cuda_gpu *gpu, int64_t limit, uint64_t free
     return FILCH_OK;
 }
 
-/* CUDA C++ Programming Guide, "Arithmetic Instructions": results a cycle and multiprocessor. Newer
- * ones than the guide's count as the newest. */
+/* Source: CUDA C++ Programming Guide, "Arithmetic Instructions": results per cycle and
+ * multiprocessor. Capabilities newer than the guide's count as the newest. */
 uint32_t fl_cuda_single_lanes(uint32_t capability)
 {
     switch (capability) {
@@ -53,7 +53,8 @@ uint32_t fl_cuda_single_lanes(uint32_t capability)
     }
 }
 
-/* What the driver does not tell is 0: attributes come and go with its versions. */
+/* Reads an attribute; 0 for attributes unknown to the driver, as attributes come and go with
+ * versions. */
 static uint32_t attribute(const fl_cuda_gpu *gpu, CUdevice_attribute which)
 {
     int value = 0;
@@ -63,7 +64,7 @@ static uint32_t attribute(const fl_cuda_gpu *gpu, CUdevice_attribute which)
     return (uint32_t)value;
 }
 
-/* An attribute that nothing works without. */
+/* Reads an attribute required for any operation. */
 static filch_status required(fl_cuda_gpu *gpu, CUdevice_attribute which, uint32_t *value,
                              filch_error *error)
 {
@@ -113,7 +114,8 @@ static filch_status limits_read(fl_cuda_gpu *gpu, filch_error *error)
     return FILCH_OK;
 }
 
-/* The instance's own identifier is that of a MIG instance; only its name says so. */
+/* Reads names and identifiers. A MIG instance reports its own identifier; only the name shows that
+ * the device is an instance. */
 static void identity_read(const fl_cuda_gpu *gpu, filch_device_info *info)
 {
     const fl_cuda_api *api = gpu->api;
@@ -129,7 +131,7 @@ static void identity_read(const fl_cuda_gpu *gpu, filch_device_info *info)
         info->pci[0] = '\0';
     info->pci[sizeof info->pci - 1] = '\0';
     for (char *c = info->pci; *c != '\0'; c++)
-        *c = (char)tolower((unsigned char)*c); /* as the kernel writes it */
+        *c = (char)tolower((unsigned char)*c); /* the kernel writes lower case */
     if (api->cuDeviceGetUuid(&uuid, gpu->device) != FL_CUDA_SUCCESS)
         return;
     length = snprintf(info->uuid, sizeof info->uuid, "%s-",
@@ -159,7 +161,7 @@ static bool sysfs_read(const char *pci, const char *name, char *text, size_t siz
     return found;
 }
 
-/* Sets the CPUs of a list such as "0-23,48-71"; those from `most` on are left out. */
+/* Sets the CPUs of a list such as "0-23,48-71"; CPUs from `most` on are left out. */
 static void cpulist_parse(const char *text, uint64_t *set, unsigned long most)
 {
     for (char *end; isdigit((unsigned char)*text); text = end + (*end == ',')) {
@@ -173,7 +175,7 @@ static void cpulist_parse(const char *text, uint64_t *set, unsigned long most)
     }
 }
 
-/* CPUs that any thread of this process runs on: a host may have bound its main thread alone. */
+/* Collects the CPUs of all threads of the process: a host may have bound its main thread alone. */
 static bool process_cpus(uint64_t *set, size_t bytes)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -181,7 +183,7 @@ static bool process_cpus(uint64_t *set, size_t bytes)
 
     if (tasks == NULL)
         return false;
-    /* The stream is this call's alone. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    /* The stream belongs to this call alone. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
         cpu_set_t mask;
 
@@ -198,7 +200,7 @@ static bool process_cpus(uint64_t *set, size_t bytes)
     return any;
 }
 
-/* Near CPUs that the process may use; where there are none the worker stays unbound. */
+/* Reads the near CPUs usable by the process; without near CPUs the worker stays unbound. */
 static void nearness_read(const fl_cuda_gpu *gpu, const fl_settings *settings,
                           filch_device_info *info)
 {

@@ -5,16 +5,16 @@ filch_status fl_cuda_event_past(const fl_device *device, void *event, const char
                                 filch_error *error)
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    CUresult result = api->cuEventQuery(event); /* of any context, from any */
+    CUresult result = api->cuEventQuery(event); /* events of any context may be queried under any */
 
-    /* What it says need not be of this device, which other calls find lost if it is. */
+    /* The result need not concern this device: if the device is lost, other calls notice. */
     return result == FL_CUDA_SUCCESS ? FILCH_OK
            : result == FL_CUDA_ERROR_NOT_READY
                ? FILCH_NOT_READY
                : fl_cuda_fail_api(api, result, "cuEventQuery", NULL, label, error);
 }
 
-/* A stream of the context itself, also for a slice: the event is the context's. */
+/* Makes a stream of the context itself, also for a slice: the event belongs to the context. */
 static CUresult herald_open(fl_cuda_device *state, CUstream *stream)
 {
     CUresult result = FL_CUDA_SUCCESS;

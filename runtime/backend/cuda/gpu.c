@@ -22,8 +22,8 @@ filch_status fl_cuda_status(CUresult result)
     case FL_CUDA_ERROR_JIT_COMPILATION_DISABLED:
     case FL_CUDA_ERROR_INVALID_SOURCE:
         return FILCH_IMAGE;
-    /* The driver's reference says of each of these that the context, or the process, cannot go on:
-     * every later call on it returns the same. */
+    /* Fatal codes: the driver's reference says that the context, or the process, cannot go on.
+     * Every later call on the context returns the code again. */
     case FL_CUDA_ERROR_DEINITIALIZED:
     case FL_CUDA_ERROR_DEVICE_UNAVAILABLE:
     case FL_CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -79,12 +79,13 @@ static filch_status fail(const fl_cuda_api *api, filch_status status, CUresult r
 /* Values of is_lost. */
 enum { LOST_BEING_TOLD = 1, LOST_TOLD = 2 };
 
-/* The first to find out says how. */
+/* Records the cause of the loss; only the first report counts. */
 static void note_lost(fl_cuda_gpu *gpu, CUresult result, const char *call)
 {
     uint32_t lost = 0;
 
-    /* Acquire-release: one thread gets to write; release: what it wrote, before it is read. */
+    /* Acquire-release: exactly one thread may write the cause. Release: the cause is visible before
+     * LOST_TOLD. */
     if (!fl_cas_acq_rel(&gpu->is_lost, &lost, LOST_BEING_TOLD))
         return;
     gpu->lost_call = call;
@@ -96,7 +97,7 @@ bool fl_cuda_lost(const fl_cuda_gpu *gpu, const char *device, filch_error *error
 {
     uint32_t lost;
 
-    /* Acquire: pairs with note_lost, which takes two stores to tell. */
+    /* Acquire: pairs with the release in note_lost, which stores twice. */
     while ((lost = fl_load_acquire(&gpu->is_lost)) == LOST_BEING_TOLD)
         fl_relax();
     if (lost != 0)
@@ -137,7 +138,7 @@ filch_status fl_cuda_enter(fl_cuda_gpu *gpu, fl_cuda_scope *scope, filch_error *
     if (result != FL_CUDA_SUCCESS)
         return fl_cuda_fail(gpu, result, "cuCtxGetCurrent", NULL, NULL, error);
     result = gpu->api->cuCtxPushCurrent(gpu->context);
-    /* The result may speak of the context that was current, another GPU's perhaps. */
+    /* Try again: the result may concern the context current before, perhaps another GPU's. */
     if (result != FL_CUDA_SUCCESS)
         result = gpu->api->cuCtxPushCurrent(gpu->context);
     if (result != FL_CUDA_SUCCESS)
@@ -162,7 +163,7 @@ bool fl_cuda_leave(fl_cuda_scope *scope)
     return top == scope->gpu->context && now == scope->before;
 }
 
-/* Empties the calling thread's stack of contexts into stack, top first, up to most of them. */
+/* Empties the calling thread's stack of contexts into stack, top first, up to `most` contexts. */
 static uint32_t stack_take(const fl_cuda_api *api, CUcontext *stack, uint32_t most)
 {
     uint32_t depth = 0;
@@ -177,7 +178,7 @@ static uint32_t stack_take(const fl_cuda_api *api, CUcontext *stack, uint32_t mo
     return depth;
 }
 
-/* A context that was destroyed meanwhile stays away. */
+/* Restores the stack; a context destroyed meanwhile stays away. */
 static void stack_give(const fl_cuda_api *api, const CUcontext *stack, uint32_t depth)
 {
     while (depth > 0)
@@ -218,7 +219,8 @@ static unsigned int private_flags(const fl_settings *settings)
     return schedules[settings->cuda_schedule - FILCH_CUDA_SCHEDULE_AUTO] | FL_CU_CTX_MAP_HOST;
 }
 
-/* A private context is pushed by its creation; the caller's must come back. */
+/* Creates a private context. The creation pushes the context; pop, so the caller's context comes
+ * back. */
 static CUresult private_create(fl_cuda_gpu *gpu, unsigned int flags)
 {
     CUcontext made = NULL;

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/device.h"
 
-/* Large enough for a copy to last far longer than its start, on any link. */
+/* Copy size: the copy lasts far longer than its start, on any link. */
 #define COPY_BYTES ((size_t)64 << 20)
 #define COPIES 4
 
@@ -35,8 +35,8 @@ filch_status fl_cuda_link_describe(const fl_device *device, const fl_device *oth
             result = gpu->api->cuDeviceGetP2PAttribute(
                 &atomics, FL_CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, from, to);
     }
-    /* These calls ask of a pair and use no context. Who asks may have another GPU's current, whose
-     * trouble this would be: neither of the pair is lost by it. */
+    /* Do not mark a GPU lost: the calls ask about a pair of GPUs and use no context. The caller may
+     * have another GPU's context current, and the failure may be that GPU's. */
     if (result != FL_CUDA_SUCCESS)
         return fl_cuda_fail_api(gpu->api, result, call, device->info.name, NULL, error);
     link->has_access = access != 0;
@@ -47,7 +47,7 @@ filch_status fl_cuda_link_describe(const fl_device *device, const fl_device *oth
 
 /* --- Measuring --- */
 
-/* What is copied between; the stream and the events are of the GPU that copies. */
+/* Buffers of a measurement; stream and events belong to the copying GPU. */
 typedef struct trial {
     fl_cuda_gpu *gpu, *other; /* other: null for the host */
     bool is_inward;           /* from the host to gpu */
@@ -55,7 +55,7 @@ typedef struct trial {
     void *pinned;
     CUstream stream;
     CUevent start, stop;
-    const char *call; /* the last; for errors */
+    const char *call; /* the last call; for errors */
 } trial;
 
 static CUresult copy(trial *t)
@@ -71,15 +71,15 @@ static CUresult copy(trial *t)
                             : api->cuMemcpyDtoHAsync(t->pinned, t->here, COPY_BYTES, t->stream);
 }
 
-/* With other's context current. */
+/* Allocates on the other GPU, with its context current. */
 static CUresult take_there(trial *t)
 {
     t->call = "cuMemAlloc";
     return t->other->api->cuMemAlloc(&t->there, COPY_BYTES);
 }
 
-/* The rest with gpu's. Memory that nobody wrote is written first: what is not backed by anything
- * may copy faster than it should. */
+/* Allocates the remaining resources, with gpu's context current, and writes the memory: memory
+ * never written may have no pages behind and copy too fast. */
 static CUresult take_here(trial *t)
 {
     const fl_cuda_api *api = t->gpu->api;
@@ -129,7 +129,7 @@ static void give_here(trial *t)
         (void)api->cuMemFree(t->here);
 }
 
-/* The first copy maps and wakes things up. */
+/* Times the copies after an untimed first copy, which maps memory and wakes the link. */
 static CUresult run(trial *t, float *ms)
 {
     const fl_cuda_api *api = t->gpu->api;

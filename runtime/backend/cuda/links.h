@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What joins GPUs with one another and with the host. Members of the table of operations; see
+/* Links between GPUs, and between a GPU and the host. Members of the table of operations; see
  * backend.h. */
 #ifndef FL_BACKEND_CUDA_LINKS_H
 #define FL_BACKEND_CUDA_LINKS_H

@@ -16,7 +16,7 @@ static filch_status end(const fl_device *device, CUresult result, const char *ca
                : fl_cuda_fail(gpu_of(device), result, call, device->info.name, NULL, error);
 }
 
-/* --- What there is --- */
+/* --- Support --- */
 
 static filch_status multicast_check(const fl_device *device, filch_error *error)
 {
@@ -77,7 +77,7 @@ static filch_status multicast_create(const fl_device *device, const fl_settings 
     CUmemGenericAllocationHandle made = 0;
     fl_cuda_scope scope;
 
-    /* The only call of cuMulticastCreate, and behind nothing but this. */
+    /* Keep the only call of cuMulticastCreate behind this check. */
     if (settings->multicast != 1)
         return fl_error_fill(error,
                              (fl_fault){.status = FILCH_UNSUPPORTED, .device = device->info.name},

@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-/* Groups of one split at most; GPUs have fewer than 256 multiprocessors, and two make a group. */
+/* Largest number of groups of a split; GPUs have fewer than 256 multiprocessors, and a group has at
+ * least two. */
 #define GROUPS_MOST 160
 
 typedef struct sm_split {
@@ -14,7 +15,7 @@ typedef struct sm_split {
     uint32_t count;
 } sm_split;
 
-/* "88+24+8", cut where it does not fit. */
+/* Writes "88+24+8", cut off at size. */
 static void sizes_write(const fl_cuda_gpu *gpu, char *text, size_t size)
 {
     size_t at = 0;
@@ -53,8 +54,8 @@ static bool driver_can(const fl_cuda_api *api)
            api->cuGreenCtxDestroy != NULL && api->cuGreenCtxStreamCreate != NULL;
 }
 
-/* The whole GPU in the smallest equal groups that the driver makes, in one split: a remainder, or a
- * group, cannot be split again. */
+/* Splits the whole GPU into the smallest equal groups the driver makes, in one split: neither a
+ * remainder nor a group can be split again. */
 static filch_status split(fl_cuda_gpu *gpu, bool ignores_coscheduling, sm_split *made,
                           fl_cuda_cut *cut, filch_error *error)
 {
@@ -71,7 +72,7 @@ static filch_status split(fl_cuda_gpu *gpu, bool ignores_coscheduling, sm_split 
     result = gpu->api->cuDeviceGetDevResource(gpu->device, &all, FL_CU_DEV_RESOURCE_TYPE_SM);
     if (result != FL_CUDA_SUCCESS)
         return fl_cuda_fail(gpu, result, "cuDeviceGetDevResource", NULL, NULL, error);
-    /* The least is rounded up to what this GPU can do. */
+    /* The driver rounds the minimum of 1 up to the GPU's minimum. */
     result = gpu->api->cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, flags, 1);
     if (result == FL_CUDA_SUCCESS && count > 0) {
         if (count > GROUPS_MOST)
@@ -109,7 +110,7 @@ static filch_status refuse(const fl_cuda_gpu *gpu, const fl_cuda_cut *coarse,
                          fine->sms);
 }
 
-/* Groups that schedule clusters of any size together are tried first. */
+/* Finds a cut, trying groups that schedule clusters of any size together first. */
 static filch_status cut_find(fl_cuda_gpu *gpu, sm_split *made, fl_cuda_cut *cut, filch_error *error)
 {
     fl_cuda_cut coarse;
@@ -169,7 +170,7 @@ filch_status fl_cuda_slices_open(fl_cuda_gpu *gpu, filch_error *error)
         return FILCH_OK;
     status = cut_find(gpu, &made, &cut, error);
     for (uint32_t i = 0; i < gpu->slice_count && status == FILCH_OK; i++) {
-        /* A cut that fits has some. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
+        /* A fitting cut has a granularity. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
         const uint32_t count = gpu->slice_sms[i] / cut.granularity;
 
         status = slice_make(gpu, made.groups + first, count, &gpu->slices[i], error);

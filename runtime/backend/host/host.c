@@ -15,33 +15,34 @@
 #include "base/thread.h"
 
 #define WORD_BITS ((unsigned)(sizeof(unsigned long) * CHAR_BIT))
-/* Enqueueing and retiring one tile on the worker's own thread; a prior, of the order measured. */
+/* Enqueueing and retiring a work item on the worker's own thread; a prior, of the order
+ * measured. */
 #define OVERHEAD_NS 100
 
-/* A core with at least one hardware thread that this process may use, or a hardware thread that the
- * specification names. */
+/* A core with at least one hardware thread usable by this process, or a hardware thread named by
+ * the specification. */
 typedef struct host_core {
-    unsigned cpu;  /* the hardware thread that stands for it */
-    unsigned node; /* its nearest memory; 0 where it is named */
-    uint32_t used; /* devices that run on it */
+    unsigned cpu;  /* hardware thread representing the core */
+    unsigned node; /* nearest NUMA node; 0 for a named CPU */
+    uint32_t used; /* number of devices running on the core */
     fl_cache caches[FL_CACHE_LEVELS];
-    bool taken; /* by the team being formed */
+    bool taken; /* taken by the team being formed */
 } host_core;
 
 typedef struct host_machine {
-    host_core *cores; /* in topology order: near ones are neighbours; or as they are named */
+    host_core *cores; /* topology order: near cores are neighbours; or in the order named */
     size_t count;
     size_t capacity;
-    unsigned cpu_limit;    /* above every CPU that is usable or named */
-    hwloc_bitmap_t usable; /* CPUs that the process may use */
+    unsigned cpu_limit;    /* above every usable or named CPU */
+    hwloc_bitmap_t usable; /* CPUs usable by the process */
     uint64_t memory;
     char model[sizeof((filch_device_info *)NULL)->model];
 } host_machine;
 
-/* What the kernel wants for an affinity; has room for more processors than filch_device_info. */
+/* Affinity mask for the kernel; has room for more processors than filch_device_info. */
 typedef struct host_state {
     size_t words;
-    unsigned node; /* of its first core, as are the caches */
+    unsigned node; /* NUMA node of the first core; the caches are the first core's, too */
     fl_cache caches[FL_CACHE_LEVELS];
     unsigned long mask[];
 } host_state;
@@ -62,7 +63,7 @@ static void state_add(host_state *state, unsigned cpu)
     state->mask[cpu / WORD_BITS] |= 1ul << (cpu % WORD_BITS);
 }
 
-/* The value of one line of /proc/meminfo in bytes; false where there is none. */
+/* Reads a line of /proc/meminfo in bytes; returns false for a missing line. */
 static bool meminfo_read(const char *name, uint64_t *bytes)
 {
     FILE *file = fopen("/proc/meminfo", "re");
@@ -104,8 +105,9 @@ static filch_status host_memory_free(const fl_device *device, uint64_t *bytes)
     return FILCH_SYSTEM;
 }
 
-/* Processors that this process may use: what its control group allows, and of these what any of its
- * threads is bound to (taskset). A thread that is bound for itself does not narrow the set. */
+/* Reads the processors usable by this process: the intersection of the control group's processors
+ * and those any thread of the process is bound to (taskset). A thread bound individually does not
+ * narrow the set. */
 static int usable_read(hwloc_topology_t topology, hwloc_bitmap_t usable)
 {
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
@@ -120,7 +122,7 @@ static int usable_read(hwloc_topology_t topology, hwloc_bitmap_t usable)
     return hwloc_bitmap_copy(usable, allowed);
 }
 
-/* The L2 and the L3 of a hardware thread, as far as they are known. */
+/* Reads the L2 and the L3 of a hardware thread, as far as known. */
 static void caches_read(hwloc_topology_t topology, unsigned cpu, fl_cache *caches)
 {
     static const hwloc_obj_type_t types[FL_CACHE_LEVELS] = {HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
@@ -146,7 +148,7 @@ static filch_status core_add(host_machine *machine, const fl_memory *memory,
     return status;
 }
 
-/* Adds the core that object describes, if the process may use it; scratch is overwritten. */
+/* Adds the core described by object, if the process may use the core; overwrites scratch. */
 static filch_status object_add(host_machine *machine, const fl_memory *memory,
                                hwloc_topology_t topology, hwloc_obj_t object,
                                hwloc_bitmap_t scratch)
@@ -166,7 +168,7 @@ static filch_status object_add(host_machine *machine, const fl_memory *memory,
 static filch_status cores_read(host_machine *machine, const fl_memory *memory,
                                hwloc_topology_t topology)
 {
-    /* Some virtual machines and containers tell no cores; a hardware thread is one then. */
+    /* Some virtual machines and containers report no cores: count hardware threads as cores. */
     hwloc_obj_type_t type =
         hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     hwloc_bitmap_t scratch = hwloc_bitmap_alloc();
@@ -180,7 +182,7 @@ static filch_status cores_read(host_machine *machine, const fl_memory *memory,
     return status;
 }
 
-/* The specification names a CPU that the process's control group does not have. */
+/* Reports a CPU named by the specification but missing in the process's control group. */
 static filch_status cpu_refuse(hwloc_topology_t topology, const fl_named_cpu *named,
                                filch_error *error)
 {
@@ -198,9 +200,9 @@ static filch_status cpu_refuse(hwloc_topology_t topology, const fl_named_cpu *na
                          named->cpu, list, strlen(list) + 1 == sizeof list ? "..." : "");
 }
 
-/* The CPUs that the specification names, each a core of its own. A mask that the process has beside
- * its control group's does not count: OpenMP binds a main thread before the program begins, and it
- * is beside OpenMP's cores that others are named. */
+/* Reads the CPUs named by the specification, every CPU as a core of its own. A process mask
+ * narrower than the control group's does not count: OpenMP binds a main thread before the program
+ * begins, and specifications name CPUs outside OpenMP's cores. */
 static filch_status named_read(host_machine *machine, const fl_discovery *how,
                                hwloc_topology_t topology, const fl_device_spec *spec)
 {
@@ -252,14 +254,14 @@ static void model_read(host_machine *machine, hwloc_topology_t topology)
                    model != NULL ? model : "unknown processor");
 }
 
-/* hwloc's x86 component binds the calling thread to each processor in turn. That thread is the
- * host's, and on a busy machine each turn is waited for. Linux tells all that is used here. With a
- * version that cannot leave the component out, topology_discover takes a thread of filch's. */
+/* hwloc's x86 component binds the calling thread to every processor in turn. The thread is the
+ * host's, and on a busy machine every turn waits. Linux reports everything needed. With a version
+ * unable to leave the component out, topology_discover uses a thread of filch. */
 static int binding_forbid(hwloc_topology_t topology)
 {
 #if HWLOC_API_VERSION >= 0x00020500
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING) == 0)
-        return 0; /* an older library than the headers refuses the flag */
+        return 0; /* a library older than the headers refuses the flag */
 #endif
 #if HWLOC_API_VERSION >= 0x00020100
     return hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
@@ -307,8 +309,8 @@ static int topology_discover(hwloc_topology_t topology)
 
 #endif
 
-/* Packages, dies and groups are asked for, too: without them every memory node would
- * hang on the machine and be near to all cores. */
+/* Keeps packages, dies and groups, too: without their levels every NUMA node would hang on the
+ * machine and be near to every core. */
 static int topology_load(hwloc_topology_t topology)
 {
     if (binding_forbid(topology) != 0 ||
@@ -357,8 +359,8 @@ static void machine_free(host_machine *machine, const fl_memory *memory)
     fl_free(memory, machine->cores, machine->capacity * sizeof *machine->cores);
 }
 
-/* The first memory node, in topology order, that still has size cores used no more than level
- * times; else that of the first such core. */
+/* Returns the first NUMA node, in topology order, with at least `size` cores used at most `level`
+ * times; else the node of the first core used at most `level` times. */
 static unsigned node_choose(const host_machine *machine, size_t size, uint32_t level)
 {
     unsigned fallback = machine->cores[0].node;
@@ -381,8 +383,8 @@ static unsigned node_choose(const host_machine *machine, size_t size, uint32_t l
     return fallback;
 }
 
-/* Is a the better core for a team on node? The least used first, then near ones; the lower index
- * wins ties because it is asked first. */
+/* Returns whether core a suits a team on node better than core b: least used first, then near
+ * cores. The caller asks for the lower index first; ties therefore go to the lower index. */
 static bool core_better(const host_core *a, const host_core *b, unsigned node)
 {
     if (a->used != b->used)
@@ -391,7 +393,7 @@ static bool core_better(const host_core *a, const host_core *b, unsigned node)
 }
 
 /* Marks the cores of the next device in *state and as used. A team larger than the machine shares
- * its cores: it gets each once. */
+ * its cores: every core is marked once. */
 static void team_place(host_machine *machine, uint32_t team, host_state *state)
 {
     size_t size = team < machine->count ? team : machine->count;
@@ -423,8 +425,8 @@ static void team_place(host_machine *machine, uint32_t team, host_state *state)
     }
 }
 
-/* A device that is bound to no core: its thread may run on each that the specification names, or
- * else that the process may use. */
+/* Places a device bound to no core: its thread may run on every CPU named by the specification, or
+ * else on every CPU usable by the process. */
 static void anywhere_place(const host_machine *machine, const fl_device_spec *spec,
                            host_state *state)
 {
@@ -506,8 +508,8 @@ static void host_close(fl_device *device, const fl_memory *memory)
     device->state = NULL;
 }
 
-/* Notes the cores of host devices that earlier items of the specification took; returns how many
- * devices these are. */
+/* Notes the cores taken by host devices of earlier items of the specification; returns the number
+ * of those devices. */
 static uint32_t earlier_note(host_machine *machine, const fl_device *devices, size_t count)
 {
     uint32_t found = 0;
@@ -549,7 +551,7 @@ static filch_status host_enumerate(const fl_discovery *how, const fl_device_spec
     return status;
 }
 
-/* Called on threads that filch made only: nobody else's affinity changes. */
+/* Runs only on threads made by filch: the affinity of foreign threads never changes. */
 static filch_status host_bind(fl_device *device)
 {
     const host_state *state = device->state;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host cores as devices: one core each, or teams of cores. All compute in place 0.
+/* Host cores as devices: single cores, or teams of cores. Every host device computes in memory node
+ * 0.
  *
- * Only cores that this process may use are handed out, one hardware thread of each, near ones
- * together; or the hardware threads that a specification names, in its order. Where it asks for
- * more cores than there are, they are shared in turn. */
+ * Only cores usable by this process are handed out, a hardware thread per core, near cores
+ * together. A specification may name hardware threads instead, in its own order. Cores are shared
+ * in turn where a specification asks for more cores than exist. */
 #ifndef FL_BACKEND_HOST_HOST_H
 #define FL_BACKEND_HOST_HOST_H
 

@@ -17,7 +17,7 @@
 #include "base/error.h"
 
 #define DEVICES "devices"
-/* Times in the file, in seconds: some thirty years. */
+/* Largest time in the file, in seconds: some thirty years. */
 #define MOST_SECONDS 1e9
 #define MOST_SPEED 1e18
 
@@ -26,9 +26,9 @@ static bool is_text(const char *text, size_t length, const char *wanted)
     return strlen(wanted) == length && memcmp(text, wanted, length) == 0;
 }
 
-/* Line of the key of an element of one of the root's arrays, of the element itself where key is
- * null, or of a key of the root where element is FL_SIM_ROOT; 0 if there is none. The text is valid
- * JSON: jansson has parsed it, but keeps no positions. */
+/* Returns the line of a key in an element of one of the root's arrays. A null key means the element
+ * itself, FL_SIM_ROOT a key of the root. Returns 0 when not found. The text is valid JSON: jansson
+ * has parsed the text, but keeps no positions. */
 int64_t fl_sim_line_find(const fl_sim_source *source, const char *array, size_t element,
                          const char *key)
 {
@@ -36,8 +36,8 @@ int64_t fl_sim_line_find(const fl_sim_source *source, const char *array, size_t 
     int depth = 0;
     int64_t line = 1;
     size_t at = 0;
-    bool is_key = false;    /* would a string here be an object's key? */
-    bool is_inside = false; /* of the array */
+    bool is_key = false;    /* a string at this position would be an object's key */
+    bool is_inside = false; /* the position is inside the array */
 
     for (size_t i = 0; i < source->size; i++) {
         char c = source->text[i];
@@ -94,14 +94,14 @@ filch_status fl_sim_refuse(const fl_sim_source *source, filch_status status, int
     va_start(args, format);
     (void)vsnprintf(problem, sizeof problem, format, args);
     va_end(args);
-    /* The problem comes first: a long path may be cut off. */
+    /* Put the problem first: a long path may be cut off. */
     if (line > 0)
         return fl_error_fill(source->how->error, fault, "%s; line %lld of %s", problem,
                              (long long)line, source->path);
     return fl_error_fill(source->how->error, fault, "%s; in %s", problem, source->path);
 }
 
-/* A failure of one device's description, at key where that can be found. */
+/* Returns the line of a key in a device's description, or else the line of the description. */
 int64_t fl_sim_line_of(const fl_sim_source *source, size_t device, const char *key)
 {
     int64_t line = fl_sim_line_find(source, DEVICES, device, key);
@@ -110,7 +110,7 @@ int64_t fl_sim_line_of(const fl_sim_source *source, size_t device, const char *k
                                              : fl_sim_line_find(source, DEVICES, device, NULL);
 }
 
-/* The start of a key as it may stand in a message. */
+/* Copies the start of a key, with control characters replaced, for use in a message. */
 void fl_sim_key_show(const char *key, char shown[FL_SIM_SHOWN])
 {
     size_t length = 0;
@@ -212,11 +212,11 @@ bool fl_sim_number_in(const json_t *value, double least, double most)
     return json_is_number(value) && read >= least && read <= most;
 }
 
-/* [[seconds, units a second], ...] */
+/* Reads [[seconds, units a second], ...]. */
 static filch_status speeds_read(const fl_sim_source *source, size_t device, const json_t *value,
                                 fl_sim_model *model)
 {
-    size_t count = json_array_size(value); /* 0 for anything else */
+    size_t count = json_array_size(value); /* 0 unless the value is an array */
     bool is_good = count > 0;
     double before = -1.0;
 
@@ -348,7 +348,7 @@ static filch_status model_read(const fl_sim_source *source, size_t device, json_
     return FILCH_OK;
 }
 
-/* The "devices" array, after everything else at the root was refused. */
+/* Finds the "devices" array; refuses unknown keys at the root. */
 static filch_status root_read(const fl_sim_source *source, json_t *root, json_t **devices)
 {
     char shown[FL_SIM_SHOWN];
@@ -454,7 +454,7 @@ static filch_status system_refuse(const fl_sim_source *source, const char *call,
     return fl_error_fill(source->how->error, fault, "cannot %s %s: %s", call, source->path, reason);
 }
 
-/* Reads to the end of the file or of the buffer; -1 on failure. */
+/* Reads to the end of the file or of the buffer; returns -1 on failure. */
 static ssize_t read_all(int file, char *text, size_t size)
 {
     size_t done = 0;
@@ -503,7 +503,8 @@ filch_status fl_sim_describe(fl_sim_description *description, const char *path,
                              const fl_discovery *how)
 {
     fl_sim_source source = {.how = how, .path = path};
-    /* A pipe that nobody writes must not hold up the caller: it is opened, then refused. */
+    /* Open without blocking: a pipe without a writer must not hold up the caller. file_read refuses
+     * a pipe. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     filch_status status;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the simulator's JSON file: "host", what a device's worker takes, and "shares". */
+/* Reads two members of a device in the simulator's JSON file: "host", the times of the device's
+ * worker, and "shares". */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static filch_status host_refuse(const fl_sim_source *source, size_t device, cons
                          "device %zu: \"host\": %s", device, what);
 }
 
-/* Which launches keep the worker: microseconds by their codelets' names. */
+/* Reads the codelets whose launches keep the worker: microseconds by codelet name. */
 static filch_status keeps_read(const fl_sim_source *source, size_t device, const json_t *value,
                                fl_sim_host *host)
 {
@@ -88,7 +89,8 @@ filch_status fl_sim_shares_read(const fl_sim_source *source, size_t device, cons
                          "device %zu: \"shares\" must be the name of a device before it", device);
 }
 
-/* The element whose only device has the name, before another; that one: there is none. */
+/* Returns the element owning the memory of the named device, among the elements before `before`;
+ * only elements of one device count. Returns `before` when not found. */
 static size_t element_of(const fl_sim_description *description, size_t before, const char *name)
 {
     for (size_t m = 0; m < before; m++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the simulator's JSON file: "link", of a device or of all of them, and "peers". */
+/* Reads two members of the simulator's JSON file: "link", of a device or of the root, and
+ * "peers". */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static filch_status link_refuse(const fl_sim_source *source, size_t device, cons
     return fl_sim_refuse(source, FILCH_DATA, line, "device %zu: \"link\": %s", device, what);
 }
 
-/* Null: it is good. */
+/* Reads a bandwidth or latency; returns the problem, or null for a good value. */
 static const char *way_member(const char *key, const json_t *value, const char *suffix,
                               fl_sim_way *way, bool *is_known)
 {
@@ -91,7 +92,7 @@ filch_status fl_sim_link_read(const fl_sim_source *source, size_t device, const 
     }
     if (link->in.rate == 0.0)
         return link_refuse(source, device, "\"bandwidth\" is missing");
-    /* The way out is as the way in where nothing else is said. */
+    /* The way out defaults to the way in. */
     link->out.rate = link->out.rate == 0.0 ? link->in.rate : link->out.rate;
     if (link->out.latency_us < 0.0)
         link->out.latency_us = link->in.latency_us;
@@ -139,7 +140,7 @@ static filch_status peer_read(const fl_sim_source *source, size_t index, json_t 
     return FILCH_OK;
 }
 
-/* Whether a device of the file, or an element of several, is called so. */
+/* Returns whether a device of the file, or an element of several devices, has the name. */
 static bool is_there(const fl_sim_description *description, const char *name)
 {
     char own[FL_SIM_NAME_LIMIT + 16];

@@ -61,7 +61,7 @@ fl_sim_machine *fl_sim_machine_new(const fl_discovery *how, const fl_sim_descrip
 
 void fl_sim_machine_drop(fl_sim_machine *machine)
 {
-    if (--machine->users != 0) /* devices are opened and closed by one thread at a time */
+    if (--machine->users != 0) /* no lock needed: one thread at a time opens and closes devices */
         return;
     fl_mutex_fini(&machine->lock);
     machine_free(machine);
@@ -162,7 +162,7 @@ uint64_t fl_sim_machine_start(const fl_sim_machine *machine, const fl_sim_lane *
     return start;
 }
 
-/* Forgets what is past, and makes room for one more. */
+/* Forgets past operations, and makes room for one more. */
 bool fl_sim_lane_reserve(fl_sim_machine *machine, fl_sim_lane *lane)
 {
     uint64_t now = fl_sim_machine_now(machine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What simulated devices with memories have in common: their lanes and the links between them. All
- * times are known when something is put on a lane, as lanes and links work it off in the order in
- * which it came. Any thread, under the machine's lock. */
+/* Lanes of simulated devices with memories, and the links between the devices. All times are known
+ * when an operation is put on a lane, as lanes and links work in order of arrival. Any thread,
+ * under the machine's lock. */
 #ifndef FL_BACKEND_SIM_MACHINE_H
 #define FL_BACKEND_SIM_MACHINE_H
 
@@ -9,24 +9,25 @@
 #include "backend/sim/describe.h"
 #include "base/thread.h"
 
-/* When each operation on a lane ends; these times never fall. */
+/* Ends of a lane's operations; the times never fall. */
 typedef struct fl_sim_lane {
-    uint64_t *ends;   /* a ring: of sequence n at n % capacity */
+    uint64_t *ends;   /* ring: the end of sequence n stands at n % capacity */
     size_t capacity;  /* a power of two, or 0 */
-    uint64_t kept;    /* the oldest sequence kept; all before are past */
-    uint64_t next;    /* sequence of the next one, from 1 */
-    uint64_t idle_at; /* when the last one ends */
-    uint64_t marked;  /* the newest sequence that can be waited for, where marks count */
+    uint64_t kept;    /* oldest sequence kept; all earlier sequences are past */
+    uint64_t next;    /* sequence of the next operation, from 1 */
+    uint64_t idle_at; /* end of the last operation */
+    uint64_t marked;  /* newest sequence available for waits, where marks count */
 } fl_sim_lane;
 
-/* One copy at a time in each direction: when it is taken. A copy that waits for a tile has its time
- * when it is put on its lane; others come before it where they are over by then. */
+/* Interval in which copies take one direction of a link. A link carries one copy at a time in each
+ * direction. A copy waiting for a tile gets its interval when put on its lane; later copies may go
+ * first where they end before the interval. */
 typedef struct fl_sim_taken {
     uint64_t from, to;
 } fl_sim_taken;
 
 typedef struct fl_sim_turns {
-    fl_sim_taken *at; /* apart from each other, in order */
+    fl_sim_taken *at; /* disjoint intervals, in order */
     size_t count, capacity;
 } fl_sim_turns;
 
@@ -35,14 +36,14 @@ typedef struct fl_sim_bus {
     fl_sim_turns turns[2]; /* in, out */
 } fl_sim_bus;
 
-/* One device's. */
+/* Lanes and links of a device. */
 typedef struct fl_sim_port {
     fl_sim_lane lanes[FL_LANES];
-    fl_sim_turns tiles; /* of several compute lanes: when one of them has the device */
+    fl_sim_turns tiles; /* intervals in which one of several compute lanes has the device */
     uint64_t lost_at;
     fl_sim_link link;
     fl_sim_bus own, *bus;
-    char kind[FL_SIM_NAME_LIMIT + 1]; /* the name of its element, empty: none */
+    char kind[FL_SIM_NAME_LIMIT + 1]; /* name of the device's element; empty: none */
 } fl_sim_port;
 
 typedef struct fl_sim_machine {
@@ -50,41 +51,43 @@ typedef struct fl_sim_machine {
     const fl_memory *memory;
     const fl_clock *clock; /* null: time stands still at 0 */
     uint32_t users;
-    fl_sim_port *ports[FL_DEVICE_LIMIT]; /* by the devices' indices, from open on */
+    fl_sim_port *ports[FL_DEVICE_LIMIT]; /* indexed by the devices' indices, from open on */
     fl_sim_bus *buses;
     size_t bus_count;
     fl_sim_peer *peers;
     size_t peer_count;
-    /* Who waits on the host is held up until then: what begins at the same time does no sooner. */
+    /* End of a wait on the host that began at held_at. Operations begun at held_at start no sooner
+     * than held_until. */
     uint64_t held_at, held_until;
 } fl_sim_machine;
 
-/* Null: no memory. The caller uses it. */
+/* Returns a new machine with the caller as its user; null: no memory. */
 fl_sim_machine *fl_sim_machine_new(const fl_discovery *how, const fl_sim_description *description);
-/* One user less; the last one frees it. */
+/* Removes a user; the last user frees the machine. */
 void fl_sim_machine_drop(fl_sim_machine *machine);
 uint64_t fl_sim_machine_now(const fl_sim_machine *machine);
 
 /* --- Under the lock --- */
 
-/* The bus of a link; own: where it has none. */
+/* Returns the bus named by a link, or `own` for a link without a bus. */
 fl_sim_bus *fl_sim_machine_bus(fl_sim_machine *machine, const char *name, fl_sim_bus *own);
-/* What copies from one device's memory straight to another's go over; rate 0: they cannot. */
+/* Returns the way of direct copies between two devices' memories; rate 0: no way. */
 fl_sim_way fl_sim_machine_way(const fl_sim_machine *machine, const fl_device *from,
                               const fl_device *to);
-/* When the operation is over, or its device lost; 0: long since. */
+/* Returns the time of the operation's end, or of its device's loss; 0: ended long ago. */
 uint64_t fl_sim_machine_end(const fl_sim_machine *machine, fl_marker marker);
-/* When something put on the lane now would begin. */
+/* Returns the start of an operation put on the lane now. */
 uint64_t fl_sim_machine_start(const fl_sim_machine *machine, const fl_sim_lane *lane,
                               const fl_marker *behind, uint32_t count);
-/* Room for one more; false: no memory. */
+/* Makes room for another operation; false: no memory. */
 bool fl_sim_lane_reserve(fl_sim_machine *machine, fl_sim_lane *lane);
-/* Puts an operation there that ends then, no sooner than those before; its sequence. */
+/* Adds an operation with the given end, no sooner than all earlier ends; returns its sequence. */
 uint64_t fl_sim_lane_add(fl_sim_lane *lane, uint64_t end);
-/* Takes the first ns from start on in which nobody has a turn; *start: when. False: no memory. */
+/* Takes the first free interval of ns from *start on, and stores its beginning in *start. False: no
+ * memory. */
 bool fl_sim_turn_take(fl_sim_machine *machine, fl_sim_turns *turns, uint64_t *start, uint64_t ns);
 void fl_sim_bus_free(const fl_memory *memory, fl_sim_bus *bus);
-/* The earliest end after now; FL_TIME_NEVER: none. */
+/* Returns the earliest end after now; FL_TIME_NEVER: none. */
 uint64_t fl_sim_lane_next(const fl_sim_lane *lane, uint64_t now);
 void fl_sim_lane_free(const fl_memory *memory, fl_sim_lane *lane);
 

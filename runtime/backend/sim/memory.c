@@ -12,14 +12,15 @@
 #include "base/error.h"
 #include "observe/trace.h"
 
-/* Tiles in flight at most: what a worker holds of a device that computes. */
+/* Largest number of items in flight, equal to the number a worker holds for a computing device. */
 #define TILES 256u
 #define PAGE 4096u
 
 typedef struct memory_tile {
     uint64_t tag;
-    uint64_t start, end, told; /* ns that are said it took */
-    uint64_t seen;             /* when it is seen to be over; FL_TIME_NEVER: it is not marked */
+    uint64_t start, end, told; /* duration reported by poll, ns */
+    /* time at which the worker sees the end; FL_TIME_NEVER: not marked */
+    uint64_t seen;
     uint32_t lane;
 } memory_tile;
 
@@ -28,15 +29,18 @@ typedef struct memory_state {
     fl_sim_machine *machine;
     fl_pace pace;
     fl_sim_host host;
-    uint32_t unmarked;                   /* tiles launched since the last mark … */
-    uint64_t unmarked_at;                /* … and when the first of them was */
-    uint64_t looked_at;                  /* when the worker saw something to be over */
-    uint64_t goes_on_at;                 /* when it goes on with a step, in which it has looked */
-    uint64_t kept_until;                 /* by a launch that returned then */
-    struct memory_state *home;           /* whose memory it is */
-    uint64_t memory, taken;              /* its bytes; taken under the machine's lock */
-    uint64_t began;                      /* when the tile began that poll told of last */
-    uint32_t in_flight;                  /* the worker's; in the order in which they end */
+    uint32_t unmarked;    /* items launched since the last mark */
+    uint64_t unmarked_at; /* launch time of the first unmarked item */
+    uint64_t looked_at;   /* time at which the worker last saw an item's end */
+    /* end of the current part of a step in which the worker has looked; 0: none */
+    uint64_t goes_on_at;
+    uint64_t kept_until;       /* end of the last launch that kept the worker */
+    struct memory_state *home; /* state of the device owning the memory */
+    /* bytes of the memory; bytes taken, under the machine's lock */
+    uint64_t memory, taken;
+    uint64_t began; /* start of the item last reported by poll */
+    /* number of tiles[], in the order of their ends; the worker's own */
+    uint32_t in_flight;
     fl_trace_ring *rings[FL_COPY_LANES]; /* null: no trace records */
     memory_tile tiles[TILES];
 } memory_state;
@@ -46,7 +50,7 @@ static memory_state *state_of(const fl_device *device)
     return device->state;
 }
 
-/* --- Lost --- */
+/* --- Loss --- */
 
 static bool memory_lost(const fl_device *device, filch_error *error)
 {
@@ -65,7 +69,8 @@ static uint64_t ns_of(double us)
     return (uint64_t)(us * 1e3 + 0.5);
 }
 
-/* Under the lock, the owner: an event behind what is on the lane, by which all of that is seen. */
+/* Records an event after all operations of the lane; seeing the event shows the ends of all of
+ * them. Under the lock; owner only. */
 static void mark_lane(memory_state *state, uint32_t index)
 {
     fl_sim_lane *lane = &state->port.lanes[index];
@@ -84,7 +89,7 @@ static void mark_lane(memory_state *state, uint32_t index)
     lane->marked = lane->next - 1;
 }
 
-/* Under the lock: what another lane waits for on one of the device's own is marked. */
+/* Marks the device's own lanes another lane waits for. Under the lock. */
 static void mark_behind(const fl_device *device, const fl_marker *behind, uint32_t count,
                         uint32_t waiting)
 {
@@ -104,7 +109,7 @@ static filch_status memory_mark(fl_device *device, filch_error *error)
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
     state->unmarked = 0;
-    state->goes_on_at = 0; /* a step that marks is over */
+    state->goes_on_at = 0; /* a step ends with its mark */
     fl_mutex_lock(&state->machine->lock);
     for (uint32_t lane = 0; device->is_looked_at && lane < device->lanes; lane++)
         mark_lane(state, lane);
@@ -154,8 +159,8 @@ static bool memory_is_past(const fl_device *device, fl_marker marker)
     return end < state->port.lost_at && end <= fl_sim_machine_now(state->machine);
 }
 
-/* Nobody can wait for a clock that whoever waits would have to move: the time is passed on to what
- * is started next. */
+/* Passes a wait on to the operations started next. No thread can wait for a clock that the waiting
+ * thread would have to move. */
 static void hold(fl_sim_machine *machine, uint64_t until)
 {
     uint64_t now = fl_sim_machine_now(machine);
@@ -214,7 +219,7 @@ static uint64_t memory_next_event(const fl_device *device, uint64_t now)
     return next < state->port.lost_at || state->port.lost_at <= now ? next : state->port.lost_at;
 }
 
-/* --- Tiles --- */
+/* --- Work items --- */
 
 static filch_status no_memory(const fl_device *device, filch_error *error)
 {
@@ -223,9 +228,9 @@ static filch_status no_memory(const fl_device *device, filch_error *error)
                          "%s: no memory for what is in flight", device->info.name);
 }
 
-/* Under the lock: when the tile that could start then does, and how long it takes. Lanes are in
- * order, each for itself; one tile at a time has the device, and one that waits for a copy lets
- * those of other lanes go first. */
+/* Finds the start and the duration of an item that could start at *start. Under the lock. Each lane
+ * works in its own order. One item at a time has the device; an item waiting for a copy lets items
+ * of other lanes go first. */
 static filch_status tile_take(memory_state *state, uint32_t lanes, double cost, uint64_t *start,
                               uint64_t *ns)
 {
@@ -235,7 +240,7 @@ static filch_status tile_take(memory_state *state, uint32_t lanes, double cost, 
         return fl_pace_take(&state->pace, *start, cost, ns);
     if (!(cost >= 0.0) || isinf(cost))
         return FILCH_INVALID_ARGUMENT;
-    /* By the speed at the time at which it could start. */
+    /* Use the speed at the item's earliest start. */
     expected = floor(fl_pace_foretell(&state->pace, *start, cost) + 0.5);
     if (expected >= 0x1p62)
         return FILCH_OVERFLOW;
@@ -244,7 +249,7 @@ static filch_status tile_take(memory_state *state, uint32_t lanes, double cost, 
                                                                             : FILCH_OUT_OF_MEMORY;
 }
 
-/* In the order in which they end, of several that end at the same time as they came. */
+/* Inserts an item in the order of ends; items with equal ends stay in order of arrival. */
 static void tile_add(memory_state *state, memory_tile tile)
 {
     uint32_t at = state->in_flight++;
@@ -254,7 +259,7 @@ static void tile_add(memory_state *state, memory_tile tile)
     state->tiles[at] = tile;
 }
 
-/* What a launch takes of the worker's time, and that it waits to be marked. */
+/* Charges a launch to the worker's time, and counts the item as unmarked. */
 static void worker_take(fl_device *device, const fl_launch *launch, uint64_t end)
 {
     memory_state *state = state_of(device);
@@ -273,7 +278,7 @@ static void worker_take(fl_device *device, const fl_launch *launch, uint64_t end
         (void)memory_mark(device, NULL);
 }
 
-/* Under the lock: when something put on the lane could begin at the soonest. */
+/* Returns the earliest start of an operation put on the lane. Under the lock. */
 static uint64_t start_on(const fl_device *device, uint32_t lane, const fl_marker *behind,
                          uint32_t count, double us)
 {
@@ -338,7 +343,8 @@ static filch_status memory_poll(fl_device *device, uint64_t now, uint64_t *tag, 
         return FILCH_NOT_READY;
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
-    /* What it sees at once it sees in one look, and does not look again before it has launched. */
+    /* All ends visible at once are seen in one look. The worker does not look again before
+     * launching. */
     if (state->looked_at == now || (device->held_until <= now && state->goes_on_at != now))
         while (at < state->in_flight && state->tiles[at].seen > now)
             at++;
@@ -393,7 +399,7 @@ static void copy_trace(const memory_state *state, const fl_copy *copy, uint32_t 
                        });
 }
 
-/* ns that bytes take over a way. */
+/* Returns the time of a copy of `bytes` over a way, in ns. */
 static uint64_t way_ns(fl_sim_way way, double bytes)
 {
     double ns = way.latency_us * 1e3 + bytes / way.rate * (double)FL_NS_PER_S;
@@ -401,7 +407,8 @@ static uint64_t way_ns(fl_sim_way way, double bytes)
     return ns < 0x1p62 ? (uint64_t)(ns + 0.5) : UINT64_C(1) << 62;
 }
 
-/* Under the lock: when the copy, which could begin at start, does, and ends; 0: no memory. */
+/* Returns the end of a copy that could begin at *start, and updates *start; 0: no memory. Under the
+ * lock. */
 static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inward, uint64_t *start)
 {
     fl_sim_port *port = &state->port;
@@ -410,7 +417,7 @@ static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inwar
 
     if (copy->to_device != NULL && copy->from_device != NULL) {
         if (copy->to_device->place == copy->from_device->place)
-            return *start; /* within one memory: no link has a part in it */
+            return *start; /* within one memory: no link takes part */
         return *start +
                way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device),
                       bytes);
@@ -486,8 +493,8 @@ static fl_sim_way way_between(const fl_device *from, const fl_device *to)
 
 static void memory_link(fl_device *device, const fl_device *other)
 {
-    /* Whether it can fetch from there, or send there: copies are the receiver's, but for those of a
-     * tile's last way home. Both ends must have a way. */
+    /* Reachability goes both ways. The receiver makes a copy, except a tile's final write-back,
+     * made by the sender: both ends must have a way. */
     if (is_ours(other) && other->place < 64 && way_between(other, device).rate > 0.0 &&
         way_between(device, other).rate > 0.0)
         device->peers |= UINT64_C(1) << other->place;
@@ -509,7 +516,7 @@ static filch_status memory_link_describe(const fl_device *device, const fl_devic
     return FILCH_OK;
 }
 
-/* Of a large copy, as measured on real ones. */
+/* Returns the rate of a large copy, as measured on real links. */
 static filch_status memory_link_measure(const fl_device *from, const fl_device *to, double *rate,
                                         filch_error *error)
 {
@@ -537,7 +544,7 @@ static filch_status refuse_bytes(const fl_device *device, size_t bytes, filch_er
         "%s: %zu bytes were asked for, which its memory has no more", device->info.name, bytes);
 }
 
-/* Addresses of this process that nothing stands behind: no other memory has them. */
+/* Takes addresses of this process with nothing behind: no other memory has equal addresses. */
 static filch_status chunk_take(fl_device *device, size_t bytes, void **chunk, filch_error *error)
 {
     memory_state *state = state_of(device);
@@ -579,7 +586,7 @@ static filch_status chunk_granularity(const fl_device *device, size_t *bytes, fi
     return FILCH_OK;
 }
 
-/* A page in front of the block keeps its size. */
+/* Keeps the block's size in a page in front of the block. */
 static filch_status memory_take(fl_device *device, size_t bytes, void **block, filch_error *error)
 {
     size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -645,7 +652,7 @@ static uint64_t budget_of(uint64_t memory, const fl_settings *settings)
     int64_t limit = settings != NULL ? settings->memory_limit : (int64_t)FILCH_MEMORY_FIT;
 
     if (limit == (int64_t)FILCH_MEMORY_FIT)
-        return memory; /* nobody else has a part of it */
+        return memory; /* no other process has a part of the memory */
     if (limit == (int64_t)FILCH_MEMORY_HALF)
         return memory / 2;
     return (uint64_t)limit < memory ? (uint64_t)limit : memory;
@@ -656,7 +663,7 @@ static void host_free(memory_state *state, const fl_memory *memory)
     fl_free(memory, state->host.keeps, state->host.keep_count * sizeof *state->host.keeps);
 }
 
-/* The description is gone when the device is used. */
+/* Copies the description's host times: the description is gone when the device is used. */
 static bool host_copy(memory_state *state, const fl_memory *memory, const fl_sim_host *host)
 {
     size_t bytes = host->keep_count * sizeof *host->keeps;

@@ -26,12 +26,14 @@ void fl_pace_close(fl_pace *pace, const fl_memory *memory)
     fl_free(memory, (void *)(uintptr_t)pace->steps, pace->count * sizeof *pace->steps);
 }
 
-/* ns from start until `work` units are done that begin `at` ns behind it, fractions included. */
+/* Returns the time from start to the end of `work` units begun `at` ns after start, fractions
+ * included. */
 static double ns_until(fl_pace *pace, uint64_t start, double at, double work)
 {
     while (pace->passed < pace->count && pace->steps[pace->passed].at_ns <= start)
         pace->passed++;
-    /* Relative to start: there a double keeps fractions of a nanosecond however late it is. */
+    /* Count relative to start: a double then keeps fractions of a nanosecond, however late the
+     * start. */
     for (size_t i = pace->passed;; i++) {
         double speed = i == 0 ? pace->speed : pace->steps[i - 1].speed;
         double left;
@@ -57,10 +59,10 @@ filch_status fl_pace_take(fl_pace *pace, uint64_t start, double work, uint64_t *
 
     if (!(work >= 0.0) || isinf(work))
         return FILCH_INVALID_ARGUMENT;
-    /* The carry makes many tiles of a fraction of a nanosecond take as long as they should. */
+    /* The carry makes many items of a fraction of a nanosecond take their right time in sum. */
     exact = ns_until(pace, start, pace->overhead_ns + pace->carry, work);
     whole = floor(exact + 0.5);
-    /* 2^64 is the first that does not fit; FL_TIME_NEVER itself is no time. */
+    /* 2^64 is the first value not fitting; FL_TIME_NEVER itself is no time. */
     if (whole >= 0x1p64 || (uint64_t)whole >= FL_TIME_NEVER - start)
         return FILCH_OVERFLOW;
     pace->carry = exact - whole;
@@ -77,7 +79,7 @@ uint64_t fl_pace_told(fl_pace *pace, uint64_t ns)
 
 double fl_pace_foretell(const fl_pace *pace, uint64_t start, double work)
 {
-    /* From the first step on: it may be before the last tile. */
+    /* Begin at the first step: start may be before the last item. */
     fl_pace fresh = *pace;
 
     fresh.passed = 0;

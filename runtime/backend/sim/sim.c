@@ -14,15 +14,15 @@ typedef struct sim_tile {
     uint64_t end; /* virtual time */
 } sim_tile;
 
-/* The worker that drives the device is the only one to touch it. */
+/* State touched only by the worker driving the device. */
 typedef struct sim_state {
     fl_pace pace;
-    uint64_t idle_at; /* when the last tile launched ends */
+    uint64_t idle_at; /* end of the last item launched */
     uint64_t memory;
     uint64_t lost_at;      /* FL_TIME_NEVER: never */
     const fl_clock *clock; /* may be null */
-    uint64_t latest;       /* when launch or poll was called last */
-    uint32_t first;        /* oldest of the tiles in flight, a ring */
+    uint64_t latest;       /* time of the last call of launch or poll */
+    uint32_t first;        /* oldest of the items in flight, a ring */
     uint32_t in_flight;
     sim_tile tiles[FL_SIM_TILES];
 } sim_state;
@@ -89,7 +89,7 @@ static filch_status sim_launch(fl_device *device, fl_launch *launch, uint64_t no
     return FILCH_OK;
 }
 
-/* When to look at the oldest tile: at its end, or when the device is lost. */
+/* Returns the time to poll the oldest item: at its end, or at the device's loss. */
 static uint64_t next_of(const sim_state *state, const sim_tile *oldest)
 {
     return oldest->end < state->lost_at ? oldest->end : state->lost_at;
@@ -106,7 +106,7 @@ static filch_status sim_poll(fl_device *device, uint64_t now, uint64_t *tag, uin
         *next = FL_TIME_NEVER;
         return FILCH_NOT_READY;
     }
-    if (sim_lost(device, error)) /* a tile that ends at that very time has not ended */
+    if (sim_lost(device, error)) /* an item ending exactly at the loss has not ended */
         return FILCH_DEVICE_LOST;
     if (oldest->end > now) {
         *next = next_of(state, oldest);
@@ -202,7 +202,7 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
                                fl_sim_machine *machine, fl_device **devices, size_t *count,
                                size_t *capacity)
 {
-    uint32_t places[FL_DEVICE_LIMIT]; /* of the elements */
+    uint32_t places[FL_DEVICE_LIMIT]; /* memory nodes of the elements */
     uint32_t ordinal = 0;
     uint32_t place = 1;
     for (size_t i = 0; i < *count; i++) {
@@ -228,7 +228,8 @@ static filch_status models_add(const fl_discovery *how, const fl_sim_description
     return FILCH_OK;
 }
 
-/* Tiles are tracked in all memories or in none, and links join what one file describes. */
+/* Checks the combination of files. Either all memories track tiles or none, and links join devices
+ * of a single file only. */
 static filch_status links_check(const fl_discovery *how, const fl_sim_description *description,
                                 const fl_device *devices, size_t count, const char *path)
 {
@@ -276,7 +277,7 @@ static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec 
         }
     }
     if (machine != NULL)
-        fl_sim_machine_drop(machine); /* the devices have it */
+        fl_sim_machine_drop(machine); /* the devices hold the machine */
     fl_sim_description_free(&description, how->memory);
     return status;
 }

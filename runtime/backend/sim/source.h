@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of the simulator's JSON file share. */
+/* Declarations shared by the readers of the simulator's JSON file. */
 #ifndef FL_BACKEND_SIM_SOURCE_H
 #define FL_BACKEND_SIM_SOURCE_H
 
@@ -14,36 +14,39 @@ typedef struct fl_sim_source {
     size_t size;
 } fl_sim_source;
 
-/* In place of an element: the root of the file. */
+/* Element index that means the root of the file. */
 #define FL_SIM_ROOT ((size_t)-1)
 #define FL_SIM_PEERS "peers"
 /* Bytes of a key in a message. */
 #define FL_SIM_SHOWN 41
 
-/* A failure; line 0: none can be told. */
+/* Reports a failure; line 0: no line known. */
 filch_status fl_sim_refuse(const fl_sim_source *source, filch_status status, int64_t line,
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Lines of a key: of an element of an array, or, with FL_SIM_ROOT, of the root; 0: none. */
+/* Returns the line of a key, in an element of an array, or in the root with FL_SIM_ROOT; 0: not
+ * found. */
 int64_t fl_sim_line_find(const fl_sim_source *source, const char *array, size_t element,
                          const char *key);
-/* The same of an element of "devices", whose own line it is where the key cannot be found. */
+/* Returns the line of a key in an element of "devices", or the element's own line where the key is
+ * not found. */
 int64_t fl_sim_line_of(const fl_sim_source *source, size_t device, const char *key);
-/* The start of a key as it may stand in a message. */
+/* Copies the start of a key, with control characters replaced, for use in a message. */
 void fl_sim_key_show(const char *key, char shown[FL_SIM_SHOWN]);
 bool fl_sim_name_read(const json_t *value, char name[FL_SIM_NAME_LIMIT + 1]);
 bool fl_sim_number_in(const json_t *value, double least, double most);
 
-/* describe_links.c: a device's "link", or the root's. */
+/* describe_links.c: reads the "link" of a device, or of the root. */
 filch_status fl_sim_link_read(const fl_sim_source *source, size_t device, const json_t *value,
                               fl_sim_link *link);
-/* describe_host.c: a device's "host" and "shares". */
+/* describe_host.c: reads a device's "host" and "shares". */
 filch_status fl_sim_host_read(const fl_sim_source *source, size_t device, const json_t *value,
                               fl_sim_host *host);
 filch_status fl_sim_shares_read(const fl_sim_source *source, size_t device, const json_t *value,
                                 fl_sim_model *model);
-/* Whether they fit the rest, once that is known; finds out whose memory is shared. */
+/* Checks "host" and "shares" against the links, once the links are known; finds the element owning
+ * each shared memory. */
 filch_status fl_sim_hosts_check(const fl_sim_source *source, fl_sim_description *description);
-/* What the root says of links, once the devices are known. */
+/* Reads the root's "link" and "peers", once the devices are known. */
 filch_status fl_sim_links_read(const fl_sim_source *source, const json_t *root,
                                fl_sim_description *description);
 

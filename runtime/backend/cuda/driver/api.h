@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA driver API as far as filch calls it: its own declarations, so that building needs no
- * CUDA, and one table of entry points, each pinned to the version of the prototype given here.
+/* Declarations of the CUDA driver API, limited to the calls made by filch. Own declarations let
+ * filch build without CUDA. The table of entry points pins each entry to the version of the
+ * prototype given here.
  *
- * Types carry the driver's names; C11 lets a typedef of a handle repeat, but the enumerations are
- * plain int here, so this header and cuda.h do not go into one file. tests/unit/test_cuda_api.c
- * compares every constant, structure and prototype with cuda.h where that is installed. */
+ * Types carry the driver's names. C11 lets a typedef of a handle repeat, but the enumerations are
+ * plain int here: no file may include both this header and cuda.h. tests/unit/test_cuda_api.c
+ * compares every constant, structure and prototype with cuda.h where cuda.h is installed. */
 #ifndef FL_BACKEND_CUDA_DRIVER_API_H
 #define FL_BACKEND_CUDA_DRIVER_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The oldest driver that filch works with: 12.0, in the driver's own numbering. */
+/* Oldest supported driver: 12.0, in the driver's own numbering. */
 #define FL_CUDA_DRIVER_LEAST 12000
 
 typedef int CUresult;
@@ -74,10 +75,10 @@ typedef struct CUDA_MEMCPY2D {
     size_t Height;
 } CUDA_MEMCPY2D;
 
-/* Of the driver's union of values, those that filch sets. */
+/* Excerpt of the driver's union of values; filch sets clusterDim alone. */
 typedef union CUlaunchAttributeValue {
     char pad[64];
-    uint64_t alignment; /* the driver's has pointers, which are as wide */
+    uint64_t alignment; /* the driver's union has pointers of equal width */
     int cooperative;
     struct {
         unsigned int x;
@@ -176,7 +177,7 @@ typedef struct CUmulticastObjectProp {
     unsigned long long flags;
 } CUmulticastObjectProp;
 
-/* X(driver's name, value); here each is called FL_<driver's name>. */
+/* X(driver's name, value); each constant is called FL_<driver's name> in filch. */
 #define FL_CUDA_CONSTANTS(X)                                         \
     X(CUDA_SUCCESS, 0)                                               \
     X(CUDA_ERROR_INVALID_VALUE, 1)                                   \
@@ -353,9 +354,9 @@ enum {
 #undef FL_CUDA_ENUM
 };
 
-/* X(member, symbol, version, since, parameters): the entry point `symbol` with the prototype that
- * cuGetProcAddress gives for `version`. since is 0 where every driver must have the entry;
- * otherwise it is optional, and its member is NULL where the driver's version is below since. */
+/* X(member, symbol, version, since, parameters): the entry point `symbol` with the prototype given
+ * by cuGetProcAddress for `version`. since is 0 where every driver must have the entry. An entry
+ * with another value is optional: its member is NULL where the driver's version is below since. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(cuInit, "cuInit", 2000, 0, (unsigned int flags))                                             \
     X(cuDriverGetVersion, "cuDriverGetVersion", 2020, 0, (int *version))                           \
@@ -505,12 +506,12 @@ enum {
     X(cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 12050, 12050,                              \
       (CUstream * stream, CUgreenCtx context, unsigned int flags, int priority))
 
-/* cuGetProcAddress_v2, the one entry found by name (fl_cuda_load). */
+/* cuGetProcAddress_v2, the only entry found by name (fl_cuda_load). */
 typedef CUresult (*fl_cuda_get_proc_fn)(const char *symbol, void **function, int version,
                                         uint64_t flags, CUdriverProcAddressQueryResult *found);
 
 typedef struct fl_cuda_api {
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's parts take none */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): parts of a declaration take no parentheses */
 #define FL_CUDA_MEMBER(member, symbol, version, since, parameters) CUresult(*member) parameters;
     FL_CUDA_CALLS(FL_CUDA_MEMBER)
 #undef FL_CUDA_MEMBER

@@ -5,13 +5,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The driver's own name; the toolkit's stub is called libcuda.so, which is never asked for. */
+/* The driver's own name; the toolkit's stub is called libcuda.so, a name never asked for. */
 #define LIBRARY "libcuda.so.1"
 
 typedef struct call_row {
     const char *symbol;
     int version, since;
-    size_t offset; /* in fl_cuda_api */
+    size_t offset; /* offset in fl_cuda_api */
 } call_row;
 
 static const call_row calls[] = {
@@ -21,20 +21,21 @@ static const call_row calls[] = {
 #undef CALL_ROW
 };
 
-/* ISO C has no conversion between objects' and functions' addresses; POSIX says they are alike. */
+/* ISO C has no conversion between addresses of objects and of functions; POSIX says the addresses
+ * are alike. */
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "a function's address is no object's");
 
 static void *find(void *handle, const char *symbol)
 {
-    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): a thread's own in glibc */
+    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): per thread in glibc */
     return dlsym(handle, symbol);
 }
 
-/* The loader has no codes. A file that is there but cannot be used, or needs one that is not, is a
- * broken installation, not an absent one. */
+/* Reports a failed dlopen. The loader has no codes. An existing file that cannot be used, or lacks
+ * a file needed, is a broken installation, not an absent driver. */
 static filch_status refuse_file(const char *name, filch_error *error)
 {
-    const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): as above */
+    const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): see find */
     fl_fault fault = {.status = FILCH_NO_DRIVER, .call = "dlopen"};
 
     if (reason == NULL)
@@ -70,8 +71,9 @@ static filch_status refuse_old(int version, filch_error *error)
                          version / 1000, version % 1000 / 10);
 }
 
-/* Before the entry points are known: a driver before 12.0 has no cuGetProcAddress_v2, but has these
- * two by name since ever; a stub has every name and answers each call with one error. */
+/* Reads the version before the entry points are known. A driver before 12.0 has no
+ * cuGetProcAddress_v2, but has always exported cuDriverGetVersion by name. A stub has every name
+ * and answers each call with the stub error. */
 static filch_status version_read(fl_cuda_library *library, fl_cuda_get_proc_fn *get_proc,
                                  filch_error *error)
 {
@@ -146,7 +148,8 @@ static const char *error_name(const fl_cuda_api *api, CUresult result)
     return name;
 }
 
-/* A driver without hardware, or with all of it hidden, is as good as a driver without GPUs. */
+/* Starts the driver. A driver without hardware, or with all GPUs hidden, counts as a driver without
+ * GPUs. */
 static filch_status driver_start(fl_cuda_library *library, filch_error *error)
 {
     CUresult result = library->api.cuInit(0);
@@ -186,7 +189,7 @@ filch_status fl_cuda_load_named(fl_cuda_library *library, const char *name, filc
     memset(library, 0, sizeof *library);
     if (name == NULL)
         name = LIBRARY;
-    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): as above */
+    (void)dlerror(); /* NOLINT(concurrency-mt-unsafe): see find */
     library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (library->handle == NULL)
         library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -8,24 +8,28 @@
 
 typedef struct fl_cuda_library {
     fl_cuda_api api;
-    void *handle;   /* of dlopen */
-    int version;    /* of the driver, e.g. 12040 */
-    uint32_t count; /* GPUs that CUDA_VISIBLE_DEVICES leaves */
-    uint32_t users; /* GPUs described from it, and who looks for some; the creating thread's */
+    void *handle;   /* handle returned by dlopen */
+    int version;    /* version of the driver, e.g. 12040 */
+    uint32_t count; /* GPUs visible under CUDA_VISIBLE_DEVICES */
+    /* GPUs described from the library, and searches under way; of the creating thread */
+    uint32_t users;
 } fl_cuda_library;
 
-/* A library already in the process is taken first; it is initialised, and must have at least the
- * entry points that every driver since 12.0 has. A driver without any GPU loads well, with a count
- * of 0. May be tried again after a failure, which leaves nothing behind:
- * FILCH_NO_DRIVER       there is none
+/* Loads and initialises the driver's library, preferring a library already in the process. The
+ * library must have at least the entry points common to all drivers since 12.0. A driver without
+ * any GPU loads well, with a count of 0. A failure leaves nothing behind, and the caller may try
+ * again:
+ * FILCH_NO_DRIVER       the machine has no driver
  * FILCH_DRIVER_STUB     the library is the toolkit's stub, made for linking only
  * FILCH_DRIVER_TOO_OLD  older than CUDA 12.0
  * FILCH_DRIVER_BROKEN   an entry point is missing, or initialisation fails
  * Thread safety: any thread; blocks while the driver starts. */
 filch_status fl_cuda_load(fl_cuda_library *library, filch_error *error);
-/* The same on a library of the caller's choice; name is null for the usual ones. */
+/* Loads a library of the caller's choice, otherwise like fl_cuda_load; name is null for the usual
+ * library. */
 filch_status fl_cuda_load_named(fl_cuda_library *library, const char *name, filch_error *error);
-/* The driver's threads and state may outlive every caller: only the reference is given back. */
+/* Gives back the library's reference only: the driver's threads and state may outlive every
+ * caller. */
 void fl_cuda_unload(fl_cuda_library *library);
 
 #endif

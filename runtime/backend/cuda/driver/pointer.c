@@ -3,16 +3,16 @@
 
 #include "backend/cuda/device.h"
 
-/* What the driver knows of a pointer. */
+/* Attributes of a pointer, as told by the driver. */
 typedef struct fl_pointer {
     unsigned type, is_managed;
     int ordinal;
-    CUcontext context; /* null: of none, as memory of pools and mapped memory is */
+    CUcontext context; /* null: no context, as for memory of pools and mapped memory */
     CUdeviceptr start;
     size_t bytes;
 } fl_pointer;
 
-/* With the GPU's context current. FL_CUDA_ERROR_INVALID_VALUE: the driver does not know it. */
+/* Asks the driver, with the GPU's context current. FL_CUDA_ERROR_INVALID_VALUE: unknown pointer. */
 static CUresult ask(const fl_cuda_api *api, CUdeviceptr pointer, fl_pointer *known)
 {
     const struct {
@@ -28,7 +28,7 @@ static CUresult ask(const fl_cuda_api *api, CUdeviceptr pointer, fl_pointer *kno
     CUresult result = FL_CUDA_SUCCESS;
 
     for (size_t i = 0; i < sizeof asked / sizeof asked[0] && result == FL_CUDA_SUCCESS; ++i) {
-        /* Of the host's memory the rest means nothing. */
+        /* Ask for the rest only for device memory: the host's memory has no meaningful rest. */
         if (i == 0 || known->type == FL_CU_MEMORYTYPE_DEVICE)
             result = api->cuPointerGetAttribute(asked[i].value, asked[i].which, pointer);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is not filch's own. */
+/* Checks and page-locks memory not owned by filch. */
 #ifndef FL_BACKEND_CUDA_DRIVER_POINTER_H
 #define FL_BACKEND_CUDA_DRIVER_POINTER_H
 

@@ -6,10 +6,10 @@
 
 typedef struct fl_cuda_replay {
     const fl_memory *memory;
-    CUgraph graph; /* null once it is sealed */
+    CUgraph graph; /* null once sealed */
     CUgraphExec executable;
-    CUgraphNode *nodes;  /* by number; null once it is sealed */
-    CUgraphNode *behind; /* room for those that one kernel names */
+    CUgraphNode *nodes;  /* indexed by number; null once sealed */
+    CUgraphNode *behind; /* room for the predecessors of one kernel */
     size_t count, capacity, behind_capacity;
 } fl_cuda_replay;
 
@@ -76,7 +76,7 @@ filch_status fl_cuda_replay_add(fl_device *device, void *handle, const fl_launch
     return FILCH_OK;
 }
 
-/* What only adding needs. */
+/* Frees everything needed only for adding kernels. */
 static void drop_graph(const fl_cuda_api *api, fl_cuda_replay *replay)
 {
     if (replay->graph != NULL) {
@@ -108,7 +108,7 @@ void fl_cuda_replay_free(fl_device *device, void *handle)
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
     fl_cuda_scope scope;
     bool entered = fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK;
-    /* Without its context there is nothing left to destroy but our own memory. */
+    /* A lost context has destroyed the graphs: only host memory is left to free. */
     if (entered && replay->executable != NULL) {
         gpu->api->cuGraphExecDestroy(replay->executable);
     }

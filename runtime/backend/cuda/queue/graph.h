@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays as CUDA graphs; see backend.h. */
+/* Graph launches by CUDA graphs; see replay_new in backend.h. */
 #ifndef FL_BACKEND_CUDA_QUEUE_GRAPH_H
 #define FL_BACKEND_CUDA_QUEUE_GRAPH_H
 
@@ -13,7 +13,7 @@ filch_status fl_cuda_replay_add(fl_device *device, void *handle, const fl_launch
 filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *error);
 void fl_cuda_replay_free(fl_device *device, void *handle);
 
-/* What cuGraphLaunch takes. */
+/* Returns the argument of cuGraphLaunch. */
 CUgraphExec fl_cuda_replay_executable(const void *replay);
 
 #endif

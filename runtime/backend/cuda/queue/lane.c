@@ -12,16 +12,16 @@
 
 #define NO_TIMER UINT32_MAX
 
-/* Where a lane cannot be waited for, or a wait failed: the driver hands out there what went wrong
- * with the work itself. */
+/* Marks the device lost, after a lane could not be waited for or a wait failed: the driver reports
+ * failed work by failed waits. */
 static filch_status lose(const fl_device *device, CUresult result, const char *call,
                          filch_error *error)
 {
     return fl_cuda_lose(fl_cuda_of(device)->gpu, result, call, device->info.name, error);
 }
 
-/* Whether the device gives a result to everybody now, whatever it is asked: an event that is no
- * longer wanted tells. */
+/* Returns whether the device now answers every call with the given result: queries an event no
+ * longer needed. */
 static bool is_stuck(const fl_device *device, CUresult result)
 {
     const fl_cuda_device *state = fl_cuda_of(device);
@@ -32,7 +32,7 @@ static bool is_stuck(const fl_device *device, CUresult result)
 filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const char *call,
                                filch_error *error)
 {
-    /* Any call may hand out what went wrong with work before it. */
+    /* Any call may report a failure of earlier work. */
     return is_stuck(device, result) ? lose(device, result, call, error)
                                     : fl_cuda_fail(fl_cuda_of(device)->gpu, result, call,
                                                    device->info.name, NULL, error);
@@ -40,13 +40,13 @@ filch_status fl_cuda_call_fail(const fl_device *device, CUresult result, const c
 
 static bool is_reached(const fl_cuda_lane *lane, uint64_t sequence)
 {
-    /* Acquire: what the device wrote before is seen with it. */
+    /* Acquire: all earlier writes of the device are visible. */
     return fl_load_acquire(&lane->reached) >= sequence;
 }
 
 static bool is_passed(const fl_cuda_lane *lane, uint64_t sequence)
 {
-    /* Acquire: as is_reached. */
+    /* Acquire: see is_reached. */
     return fl_load_acquire(&lane->passed) >= sequence;
 }
 
@@ -77,8 +77,8 @@ static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch
                                      : fl_cuda_call_fail(device, result, "cuEventCreate", error);
 }
 
-/* Whether the device's context works: the driver hangs or crashes when graphs of one that the host
- * has reset are destroyed, but answers for events. */
+/* Returns whether the device's context works. The driver hangs or crashes when destroying graphs of
+ * a context reset by the host, but answers for events. */
 static bool works(const fl_cuda_api *api, const fl_cuda_lane *lane)
 {
     CUresult result =
@@ -123,7 +123,7 @@ static void free_lanes(fl_device *device, const fl_memory *memory)
     state->lanes = NULL;
 }
 
-/* One more. The owner, or before there is one. */
+/* Makes another timer. The owner, or before the lane has an owner. */
 static CUresult open_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes)
 {
     fl_cuda_timer *timer = &lanes->timers[lanes->timer_count];
@@ -175,7 +175,8 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
         if (i < lanes->count || i == FL_LANE_IN || i == FL_LANE_OUT) {
             status = open_lane(device, &lanes->lane[i], error);
         }
-        /* A graph's kernels run on all of the GPU, whatever slice its stream is of. */
+        /* Slices get no batches: a graph's kernels run on the whole GPU, whatever the slice of the
+         * stream. */
         if (status == FILCH_OK && i < lanes->count && state->slice == NULL &&
             (lanes->lane[i].pack = fl_cuda_pack_new(memory)) == NULL) {
             status = fl_error_fill(
@@ -244,9 +245,9 @@ void fl_cuda_discard(fl_device *device)
     }
 }
 
-/* --- What is held back --- */
+/* --- Held launches --- */
 
-/* Puts it on the lane; the owner. What the driver said of each tile is told when it is polled. */
+/* Puts held launches on the lane; owner only. poll reports the driver's result for every item. */
 static void put_held(const fl_device *device, fl_cuda_lane *lane)
 {
     CUresult results[FL_CUDA_PACK];
@@ -255,7 +256,7 @@ static void put_held(const fl_device *device, fl_cuda_lane *lane)
         return;
     }
     fl_cuda_pack_put(fl_cuda_of(device)->gpu->api, lane->pack, lane->stream, results);
-    /* They are the newest: nothing else is put on the lane while some are held. */
+    /* Held items are the newest of the lane: no other operation is put on the lane meanwhile. */
     uint32_t oldest = lane->first + lane->in_flight - count;
     for (uint32_t i = 0; i < count; ++i) {
         lane->tiles[(oldest + i) % FL_CUDA_TILES].result = results[i];
@@ -264,20 +265,21 @@ static void put_held(const fl_device *device, fl_cuda_lane *lane)
 
 /* --- Events --- */
 
-/* Under the lane's lock: the device is past a point, and all that has landed is reached. */
+/* Notes that the device is past a point, and moves reached up to the first piece not landed. Under
+ * the lane's lock. */
 static void pass(fl_cuda_lane *lane, uint64_t point)
 {
-    /* Release: pairs with is_passed. Only moves forward, since we hold the lock. */
+    /* Release: pairs with is_passed. The point only moves forward, as the lock is held. */
     fl_store_release(&lane->passed, point);
-    /* Acquire: the bytes of pieces that have landed. Others come aboard under the lock only. */
+    /* Acquire: the bytes of landed pieces. Pieces come aboard under the lock only. */
     if (FL_UNLIKELY(fl_load_acquire(&lane->aboard) != 0)) {
         point = fl_cuda_stage_bound(lane->stage, lane, point);
     }
-    /* Release: pairs with is_reached. What was landed once stays so: forward, too. */
+    /* Release: pairs with is_reached. Landed pieces stay landed: the point moves forward, too. */
     fl_store_release(&lane->reached, point);
 }
 
-/* Under the lane's lock: retires the events that are complete. */
+/* Retires complete events. Under the lane's lock. */
 static CUresult look(const fl_cuda_api *api, fl_cuda_lane *lane)
 {
     uint64_t point = fl_load_relaxed(&lane->passed); /* under the lock */
@@ -294,8 +296,8 @@ static CUresult look(const fl_cuda_api *api, fl_cuda_lane *lane)
     return result == FL_CUDA_ERROR_NOT_READY ? FL_CUDA_SUCCESS : result;
 }
 
-/* Under the lane's lock, where no event can be recorded: waits for all that was issued so far. What
- * is on the lane uses memory of the caller's, so it must never be left unmarked. */
+/* Waits for all operations issued so far, after recording an event failed. Under the lane's lock.
+ * Operations use the caller's memory; therefore no operation may stay unmarked. */
 static CUresult wait_out(const fl_cuda_api *api, fl_cuda_lane *lane, CUresult why)
 {
     uint64_t issued = fl_load_relaxed(&lane->issued); /* as in mark_lane */
@@ -303,17 +305,18 @@ static CUresult wait_out(const fl_cuda_api *api, fl_cuda_lane *lane, CUresult wh
         return why;
     }
     lane->recorded = 0;
-    /* In this order, as look and mark_lane have it. */
+    /* Keep the order of look and mark_lane: passed before marked. */
     pass(lane, issued);
     fl_store_release(&lane->marked, issued);
     return FL_CUDA_SUCCESS;
 }
 
-/* Under the lane's lock: marks all that was issued so far. Where every event is in use, waits for
- * the oldest: far more are there than tiles or copies that anybody needs at once. */
+/* Marks all operations issued so far. Under the lane's lock. Waits for the oldest event where every
+ * event is in use: far more events exist than items or copies needed at once. */
 static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
 {
-    uint64_t issued = fl_load_relaxed(&lane->issued); /* ours: we issue, or hold the lock */
+    /* ours: only this thread issues, or the lock is held */
+    uint64_t issued = fl_load_relaxed(&lane->issued);
     if (issued == fl_load_relaxed(&lane->marked)) {
         return FL_CUDA_SUCCESS;
     }
@@ -332,7 +335,8 @@ static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
     }
     lane->covers[at] = issued;
     ++lane->recorded;
-    /* Release: the event is recorded, and in the ring, before anybody is told to wait for it. */
+    /* Release: the event is recorded, and in the ring, before any thread is told to wait for the
+     * event. */
     fl_store_release(&lane->marked, issued);
     return FL_CUDA_SUCCESS;
 }
@@ -345,7 +349,7 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
     for (uint32_t i = 0; i < lanes->count; ++i) {
         fl_cuda_lane *lane = &lanes->lane[i];
         if (fl_load_relaxed(&lane->issued) == fl_load_relaxed(&lane->marked)) {
-            continue; /* both are the owner's */
+            continue; /* both values are the owner's */
         }
         put_held(device, lane);
         fl_mutex_lock(&lane->lock);
@@ -361,7 +365,7 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
 bool fl_cuda_is_marked(const fl_device *device, fl_marker marker)
 {
     const fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[fl_marker_lane(marker)];
-    /* Acquire: the ring of events as it was when the marker was covered. */
+    /* Acquire: the ring of events at the time of the mark. */
     return fl_load_acquire(&lane->marked) >= fl_marker_sequence(marker);
 }
 
@@ -399,12 +403,12 @@ filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *e
         status = fl_cuda_lane_look(device, index, error);
     }
     if (status != FILCH_OK && index == FL_LANE_OUT) {
-        fl_cuda_stage_quiet(state->gpu->stage); /* who is told may free what bytes would land in */
+        fl_cuda_stage_quiet(state->gpu->stage); /* the caller may free the target of landings */
     }
     return status != FILCH_OK ? status : is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
 }
 
-/* Makes what comes next on the stream wait for a marker of any device of this backend. */
+/* Makes the stream's next operation wait for a marker of any device of the backend. */
 static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_marker marker,
                              filch_error *error)
 {
@@ -413,14 +417,14 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
     const fl_device *other = pool + fl_marker_device(marker);
     fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[fl_marker_lane(marker)];
     uint64_t sequence = fl_marker_sequence(marker);
-    /* A lane is in order anyway. Of pieces on the way to the host the device is past, who waits
-     * here uses what they were copied from. */
+    /* No wait needed: a lane is in order, and passed operations are over on the device. A piece may
+     * still be landing on the host; the waiting operation uses only the piece's source. */
     if (lane == waiting || is_passed(lane, sequence)) {
         return FILCH_OK;
     }
     CUresult result = FL_CUDA_SUCCESS;
-    put_held(device, waiting); /* what was there before does not wait */
-    /* Relaxed: whoever asks knows that it is marked, or owns the lane. */
+    put_held(device, waiting); /* earlier launches do not wait */
+    /* Relaxed: the caller knows of the mark, or owns the lane. */
     bool is_ours = fl_load_relaxed(&lane->marked) < sequence;
     if (is_ours) {
         put_held(other, lane);
@@ -433,7 +437,7 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
     for (uint32_t i = 0; i < lane->recorded && result == FL_CUDA_SUCCESS; ++i) {
         uint32_t at = (lane->oldest + i) % FL_CUDA_EVENTS;
         if (lane->covers[at] >= sequence) {
-            /* Under the lock, so that the event is not recorded anew meanwhile. */
+            /* Wait under the lock: no thread records the event anew meanwhile. */
             result = state->gpu->api->cuStreamWaitEvent(waiting->stream, lane->events[at], 0);
             break;
         }
@@ -442,7 +446,7 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
     if (result == FL_CUDA_SUCCESS) {
         return FILCH_OK;
     }
-    /* What the event says of its own context is no loss of ours. */
+    /* A failure of the event's own context is no loss of the waiting device. */
     return fl_cuda_of(other)->gpu != state->gpu && is_stuck(other, result)
                ? lose(other, result, "cuStreamWaitEvent", error)
                : fl_cuda_call_fail(device, result, "cuStreamWaitEvent", error);
@@ -462,7 +466,7 @@ static filch_status wait_for_all(const fl_device *device, fl_cuda_lane *waiting,
     return FILCH_OK;
 }
 
-/* --- Tiles --- */
+/* --- Work items --- */
 
 static CUresult launch_cluster(const fl_cuda_api *api, const fl_launch *launch, CUstream stream)
 {
@@ -537,7 +541,7 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
                                    error);
 }
 
-/* Holds a tile back, where that is possible; the device has others to run meanwhile. */
+/* Holds a launch back, where possible; the device has other items to run meanwhile. */
 static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *launch)
 {
     if (lane->pack == NULL || !launch->brief || launch->function->is_clustered ||
@@ -551,12 +555,13 @@ static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *l
     return fl_cuda_pack_hold(lane->pack, launch);
 }
 
-/* Gives a tile that is on the lane, or held back, its place in the order. */
+/* Gives an item on the lane, or held back, the next sequence number. */
 static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t now)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     fl_cuda_lane *lane = &lanes->lane[launch->lane];
-    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* we alone issue here */
+    /* only the owner issues on a compute lane */
+    uint64_t sequence = fl_load_relaxed(&lane->issued) + 1;
     fl_store_relaxed(&lane->issued, sequence);
     launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
     lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
@@ -566,11 +571,12 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
         lanes->marked_at = now;
     }
     if (lanes->unmarked >= FL_MARK_TILES || now - lanes->marked_at >= FL_MARK_NS) {
-        (void)fl_cuda_mark(device, NULL); /* whoever waits for it marks again, and is told */
+        /* a thread waiting for the mark marks again, and gets the error */
+        (void)fl_cuda_mark(device, NULL);
     }
 }
 
-/* Starts to time what is put on the lane next; the timer, or NO_TIMER. */
+/* Starts timing the next operation of the lane; returns the timer, or NO_TIMER. */
 static uint32_t start_timer(fl_device *device, const fl_cuda_lane *lane)
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
@@ -587,7 +593,7 @@ static uint32_t start_timer(fl_device *device, const fl_cuda_lane *lane)
     }
     uint32_t at = lanes->free_timers[--lanes->free_timer_count];
     fl_cuda_timer *timer = &lanes->timers[at];
-    /* Relaxed: as for spans. */
+    /* Relaxed: see fl_cuda_span_begin. */
     timer->epoch = record != NULL ? fl_load_relaxed(&record->epoch) : 0;
     if (api->cuEventRecord(timer->start, lane->stream) != FL_CUDA_SUCCESS) {
         lanes->free_timers[lanes->free_timer_count++] = at;
@@ -616,7 +622,7 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     put_held(device, lane);
     uint32_t timer = launch->timed ? start_timer(device, lane) : NO_TIMER;
     status = put(device, launch, lane, error);
-    /* Once it is on the lane it is in flight, whatever else fails. */
+    /* An operation on the lane is in flight, whatever else fails. */
     if (timer != NO_TIMER &&
         (status != FILCH_OK ||
          api->cuEventRecord(lanes->timers[timer].stop, lane->stream) != FL_CUDA_SUCCESS)) {
@@ -625,7 +631,8 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     }
     if (status != FILCH_OK) {
         if (launch->enqueue != NULL) {
-            (void)api->cuStreamSynchronize(lane->stream); /* it may have come half-way */
+            /* a failed enqueue may have put work on the stream */
+            (void)api->cuStreamSynchronize(lane->stream);
         }
         return status;
     }
@@ -633,8 +640,8 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     return FILCH_OK;
 }
 
-/* Tells how much of a tile's time is its own; of its timer and the newest so far, that which
- * stopped first is free. */
+/* Computes the own share of an item's time. Of the item's timer and the newest timer so far, frees
+ * the timer stopped first. */
 static void settle_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_t index,
                          uint64_t busy)
 {
@@ -680,7 +687,8 @@ uint64_t fl_cuda_own(const fl_device *device)
     return fl_cuda_of(device)->lanes->own;
 }
 
-/* FILCH_NOT_READY: none has; else as poll. */
+/* Reports the lane's oldest item if finished, with the statuses of poll; FILCH_NOT_READY: not
+ * finished. */
 static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag,
                                   uint64_t *busy_ns, filch_error *error)
 {
@@ -706,7 +714,7 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
     const fl_cuda_api *api = state->gpu->api;
     fl_cuda_lanes *lanes = state->lanes;
     *next = FL_TIME_NEVER;
-    /* First what is known already, then a look at each lane's oldest event. */
+    /* Take items known to be finished first, then look at each lane's oldest event. */
     for (uint32_t i = 0; i < lanes->count; ++i) {
         filch_status status = take_finished(device, &lanes->lane[i], tag, busy_ns, error);
         if (status != FILCH_NOT_READY) {
@@ -780,8 +788,8 @@ static CUresult put_copy(const fl_cuda_api *api, const fl_copy *copy, CUstream s
     return api->cuMemcpy2DAsync(&block, stream);
 }
 
-/* Under the copy lane's lock: gives what was put there last its place in the order, and marks it.
- */
+/* Gives the last operation put on the copy lane the next sequence number, and marks the operation.
+ * Under the lane's lock. */
 static filch_status issue_copy(fl_device *device, uint32_t index, fl_cuda_slot *slot,
                                fl_marker *marker, filch_error *error)
 {
@@ -814,7 +822,7 @@ filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, 
     }
     CUresult result = put_copy(api, copy, lane->stream, &call);
     if (span != NULL) {
-        uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* as issue_copy has it */
+        uint64_t sequence = fl_load_relaxed(&lane->issued) + 1; /* as in issue_copy */
         fl_cuda_span_end(device, record, lane, span, result == FL_CUDA_SUCCESS ? sequence : 0);
     }
     filch_status status = result == FL_CUDA_SUCCESS
@@ -824,8 +832,8 @@ filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, 
     return status;
 }
 
-/* What is copied from the host's memory must be there: streams wait for the device, not for pieces
- * to land. is_read: it is read now. */
+/* Waits for the bytes of a copy from the host's memory: streams wait for the device, not for
+ * landings. is_read: the call itself reads the bytes. */
 static filch_status wait_for_bytes(const fl_device *device, const fl_copy *copy, bool is_read,
                                    filch_error *error)
 {
@@ -834,7 +842,7 @@ static filch_status wait_for_bytes(const fl_device *device, const fl_copy *copy,
     for (uint32_t i = 0; i < copy->behind_count && status == FILCH_OK; ++i) {
         fl_marker marker = copy->behind[i];
         if (marker == 0 || fl_marker_lane(marker) != FL_LANE_OUT) {
-            continue; /* nothing else writes there */
+            continue; /* no other lane writes to the host's memory */
         }
         fl_device *other = (fl_device *)(uintptr_t)&pool[fl_marker_device(marker)];
         fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[FL_LANE_OUT];
@@ -860,9 +868,9 @@ filch_status fl_cuda_copy(fl_device *device, fl_copy *copy, filch_error *error)
     if (status != FILCH_OK) {
         return status;
     }
-    /* Not under our lock: each wait takes another lane's, and that one may be waiting for ours.
-     * Another thread's copy may come between; it then waits for what it need not, but which was
-     * put on its lane before, so nothing can wait for each other. */
+    /* Wait without this lane's lock: each wait takes another lane's lock, and a holder of the other
+     * lock may wait for this lane's. Another thread's copy may come between and wait needlessly,
+     * but only for operations put on their lanes earlier. No cycle of waits is possible. */
     status = wait_for_all(device, lane, copy->behind, copy->behind_count, error);
     status = status == FILCH_OK ? wait_for_all(device, lane, &copy->vacant, 1, error) : status;
     bool is_staged = status == FILCH_OK && fl_cuda_stage_takes(device, copy);
@@ -889,7 +897,7 @@ filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_mark
     if (status != FILCH_OK) {
         return status;
     }
-    status = wait_for_all(device, lane, &behind, 1, error); /* not under our lock: as for copies */
+    status = wait_for_all(device, lane, &behind, 1, error); /* no lock held: see fl_cuda_copy */
     fl_mutex_lock(&lane->lock);
     if (status == FILCH_OK) {
         CUresult result =
@@ -903,9 +911,9 @@ filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_mark
     return status;
 }
 
-/* --- Others --- */
+/* --- Draining and streams --- */
 
-/* Waits for what is aboard, or is landing though the device is lost. */
+/* Waits for pieces aboard, or for landings under way on a lost device. */
 static filch_status drain_aboard(fl_device *device, filch_error *error)
 {
     fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[FL_LANE_OUT];
@@ -929,7 +937,7 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
         (void)drain_aboard(device, NULL);
         return status;
     }
-    /* A lane that fails is no reason to leave another at its work. */
+    /* A failed lane is no reason to leave another lane working. */
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         CUresult result = FL_CUDA_SUCCESS;
         if (is_used(state->lanes, i)) {

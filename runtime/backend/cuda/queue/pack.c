@@ -5,13 +5,14 @@
 
 #include "base/thread.h"
 
-/* Graphs of two sizes, so that fewer kernels than the large one has are not launched one by one. */
+/* Sizes of graphs: the small graph saves single launches where fewer kernels are held than the
+ * large graph takes. */
 #define SIZES 2
 static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
 
-/* Making the graphs costs about as much as so many launches. */
+/* Single launches costing about as much as making the graphs. */
 #define WORTH_LAUNCHES 256u
-/* Room for parameters. Kernels with more of them are not short. */
+/* Room for parameters. Kernels with more parameters are not short. */
 #define MOST_PARAMS 512u
 #define MOST_BYTES 16384u
 #define PARAM_ALIGN 16u
@@ -19,7 +20,7 @@ static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
 typedef struct fl_held {
     CUfunction function;
     filch_shape shape;
-    uint32_t first; /* of its parameters */
+    uint32_t first; /* index of the first parameter */
 } fl_held;
 
 typedef struct fl_chain {
@@ -30,15 +31,15 @@ typedef struct fl_chain {
 
 struct fl_cuda_pack {
     const fl_memory *memory;
-    /* The owner's: */
+    /* The owner's members: */
     uint32_t count, param_count, bytes;
     fl_held held[FL_CUDA_PACK];
     void *params[MOST_PARAMS];
     _Alignas(PARAM_ALIGN) char values[MOST_BYTES];
-    fl_mutex lock; /* what follows */
+    fl_mutex lock; /* guards all following members */
     fl_chain chains[SIZES];
-    uint32_t launches; /* of single kernels, since the graphs were forgotten */
-    bool cannot;       /* the driver refuses */
+    uint32_t launches; /* launches of single kernels, since the graphs were destroyed */
+    bool cannot;       /* the driver refuses graphs */
 };
 
 fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
@@ -56,13 +57,14 @@ fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
     return pack;
 }
 
-/* Under the lock. */
+/* Destroys the graphs. Under the lock. */
 static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
 {
     for (int i = 0; i < SIZES; ++i) {
         fl_chain *chain = &pack->chains[i];
         if (chain->executable != NULL) {
-            api->cuGraphExecDestroy(chain->executable); /* once it is over, where it is in flight */
+            /* the driver defers the destruction of a graph in flight */
+            api->cuGraphExecDestroy(chain->executable);
         }
         if (chain->graph != NULL) {
             api->cuGraphDestroy(chain->graph);
@@ -144,7 +146,8 @@ static CUDA_KERNEL_NODE_PARAMS params_of(fl_cuda_pack *pack, const fl_held *held
     };
 }
 
-/* Under the lock: a chain of so many kernels, all like this one until they are told otherwise. */
+/* Makes a chain of `size` kernels, all equal to `like` until given new parameters. Under the
+ * lock. */
 static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain,
                            uint32_t size, const fl_held *like)
 {
@@ -165,7 +168,7 @@ static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain 
     return result;
 }
 
-/* Under the lock: puts as many kernels as the chain has on the stream. */
+/* Puts the next kernels on the stream, as many as the chain has. Under the lock. */
 static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which, uint32_t from,
                           CUstream stream)
 {
@@ -190,8 +193,8 @@ static CUresult put_one(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_hel
                                shape->shared_bytes, stream, pack->params + held->first, NULL);
 }
 
-/* Under the lock: the largest chain that is worth making or made, and not longer than what is left;
- * SIZES: none. */
+/* Returns the largest chain worth making, and no longer than the kernels left; SIZES: none. Under
+ * the lock. */
 static int choose_chain(const fl_cuda_pack *pack, uint32_t left)
 {
     int which = 0;
@@ -218,8 +221,8 @@ void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream strea
             continue;
         }
         if (which < SIZES) {
-            /* A launch that fails has started nothing, unless the context is lost: then all that
-             * follow fail, too. */
+            /* A failed launch has started nothing, unless the context is lost; with a lost context
+             * all later launches fail, too. */
             drop_chains(api, pack);
             pack->cannot = true;
         }

@@ -7,14 +7,14 @@
 #include <emmintrin.h>
 #endif
 
-/* Copies are cut so that one end of the way works while the other does, large ones finer, but not
- * without need: between two copies of a lane the link has 2.6 us of nothing to do, a fifth of what
- * 512 KiB take. */
+/* Sizes of pieces. Copies are cut so that both ends of the way work at once, large copies more
+ * finely, but not without need: between two copies of a lane the link idles for 2.6 us, a fifth of
+ * the time of 512 KiB. */
 #define PIECES 4
 #define LEAST_PIECE ((size_t)512 << 10)
 #define PIECES_OF_LARGE 8
 #define LARGE_PIECE ((size_t)2 << 20)
-/* Columns from here on are written past the caches. */
+/* Columns of at least STREAM_LEAST bytes are written past the caches. */
 #define STREAM_LEAST 4096u
 
 static size_t smaller(size_t a, size_t b)
@@ -41,7 +41,7 @@ static size_t begin_of(const fl_cut *cut, size_t k)
     return begin;
 }
 
-/* How many pieces make up a length. */
+/* Returns the number of pieces in a length. */
 static size_t count(const fl_cut *cut, size_t length)
 {
     size_t led = begin_of(cut, FL_CUT_LEADS), pieces = 1;
@@ -101,8 +101,8 @@ fl_copy fl_cut_piece(const fl_copy *copy, const fl_cut *cut, size_t k, char **ho
     return piece;
 }
 
-/* Where a byte of a slot is in the host's buffer; *bytes, at most as many as are given, lie there
- * together. */
+/* Returns the offset of a slot's byte in the host's buffer. *bytes is cut to the bytes contiguous
+ * there. */
 static size_t place(size_t at, size_t pitch, size_t width, size_t *bytes)
 {
     if (pitch == width) {
@@ -114,8 +114,8 @@ static size_t place(size_t at, size_t pitch, size_t width, size_t *bytes)
 }
 
 #if defined(__SSE2__)
-/* Past the caches: a core writes so twice as fast what it has not read before, and nobody reads a
- * tile so soon. The caller makes it seen. */
+/* Writes past the caches. A core writes memory not read before twice as fast this way, and no
+ * thread reads the tile soon. The caller makes the stores visible. */
 static void stream(char *to, const char *from, size_t bytes)
 {
     size_t head = smaller(-(uintptr_t)to & 63u, bytes);
@@ -135,7 +135,7 @@ static void stream(char *to, const char *from, size_t bytes)
 }
 #endif
 
-/* Bytes that nobody reads soon: past the caches, if there are enough of them. */
+/* Moves bytes not read soon: past the caches if long enough. */
 static void move_past(char *to, const char *from, size_t bytes)
 {
 #if defined(__SSE2__)
@@ -147,7 +147,7 @@ static void move_past(char *to, const char *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
-/* No release by an atomic orders what was moved so. */
+/* Orders stores past the caches: an atomic's release does not order them. */
 static void end_moves(void)
 {
 #if defined(__SSE2__)
@@ -198,7 +198,8 @@ bool fl_columns_overlap(const char *a, size_t a_pitch, size_t a_width, size_t a_
     if (a_height == 1 || (a_pitch != b_pitch && b_height != 1)) {
         return true;
     }
-    /* b begins in a column of a's or behind its rows; the latter must last until the next. */
+    /* b begins inside a column of a or after the column's rows; in the second case b must not reach
+     * a's next column. */
     size_t row = apart % a_pitch;
     return row < a_width || row + b_width > a_pitch;
 }

@@ -7,7 +7,7 @@
 
 bool fl_cuda_slot_is_free(const fl_cuda_slot *slot)
 {
-    /* Acquire: what the device read of it. */
+    /* Acquire: the device has read the slot. */
     return slot->state == SLOT_FREE &&
            (slot->lane == NULL || fl_load_acquire(&slot->lane->passed) >= slot->sequence);
 }
@@ -32,7 +32,7 @@ bool fl_ring_is_idle(fl_cuda_ring *ring)
     return ring->used == 0;
 }
 
-/* Where so many bytes are free; false: nowhere yet. */
+/* Finds free room for `size` bytes; false: no room yet. */
 static bool find_room(const fl_cuda_ring *ring, size_t size, size_t *at)
 {
     bool fits = ring->bytes - ring->end >= size;
@@ -45,7 +45,7 @@ static bool find_room(const fl_cuda_ring *ring, size_t size, size_t *at)
     if (ring->used == FL_RING_SLOTS) {
         return false;
     }
-    if (ring->end <= oldest) { /* they went on at the ring's begin */
+    if (ring->end <= oldest) { /* the used part wraps around at the ring's beginning */
         return oldest - ring->end >= size;
     }
     if (!fits) {

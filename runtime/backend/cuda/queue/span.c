@@ -7,13 +7,13 @@
 #include "backend/cuda/queue/lane.h"
 #include "base/clock.h"
 
-/* Below 4.2 s a float's milliseconds are a quarter of a microsecond apart. */
+/* Below 4.2 s, values of a float of milliseconds are a quarter of a microsecond apart. */
 #define EPOCH_NS 4000000000u
-/* A base is good when the host saw the event so soon after it was recorded; each try asks for half
- * as much. */
+/* Time from recording to seeing the event that makes a base good; every try allows twice the time
+ * of the last. */
 #define GOOD_NS 10000u
 #define TRIES 8
-/* A stream with nothing on it that takes longer will not tell. */
+/* Longest wait for an event on an otherwise empty stream; a slower stream never answers. */
 #define MOST_NS 1000000000u
 
 static fl_cuda_spans *spans_of(fl_cuda_record *record, const fl_device *device,
@@ -24,7 +24,7 @@ static fl_cuda_spans *spans_of(fl_cuda_record *record, const fl_device *device,
 
 /* --- The base --- */
 
-/* Under the lock: records the event and waits for it. False: the device does not tell. */
+/* Records the event and waits for the event. Under the lock. False: the device does not answer. */
 static bool try_base(const fl_cuda_api *api, const fl_cuda_record *record, CUevent event,
                      uint64_t *host, uint64_t *within)
 {
@@ -43,7 +43,7 @@ static bool try_base(const fl_cuda_api *api, const fl_cuda_record *record, CUeve
     return result == FL_CUDA_SUCCESS;
 }
 
-/* Under the lock. */
+/* Makes the base of the next epoch. Under the lock. */
 static void make_base(const fl_cuda_api *api, fl_cuda_record *record)
 {
     uint64_t epoch = fl_load_relaxed(&record->epoch) + 1, within = 0;
@@ -56,7 +56,7 @@ static void make_base(const fl_cuda_api *api, fl_cuda_record *record)
     if (is_made) {
         fl_store_relaxed(&record->epoch, epoch);
     } else {
-        *host = 0; /* the base before the last is spoilt; the last one still serves */
+        *host = 0; /* the base before the last is overwritten; the last base still serves */
     }
 }
 
@@ -78,12 +78,12 @@ uint64_t fl_cuda_record_when(const fl_device *device, fl_cuda_record *record, ui
 
 /* --- Spans --- */
 
-/* Under the lane's lock: tells of those that are past. */
+/* Adds spans already past to the trace. Under the lane's lock. */
 static void take_spans(fl_device *device, fl_cuda_record *record, const fl_cuda_lane *lane)
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_spans *spans = spans_of(record, device, lane);
-    /* Relaxed: it moves under the lock, and what the copy wrote is not looked at. */
+    /* Relaxed: passed moves under the lock, and the copied bytes are not read. */
     uint64_t passed = fl_load_relaxed(&lane->passed);
     while (spans->count != 0 && spans->readers == 0 &&
            spans->at[spans->oldest].sequence <= passed) {
@@ -110,7 +110,7 @@ static void take_lanes(fl_device *device, fl_cuda_record *record)
     for (uint32_t index = FL_LANE_IN; index < FL_LANES; ++index) {
         fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
         if (lane->stream != NULL) {
-            (void)fl_cuda_lane_look(device, index, NULL); /* others tell of a loss */
+            (void)fl_cuda_lane_look(device, index, NULL); /* other calls report a loss */
             fl_mutex_lock(&lane->lock);
             take_spans(device, record, lane);
             fl_mutex_unlock(&lane->lock);
@@ -124,7 +124,7 @@ void fl_cuda_record_renew(fl_device *device, fl_cuda_record *record)
     if (FL_LIKELY(now - fl_load_relaxed(&record->tried) < EPOCH_NS)) {
         return;
     }
-    /* What is past goes by the bases that there are. */
+    /* Time past spans by the existing bases first. */
     take_lanes(device, record);
     fl_mutex_lock(&record->lock);
     if (now - fl_load_relaxed(&record->tried) >= EPOCH_NS) {
@@ -154,7 +154,7 @@ fl_cuda_span *fl_cuda_span_begin(fl_device *device, fl_cuda_record *record, fl_c
         return NULL;
     }
     fl_cuda_span *span = &spans->at[(spans->oldest + spans->count) % spans->made];
-    /* Relaxed: newer than it is at worst, and then one may be missed. */
+    /* Relaxed: at worst the epoch is too new for the span, and the span is missed. */
     span->epoch = fl_load_relaxed(&record->epoch);
     span->bytes = copy->width * copy->height;
     span->kind = kind_of(copy);
@@ -173,7 +173,7 @@ void fl_cuda_span_end(fl_device *device, fl_cuda_record *record, fl_cuda_lane *l
 {
     fl_cuda_spans *spans = spans_of(record, device, lane);
     if (sequence == 0) {
-        return; /* its place is free as before */
+        return; /* the span's place stays free */
     }
     if (fl_cuda_of(device)->gpu->api->cuEventRecord(span->stop, lane->stream) == FL_CUDA_SUCCESS) {
         span->sequence = sequence;
@@ -211,7 +211,7 @@ static void close_spans(const fl_cuda_api *api, const fl_cuda_spans *spans)
     }
 }
 
-/* What the driver refuses goes unrecorded, and is counted so. */
+/* Opens the record; copies without events, where the driver refuses, are counted as missed. */
 static void open_record(fl_device *device, fl_cuda_record *record,
                         fl_trace_ring *const rings[FL_COPY_LANES])
 {
@@ -273,7 +273,7 @@ filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory,
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     fl_cuda_scope scope;
     if (fl_cuda_enter(fl_cuda_of(device)->gpu, &scope, NULL) != FILCH_OK) {
-        return FILCH_OK; /* it is lost: there is nothing to be recorded */
+        return FILCH_OK; /* lost device: nothing to record */
     }
     if (lanes->record == NULL) {
         lanes->record = make_record(device, memory, rings);
@@ -281,7 +281,7 @@ filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory,
     fl_cuda_record *record = lanes->record;
     if (record != NULL) {
         fl_cuda_record_renew(device, record);
-        /* Release: pairs with fl_cuda_recording; it is whole. */
+        /* Release: pairs with fl_cuda_recording; the record is complete. */
         fl_store_release(&lanes->recording, record);
     }
     (void)fl_cuda_leave(&scope);

@@ -11,47 +11,48 @@
 #include "backend/cuda/queue/ring.h"
 #include "base/clock.h"
 
-/* Smaller copies in are the driver's: it keeps such in its command buffer, or is as fast. Copies
- * out never are, however small: who puts one there would stand still until the kernels before it
- * are over. */
+/* Smallest staged copy in. The driver keeps smaller copies in its command buffer, or is equally
+ * fast. Copies out are staged at any size: the driver would block the caller until the kernels
+ * before the copy are over. */
 #define LEAST_BYTES_IN ((size_t)64 << 10)
-/* Units that a call lands where there are no helpers. */
+/* Units landed by a call on a stage without helpers. */
 #define UNITS_OF_CALL 4
-/* Helpers where the setting leaves it open: a part of the cores, and what fills one link. */
+/* Number of helpers where the setting gives none: a part of the cores, and at most the number
+ * filling one link. */
 #define HELPERS_MOST 64
 #define HELPERS_USUAL 7
 #define CORES_OF_HELPER 2
-/* Slots of copies in up to this size are written past the caches. */
+/* Largest copy in written to slots past the caches. */
 #define PAST_MOST ((size_t)64 << 20)
-/* Who has nothing to do looks so long for more before it sleeps: tiles follow each other, a piece
- * comes in 40 us, and a thread takes 25 to 120 us to be woken. */
+/* Time a thread without work looks for more before sleeping: tiles follow each other, a piece comes
+ * in 40 us, and waking a thread takes 25 to 120 us. */
 #define SPIN_NS 100000u
-/* Between two looks: who puts copies on the lane needs its lock, too. */
+/* Pause between two looks: threads putting copies on the lane need its lock, too. */
 #define RELAXES 40
-/* More sleepers than these are woken all at once. */
+/* Sleepers woken singly; a larger number is woken all at once. */
 #define WAKES_EACH 2
-/* Naps of who waits for the device, growing by a part of the time waited. */
+/* Naps of a thread waiting for the device, growing by a part of the time waited. */
 #define LEAST_NAP_NS 5000u
 #define MOST_NAP_NS 500000u
 #define NAPS_OF_WAIT 8
-/* Pointers that are remembered, by their regions; and copies after which the driver is asked again.
- * What is remembered wrongly costs time and nothing else. */
+/* Table of remembered pointers, by regions, and copies until the driver is asked again. A wrong
+ * entry costs time and nothing else. */
 #define KNOWN 512
 #define REGION_BITS 16
 #define ASK_AGAIN 63u
 #define KNOWN_PINNED 64u
 
-/* A copy in while its caller waits. */
+/* A copy in, while its caller waits. */
 typedef struct fl_load {
     fl_device *device;
     const fl_copy *copy;
     fl_cut cut;
-    size_t next;              /* piece that has no slot yet */
-    size_t left;              /* bytes of those */
-    fl_cuda_slot *open;       /* has units that nobody has taken; null: none does */
+    size_t next;              /* first piece without a slot */
+    size_t left;              /* bytes of all pieces without slots */
+    fl_cuda_slot *open;       /* slot with units not taken yet; null: none */
     _Atomic uint32_t filling; /* pieces with slots; release after the buffer was read */
-    uint64_t last;            /* newest sequence of its pieces; 0: none */
-    filch_status status;      /* first failure, and what it was */
+    uint64_t last;            /* newest sequence of the load's pieces; 0: none */
+    filch_status status;      /* status of the first failure; details in error */
     filch_error error;
     struct fl_load *later;
 } fl_load;
@@ -59,37 +60,38 @@ typedef struct fl_load {
 struct fl_cuda_stage {
     fl_cuda_gpu *gpu;
     fl_log log;
-    uint32_t wanted;       /* helpers */
-    uint64_t affinity[16]; /* as the device's */
-    fl_mutex making;       /* rings and helpers being made */
+    uint32_t wanted;       /* number of helpers wanted */
+    uint64_t affinity[16]; /* equal to the device's affinity */
+    fl_mutex making;       /* guards making rings and helpers */
     bool has_started;
-    fl_mutex lock; /* all below but what is atomic */
-    fl_cond work;  /* for helpers */
-    fl_cond done;  /* for callers */
+    fl_mutex lock; /* guards all following members except atomics */
+    fl_cond work;  /* wakes helpers */
+    fl_cond done;  /* wakes callers */
     fl_cuda_ring in, out;
-    fl_cuda_slot *first, *last; /* aboard */
-    uint64_t copies;            /* out, so far */
-    uint32_t landing;           /* units */
-    fl_load *loads;             /* with units left */
-    uint32_t dozing, sleeping;  /* helpers that wait for work, awake or not */
-    uint32_t waiting;           /* callers that sleep */
-    bool is_watched;            /* a helper looks at the lanes again and again */
+    fl_cuda_slot *first, *last; /* pieces aboard */
+    uint64_t copies;            /* copies out so far */
+    uint32_t landing;           /* units landing now */
+    fl_load *loads;             /* loads with units left */
+    uint32_t dozing, sleeping;  /* helpers waiting for work: dozing awake, or sleeping */
+    uint32_t waiting;           /* callers asleep */
+    bool is_watched;            /* a helper looks at the lanes repeatedly */
     bool is_ending;
-    uint32_t lookers;              /* at lanes, without the lock */
-    _Atomic uint32_t bell;         /* counts what there is to wake up for */
-    _Atomic uint32_t helper_count; /* release after they were started */
+    uint32_t lookers;              /* threads looking at lanes, without the lock */
+    _Atomic uint32_t bell;         /* counts reasons to wake up */
+    _Atomic uint32_t helper_count; /* release after the helpers were started */
     fl_thread helpers[HELPERS_MOST];
-    _Atomic uint64_t known[KNOWN]; /* region, pinned or not, copies since it was asked for */
+    _Atomic uint64_t known[KNOWN]; /* region, pinned or not, copies until the next question */
 };
 
-/* --- Which copies --- */
+/* --- Choice of copies --- */
 
 static const void *host_side(const fl_copy *copy)
 {
     return copy->from_device == NULL ? copy->from : copy->to;
 }
 
-/* Relaxed throughout: each entry is whole by itself, and may be wrong. */
+/* Returns whether the pointer is pageable, from the table or the driver. Relaxed throughout: each
+ * entry is complete by itself, and may be wrong. */
 static bool is_pageable(fl_cuda_stage *stage, const void *pointer)
 {
     uint64_t region = (uint64_t)(uintptr_t)pointer >> REGION_BITS;
@@ -102,7 +104,7 @@ static bool is_pageable(fl_cuda_stage *stage, const void *pointer)
     unsigned type = 0;
     CUresult result = stage->gpu->api->cuPointerGetAttribute(
         &type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pointer);
-    /* Another failure is none of ours: the copy will be told of it. */
+    /* Ignore other failures: the copy will report the cause. */
     bool is_pinned = result != FL_CUDA_ERROR_INVALID_VALUE;
     fl_store_relaxed(known, region << 8 | (is_pinned ? KNOWN_PINNED : 0) | ASK_AGAIN);
     return !is_pinned;
@@ -131,17 +133,17 @@ static void lock_stage(fl_cuda_stage *stage)
     fl_mutex_lock_soon(&stage->lock);
 }
 
-/* There are so many units more to take, or something to look after: helpers that must be woken for
- * it, by wake_up. */
+/* Announces more units, or something to watch. Returns the number of helpers the caller must wake
+ * by wake_up. */
 static uint32_t ring_bell(fl_cuda_stage *stage, size_t units)
 {
-    /* Relaxed: who spins takes the lock before it believes it. */
+    /* Relaxed: a spinning thread takes the lock before trusting the bell. */
     fl_add_relaxed(&stage->bell, 1);
     size_t wanted = units > stage->dozing ? units - stage->dozing : 0;
     return wanted < stage->sleeping ? (uint32_t)wanted : stage->sleeping;
 }
 
-/* Not under the lock, which who wakes up needs. */
+/* Wakes helpers. Called without the lock, as a woken helper needs the lock. */
 static void wake_up(fl_cuda_stage *stage, uint32_t wakes)
 {
     if (wakes > WAKES_EACH) {
@@ -173,7 +175,7 @@ static uint64_t nap_after(uint64_t waited)
     return nap < LEAST_NAP_NS ? LEAST_NAP_NS : nap > MOST_NAP_NS ? MOST_NAP_NS : nap;
 }
 
-/* Some microseconds, in which another may have the processor. */
+/* Pauses for some microseconds, and lets another thread have the processor. */
 static void pause_briefly(void)
 {
     for (uint32_t i = 0; i < RELAXES; ++i) {
@@ -182,8 +184,8 @@ static void pause_briefly(void)
     fl_thread_yield();
 }
 
-/* Who waits for the device does so awake at first, then by naps on a condition: as one of `count`
- * that do. *since is 0 at the first time. */
+/* Waits for the device: awake at first, then by naps on a condition. *count counts the napping
+ * threads. *since is 0 at the first call. */
 static void rest(fl_cuda_stage *stage, uint64_t *since, fl_cond *on, uint32_t *count)
 {
     uint64_t now = fl_time_now();
@@ -213,8 +215,8 @@ static bool leads_to(const fl_cuda_slot *slot, const char *to, size_t pitch, siz
                               height);
 }
 
-/* Under the lock: whether one of another copy, put before, is aboard that leads to the same bytes;
- * those of one copy lead to different ones. */
+/* Returns whether an earlier piece aboard, of another copy, leads to the same bytes. Pieces of one
+ * copy never share bytes. Under the lock. */
 static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
 {
     for (const fl_cuda_slot *other = stage->first; other != NULL && other != slot;
@@ -227,8 +229,8 @@ static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
     return false;
 }
 
-/* Under the lock: a piece with units that nobody has taken, which the device is past and that may
- * land: what was put before it and leads to the same bytes lands first. */
+/* Returns a piece with units left, past on the device and allowed to land. Earlier pieces leading
+ * to the same bytes land first. Under the lock. */
 static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
 {
     if (stage->first == NULL || is_lost(stage)) {
@@ -238,7 +240,7 @@ static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
         if (slot->state == SLOT_LANDING && slot->begun != slot->units) {
             return slot;
         }
-        /* Acquire: what the device wrote. */
+        /* Acquire: the bytes written by the device. */
         if (slot->state == SLOT_ABOARD && fl_load_acquire(&slot->lane->passed) >= slot->sequence) {
             slot->is_behind = slot->is_behind && has_before(stage, slot);
             if (!slot->is_behind) {
@@ -258,10 +260,10 @@ static void take_out(fl_cuda_stage *stage, fl_cuda_slot *slot)
     *(before != NULL ? &before->next : &stage->first) = slot->next;
     stage->last = stage->last == slot ? before : stage->last;
     slot->state = SLOT_FREE;
-    slot->lane = NULL; /* what landed is free at once */
+    slot->lane = NULL; /* a landed slot is free at once */
 }
 
-/* Lands one unit, without the lock meanwhile. False: there is none that may. */
+/* Lands a unit, releasing the lock meanwhile. False: no unit may land. */
 static bool land_one(fl_cuda_stage *stage)
 {
     fl_cuda_slot *slot = find_landable(stage);
@@ -282,8 +284,8 @@ static bool land_one(fl_cuda_stage *stage)
     lock_stage(stage);
     --stage->landing;
     if (++slot->ended == slot->units) {
-        /* The lane outlives its pieces. Release: the bytes, before it is seen that none is aboard;
-         * those of others are before ours by the lock. */
+        /* The lane outlives its pieces. Release: the bytes are visible before the piece leaves
+         * aboard; bytes of other threads precede by the lock. */
         fl_sub_acq_rel(&slot->lane->aboard, 1);
         take_out(stage, slot);
     }
@@ -291,7 +293,7 @@ static bool land_one(fl_cuda_stage *stage)
     return true;
 }
 
-/* --- Looking --- */
+/* --- Looking at lanes --- */
 
 static bool fill_any(fl_cuda_stage *stage);
 
@@ -300,7 +302,8 @@ static bool can_open(const fl_load *load)
     return load->status == FILCH_OK && load->next < load->cut.pieces;
 }
 
-/* Under the lock: the oldest slot in, if the device is what it waits for, and a load for it. */
+/* Returns the oldest slot in, if the slot waits for the device and a load waits for the slot. Under
+ * the lock. */
 static fl_cuda_slot *find_awaited(fl_cuda_stage *stage)
 {
     fl_cuda_ring *ring = &stage->in;
@@ -316,19 +319,21 @@ static fl_cuda_slot *find_awaited(fl_cuda_stage *stage)
     return NULL;
 }
 
-/* Under the lock: whether it is the device that may give us work. */
+/* Returns whether progress of the device may bring work. Under the lock. */
 static bool is_pending(fl_cuda_stage *stage)
 {
     return (stage->first != NULL || find_awaited(stage) != NULL) && !is_lost(stage);
 }
 
-/* Looks how far the lanes are that pieces aboard and loads wait for, without the lock meanwhile. */
+/* Looks at the progress of all lanes awaited by pieces aboard and by loads, releasing the lock
+ * meanwhile. */
 static void look_around(fl_cuda_stage *stage)
 {
     fl_device *devices[FL_RING_SLOTS];
     uint32_t count = 0;
     for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
-        bool is_new = fl_load_relaxed(&slot->lane->passed) < slot->sequence; /* else landable */
+        /* otherwise ready to land */
+        bool is_new = fl_load_relaxed(&slot->lane->passed) < slot->sequence;
         for (uint32_t i = 0; i < count && is_new; ++i) {
             is_new = devices[i] != slot->device;
         }
@@ -338,7 +343,7 @@ static void look_around(fl_cuda_stage *stage)
     }
     const fl_cuda_slot *awaited = find_awaited(stage);
     fl_device *other = awaited != NULL ? awaited->device : NULL;
-    ++stage->lookers; /* whose lanes are looked at is not closed meanwhile */
+    ++stage->lookers; /* a lane being looked at is not closed */
     fl_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < count; ++i) {
         (void)fl_cuda_lane_look(devices[i], FL_LANE_OUT, NULL);
@@ -352,15 +357,15 @@ static void look_around(fl_cuda_stage *stage)
     }
 }
 
-/* Under the lock: whether there is work, or room for some. */
+/* Returns whether work exists, or room for work. Under the lock. */
 static bool has_work(fl_cuda_stage *stage)
 {
     const fl_cuda_slot *awaited = find_awaited(stage);
     return find_landable(stage) != NULL || (awaited != NULL && fl_cuda_slot_is_free(awaited));
 }
 
-/* What a caller does that waits, and found nothing to land or to fill. Where a helper watches, that
- * one looks. */
+/* Step of a waiting caller without anything to land or fill. A watching helper looks at the lanes
+ * in the caller's place. */
 static void linger(fl_cuda_stage *stage, uint64_t *since)
 {
     if (!stage->is_watched) {
@@ -371,7 +376,7 @@ static void linger(fl_cuda_stage *stage, uint64_t *since)
     }
 }
 
-/* What a caller does that waits for landings. */
+/* Step of a caller waiting for landings. */
 static void press(fl_cuda_stage *stage, uint64_t *since)
 {
     if (land_one(stage) || fill_any(stage)) {
@@ -381,7 +386,7 @@ static void press(fl_cuda_stage *stage, uint64_t *since)
     }
 }
 
-/* --- For lanes --- */
+/* --- Calls of lanes --- */
 
 void fl_cuda_stage_board(fl_cuda_stage *stage, fl_cuda_slot *slot, fl_cuda_lane *lane,
                          uint64_t sequence)
@@ -395,7 +400,7 @@ void fl_cuda_stage_board(fl_cuda_stage *stage, fl_cuda_slot *slot, fl_cuda_lane 
     slot->is_behind = has_before(stage, slot);
     *(stage->last != NULL ? &stage->last->next : &stage->first) = slot;
     stage->last = slot;
-    fl_add_relaxed(&lane->aboard, 1); /* it is looked at under the lane's lock */
+    fl_add_relaxed(&lane->aboard, 1); /* read under the lane's lock */
     if (!stage->is_watched) {
         wakes = ring_bell(stage, 1);
     }
@@ -407,7 +412,7 @@ uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uin
 {
     lock_stage(stage);
     for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
-        if (slot->lane == lane) { /* its first: it was put under the lane's lock */
+        if (slot->lane == lane) { /* the lane's first piece: pieces are put under the lane's lock */
             passed = slot->sequence <= passed ? slot->sequence - 1 : passed;
             break;
         }
@@ -419,7 +424,7 @@ uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uin
 bool fl_cuda_stage_help(fl_cuda_stage *stage)
 {
     bool has_landed = false;
-    /* Acquire: they were started before. */
+    /* Acquire: the helpers were started before. */
     if (fl_load_acquire(&stage->helper_count) != 0) {
         return false;
     }
@@ -461,7 +466,7 @@ void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
 {
     fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
     uint64_t since = 0;
-    /* Acquire: no ring, no pieces. */
+    /* Acquire: without a ring there are no pieces. */
     if (copy->to_device != NULL || fl_load_acquire(&stage->out.state) != RING_THERE) {
         return;
     }
@@ -479,7 +484,7 @@ void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
 
 /* --- Filling --- */
 
-/* Under the lock: a slot for the load's next piece; null: there is none, or no room. */
+/* Takes a slot for the load's next piece; null: no piece left, or no room. Under the lock. */
 static fl_cuda_slot *open_slot(fl_cuda_stage *stage, fl_load *load)
 {
     char *from;
@@ -493,12 +498,12 @@ static fl_cuda_slot *open_slot(fl_cuda_stage *stage, fl_load *load)
         load->open = slot;
         load->left -= piece.width * piece.height;
         ++load->next;
-        fl_add_relaxed(&load->filling, 1); /* under the lock, as is the look for the end */
+        fl_add_relaxed(&load->filling, 1); /* changed and checked for the end under the lock */
     }
     return slot;
 }
 
-/* The slot is full: without the lock meanwhile, puts its piece on the lane. */
+/* Puts the piece of a full slot on the lane, releasing the lock meanwhile. */
 static void put_slot(fl_cuda_stage *stage, fl_load *load, fl_cuda_slot *slot)
 {
     fl_cuda_scope scope;
@@ -520,13 +525,13 @@ static void put_slot(fl_cuda_stage *stage, fl_load *load, fl_cuda_slot *slot)
         load->error = error;
     }
     slot->state = SLOT_FREE;
-    /* Release: the caller's buffer was read. The load is there until we let go of the lock. */
+    /* Release: the caller's buffer was read. The load exists until the lock is released. */
     if (fl_sub_acq_rel(&load->filling, 1) == 1 && !can_open(load)) {
         tell_done(stage);
     }
 }
 
-/* Fills a unit of the load's, without the lock meanwhile. False: there is none, or no room. */
+/* Fills a unit of the load, releasing the lock meanwhile. False: no unit left, or no room. */
 static bool fill_one(fl_cuda_stage *stage, fl_load *load)
 {
     fl_cuda_slot *slot = load->open;
@@ -564,7 +569,7 @@ static bool fill_any(fl_cuda_stage *stage)
 
 /* --- Helpers --- */
 
-/* Waits for more to do: for a moment awake. */
+/* Waits for work: awake for a moment, then asleep. */
 static void doze(fl_cuda_stage *stage, uint32_t bell)
 {
     uint64_t begun = fl_time_now();
@@ -582,7 +587,7 @@ static void doze(fl_cuda_stage *stage, uint32_t bell)
     }
 }
 
-/* What a helper does that can do nothing: one looks at the lanes, the others wait for the bell. */
+/* Step of an idle helper: one helper looks at the lanes, the others wait for the bell. */
 static void stand_by(fl_cuda_stage *stage, uint64_t *since, uint32_t bell)
 {
     if (stage->is_watched || !is_pending(stage)) {
@@ -605,7 +610,7 @@ static int help(void *argument)
     fl_thread_name("filch-stage");
     fl_thread_slack(1000);
     for (size_t i = 0; i < sizeof stage->affinity / sizeof stage->affinity[0]; ++i) {
-        if (stage->affinity[i] != 0) { /* refused: merely not near */
+        if (stage->affinity[i] != 0) { /* if refused, the helper is merely not near */
             (void)sched_setaffinity(0, sizeof stage->affinity,
                                     (const cpu_set_t *)(const void *)stage->affinity);
             break;
@@ -626,7 +631,7 @@ static int help(void *argument)
 
 /* --- Copies --- */
 
-/* Nothing of a copy that failed is left under way: what it used may be gone. */
+/* Waits for the pieces of a failed copy already under way: their memory may be freed afterwards. */
 static void abandon(fl_device *device, uint32_t lane, uint64_t last)
 {
     if (last != 0) {
@@ -634,7 +639,7 @@ static void abandon(fl_device *device, uint32_t lane, uint64_t last)
     }
 }
 
-/* Under the lock: fills the load's slots, and does what else there is while there is no room. */
+/* Fills all slots of the load, and does other work while no slot is free. Under the lock. */
 static void fill_all(fl_cuda_stage *stage, fl_load *load)
 {
     uint64_t since = 0;
@@ -649,12 +654,12 @@ static void fill_all(fl_cuda_stage *stage, fl_load *load)
     }
 }
 
-/* Under the lock: waits for the helpers' pieces, first awake, as they are about to be done. */
+/* Waits for the helpers' pieces, first awake, as the pieces are almost done. Under the lock. */
 static void wait_for_helpers(fl_cuda_stage *stage, fl_load *load)
 {
     uint64_t begun = fl_time_now();
     fl_mutex_unlock(&stage->lock);
-    /* Relaxed: the lock orders it. */
+    /* Relaxed: the lock orders the data. */
     while (fl_load_relaxed(&load->filling) != 0 && fl_time_now() - begun < SPIN_NS) {
         fl_thread_yield();
     }
@@ -672,7 +677,7 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
                     .left = copy->width * copy->height,
                     .error = FILCH_ERROR_INIT};
     fl_load **at = &stage->loads;
-    (void)fl_cuda_lane_look(device, FL_LANE_IN, NULL); /* a loss is found when it is waited for */
+    (void)fl_cuda_lane_look(device, FL_LANE_IN, NULL); /* a later wait reports a loss */
     lock_stage(stage);
     load.cut = fl_cut_copy(copy, FL_SLOT_MOST, fl_ring_is_idle(&stage->in));
     while (*at != NULL) {
@@ -696,8 +701,8 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
     return load.status;
 }
 
-/* Under the lock: whether it is for another device's kernels, which may take any time, that there
- * is no room: the ring is in order, and slices share it. begun: when the wait did. */
+/* Returns whether room is missing because of another device's kernels, which may take any time: the
+ * ring is in order, and slices share the ring. begun: start of the wait. Under the lock. */
 static bool is_held_up(fl_cuda_stage *stage, const fl_device *device, uint64_t begun)
 {
     fl_cuda_slot *oldest = &stage->out.slots[stage->out.oldest];
@@ -709,7 +714,7 @@ static bool is_held_up(fl_cuda_stage *stage, const fl_device *device, uint64_t b
     return oldest->is_late;
 }
 
-/* A slot for a piece out; null: the GPU is lost, or others hold all. */
+/* Returns a slot for a piece out; null: the GPU is lost, or other devices hold all slots. */
 static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_device *device, const fl_copy *piece,
                                 char *to, size_t pitch)
 {
@@ -727,8 +732,8 @@ static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_device *device, c
     return slot;
 }
 
-/* A piece for which there is no slot is the driver's: it takes no longer than our own kernels do.
- */
+/* Lets the driver copy a piece without a slot: the copy takes no longer than the device's own
+ * kernels. */
 static filch_status put_by_itself(fl_device *device, fl_copy *piece, char *to, size_t pitch,
                                   filch_error *error)
 {
@@ -738,7 +743,7 @@ static filch_status put_by_itself(fl_device *device, fl_copy *piece, char *to, s
     return fl_cuda_lane_put(device, FL_LANE_OUT, piece, NULL, error);
 }
 
-/* A piece, which goes by the slot. */
+/* Puts a piece on the lane through the slot. */
 static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, fl_copy *piece,
                                 fl_cuda_slot *slot, uint64_t number, filch_error *error)
 {
@@ -748,7 +753,7 @@ static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, fl_copy
     filch_status status = fl_cuda_lane_put(device, FL_LANE_OUT, piece, slot, error);
     if (status != FILCH_OK) {
         lock_stage(stage);
-        if (slot->state == SLOT_TAKEN) { /* it was not put there */
+        if (slot->state == SLOT_TAKEN) { /* the piece is not on the lane */
             slot->state = SLOT_FREE;
         }
         fl_mutex_unlock(&stage->lock);
@@ -855,7 +860,8 @@ failed:
                          "no memory for copies of pageable memory");
 }
 
-/* Under stage->making. What the system refuses is done by fewer, or by the callers. */
+/* Starts the helpers. Under stage->making. Where the system refuses threads, fewer helpers or the
+ * callers do the work. */
 static void start_helpers(fl_cuda_stage *stage)
 {
     uint32_t count = 0;
@@ -872,11 +878,11 @@ static void start_helpers(fl_cuda_stage *stage)
 static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_cuda_ring *ring)
 {
     void *memory = NULL;
-    size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* and the caller */
+    size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* one more for the caller */
     bytes = bytes > FL_RING_MOST ? FL_RING_MOST : bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes;
     CUresult result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
     if (result == FL_CUDA_ERROR_OUT_OF_MEMORY && bytes > FL_RING_LEAST) {
-        bytes = FL_RING_LEAST; /* which is slower, but the driver's own copies are more so */
+        bytes = FL_RING_LEAST; /* slower, but still faster than the driver's own copies */
         result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
     }
     if (result != FL_CUDA_SUCCESS) {
@@ -928,7 +934,7 @@ void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
             }
         }
     }
-    /* Who began to look at it before does not know that it goes. */
+    /* Wait for threads that began to look at the lane before the removal. */
     while (stage->lookers != 0) {
         sleep_until_done(stage);
     }
@@ -944,7 +950,7 @@ void fl_cuda_stage_close(fl_cuda_gpu *gpu, const fl_memory *memory)
     }
     fl_mutex_lock(&stage->lock);
     stage->is_ending = true;
-    fl_add_relaxed(&stage->bell, 1); /* who spins takes the lock */
+    fl_add_relaxed(&stage->bell, 1); /* a spinning helper takes the lock first */
     fl_cond_broadcast(&stage->work);
     fl_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < fl_load_relaxed(&stage->helper_count); ++i) {
