@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the time of a job's devices goes. What a worker is at stands in its ledger; a job notes
- * what all ledgers say as it begins and as it ends, and what lies between adds up to its time. How
- * the part that a device spent on the job is divided comes from the tiles that were timed. */
+/* Time accounting of a job's devices. Every worker records the present activity in a ledger. A job
+ * reads every ledger at the job's beginning and at the end; the differences add up to the job's
+ * time. Timed items tell how to divide the part of the time that a device spent on the job. */
 #include "sched/account/account.h"
 
 #include <math.h>
@@ -26,15 +26,15 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 
 /* --- As the job runs --- */
 
-/* So that 0 is for none on a virtual clock, too, which begins there. */
+/* Stores t + 1, since 0 means no item taken; a virtual clock begins at 0. */
 static void note_taken(fl_account *account, uint64_t t)
 {
-    fl_store_relaxed(&account->taken, t + 1); /* here and below: the owner's statistics */
+    fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
 }
 
 void fl_account_record(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
-    fl_trace_ring *ring = fl_trace_of(w); /* recording may stop at any time */
+    fl_trace_ring *ring = fl_trace_of(w); /* null: no recording, or recording has just stopped */
     if (ring == NULL) {
         return;
     }
@@ -54,13 +54,13 @@ void fl_account_record(const fl_worker *w, const fl_item *item, const filch_code
     fl_trace_add(ring, event);
 }
 
-/* Whether tasks are ready here that a thief could take. Batches' ranges do not count: who has
- * nothing to do looks at these itself, and they may be for some devices alone. */
+/* Tells whether a thief could take ready tasks from the worker. Ranges of batches do not count: an
+ * idle worker inspects every range anyway, and a range may be reserved for a few devices. */
 static bool has_queued(const fl_worker *w)
 {
     for (uint32_t mask = w->mask; mask != 0; mask &= mask - 1) {
         const fl_deque *deque = &w->levels[__builtin_ctz(mask)];
-        /* Relaxed: only we push; a thief may have been quicker. */
+        /* Relaxed: only the owner pushes; a thief may have been quicker. */
         if (fl_load_relaxed(&deque->bottom) > fl_load_relaxed(&deque->top)) {
             return true;
         }
@@ -82,7 +82,8 @@ void fl_account_timed(fl_worker *w, const fl_item *item)
     fl_account *account = &w->share->account;
     bool is_synchronous = w->device->is_synchronous;
     uint64_t ns = is_synchronous ? w->ledger.own_ns : item->own;
-    bool is_counted = item->task == NULL || !fl_task_is_own(item->task); /* among its tiles */
+    /* Items included in share->tiles. */
+    bool is_counted = item->task == NULL || !fl_task_is_own(item->task);
     fl_count(&account->timed, is_counted);
     if (item->code == 0) {
         const filch_codelet *codelet = fl_item_codelet(item);
@@ -128,7 +129,7 @@ void fl_account_end_gap(fl_worker *w, bool counts)
 void fl_account_spoiled(fl_worker *w, const fl_item *item)
 {
     if (item->is_refused) {
-        return; /* it did not run, or was seen to when it landed */
+        return; /* the item never ran, or fl_account_land has counted the time */
     }
     double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
     if (item->task != NULL) {
@@ -194,7 +195,7 @@ void fl_account_divide(fl_worker *w, fl_item *item)
         ns += offload->stints[i].ns;
         work += offload->stints[i].work;
     }
-    /* It ran no longer than it ran. Work may be anything that a caller's function says. */
+    /* The fair time is at most the elapsed time. A caller's function may return arbitrary work. */
     double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
                                              : (double)item->own;
     item->fair = (uint64_t)fair;
@@ -206,7 +207,7 @@ void fl_account_land(fl_worker *w, const fl_in_flight *flight)
     if (FL_UNLIKELY(flight->has_failed)) {
         fl_count(&account->spoiled_ns, flight->item.ns);
     } else if (!flight->item.timed) {
-        fl_count(&account->guessed_ns, flight->item.ns); /* 0 where there was nothing to run */
+        fl_count(&account->guessed_ns, flight->item.ns); /* 0 for an item with nothing to run */
     }
 }
 
@@ -226,16 +227,16 @@ void fl_account_wait(fl_worker *w, bool waits)
 void fl_account_flush(fl_worker *w, uint64_t t)
 {
     fl_account *account = &w->share->account;
-    fl_account_end_gap(w, false); /* what follows is no dispatch of this job's */
+    fl_account_end_gap(w, false); /* time from now on is no dispatch of the job */
     if (w->ledger.waits) {
         fl_count(&account->data_ns, t - w->ledger.wait_since);
         w->ledger.waits = false;
     }
-    /* A device that runs tiles by itself goes on while its worker's thread does not. */
+    /* An asynchronous device keeps running items while the worker's thread has no core. */
     if (w->device->is_synchronous && t - w->busy_since >= FL_PREEMPT_LEAST_NS) {
         fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->busy_since, t));
     }
-    /* The last one was not timed: as long as those before. */
+    /* The last item was not timed: assumes the mean time. */
     if (w->device->is_synchronous && w->retired != 0 && w->ledger.timed_at != w->retired) {
         uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->item_ns));
         uint64_t most = t - w->busy_since;
@@ -250,7 +251,7 @@ void fl_account_idle(fl_worker *w)
     fl_spell kind = fl_worker_is_unavailable(w)    ? FL_SPELL_OFF
                     : w->ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
                                                    : FL_SPELL_STARVED;
-    /* Relaxed: our own. */
+    /* Relaxed: the worker's own value. */
     if (w->job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
         fl_ledger_turn(&w->ledger, kind, NULL, now(w));
     }
@@ -272,18 +273,20 @@ void fl_account_begin(fl_sched *sched, filch_job *job)
             fl_store_relaxed(&account->refused[why], reading.refused[why]);
         }
     }
-    fl_store_release(&job->accounted, FL_ACCOUNT_BEGUN); /* after all of it */
+    fl_store_release(&job->accounted, FL_ACCOUNT_BEGUN); /* release: after every store above */
 }
 
-/* What was added to a ledger's count; it was read while others wrote it, so within reason. */
+/* Returns the increase of a ledger's count, clamped to 0..most: concurrent writes may distort a
+ * reading. */
 static uint64_t added(uint64_t from, uint64_t to, uint64_t most)
 {
     uint64_t ns = to - from;
     return (int64_t)ns < 0 ? 0 : least_of(ns, most);
 }
 
-/* Takes the time from `last` on, when the job's last tile was taken, out of the idle parts. The run
- * of idle spells may have been of one kind first, and of the other from its last change on. */
+/* Moves the time since `last`, when the job's last item was taken, out of the idle parts into the
+ * tail. The final series of idle spells may consist of two kinds: an early kind, and the present
+ * kind since the last change. */
 static void take_tail(fl_time_parts *parts, const fl_reading *reading, uint64_t last, uint64_t end)
 {
     uint64_t from = last > reading->idle_since ? last : reading->idle_since;
@@ -299,7 +302,8 @@ static void take_tail(fl_time_parts *parts, const fl_reading *reading, uint64_t 
     uint64_t before = least_of(least_of(turn - from, *early), tail);
     uint64_t after = least_of(tail - before, *late);
     *late -= after;
-    uint64_t rest = least_of(tail - after, *early); /* what the one has not, the others have */
+    /* Time missing in the early part comes out of the unshared part. */
+    uint64_t rest = least_of(tail - after, *early);
     *early -= rest;
     parts->unshared -= tail - after - rest;
     parts->tail = tail;
@@ -322,7 +326,7 @@ void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t d,
                               reading.ns[FL_SPELL_UNSHARED], wall - on - held);
     uint64_t own = fl_load_relaxed(&share->busy_ns);
     if (reading.kind == FL_SPELL_ON && reading.job == (uintptr_t)job && end > reading.since) {
-        own += end - reading.since; /* it is not dropped yet */
+        own += end - reading.since; /* the present spell is not yet in busy_ns */
     }
     own = least_of(own, on);
     *parts = (fl_time_parts){.starved = wall - on - held - unshared,
@@ -337,7 +341,7 @@ void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t d,
     take_tail(parts, &reading, last, end);
 }
 
-/* When the last tile of the job was taken; its end, if none was. */
+/* Returns the time at which the job's last item was taken; the job's end, if no item was taken. */
 static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
 {
     uint64_t last = 0, begin = fl_load_relaxed(&job->started);
@@ -354,7 +358,7 @@ static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
 void fl_account_end(fl_sched *sched, filch_job *job)
 {
     if (fl_load_relaxed(&job->accounted) != FL_ACCOUNT_BEGUN) {
-        return; /* it never began */
+        return; /* the job never began */
     }
     uint64_t last = last_taken(sched, job);
     fl_rated_end(sched, job);
@@ -375,5 +379,5 @@ void fl_account_end(fl_sched *sched, filch_job *job)
             fl_store_relaxed(&account->refusals[why], parts.refused[why]);
         }
     }
-    fl_store_release(&job->accounted, FL_ACCOUNT_ENDED); /* after all of it */
+    fl_store_release(&job->accounted, FL_ACCOUNT_ENDED); /* release: after every store above */
 }

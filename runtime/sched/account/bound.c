@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shortest time T is a linear program: fractions x[k][d] of each kind k that sum to 1, with the
- * load of each device, the sum of x[k][d] * ns[k][d], at most T. Its dual puts a price p[d] on the
- * time of each device; the prices sum to 1, and the value is the sum over the kinds of the least
- * p[d] * ns[k][d]. Every choice of prices gives a lower bound of T (weak duality), so the search
- * needs not end at the optimum. It raises the price of devices that cheap work crowds at: the
- * multiplicative weights of S. A. Plotkin, D. B. Shmoys, E. Tardos, "Fast approximation algorithms
- * for fractional packing and covering problems", Math. Oper. Res. 20, 1995. */
+/* The shortest time T is the value of a linear program. The variables are fractions x[k][d] of
+ * every kind k, with sum 1 for every k. The load of every device, the sum of x[k][d] * ns[k][d], is
+ * at most T. The dual program puts a price p[d] on the time of every device. The prices sum to 1,
+ * and the value is the sum over the kinds of the least p[d] * ns[k][d]. Every choice of prices
+ * gives a lower bound of T (weak duality), so the search may end before the optimum. The search
+ * raises the price of devices crowded by cheap work: the multiplicative weights of S. A. Plotkin,
+ * D. B. Shmoys, E. Tardos, "Fast approximation algorithms for fractional packing and covering
+ * problems", Math. Oper. Res. 20, 1995. */
 #include "sched/account/bound.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ static double least_cost(const fl_market *market, uint32_t kind)
     return least;
 }
 
-/* Prices at which a device that is equally good at everything is paid as much as any other. */
+/* Sets the initial prices. Devices whose times differ by a constant factor earn equal pay for equal
+ * work. */
 static void begin(fl_market *market)
 {
     for (uint32_t d = 0; d < market->devices; ++d) {
@@ -73,14 +75,14 @@ static double value(const fl_market *market)
 
 static double share_of(const fl_market *market, uint32_t kind, uint32_t device, double least)
 {
-    double share = least / cost_of(market, kind, device); /* 0 where it cannot */
+    double share = least / cost_of(market, kind, device); /* 0: unable to do the kind */
     for (int i = 0; i < SHARPNESS; ++i) {
         share *= share;
     }
     return share;
 }
 
-/* The loads that the prices lead to. */
+/* Computes the loads resulting from the prices. */
 static void spread(fl_market *market)
 {
     for (uint32_t d = 0; d < market->devices; ++d) {
@@ -122,7 +124,7 @@ double fl_bound_area(fl_bound_fn ns, const void *user, uint32_t kinds, uint32_t 
     begin(&market);
     double best = value(&market);
     if (kinds < 2 || devices < 2 || !(best > 0)) {
-        return best; /* exact, or there is nothing to search for */
+        return best; /* exact, or nothing to search for */
     }
     uint32_t victim_order = LOOKS / kinds / devices < ROUNDS ? LOOKS / kinds / devices : ROUNDS;
     for (uint32_t i = 0; i < victim_order; ++i) {

@@ -8,10 +8,10 @@
 
 void fl_backlog_add(fl_backlog *backlog, uint64_t from, uint64_t to)
 {
-    uint64_t until = fl_load_relaxed(&backlog->until); /* statistics, all of it: no order */
+    uint64_t until = fl_load_relaxed(&backlog->until); /* relaxed throughout: statistics */
     do {
         if (to <= until || to <= from) {
-            return; /* somebody else has counted it */
+            return; /* the period is counted already */
         }
     } while (!fl_cas_relaxed(&backlog->until, &until, to));
     fl_add_relaxed(&backlog->ns, to - (from > until ? from : until));
@@ -21,30 +21,31 @@ void fl_ledger_init(fl_ledger *ledger, fl_backlog *backlog, uint64_t now)
 {
     memset(ledger, 0, sizeof *ledger);
     ledger->backlog = backlog;
-    fl_store_relaxed(&ledger->since, now); /* nobody else sees it yet */
+    fl_store_relaxed(&ledger->since, now); /* relaxed: not yet visible to other threads */
     fl_store_relaxed(&ledger->idle_since, now);
 }
 
-/* Of so much time in a spell that began when the backlog was `seen`: how much is unshared. */
+/* Returns the unshared part of `ns`, the time in a spell. seen: the backlog at the begin of the
+ * spell. */
 static uint64_t unshared(const fl_ledger *ledger, uint64_t kind, uint64_t seen, uint64_t ns)
 {
     if (kind != FL_SPELL_STARVED) {
         return 0;
     }
-    uint64_t added = fl_load_relaxed(&ledger->backlog->ns) - seen; /* a statistic */
+    uint64_t added = fl_load_relaxed(&ledger->backlog->ns) - seen; /* relaxed: a statistic */
     return added < ns ? added : (int64_t)ns > 0 ? ns : 0;
 }
 
 void fl_ledger_turn(fl_ledger *ledger, fl_spell kind, const void *job, uint64_t now)
 {
-    /* Only we write: our own values need no order. */
+    /* Relaxed: the owner is the only writer, and needs no order for own values. */
     uint64_t turn = fl_load_relaxed(&ledger->turn), since = fl_load_relaxed(&ledger->since);
     uint64_t before = fl_load_relaxed(&ledger->kind);
     uint64_t part = unshared(ledger, before, fl_load_relaxed(&ledger->backlog_ns), now - since);
     uint64_t ns = fl_load_relaxed(&ledger->ns[before]) + (now - since) - part;
     uint64_t unshared_ns = fl_load_relaxed(&ledger->ns[FL_SPELL_UNSHARED]) + part;
     fl_store_relaxed(&ledger->turn, turn + 1);
-    /* Release, all of them: whoever sees one of these sees the odd turn. */
+    /* Release, every store: a reader seeing a new value also sees the odd turn. */
     fl_store_release(&ledger->ns[before], ns);
     fl_store_release(&ledger->ns[FL_SPELL_UNSHARED], unshared_ns);
     fl_store_release(&ledger->backlog_ns, fl_load_relaxed(&ledger->backlog->ns));
@@ -54,12 +55,13 @@ void fl_ledger_turn(fl_ledger *ledger, fl_spell kind, const void *job, uint64_t 
     if (before == FL_SPELL_ON && kind != FL_SPELL_ON) {
         fl_store_release(&ledger->idle_since, now);
     }
-    fl_store_release(&ledger->turn, turn + 2); /* whoever sees it sees all of the above */
+    /* Release: a reader of the turn sees every store above. */
+    fl_store_release(&ledger->turn, turn + 2);
 }
 
 static void copy(const fl_ledger *ledger, fl_reading *reading)
 {
-    /* Acquire: before the second look at the turn. */
+    /* Acquire: every load precedes the second load of the turn. */
     for (int kind = 0; kind < FL_SPELLS; ++kind) {
         reading->ns[kind] = fl_load_acquire(&ledger->ns[kind]);
     }
@@ -75,10 +77,10 @@ void fl_ledger_read(const fl_ledger *ledger, uint64_t now, fl_reading *reading)
     uint64_t turn;
     int tries = 0;
     do {
-        turn = fl_load_acquire(&ledger->turn); /* before what it stands for */
+        turn = fl_load_acquire(&ledger->turn); /* acquire: precedes the loads of the values */
         copy(ledger, reading);
     } while ((turn % 2 != 0 || fl_load_relaxed(&ledger->turn) != turn) && ++tries < MOST_TRIES);
-    /* The spell may have begun after `now` was read: then the sum is right all the same. */
+    /* The spell may have begun after the caller read `now`: even then the sum is right. */
     uint64_t ns = now - reading->since;
     uint64_t part = unshared(ledger, reading->kind, reading->backlog_ns, ns);
     reading->ns[reading->kind] += ns - part;
@@ -100,6 +102,6 @@ void fl_ledger_add_gap(fl_ledger *ledger, uint64_t ns)
         }
         sorted[at] = ledger->gaps[i];
     }
-    /* At least 1, as 0 is for what is not known; an estimate: no order. */
+    /* At least 1, since 0 means unknown. Relaxed: an estimate. */
     fl_store_relaxed(&ledger->gap_ns, sorted[(count - 1) / 2] != 0 ? sorted[(count - 1) / 2] : 1);
 }

@@ -25,7 +25,7 @@ static bool read_system(void *user, fl_thread_times *times)
     return true;
 }
 
-/* Reads the times; *before: those of the look before. */
+/* Reads the times; *before: the times of the previous reading. */
 static bool look(fl_preempt *preempt, fl_thread_times *before)
 {
     fl_thread_times times;
@@ -52,8 +52,8 @@ void fl_preempt_slept(fl_preempt *preempt, uint64_t from, uint64_t to)
     uint64_t ns = to > from ? to - from : 0;
     preempt->slept_ns += ns;
     ++preempt->sleeps;
-    /* Going to sleep and waking up take time of the core that is in slept_ns, too: it must not add
-     * up. */
+    /* Falling asleep and waking up take core time, and slept_ns includes the time again. A new
+     * reading keeps the double count from adding up. */
     if (ns >= FL_PREEMPT_LEAST_NS && look(preempt, &before)) {
         preempt->slept_ns = preempt->sleeps = 0;
     }
@@ -75,6 +75,7 @@ uint64_t fl_preempt_take(fl_preempt *preempt, uint64_t from, uint64_t to)
         return 0;
     }
     double off = (double)(wall - spent) * ((double)taken / (double)(taken + own));
-    /* The stretches since the look before were shorter than this one, but for it. */
+    /* The reading also spans earlier periods, too short for a reading of their own; the present
+     * period limits the result. */
     return off < (double)(to - from) ? (uint64_t)off : to - from;
 }

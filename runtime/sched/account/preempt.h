@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time for which the system took the core away from a worker's thread: time awake that the thread's
- * processor clock does not have. Nothing is read while tiles run; a look takes two system calls,
- * about half a microsecond, and is taken at the ends of stretches of FL_PREEMPT_LEAST_NS and more.
- * Shorter ones cannot have lost much. */
+/* Preemption: time without a core, although the worker's thread could run. The time is awake time
+ * missing on the thread's processor clock. No clock is read while items run. A reading takes two
+ * system calls, about half a microsecond. Readings happen only at the end of a period of at least
+ * FL_PREEMPT_LEAST_NS. A shorter period cannot lose much. */
 #ifndef FL_SCHED_ACCOUNT_PREEMPT_H
 #define FL_SCHED_ACCOUNT_PREEMPT_H
 
@@ -11,32 +11,34 @@
 
 #define FL_PREEMPT_LEAST_NS 100000u
 
-/* What the system says of the calling thread, since it began. */
+/* System's times and counts of the calling thread, since the start of the thread. */
 typedef struct fl_thread_times {
     uint64_t wall_ns; /* monotonic time now */
     uint64_t cpu_ns;
-    uint64_t blocked; /* how often it gave its core up by itself … */
-    uint64_t taken;   /* … and lost it */
+    uint64_t blocked; /* number of times the thread gave up the core voluntarily */
+    uint64_t taken;   /* number of times the system took the core away */
 } fl_thread_times;
 
-/* False: the system does not say. */
+/* Reads the times of the calling thread; false: the system does not report the times. */
 typedef bool (*fl_thread_times_fn)(void *user, fl_thread_times *times);
 
 typedef struct fl_preempt {
-    fl_thread_times_fn read; /* null: nothing is told */
+    fl_thread_times_fn read; /* null: no preemption is reported */
     void *user;
     fl_thread_times last;
-    uint64_t slept_ns; /* since then, by the worker's own will … */
-    uint64_t sleeps;   /* … and how often */
+    uint64_t slept_ns; /* voluntary sleep of the worker since `last`, ns */
+    uint64_t sleeps;   /* number of voluntary sleeps since `last` */
 } fl_preempt;
 
-/* All of these: the worker's thread. From now on, by read, or null for the system's own. */
+/* Starts the measurement; null: read uses the system's times. For the worker's thread only, like
+ * every function below. */
 void fl_preempt_begin(fl_preempt *preempt, fl_thread_times_fn read, void *user);
-/* The worker slept, as it had nothing to do. */
+/* Notes an idle sleep of the worker. */
 void fl_preempt_slept(fl_preempt *preempt, uint64_t from, uint64_t to);
-/* The thread was awake from..to, at the end of which it calls this: for how long of that it did not
- * have its core though it could run. What it waited for itself in tiles is told apart by how often
- * it did either. Wake-ups that come late are not in it. */
+/* Returns the time within from..to, ns, in which the thread could run but had no core. The thread
+ * was awake for the whole period, and calls the function at the end of the period. The ratio of the
+ * counts `taken` and `blocked` separates preemption from voluntary waits within items. Late
+ * wake-ups do not count. */
 uint64_t fl_preempt_take(fl_preempt *preempt, uint64_t from, uint64_t to);
 
 #endif

@@ -9,15 +9,15 @@
 /* A speed is taken to hold for tiles of so many times more, or less, work than showed it. */
 #define BEYOND 2.0
 
-/* The codelets of all devices stand in the share of the first one, in the order in which they were
- * found: an element is set once, and those before it are. */
+/* Finds or adds a codelet; FL_RATED: the list is full. The first device's share holds the codelets
+ * of all devices in the order of discovery. An element is set once, after every element before. */
 static uint32_t find(const filch_job *job, const filch_codelet *codelet)
 {
     fl_share *first = fl_job_share(job, 0);
     uint32_t at = 0;
     while (at < FL_RATED) {
         uintptr_t known = 0;
-        /* Relaxed: a codelet lives as long as its runtime. */
+        /* Relaxed: a codelet lives as long as the runtime. */
         if (fl_load_relaxed(&first->rated_of[at]) == (uintptr_t)codelet ||
             fl_cas_relaxed(&first->rated_of[at], &known, (uintptr_t)codelet) ||
             known == (uintptr_t)codelet) {
@@ -54,7 +54,7 @@ uint32_t fl_rated_kinds(const filch_job *job)
     const fl_share *first = fl_job_share(job, 0);
     uint32_t count = 0;
     while (count < FL_RATED &&
-           fl_load_relaxed(&first->rated_of[count]) != 0) { /* relaxed: as above */
+           fl_load_relaxed(&first->rated_of[count]) != 0) { /* relaxed: as in find */
         ++count;
     }
     return count;
@@ -65,27 +65,28 @@ fl_rated_sum fl_rated_total(const fl_sched *sched, const filch_job *job, uint32_
     fl_rated_sum sum = {0, 0};
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_rated *rated = &fl_job_share(job, d)->rated[kind];
-        sum.tiles += fl_load_relaxed(&rated->tiles); /* a statistic, as below */
+        sum.tiles += fl_load_relaxed(&rated->tiles); /* relaxed, twice: statistics */
         sum.work += fl_bits_double(fl_load_relaxed(&rated->work));
     }
     return sum;
 }
 
-/* The best speed of the device, where it holds for tiles of that work; else its rate is 0. */
+/* Returns the best speed of the device; rate 0: the speed is not proven for items of the given
+ * work. */
 static fl_proven look(const filch_codelet *codelet, uint32_t device, double work)
 {
     fl_proven proven = {.rate = 0};
     if (fl_codelet_runs_on(codelet, device)) {
         proven = fl_speed_proven(fl_codelet_speed(codelet, device));
     }
-    bool holds = work * BEYOND >= proven.from && work <= proven.to * BEYOND; /* NaN fails it */
+    bool holds = work * BEYOND >= proven.from && work <= proven.to * BEYOND; /* false for NaN */
     return holds ? proven : (fl_proven){.rate = 0};
 }
 
 static void note(fl_rated *rated, const fl_proven *proven)
 {
-    /* Relaxed: whoever sees one of them alone has an estimate; after the job's end both are final.
-     */
+    /* Relaxed: a reader seeing a single new value has an estimate; after the job's end the values
+     * are final. */
     fl_store_relaxed(&rated->rate, fl_double_bits(proven->rate));
     fl_store_relaxed(&rated->fixed, fl_double_bits(proven->fixed));
 }
@@ -105,7 +106,8 @@ double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind,
     const fl_rated *rated = &fl_job_share(job, device)->rated[kind];
     double rate = fl_bits_double(fl_load_relaxed(&rated->rate));
     double fixed = fl_bits_double(fl_load_relaxed(&rated->fixed));
-    /* A simulated device's tile is timed with its overhead, which is no work. */
+    /* A simulated device's measured time includes the overhead of the item, and overhead is no
+     * work. */
     if (sched->pool->is_virtual) {
         fixed -= (double)sched->workers[device].device->overhead_ns;
     }

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's devices did of each codelet that declares its work, and the best speed that each
- * device was ever seen at there. Tasks without declared work may be of any length: nobody knows how
- * fast one of them could have been. */
+/* Work of a job's devices by codelet, for codelets declaring work, and the best speed of every
+ * device ever seen for the codelet. A task without declared work may have an arbitrary length, so
+ * no best time is known for the task. */
 #ifndef FL_SCHED_ACCOUNT_RATED_H
 #define FL_SCHED_ACCOUNT_RATED_H
 
 #include "sched/worker/worker.h"
 
-/* Counts a tile of the current job that succeeded. The device's worker; a few nanoseconds. */
+/* Counts a successful work item of the current job. For the device's worker; takes a few
+ * nanoseconds. */
 void fl_rated_count(fl_worker *worker, const filch_codelet *codelet, double work);
 
-/* All that the job's devices did of one codelet. */
+/* Total work of a job's devices for a single codelet. */
 typedef struct fl_rated_sum {
     uint64_t tiles;
     double work;
 } fl_rated_sum;
 
-/* The job's codelets so far; at most FL_RATED. Any thread. */
+/* Returns the number of the job's codelets found so far, at most FL_RATED. Thread-safe. */
 uint32_t fl_rated_kinds(const filch_job *job);
 fl_rated_sum fl_rated_total(const fl_sched *sched, const filch_job *job, uint32_t kind);
-/* The best time in which the device does tiles of so much work together; 0: not known, or it cannot
- * run them. Any thread. While the job runs only devices that did some of it have one. The figures
- * were noted, as those of a complete job stay what they are. */
+/* Returns the device's best time for the items and the work in `done`; 0: unknown, or the device
+ * cannot run the codelet. Thread-safe. While the job runs, only devices with completed items of the
+ * codelet have a best time. The function reads noted figures, so the figures of a complete job
+ * never change. */
 double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind, uint32_t device,
                      fl_rated_sum done);
-/* The worker timed a tile of the current job: notes its device's best speed. */
+/* Notes the device's best speed after the worker timed an item of the current job. */
 void fl_rated_note(fl_worker *worker, const filch_codelet *codelet, double work);
-/* The job has ended: notes the best speeds of all devices. */
+/* Notes the best speeds of all devices at the end of the job. */
 void fl_rated_end(const fl_sched *sched, const filch_job *job);
 
 #endif

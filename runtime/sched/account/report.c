@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss report: the parts of each device's time, and the area bound. */
+/* Report of the time accounting: the parts of every device's time, and the area bound. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 
 static void settled(const fl_account *account, fl_time_parts *parts)
 {
-    /* Relaxed: who said that the job has ended had written all of it. */
+    /* Relaxed: the caller saw FL_ACCOUNT_ENDED, stored after the values. */
     *parts = (fl_time_parts){.starved = fl_load_relaxed(&account->starved_ns),
                              .held = fl_load_relaxed(&account->held_ns),
                              .unshared = fl_load_relaxed(&account->unshared_ns),
@@ -28,22 +28,23 @@ static void settled(const fl_account *account, fl_time_parts *parts)
     }
 }
 
-/* Time on the job, less what was waited for data and what was spoiled: tiles, or between them. */
+/* Input for dividing a device's time on the job into work items and dispatch. Waits for data,
+ * spoiled time and preemption are taken off already. */
 typedef struct fl_breakdown {
     const fl_device *device;
     uint64_t rest;
-    uint64_t timed_ns;   /* of the tiles that were timed; no more than the rest */
-    uint64_t guessed_ns; /* what others were predicted to take */
+    uint64_t timed_ns;   /* time of the timed items; at most `rest` */
+    uint64_t guessed_ns; /* predicted time of the untimed items */
     uint64_t tiles;
-    uint64_t timed;  /* of the tiles */
-    uint64_t good;   /* of these, those that did not fail */
-    uint64_t passed; /* tiles that were skipped: they cost a dispatch, too */
+    uint64_t timed;  /* number of timed items */
+    uint64_t good;   /* number of timed items that did not fail */
+    uint64_t passed; /* skipped items: a skip costs a dispatch, too */
     uint64_t gap;
-    bool copies; /* something was copied there */
+    bool copies; /* the job copied data to or from the device */
 } fl_breakdown;
 
-/* On the host's devices: all is between tiles that is not in them; where some were not timed, what
- * a dispatch costs for each is. */
+/* Divides the time of a host device: time outside of timed items is dispatch. With untimed items,
+ * dispatch is at most the cost of a dispatch times the number of items. */
 static void divide_synchronous(const fl_breakdown *by, filch_losses *losses)
 {
     uint64_t left = by->rest - by->timed_ns;
@@ -56,7 +57,7 @@ static void divide_synchronous(const fl_breakdown *by, filch_losses *losses)
     losses->busy_ns = by->rest - left;
 }
 
-/* A simulated device's tile takes its overhead with it. */
+/* Divides the time of a simulated device: an item's measured time includes the overhead. */
 static void divide_virtual(const fl_breakdown *by, filch_losses *losses)
 {
     uint64_t overhead = least_of(by->good * by->device->overhead_ns, by->timed_ns);
@@ -64,7 +65,8 @@ static void divide_virtual(const fl_breakdown *by, filch_losses *losses)
     losses->dispatch_ns = by->rest - losses->busy_ns;
 }
 
-/* On a device that computes by itself nobody sees whether it waits for copies between its tiles. */
+/* Divides the time of a device computing asynchronously: the host does not see waits for copies
+ * between items. */
 static void divide_computing(const fl_breakdown *by, filch_losses *losses)
 {
     losses->busy_ns = by->timed_ns + least_of(by->guessed_ns, by->rest - by->timed_ns);
@@ -73,7 +75,7 @@ static void divide_computing(const fl_breakdown *by, filch_losses *losses)
     losses->data_ns += left - losses->dispatch_ns;
 }
 
-/* What is left of the part when so much of the whole was lost, of the one as of the other. */
+/* Returns the rest of `part` in proportion, after a loss of `lost` out of `whole`. */
 static uint64_t without(uint64_t part, uint64_t lost, uint64_t whole)
 {
     uint64_t rest = whole - lost;
@@ -169,35 +171,35 @@ static void add(filch_losses *sum, const filch_losses *losses)
 
 /* --- Against the best speeds --- */
 
-/* What a device's speed is taken for, in the bound. */
+/* Assumed speed of a device in the bound. */
 typedef struct fl_rating {
-    double scale;    /* of its best times: below 1 where it was faster in this job */
-    double per_tile; /* ns of a tile of a codelet that declares work */
-    double per_unit; /* ns of a unit of other work; 0: it did none */
-    uint32_t twin;   /* who stands for it where it did nothing itself; itself: nobody */
-    bool can_work;   /* it takes part in the bound */
+    double scale; /* factor of the best times: below 1 for a device faster than best in the job */
+    double per_tile; /* ns an item of a codelet declaring work */
+    double per_unit; /* ns a unit of unrated work; 0: no unrated work */
+    uint32_t twin;   /* similar device supplying missing speeds; own index: no similar device */
+    bool can_work;   /* the device takes part in the bound */
 } fl_rating;
 
 typedef struct fl_rates {
     const fl_sched *sched;
     const filch_job *job;
-    uint32_t kinds; /* of codelets that declare work; one more stands for all other work */
+    uint32_t kinds; /* number of codelets declaring work; index `kinds` means unrated work */
     fl_rated_sum total[FL_RATED];
-    double units; /* of that other work */
+    double units; /* units of unrated work */
     uint64_t items;
     fl_rating of[FL_DEVICE_LIMIT];
 } fl_rates;
 
-/* Work that is in no fl_rated: declared by items alone, or of tiles that are 1 each. */
+/* Returns the work outside of every fl_rated: declared for items only, or 1 an item. */
 static double unrated_units(const fl_share *share, uint64_t rated_tiles, double rated_work)
 {
     double work = fl_bits_double(fl_load_relaxed(&share->work)), rest = work - rated_work;
     uint64_t tiles = fl_load_relaxed(&share->tiles);
-    bool is_sum = rest <= 1e-9 * work; /* what is left are the roundings of two sums */
+    bool is_sum = rest <= 1e-9 * work; /* the rest is the rounding error of two sums */
     return is_sum ? (double)(tiles - least_of(rated_tiles, tiles)) : rest;
 }
 
-/* Parts busy_ns into the time that the best speed would have taken, and what was lost beyond. */
+/* Divides busy_ns into the time at the best speed and the time lost beyond. */
 static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
 {
     const fl_share *share = fl_job_share(rates->job, d);
@@ -214,7 +216,7 @@ static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
         ideal += best;
     }
     double units = unrated_units(share, tiles, work);
-    /* Where both are mixed, as they are in the tiles that were timed. */
+    /* A mixture of rated and unrated work is divided in the proportion of the timed items. */
     double part = tiles == 0   ? 0
                   : units == 0 ? 1
                   : timed == 0
@@ -230,7 +232,8 @@ static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
     losses->busy_ns -= losses->slow_ns;
     losses->unrated_ns =
         ideal > 0 ? least_of((uint64_t)(busy - known), losses->busy_ns) : losses->busy_ns;
-    /* Failed tiles are in both; not runs that did not count, as their work is not either. */
+    /* Failed items count in the time and in the work. Discarded runs (wasted_ns) count in neither.
+     */
     double failed =
         (double)least_of(fl_load_relaxed(&share->account.spoiled_ns), losses->spoiled_ns);
     rating->per_unit = units > 0 && busy > rated ? (busy - rated + failed) / units : 0;
@@ -245,7 +248,7 @@ static bool is_alike(const fl_device *a, const fl_device *b)
            strcmp(a->info.model, b->info.model) == 0;
 }
 
-/* Whether the job could have used the device. */
+/* Tells whether the job could have used the device. */
 static bool could_work(const fl_rates *rates, uint32_t d, bool has_ended)
 {
     const fl_worker *w = &rates->sched->workers[d];
@@ -260,7 +263,8 @@ static bool has_worked(const fl_rates *rates, uint32_t d)
     return rates->of[d].per_tile > 0 || rates->of[d].per_unit > 0;
 }
 
-/* Devices that did nothing, and of their like whoever did most tiles. */
+/* Sets can_work and the twin of every device. The twin is the similar device with the most items.
+ */
 static void find_twins(fl_rates *rates, bool has_ended)
 {
     const fl_sched *sched = rates->sched;
@@ -280,7 +284,7 @@ static void find_twins(fl_rates *rates, bool has_ended)
     }
 }
 
-/* ns of all the job's work of a kind, by the device's own speed; 0: not known. */
+/* Predicts the time of the job's whole work of a kind at the device's own speed, ns; 0: unknown. */
 static double own_time(const fl_rates *rates, uint32_t kind, uint32_t d)
 {
     const fl_rating *rating = &rates->of[d];
@@ -329,13 +333,13 @@ static void fill_bounds(const fl_rates *rates, filch_report *report)
     if (job->batch == NULL || rates->items == 0 || !isfinite(least)) {
         return;
     }
-    /* One grain of what was run, of a batch that may have been cut short. */
+    /* Path of a batch: a single grain of the work done; the batch may have been cut short. */
     double grains = (double)fl_batch_grains(job->batch) * (double)rates->items /
                     (double)fl_load_relaxed(&job->total);
     report->path_ns = (uint64_t)(least / (grains > 1 ? grains : 1));
 }
 
-/* For a caller whose header knows fewer parts: these add up, too. */
+/* Merges the parts unknown to the caller's header into older parts, so that the sum is kept. */
 static void fold(filch_losses *losses, size_t bytes)
 {
     if (bytes < offsetof(filch_losses, unrated_ns)) {
@@ -353,7 +357,7 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
                        filch_losses *devices, size_t device_bytes, uint32_t count)
 {
     const fl_sched *sched = (const fl_sched *)(const void *)self;
-    /* Acquire: what was noted comes before. */
+    /* Acquire: the noted values are visible. */
     uint32_t accounted = fl_load_acquire(&job->accounted);
     uint64_t end = accounted == FL_ACCOUNT_BEGUN   ? fl_clock_now(&sched->core->clock)
                    : accounted == FL_ACCOUNT_ENDED ? job->finished

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies to compare with, as the host could write them: they see what its own would see, but for
- * the true speeds of simulated devices, which the earliest finish is allowed.
+/* Policies for comparison, as the host could write. The policies see what the host's own would see.
+ * The earliest finish may also use the true speeds of simulated devices.
  *
- * Guided self-scheduling takes a part of what is left each time (C. Polychronopoulos, D. Kuck,
- * IEEE Trans. Computers C-36, 1987), here half of a device's even part. The earliest finish is the
- * rule by which list schedulers choose a processor (H. Topcuoglu, S. Hariri, M. Wu, "Performance-
- * effective and low-complexity task scheduling for heterogeneous computing", IEEE Trans. Parallel
- * and Distributed Systems 13, 2002), without insertion into gaps: work is placed when it is ready.
- */
+ * Guided self-scheduling takes a part of the rest each time (C. Polychronopoulos, D. Kuck, IEEE
+ * Trans. Computers C-36, 1987); the part is half of a device's even part. Earliest finish time is
+ * the rule of list schedulers for choosing a processor (H. Topcuoglu, S. Hariri, M. Wu,
+ * "Performance-effective and low-complexity task scheduling for heterogeneous computing", IEEE
+ * Trans. Parallel and Distributed Systems 13, 2002), without insertion into gaps: work is placed
+ * when ready. */
 #include <math.h>
 
 #include "base/atomic.h"
@@ -53,7 +53,7 @@ static uint32_t able_count(const filch_policy_view *view)
     return able != 0 ? able : 1;
 }
 
-/* Among those that can run it, each as often. */
+/* Places tasks on the able devices in turn, equally often. */
 static uint32_t place_in_turn(const filch_policy_view *view, void *user)
 {
     _Atomic uint64_t *turn = user;
@@ -66,7 +66,7 @@ static uint32_t place_in_turn(const filch_policy_view *view, void *user)
     return FILCH_POLICY_AUTO;
 }
 
-/* a / b, rounded up. */
+/* Returns a / b, rounded up. */
 static uint32_t part(uint32_t a, uint64_t b)
 {
     return (uint32_t)((a + b - 1) / b);

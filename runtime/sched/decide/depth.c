@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many tiles are in flight on a device that runs them by itself: as few as keep it busy, so
- * that others find the rest. */
+/* Queue depth of an asynchronous device: as few items in flight as keep the device busy, so that
+ * other devices find the rest. */
 #include "sched/decide/depth.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static bool computes(const fl_worker *w)
     return w->device->backend->mark != NULL;
 }
 
-/* Where short ones may be many. One of which nothing is known may be long. */
+/* Returns an item's part of w->long_ns, ns; 0 for a short item, as many short items may be in
+ * flight. An item of unknown time may be long. */
 uint64_t fl_depth_part(const fl_in_flight *flight)
 {
     double ns = flight->expected > 0 ? flight->expected : WINDOW_NS;
@@ -35,25 +36,25 @@ bool fl_depth_is_held(const fl_worker *w)
            w->device->held_until > fl_clock_now(&w->sched->core->clock);
 }
 
-/* Tiles whose results are on the way home keep the device busy no more; but what they use stays in
- * its memory until they land. Of a task that is being divided, one piece is in flight: others take
- * the next, and nothing comes between. */
+/* Tells whether one more item may be put in flight. Items in write-back no longer keep the device
+ * busy, but the operands stay in the device's memory until the items complete. A task being divided
+ * has one piece in flight: other workers take the next pieces, and no item comes between. */
 bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most =
         w->offload != NULL && w->offload->pressed != 0 ? PRESSED_HOMING * window : w->flight_count;
     uint32_t count = w->in_flight - w->homing_count;
-    /* The window is by what tiles took before: after a job of short ones, a device would take from
-     * others as many long ones at the next job's beginning. */
+    /* The depth follows from past items: after a job of short items, a device would take as many
+     * long items from other devices at the beginning of the next job. */
     bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
                    count >= WINDOW_LEAST * w->device->lanes;
     return count < window && w->in_flight < most && !is_full && !w->is_dividing &&
            FL_LIKELY(!fl_depth_is_held(w));
 }
 
-/* So many at least: one on each lane, and one behind it that needs no look of the host's. While
- * another device has nothing to do, none waits behind another here that is as long as a window,
- * but where there is one lane: it could run there. */
+/* Returns the least queue depth: an item on every lane, and a second item on every lane, starting
+ * without the host. While a second device is idle, no item as long as WINDOW_NS waits behind
+ * another: the idle device could run the item. A device with a single lane is an exception. */
 static uint32_t least_window(const fl_worker *w, double ns)
 {
     uint32_t lanes = w->device->lanes;
@@ -75,7 +76,7 @@ uint32_t fl_depth_of(const fl_worker *w)
         window = window > least ? window : least;
     }
     if (w->offload != NULL && w->offload->pressed != 0) {
-        /* Enough to compute, and to bring what comes next. */
+        /* Enough to compute, and to bring the operands of the next items. */
         uint32_t most = w->device->lanes + PRESSED_AHEAD;
         window = window < most ? window : most;
     }

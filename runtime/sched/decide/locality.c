@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ready task comes first where tiles have to be brought to the device: the one of which most
- * is there already. In the order in which tasks became ready, each may bring something of its own
- * while others could run; and where all do not fit into memory, that order may bring everything
- * anew each time around, since what a task needs left just before. So a worker in that state, of a
- * device with memory of its own, keeps ready tasks to itself, from its ranges and deques, and
- * chooses among those of the highest level: of which least is missing; of several of which nothing
- * is, the one that was ready last, as that finishes what was begun, unless memory is short, where
- * their order brings the fewest tiles, or there are other devices and nothing comes from the
- * host's memory, where it is the one with the longest path; else the oldest (the idea of
- * "data-aware" policies, C. Augonnet et al., "StarPU: a unified platform for task scheduling on
- * heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
+/* Locality window: the order of ready tasks where tiles have to be brought to the device. The task
+ * with the fewest missing bytes comes first. In the order of readiness, every task may bring tiles
+ * of its own while other tasks could run. Where memory is too small for all tiles, the order of
+ * readiness may bring every tile anew in every round: a needed tile left just before. So a worker
+ * of a device with memory of its own keeps ready tasks from ranges and deques, hidden from other
+ * workers. The worker chooses among the tasks of the highest level.
  *
- * While it has something to run, what the next ones miss is fetched ahead, a few tasks' at a time,
- * and first that by which most of those that are kept could run for each byte (as the scheduler
- * DARTS chooses data: M. Gonthier, L. Marchal, S. Thibault, "Taming data locality for task
- * scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143, 2023).
- * Where memory is short, tiles of work in flight pin what others need, so there are fewer of those,
- * too. */
+ * The worker chooses the task with the fewest missing bytes, and the oldest among equals. Among
+ * several tasks with nothing missing, the choice depends on the state:
+ * - memory is short: the oldest task, as the given order then brings the fewest tiles;
+ * - other devices exist, and nothing comes from the host's memory: the task with the longest path;
+ * - otherwise: the task that became ready last, which finishes work already begun.
+ *
+ * The idea is of "data-aware" policies (C. Augonnet et al., "StarPU: a unified platform for task
+ * scheduling on heterogeneous multicore architectures", Concurrency and Computation 23(2), 2011).
+ *
+ * While the worker has an item to run, missing tiles of the next tasks are fetched ahead, for a few
+ * tasks at a time. First come the tiles that let the most kept tasks run for every byte (as the
+ * scheduler DARTS chooses data: M. Gonthier, L. Marchal, S. Thibault, "Taming data locality for
+ * task scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143,
+ * 2023). Where memory is short, tiles of items in flight pin memory needed by other tasks, so fewer
+ * items are in flight, too. */
 #include "sched/decide/locality.h"
 
 #include "sched/decide/depth.h"
@@ -62,21 +66,21 @@
 
 typedef struct fl_lack {
     uint64_t bytes;
-    bool is_coming; /* something else is */
-    uint32_t count; /* tiles */
+    bool is_coming; /* a tile is already on the way */
+    uint32_t count; /* number of missing tiles */
     struct {
         const filch_data *data;
         uint32_t tile;
     } of[NAMES];
 } fl_lack;
 
-/* What a task would have to wait for. A guess, as others move tiles meanwhile. */
+/* Finds the missing tiles of a task. A guess, as other workers move tiles meanwhile. */
 static fl_lack find_lack(const fl_worker *w, const fl_task *task)
 {
     const fl_places *places = w->sched->core->places;
     fl_lack lack = {.bytes = 0};
     if (task->is_gate) {
-        return lack; /* what it has is to be in the host's memory */
+        return lack; /* a gate needs data in the host's memory */
     }
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
@@ -95,20 +99,22 @@ static fl_lack find_lack(const fl_worker *w, const fl_task *task)
     return lack;
 }
 
-/* Of one that is kept. One that is not to run lacks nothing, and nothing may be brought for it: it
- * may be ready before tasks are over that write what it was to read, as those between were not run
- * either. */
+/* Finds the missing tiles of a kept task. A task to be skipped misses nothing, and nothing may be
+ * brought for the task. A skipped task may be ready before the writers of the task's inputs are
+ * over, as the tasks between did not run either. */
 static fl_lack kept_lack(const fl_worker *w, const fl_local_task *near)
 {
     const fl_task *task = near->task;
-    /* Relaxed: the task is ours; a cancellation that is seen later changes nothing that runs. */
+    /* Relaxed: the worker owns the task; a cancellation seen later changes nothing in a running
+     * task. */
     bool is_poisoned = near->is_claimed ? near->is_poisoned
                                         : (fl_load_relaxed(&task->word) & FL_TASK_POISONED) != 0;
     bool is_skipped = is_poisoned || fl_load_relaxed(&task->graph->job->cancelled) != 0;
     return is_skipped ? (fl_lack){.bytes = 0} : find_lack(w, task);
 }
 
-/* 0: nothing; odd: what is on its way; else twice the bytes to be brought. */
+/* Returns a weight. 0: nothing is missing; 1: tiles on the way; else twice the bytes to be brought.
+ */
 static uint64_t weigh(fl_lack found)
 {
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
@@ -127,9 +133,9 @@ static void count_down(uint32_t *count, bool again, uint32_t from)
 void fl_locality_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* ours: no order */
-    /* Looking at what is missing takes about as long as a short tile. Before the first tile is over
-     * its copies are all that is known. */
+    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* relaxed: the worker's own */
+    /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
+     * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
     count_down(&offload->choosy, is_worth, CHOOSY_TILES);
 }
@@ -137,7 +143,7 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
 bool fl_locality_is_new(const fl_worker *w)
 {
     return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !fl_locality_chooses(w) && fl_load_relaxed(&w->item_ns) == 0; /* ours: no order */
+           !fl_locality_chooses(w) && fl_load_relaxed(&w->item_ns) == 0; /* relaxed: own value */
 }
 
 void fl_locality_note(fl_worker *w)
@@ -179,8 +185,9 @@ void fl_locality_add(fl_worker *w, fl_task *task)
     add(w->offload, (fl_local_task){.task = task});
 }
 
-/* Where notes are sent, an entry may be stale, or another's as soon as it is seen: the task is
- * claimed at once. Elsewhere the entry is the only hint to it. */
+/* Makes the worker the owner of a hinted task. Where hints are mailed, an entry may be stale, or be
+ * claimed by a second worker at any time: the worker claims the task at once. Elsewhere the entry
+ * is the only hint to the task. */
 static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
 {
     near->is_claimed = w->sched->mails;
@@ -188,7 +195,8 @@ static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
     return !near->is_claimed || fl_task_claim(hint, &near->task, &near->is_poisoned);
 }
 
-/* A task that is ready here, ours alone from now on. False: there is none. */
+/* Takes a ready task of the worker, from then on owned by the worker alone. False: no ready task.
+ */
 static bool unqueue(fl_worker *w, fl_local_task *near)
 {
     uint64_t hint;
@@ -220,7 +228,7 @@ static bool unqueue(fl_worker *w, fl_local_task *near)
     return false;
 }
 
-/* The level of the next such task, or more; below 0: there is none. */
+/* Returns the level of the next ready task, or more; below 0: no ready task. */
 static int next_level(const fl_worker *w)
 {
     int queued = w->mask != 0 ? 31 - __builtin_clz(w->mask) : -1;
@@ -228,9 +236,9 @@ static int next_level(const fl_worker *w)
     return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
 
-/* Others find them again: all but a few, which are what is claimed, and was fetched ahead. What is
- * still on its way from memory that may be the caller's again when the job is over has to be waited
- * for here. */
+/* Returns kept tasks to the queues visible to other workers, except for a few. The worker keeps
+ * claimed tasks, and tasks with tiles fetched ahead. A copy may be on the way from memory returning
+ * to the caller at the job's end; the worker then has to wait for the copy, and keeps the task. */
 static void give_back(fl_worker *w)
 {
     fl_offload *offload = w->offload;
@@ -256,20 +264,20 @@ static void share(fl_worker *w)
     }
 }
 
-/* Whether the next one is to be had from where others find it, too, but to be claimed. */
+/* Tells whether the next task is in a queue visible to other workers, and has to be claimed. */
 static bool is_shared(const fl_worker *w)
 {
     return w->sched->mails && w->next_task == NULL && fl_inbox_is_empty(&w->inbox);
 }
 
-/* So many tasks are kept at most. */
+/* Returns the largest number of kept tasks. */
 static uint32_t most_kept(const fl_worker *w)
 {
     if (w->sched->count == 1) {
         return FL_LOCALITY_WINDOW;
     }
     if (fl_slow_is_on(w)) {
-        return LEAST_KEPT; /* as others might be done with it first */
+        return LEAST_KEPT; /* other devices might end the task first */
     }
     /* Relaxed: a guess. */
     if (fl_load_relaxed(&w->sched->hungry) != 0) {
@@ -287,7 +295,8 @@ bool fl_locality_gather(fl_worker *w)
     }
     uint32_t most = most_kept(w), few = most < FEW_KEPT ? most : FEW_KEPT;
     share(w);
-    int level = -1; /* the highest that is kept; what is above it comes before all of that */
+    /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
+    int level = -1;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
         level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
     }
@@ -302,7 +311,8 @@ bool fl_locality_gather(fl_worker *w)
 
 /* --- Choosing --- */
 
-/* Whether, of two tasks of a level that lack nothing, the one that was ready later is chosen. */
+/* Tells whether `task` is chosen before `before`, an older task. The tasks are of equal level, and
+ * miss nothing. */
 static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *before)
 {
     const fl_offload *offload = w->offload;
@@ -310,7 +320,8 @@ static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *be
     return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
 }
 
-/* Index of the task to choose. near_count: there is none. *least: what it lacks. */
+/* Returns the index of the task to choose; window_count: no task. *least: weight of the task's
+ * missing tiles. */
 static uint32_t choose(const fl_worker *w, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
@@ -341,9 +352,10 @@ void fl_locality_take(fl_worker *w, fl_item *item)
     item->is_claimed = offload->near[best].is_claimed;
     item->skip = offload->near[best].is_poisoned;
     item->is_graph = false;
-    offload->window_lacks = true; /* what was there may have gone meanwhile */
+    /* Present tiles may have left in the meantime. */
+    offload->window_lacks = true;
     --offload->window_count;
-    for (uint32_t i = best; i < offload->window_count; ++i) { /* in their order */
+    for (uint32_t i = best; i < offload->window_count; ++i) { /* in order of arrival */
         offload->near[i] = offload->near[i + 1];
     }
 }
@@ -352,7 +364,7 @@ bool fl_locality_waits(fl_worker *w)
 {
     const fl_offload *offload = w->offload;
     uint64_t least;
-    /* Lanes are in order: what waits there for a copy is in the way of what need not. */
+    /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
     if (offload->window_count == 0 || w->computing < w->device->lanes || !fl_locality_chooses(w)) {
         return false;
     }
@@ -376,8 +388,8 @@ static bool is_among(const fl_lack *few, const fl_lack *many)
     return all;
 }
 
-/* Index of the task of which to bring what is missing: of the highest level of those that lack
- * something, where most tasks for each byte could run then. near_count: there is none. */
+/* Returns the index of the task whose missing tiles to bring; window_count: no task. The task is of
+ * the highest level among tasks with missing bytes, and lets the most tasks run for every byte. */
 static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
 {
     const fl_offload *offload = w->offload;
@@ -391,7 +403,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
         }
         fl_lack lack = kept_lack(w, &offload->near[i]);
         if (lack.bytes != 0) {
-            count = task->level > level ? 0 : count; /* of that level only */
+            count = task->level > level ? 0 : count; /* highest level only */
             level = task->level;
             lacks[count] = lack;
             at[count++] = i;
@@ -433,7 +445,7 @@ void fl_locality_fetch(fl_worker *w)
             (offload->pressed != 0 && bytes > budget / PART_PRESSED)) {
             return;
         }
-        /* Where there is no room now, it is told why when it is its turn. */
+        /* Without capacity now, the reason is reported when the task is due to run. */
         if (!fl_offload_fetch_ahead(w, offload->near[next].task, offload->near[next].is_claimed)) {
             return;
         }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking ahead: a task whose predecessors are over, or on lanes where others can wait for them, is
- * put on a device behind them before the host has seen them end. Only the worker that put one of
- * them there looks, when its window has room and nothing is ready, so that such tasks need be in no
- * deque. Closed graphs only.
+/* Look-ahead: a worker puts a task on a device behind the predecessors, before the host has seen
+ * the predecessors end. Every predecessor is over, or runs on a lane that later work can wait for.
+ * Only a worker that launched a predecessor looks ahead, while the queue depth permits and nothing
+ * is ready; so the task need not be in a deque. Closed graphs only.
  *
- * Who owns such a task? Its word decides. All tasks of a graph are in one epoch e when a run begins
- * (graph/build/behind.c), and each moves to e + 1 when it is claimed. From {e} there are two ways
- * on:
- * - the last predecessor to retire sets READY, and only then gives hints to it;
- * - a worker that looks ahead moves it to e + 1, which claims it.
- * Both are compare-and-swaps on the word, so one of them wins. A task claimed ahead has
- * predecessors that are still to count down `pending`; adding the number of all predecessors
- * instead of setting it leaves it right for the next run, whenever they come. */
+ * The task's word decides the ownership. All tasks of a graph are in one epoch e when a run begins
+ * (graph/build/behind.c). A claim moves a task to e + 1. Two transitions lead on from {e}:
+ * - the last retiring predecessor sets READY, and only then publishes hints;
+ * - a worker looking ahead moves the word to e + 1, which claims the task.
+ *
+ * Either transition is a compare-and-swap on the word, so exactly one succeeds. Predecessors of a
+ * task claimed ahead still count down `pending`. The claim adds the number of all predecessors
+ * instead of storing the number. So `pending` is right for the next run, in every order of arrival.
+ */
 #include "sched/decide/lookahead.h"
 
 #include "sched/decide/slow.h"
@@ -23,18 +24,18 @@
 
 #define SEQUENCE_BITS FL_MARK_RUN_SHIFT
 #define SEQUENCE_MASK (((uint64_t)1 << SEQUENCE_BITS) - 1)
-/* In place of a sequence number: nobody may follow. */
+/* Value in place of a sequence number: no task may follow. */
 #define UNFOLLOWABLE SEQUENCE_MASK
 
 static uint64_t make_marker(fl_marker marker, uint32_t epoch)
 {
     uint64_t sequence = fl_marker_sequence(marker);
-    /* A lane would have to run for months to get there. */
+    /* A lane would have to run for months to reach the limit. */
     sequence = sequence < UNFOLLOWABLE ? sequence : UNFOLLOWABLE;
     return (marker >> 50 << 50) | fl_mark_run(epoch) | sequence;
 }
 
-/* What there is to wait for; 0: nothing, as the task is over. */
+/* Returns the marker to wait for; 0: no wait, since the task is over. */
 static fl_marker lane_marker(uint64_t marker)
 {
     uint64_t sequence = marker & SEQUENCE_MASK;
@@ -48,13 +49,14 @@ static _Atomic uint64_t *marker_of(const fl_task *task)
 
 static uint32_t epoch_of(const fl_task *task)
 {
-    return fl_word_epoch(fl_load_relaxed(&task->word)); /* of a task that we know the state of */
+    /* Relaxed: the caller knows the task's state. */
+    return fl_word_epoch(fl_load_relaxed(&task->word));
 }
 
 void fl_lookahead_retired(fl_task *task, bool failed)
 {
-    /* Each run gives every task a mark, a failed one too: one that is left from 256 runs ago would
-     * pass for this run's. Release: its effects, before others follow it. */
+    /* Every run marks every task, failed tasks included: a mark left 256 runs ago would pass for
+     * the present run's mark. Release: the task's effects are visible to followers. */
     fl_store_release(marker_of(task), make_marker(failed ? UNFOLLOWABLE : 0, epoch_of(task)));
 }
 
@@ -65,9 +67,10 @@ void fl_lookahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     fl_task *task = flight->item.task;
     if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
         task->begins || task->combines) {
-        return; /* it is over when it retires, if that is all of it */
+        /* The task is over at retirement; the launch may be only a part of the task. */
+        return;
     }
-    /* Release: the replicas that the task makes valid, before others follow it. */
+    /* Release: the replicas made valid by the task are visible to followers. */
     fl_store_release(marker_of(task), make_marker(marker, epoch_of(task)));
     if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
         uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
@@ -76,12 +79,12 @@ void fl_lookahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     }
 }
 
-/* Whether others may follow the predecessor on this worker's device. is_alone: only if that is
- * where it runs, if it is not over. */
+/* Tells whether tasks may follow the predecessor on the worker's device. is_alone: only if the
+ * predecessor is over, or runs on the worker's device. */
 static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run, bool is_alone)
 {
-    /* Acquire: pairs with the releases above. A marker of an earlier run has another number, since
-     * each run gives every task one, and sealing the number before the first. */
+    /* Acquire: pairs with the releases above. A marker of an earlier run has a different number,
+     * since every run numbers every task anew, and sealing stores the number before the first. */
     uint64_t marker = fl_load_acquire(marker_of(task));
     if ((marker & FL_MARK_RUN) != fl_mark_run(run + 1) ||
         (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
@@ -92,18 +95,17 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run,
         return true;
     }
     const fl_worker *other = &w->sched->workers[fl_marker_device(point)];
-    /* Lanes are in order: what waits for a device that lags would be in the way of what need not.
-     */
+    /* Lanes are in order: an item waiting for a lagging device would delay items without a wait. */
     return !is_alone && !fl_slow_is_on(other) &&
            other->device->backend->is_marked(other->device, point);
 }
 
-/* Claims a task if it may be put behind its predecessors on this worker's device. */
+/* Claims a task if the task may be put behind the predecessors on the worker's device. */
 static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
 {
     const filch_graph *graph = task->graph;
     uint64_t word = (uint64_t)run << 32;
-    /* Of a task that is divided nothing is in flight that others could follow, nor does it follow.
+    /* A task being divided has nothing in flight for followers, and does not follow predecessors.
      */
     if (fl_load_relaxed(&task->word) != word || fl_task_is_patient(task) ||
         (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) ||
@@ -112,7 +114,7 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
          task->home != w->index + 1)) {
         return false;
     }
-    /* Relaxed: of an old value comes what does without the board. */
+    /* Relaxed: an old value leads to the rules without the shared ready queue. */
     bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
         if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_on_board)) {
@@ -126,12 +128,12 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
     if (!fl_cas_acq_rel(&task->word, &word, fl_word_next_epoch(word))) {
         return false;
     }
-    /* Relaxed: only counted down to this, before the run ends. */
+    /* Relaxed: predecessors only count down, before the run ends. */
     fl_add_relaxed(&task->pending, task->predecessors);
     return true;
 }
 
-/* The search among the successors of one task. */
+/* State of a search among the successors of a task. */
 typedef struct fl_search {
     fl_worker *worker;
     uint32_t run;
@@ -151,7 +153,7 @@ bool fl_lookahead_pick(fl_worker *w, fl_item *item)
     fl_offload *offload = w->offload;
     while (offload->ahead_count != 0) {
         fl_in_flight *flight = &w->flights[offload->ahead[offload->ahead_first]];
-        /* One that has landed meanwhile has released its successors in the usual way. */
+        /* A task landed in the meantime has released the successors in the usual way. */
         if (flight->is_ahead && flight->launched != 0) {
             fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
             fl_graph_each_successor(flight->item.task, try_successor, &search);
@@ -173,7 +175,7 @@ bool fl_lookahead_waits(fl_worker *w, const fl_task *task)
     const filch_graph *graph = task->graph;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
         const fl_task *before = fl_graph_task_at(graph, graph->pred_list[i]);
-        /* Acquire: it may have retired since we looked; then there is nothing to wait for. */
+        /* Acquire: the task may have retired since the check; then no wait is necessary. */
         fl_marker marker = lane_marker(fl_load_acquire(marker_of(before)));
         if (fl_waits_add(&w->offload->waits, marker, &w->error) != FILCH_OK) {
             return false;
@@ -187,7 +189,7 @@ fl_lookahead_state fl_lookahead_look(const fl_task *task)
     const filch_graph *graph = task->graph;
     fl_lookahead_state state = FL_LOOKAHEAD_OVER;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        /* Acquire: what those did that are over. */
+        /* Acquire: the effects of completed predecessors are visible. */
         uint64_t marker = fl_load_acquire(marker_of(fl_graph_task_at(graph, graph->pred_list[i])));
         bool is_this_run = (marker & FL_MARK_RUN) == fl_mark_run(epoch_of(task));
         if (is_this_run && (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
@@ -203,18 +205,19 @@ fl_lookahead_state fl_lookahead_look(const fl_task *task)
 bool fl_lookahead_release(fl_task *task, uint32_t run, bool poisoned)
 {
     uint64_t word = fl_load_relaxed(&task->word);
-    /* A task that was claimed ahead runs, and is not to be skipped in its next run. Relaxed: the
-     * decrement below publishes the mark. */
+    /* A task claimed ahead runs, and is not to be skipped in the next run; the epoch tells. Relaxed
+     * order would do: the decrement below publishes the mark. */
     while (poisoned && fl_word_epoch(word) == run &&
            !fl_cas_weak_acq_rel(&task->word, &word, word | FL_TASK_POISONED)) {
     }
-    /* Acquire-release: each predecessor's writes reach the last one, which hands them on. */
+    /* Acquire-release: every predecessor's writes reach the last predecessor, and the last
+     * predecessor hands the writes on. */
     if (fl_sub_acq_rel(&task->pending, 1) != 1) {
         return false;
     }
     word = fl_load_relaxed(&task->word);
     while (fl_word_epoch(word) == run) {
-        /* Acquire-release: whoever finds the task ready sees what its predecessors did. */
+        /* Acquire-release: a worker finding the task ready sees the effects of the predecessors. */
         if (fl_cas_weak_acq_rel(&task->word, &word, word | FL_TASK_READY)) {
             return true;
         }

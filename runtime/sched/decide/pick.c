@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking from ranges: the device's own share of each active job, in chunks that shrink with what is
- * left (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
+/* Taking from ranges: the device's own share of every active job, in chunks that shrink with the
+ * rest (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). */
 #include "sched/decide/pick.h"
 
 #include <math.h>
@@ -62,13 +62,14 @@
  * in the caches. */
 #define ROOTS_AHEAD 4u
 
-/* Parts of divided tasks come first: what others need may be waiting for the memory that these
- * hold. */
+/* Takes a claimed task. Parts of divided tasks come first: other tasks may be waiting for memory
+ * held by the parts. */
 bool fl_pick_claimed(fl_worker *w, fl_item *item)
 {
     fl_task *task = fl_divide_part(w);
     if (task != NULL) {
-        fl_worker_take(w, task, false, item); /* it was taken when it began */
+        /* The task was claimed at the beginning of the division. */
+        fl_worker_take(w, task, false, item);
     } else if (w->kept != NULL) {
         fl_link *link = w->kept;
         w->kept = link->next;
@@ -78,7 +79,8 @@ bool fl_pick_claimed(fl_worker *w, fl_item *item)
         task = w->adopted;
         w->adopted = NULL;
         if (task->predecessors != 0) {
-            fl_store_relaxed(&task->pending, task->predecessors); /* as for one that was ready */
+            /* Claiming a ready task does likewise. */
+            fl_store_relaxed(&task->pending, task->predecessors);
         }
         fl_worker_take(w, task, w->adopted_poisoned, item);
     }
@@ -88,15 +90,15 @@ bool fl_pick_claimed(fl_worker *w, fl_item *item)
 filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 {
     fl_sched *sched = w->sched;
-    /* Acquire: the job is read where the hazard names it already; else the load that counts is the
-     * one after the hazard is visible. */
+    /* Acquire: the worker reads the job right away if the hazard names the job already. Otherwise
+     * the decisive load is the load after the hazard is visible. */
     filch_job *job = fl_load_acquire(&sched->slots[slot]);
     if (job == fl_load_relaxed(&w->hazard)) {
         return job; /* already protected, or null */
     }
     while (job != NULL) {
-        /* Seq_cst: the hazard before the second look at the slot, against the emptying of the slot
-         * before the look at the hazards. */
+        /* Seq_cst: the hazard's store precedes the second load of the slot. Completion empties the
+         * slot before loading the hazards. */
         fl_store_seq_cst(&w->hazard, job);
         filch_job *again = fl_load_seq_cst(&sched->slots[slot]);
         if (again == job) {
@@ -104,19 +106,20 @@ filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
         }
         job = again;
     }
-    fl_worker_leave(w); /* a hazard that was not confirmed protects nothing */
+    /* An unconfirmed hazard protects nothing. */
+    fl_worker_leave(w);
     return NULL;
 }
 
 void fl_worker_leave(fl_worker *w)
 {
-    /* Release: our reads of the job are over before it may be used again. */
+    /* Release: the worker's reads of the job precede a reuse of the job. */
     if (fl_load_relaxed(&w->hazard) != NULL) {
         fl_store_release(&w->hazard, NULL);
     }
 }
 
-/* Of a chunk. */
+/* Returns the declared work of a chunk without gaps. */
 static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
     const filch_codelet *codelet = fl_batch_codelet(job->batch);
@@ -126,8 +129,8 @@ static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, 
     return work > 0 ? work : 0;
 }
 
-/* Of grains with gaps between their items, which may be many: an estimate by what follows the
- * beginnings of a few equal parts. */
+/* Estimates the work of grains with gaps between items, as gaps may be many. Samples the work at
+ * the beginnings of a few equal parts. */
 static double gapped_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
     uint64_t parts = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
@@ -165,7 +168,8 @@ static double dispatch_ns(const fl_worker *w)
     return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
 }
 
-/* Where the last chunk was dearer than the median, it says more of the items to come. */
+/* Returns the larger of the median and the last chunk's value: a last chunk dearer than the median
+ * says more of the items to come. */
 double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
 {
     double ns = fl_sched_ns(sched, fl_batch_codelet(job->batch), device);
@@ -174,14 +178,14 @@ double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
 
 void fl_batch_learn(const fl_worker *w, const fl_item *item)
 {
-    /* A chunk of a few dispatches is mostly dispatch. */
+    /* A chunk of a few dispatches consists mostly of dispatch. */
     double took = (double)item->fair;
     bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && item->work > 0;
     double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(item->job->batch), w->index));
     double ns = counts ? fmax(took - fixed, 0) / item->work : 0;
     fl_share *share = w->share;
     if (share->stolen_hi != 0 && (item->lo < share->stolen_lo || item->hi > share->stolen_hi)) {
-        return; /* of a range that the device had before */
+        return; /* the chunk belongs to an earlier range */
     }
     share->known = item->hi - item->lo;
     if (item->timed) {
@@ -189,8 +193,9 @@ void fl_batch_learn(const fl_worker *w, const fl_item *item)
     }
 }
 
-/* Grains that fill the device, of which fewer would take as long; but no more than its fair part of
- * all that is left, by the measured speeds: what is in flight cannot be stolen. */
+/* Returns the number of grains that fill the device, where fewer grains would take as long. The
+ * number is at most the device's fair part of the rest, by the measured speeds: items in flight
+ * cannot be stolen. */
 static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
 {
     double own = 0, all = 0, left = 0;
@@ -207,7 +212,7 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
     return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
 }
 
-/* Whether some other device could take of what is left. */
+/* Tells whether a second device could take a part of the rest. */
 static bool has_thieves(const fl_worker *w, const filch_job *job)
 {
     bool may = w->sched->policy != FILCH_POLICY_STATIC;
@@ -220,9 +225,9 @@ static bool has_thieves(const fl_worker *w, const filch_job *job)
     return false;
 }
 
-/* ns until the devices whose speed is known are through with all that is left: none ends later by
- * much, as those that are done take from those that are not. A unit of work is taken to be as many
- * grains everywhere. */
+/* Predicts the time until the devices of known speed complete the rest, ns. Devices end at about
+ * the same time, as idle devices steal from busy devices. A unit of work is assumed to be equally
+ * many grains everywhere. */
 static double ask_end(const fl_worker *w, const filch_job *job, double work_a_grain)
 {
     double rate = 0, grains = 0;
@@ -240,7 +245,7 @@ static double ask_end(const fl_worker *w, const filch_job *job, double work_a_gr
     return grains * work_a_grain / rate;
 }
 
-/* The same, not for each chunk, as there may be many devices. */
+/* Returns ask_end, evaluated anew only once in several chunks, since devices may be many. */
 static double ns_until_end(const fl_worker *w, const filch_job *job, double work_a_grain)
 {
     fl_share *share = fl_job_share(job, w->index);
@@ -253,14 +258,14 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
     return share->until_end;
 }
 
-/* Chunks before the end at which a device with as many in flight is near it. */
+/* Returns the number of chunks left at which the device is near the end, by the items in flight. */
 static double near_end(const fl_worker *w)
 {
     return NEAR_END_CHUNKS * (w->computing + 1);
 }
 
-/* The most grains of the next chunk by those before it of the same range; 0: none before one of
- * them is over. ns: what a grain is predicted to take; least: what a tile takes whatever its work.
+/* Returns the most grains of the next chunk, by earlier chunks of the range; 0: no chunk before an
+ * earlier chunk is over. ns: predicted time of a grain; least: time of an item regardless of work.
  */
 static double most_grains(const fl_worker *w, const fl_share *share, double ns, double least)
 {
@@ -275,8 +280,8 @@ static double most_grains(const fl_worker *w, const fl_share *share, double ns, 
     return is_enough && w->computing != 0 ? 0 : share->chunk;
 }
 
-/* Grains for the next chunk of the device's share, of which rest grains from lo are left; 0: none
- * while another tile is in flight. */
+/* Returns the grains of the next chunk of the device's share; `rest` grains from lo are left. 0: no
+ * chunk while a different item is in flight. */
 static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
     fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
@@ -285,8 +290,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
     }
     if (fl_speed_get(speed) == 0) {
-        /* A probe; the next one is sized by it. A GPU would be mostly idle under a single item, and
-         * has room for the second one, as the first measurement does not count. */
+        /* An exploratory chunk, sizing the next chunk. A single item would leave a GPU mostly idle;
+         * a GPU also has capacity for a second exploratory chunk, as the first measurement does not
+         * count. */
         uint32_t probe = w->device->lanes != 0 ? rest / PROBES_OF_REST : 1;
         uint32_t most = w->device->lanes != 0 ? PROBES_AT_ONCE : 1;
         return w->in_flight >= most ? 0 : probe != 0 ? probe : 1;
@@ -294,7 +300,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
     double dispatch = dispatch_ns(w);
-    /* Where others will come for it, it is theirs, too. */
+    /* Thieves share the rest, so the time of all devices counts. */
     double until_end =
         has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
     double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
@@ -322,7 +328,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;
         if (is_near && w->computing != 0 &&
             (w->computing >= lanes || speed->filled < TRUSTED || all_left < w->computing * ns)) {
-            return 0; /* what is in flight cannot be stolen */
+            return 0; /* items in flight cannot be stolen */
         }
         double most_parts = floor(fmax(1, grains * ns_left / ((double)rest * fmax(least, 1))));
         grains = is_near ? ceil(grains / fmin(lanes, most_parts)) : grains;
@@ -331,8 +337,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     return (uint32_t)grains;
 }
 
-/* So many grains that several chunks fit into the device's memory at once: one computes while the
- * next is brought in and the one before goes out, and some have gone but are not seen to yet. */
+/* Limits a chunk so that several chunks fit into the device's memory at once: a computing chunk,
+ * the next chunk on the way in, the previous chunk on the way out, and finished chunks not yet
+ * handled. */
 uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t want)
 {
     const fl_device *device = w->device;
@@ -365,7 +372,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
     if (FL_UNLIKELY(w->sched->rules.with.chunk != NULL) && want != 0 && !is_cancelled) {
         want = fl_policy_chunk(w, job, lo, rest, want);
     }
-    /* Nobody else takes from the front of our range, so lo stays what it is. */
+    /* Only the owner takes from the front of the range, so lo stays valid. */
     uint32_t most = want != 0 ? fl_batch_reach(job->batch, lo) - lo : 0;
     want = want < most ? want : most;
     if (want > 1 && !is_cancelled) {
@@ -381,15 +388,16 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
     return true;
 }
 
-/* Of the worker's range: up to `want` roots, those at its beginning that it had better leave to
- * others given to them. */
+/* Takes up to `want` roots from the worker's range. Roots at the beginning of the range that are
+ * better left to other devices are given away. */
 static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
     while (fl_range_take(&fl_job_share(job, w->index)->range, want, lo, hi)) {
         if (FL_LIKELY(!fl_slow_is_on(w))) {
             return true;
         }
-        fl_worker_flush(w); /* the job may be over as soon as others have the root */
+        /* The job may be over as soon as a second worker has the root. */
+        fl_worker_flush(w);
         if (!fl_slow_sends(w, job->graph->roots[*lo])) {
             return true;
         }
@@ -397,7 +405,7 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
     return false;
 }
 
-/* Of roots that are the worker's the one to begin with; it keeps the others. */
+/* Chooses the root to begin with from the worker's roots; the worker keeps the rest. */
 static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
                         fl_item *item)
 {
@@ -407,8 +415,8 @@ static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uin
     fl_locality_take(w, item);
 }
 
-/* The first root of a device of which nothing is over yet, taken before it was known that tiles
- * have to be brought: more are taken to choose from. The first one keeps the job from its end. */
+/* Takes more roots to choose from, beside the first root of a device without a completed item. The
+ * first root was taken before missing tiles were known; the root keeps the job from ending. */
 static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *item)
 {
     uint32_t lo, hi;
@@ -458,10 +466,11 @@ bool fl_range_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uin
     if (job->batch != NULL) {
         return job->cut != FL_CUT_COMMON && fl_devices_have(fl_batch_devices(job->batch), w->index);
     }
-    if (!sched->mails) { /* all can run the same */
+    if (!sched->mails) { /* every device runs the same tasks */
         return true;
     }
-    /* Roots keep to the piece that they were sealed in, however often they are stolen. */
+    /* Roots keep the restrictions of the piece assigned at sealing, through every number of thefts.
+     */
     uint32_t low = 0, high = sched->count - 1;
     while (low < high) {
         uint32_t middle = high - (high - low) / 2;
@@ -489,7 +498,7 @@ bool fl_pick_range(fl_worker *w, fl_item *item)
         return true;
     }
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: a set bit's slot is filled. */
+        /* Acquire: the slot of a set bit is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         while (bits != 0) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -501,7 +510,7 @@ bool fl_pick_range(fl_worker *w, fl_item *item)
             }
         }
     }
-    if (FL_UNLIKELY(has_near)) { /* before what has not begun */
+    if (FL_UNLIKELY(has_near)) { /* kept tasks precede work not yet begun */
         fl_locality_take(w, item);
         return true;
     }
@@ -524,9 +533,8 @@ static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, 
 bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *item)
 {
     fl_sched *sched = w->sched;
-    /* Acquire: before, the ranges are being filled one by one, and what we put in ours would be
-     * lost.
-     */
+    /* Acquire: until then, the ranges are being filled one by one, and grains put into the worker's
+     * range would be lost. */
     if (fl_load_acquire(&job->is_offered) == 0) {
         return false;
     }
@@ -535,8 +543,9 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *item)
         if (job->batch != NULL ? pick_chunk(w, job, item) : pick_root(w, job, item)) {
             return true;
         }
-        /* Our own range is empty, and only we fill it. Half of another's, whatever policy and
-         * predictions say: the other may be in a deep wait, and take only what that needs. */
+        /* The worker's own range is empty, and only the worker fills the range. Cuts half of a
+         * second range, regardless of policy and predictions: the owner may be in a deep wait, and
+         * take only work needed there. */
         fl_range *theirs = &fl_job_share(job, i)->range;
         if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);

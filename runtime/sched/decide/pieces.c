@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that a policy cuts: into pieces, each of which is some device's, or not at all, so that
- * all take from one range. A range of pieces counts positions in a list that is in the order of the
- * devices, and for each of these in the order of the items. */
+/* Batches cut by a policy: into pieces owned by devices, or not at all, with a single range for
+ * every device. A range of pieces counts positions in a list ordered by device, and for a device by
+ * items. */
 #include "sched/decide/pick.h"
 #include "sched/execute/full.h"
 #include "sched/worker/sched.h"
@@ -33,7 +33,7 @@ uint32_t fl_policy_chunk(fl_worker *w, const filch_job *job, uint32_t lo, uint32
     return ask_chunk(w->sched, &view, usual);
 }
 
-/* Equal parts. */
+/* Returns the default chunk: an equal part. */
 static uint32_t usual_chunk(const fl_sched *sched, const filch_job *job)
 {
     uint64_t able = 0;
@@ -46,7 +46,7 @@ static uint32_t usual_chunk(const fl_sched *sched, const filch_job *job)
 
 /* --- Cutting --- */
 
-/* Grains of each piece, so that it fits into the memory of any device that may have it. */
+/* Returns the grains of a piece, limited by the memory of every device that may have the piece. */
 static uint32_t piece_size(fl_sched *sched, const filch_job *job)
 {
     uint32_t grains = fl_batch_grains(job->batch);
@@ -62,7 +62,7 @@ static uint32_t piece_size(fl_sched *sched, const filch_job *job)
     return size > least ? size : least;
 }
 
-/* The piece that begins at lo ends here; none goes past a gap between items. */
+/* Returns the end of the piece beginning at lo; no piece spans a gap between items. */
 static uint32_t piece_end(const filch_job *job, uint32_t lo, uint32_t size)
 {
     uint32_t reach = fl_batch_reach(job->batch, lo), grains = fl_batch_grains(job->batch);
@@ -92,8 +92,8 @@ static uint32_t place_piece(fl_sched *sched, const filch_job *job, uint32_t lo, 
     return device;
 }
 
-/* Sorts pieces, of which each has a device, by counting: *begins has room for one a device and one
- * more. */
+/* Sorts pieces by device, by counting; every piece has a device. *begins has room for a number for
+ * every device, and one more. */
 static void sort_pieces(fl_pieces *pieces, const fl_piece *from, const uint32_t *devices,
                         uint32_t *begins, uint32_t device_count)
 {
@@ -106,7 +106,7 @@ static void sort_pieces(fl_pieces *pieces, const fl_piece *from, const uint32_t 
     for (uint32_t i = 0; i < pieces->count; ++i) {
         pieces->at[begins[devices[i]]++] = from[i];
     }
-    /* Each now stands where the next one began. */
+    /* Every entry of `begins` has moved to the begin of the next device. */
 }
 
 static bool cut(fl_sched *sched, filch_job *job)
@@ -156,7 +156,7 @@ bool fl_pieces_fill(fl_sched *sched, filch_job *job)
         fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
         return true;
     }
-    /* Where there is no memory for a list the static partition does. */
+    /* Without memory for a list, the static partition applies. */
     return with->batches == FILCH_BATCHES_PLACED && with->place != NULL && cut(sched, job);
 }
 
@@ -166,7 +166,7 @@ static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi
 {
     fl_range *range = &fl_job_share(job, 0)->range;
     uint32_t rest;
-    /* Acquire: what cut the batch wrote, as the range's own taking has it. */
+    /* Acquire, in taking from the range: the cutting thread's writes are visible. */
     while (fl_devices_have(fl_batch_devices(job->batch), w->index) &&
            (rest = fl_range_peek(range, lo, hi)) != 0) {
         bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
@@ -183,7 +183,7 @@ static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi
     return false;
 }
 
-/* What some device could not do, itself among them when it is to try again. */
+/* Takes grains that a device could not do, the worker's own device included when trying again. */
 static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
 {
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
@@ -263,7 +263,8 @@ bool fl_pieces_return(const fl_worker *w, const fl_item *item)
     if (fl_range_peek(&share->left, &lo, &hi) != 0) {
         return false;
     }
-    fl_range_set(&share->left, item->lo, item->hi); /* nobody else does */
+    /* The worker alone fills `left`. */
+    fl_range_set(&share->left, item->lo, item->hi);
     return true;
 }
 
@@ -279,7 +280,7 @@ double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uin
     if (job->cut != FL_CUT_PIECES) {
         return fl_batch_work(w, job, lo, hi);
     }
-    /* All are about as large as the first of them. */
+    /* Every piece is about as large as the first. */
     fl_piece first = job->pieces->at[lo];
     return fl_batch_work(w, job, first.lo, first.hi) * (hi - lo);
 }

@@ -6,12 +6,13 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
-/* The core that used the access's tile last, its index + 1; 0: not known, or nobody wrote it. */
+/* Returns the index + 1 of the core that last used the access's tile; 0: unknown, or never written.
+ */
 static uint32_t holder_of(const fl_task *task, uint32_t i)
 {
     fl_task_access access = task->accesses[i];
     const filch_data *data = fl_graph_data(task->graph, access.slot);
-    /* Relaxed: who wrote it last is a predecessor, whose end the caller has seen. */
+    /* Relaxed: the last writer is a predecessor, and the caller has seen the predecessor end. */
     return data->holders != NULL ? fl_load_relaxed(&data->holders[access.tile]) : 0;
 }
 
@@ -20,10 +21,10 @@ static bool is_mate(const fl_task *task, uint32_t i)
     return i < FL_TASK_MATES && (task->mates >> i & 1) != 0;
 }
 
-/* The core that holds most of the main tile's mates, its index + 1; 0: nobody holds any. Contents
- * that are read have to come, those that are overwritten only give way. Of two that hold as much it
- * is not the one that holds the main tile: the other one took tasks of this place over, and if it
- * did not get this one, too, the tiles of a place would stay apart. */
+/* Returns the index + 1 of the core holding most of the main tile's mates; 0: no holder. A tile to
+ * be read counts twice, since the contents have to come; an overwritten tile only gives way. In a
+ * tie, the core not holding the main tile wins. The winner took over tasks of the place, and
+ * without the present task the tiles of the place would stay apart. */
 static uint32_t most_frequent_holder(const fl_task *task)
 {
     uint32_t holders[FL_TASK_MATES], weights[FL_TASK_MATES], count = 0;
@@ -35,7 +36,7 @@ static uint32_t most_frequent_holder(const fl_task *task)
     }
     uint32_t main = task->bytes != 0 ? holder_of(task, task->main_access) : 0;
     if (count == 0) {
-        return main; /* beyond the accesses that are looked at */
+        return main; /* no mate among the first FL_TASK_MATES accesses */
     }
     uint32_t best = 0, most = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -51,8 +52,9 @@ static uint32_t most_frequent_holder(const fl_task *task)
     return best;
 }
 
-/* The index + 1 of the core that the task belongs to; 0: none. Where the way of its data costs less
- * than handing the task over, that is its home: homes are even, and after a theft tasks go back. */
+/* Returns the index + 1 of the core owning the task; 0: none. Where the data's transfer costs less
+ * than handing the task over, the owner is the home: homes are even, and tasks return after a
+ * theft. */
 static uint32_t owner_of(const fl_task *task)
 {
     bool is_data_dear = task->bytes > FL_TASK_CHEAP_BYTES || task->home == 0;
@@ -64,13 +66,13 @@ static uint32_t owner_of(const fl_task *task)
 
 static fl_kind *kind_of(fl_worker *w, const filch_codelet *codelet)
 {
-    /* The high bits of a product: addresses are multiples of their size. */
+    /* Uses the high bits of a product: addresses are multiples of the codelet's size. */
     return &w->kinds[(uint32_t)((uintptr_t)codelet >> 4) * 2654435761u >> FL_KIND_SHIFT];
 }
 
 void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
 {
-    uint64_t mean = fl_load_relaxed(&w->item_ns); /* only we write it */
+    uint64_t mean = fl_load_relaxed(&w->item_ns); /* relaxed: the worker is the only writer */
     if (codelet == NULL) {
         return; /* a gate takes no time */
     }
@@ -94,12 +96,12 @@ void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
 #define MOST_SHARES 2u
 
 typedef struct fl_root_room {
-    fl_task **roots; /* as many as the graph's: the two change places */
-    uint16_t *cores; /* of each root */
-    uint32_t *begin; /* for each core and level, and one more, where its roots begin */
+    fl_task **roots; /* as many as the graph's roots, and exchanged with the graph's array */
+    uint16_t *cores; /* core of every root */
+    uint32_t *begin; /* begin of the roots of every core and level, and one more entry */
     uint32_t *positions;
     uint32_t cores_count;
-    bool is_swapped; /* the graph has ours, and we have its own */
+    bool is_swapped; /* the graph has the sorted array, and `roots` is the graph's own array */
 } fl_root_room;
 
 static void room_free(const fl_memory *memory, fl_root_room *room, uint32_t roots)
@@ -144,8 +146,8 @@ static size_t bin_of(const fl_task *task, uint16_t core)
     return (size_t)core * FL_LEVELS + (FL_LEVELS - 1u - task->level);
 }
 
-/* Finds the core of each root and counts the roots by core and level; those of core 0's first level
- * at begin[1], and so on. */
+/* Finds the core of every root, and counts the roots by core and level. The count for core 0's
+ * first level is at begin[1], and the rest follows in order. */
 static void choose_cores(const fl_sched *sched, const filch_graph *graph, fl_root_room *room)
 {
     uint32_t most = MOST_SHARES * graph->root_count / sched->count + 1;
@@ -193,8 +195,9 @@ void fl_place_restore(filch_graph *graph)
 const uint32_t *fl_place_roots(fl_sched *sched, filch_graph *graph)
 {
     const fl_task *root = graph->roots[0];
-    double ns = fl_place_root_ns(sched, root, root->home - 1u); /* an estimate, for all of them */
-    fl_place_restore(graph); /* where the last run did not begin */
+    /* Estimate for every root. */
+    double ns = fl_place_root_ns(sched, root, root->home - 1u);
+    fl_place_restore(graph); /* needed where the last run did not begin */
     if (!graph->has_dear_roots || (ns > 0 && ns < LOOKS_A_ROOT * ROOT_LOOK_NS * sched->count)) {
         return graph->root_begin;
     }
@@ -224,7 +227,7 @@ const uint32_t *fl_place_roots(fl_sched *sched, filch_graph *graph)
 void fl_place_note(const fl_worker *w, const fl_task *task)
 {
     uint16_t self = (uint16_t)(w->index + 1);
-    /* Who only reads a place leaves it where it is. */
+    /* A task that only reads the main tile leaves the holders as they are. */
     bool takes = task->accesses[task->main_access].mode != FILCH_READ;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
@@ -237,9 +240,10 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
         if (data->holders == NULL) {
             continue;
         }
-        /* Relaxed, both: successors learn of it with the release of their count; two readers at
-         * once may come in any order. A store that changes nothing would take the line from the
-         * other cores. What nobody writes is in all caches that want it. */
+        /* Relaxed, twice: the release of the successors' count publishes the holders, and two
+         * concurrent readers may store in either order. A store without a change would take the
+         * cache line from the other cores. A tile that nobody writes is in every interested cache.
+         */
         uint16_t before = fl_load_relaxed(&data->holders[access.tile]);
         if (before != self && (before != 0 || !is_read)) {
             fl_store_relaxed(&data->holders[access.tile], self);
@@ -263,9 +267,9 @@ double fl_place_theft_ns(const fl_worker *thief, const fl_worker *victim)
                : 0;
 }
 
-/* Whether it pays to wake the owner, which sleeps. A worker that would begin the task at once
- * compares what the tile's way costs. One with other work to do first loses a task's time of one
- * core each time: it wakes the owner when that adds up to what waking costs. */
+/* Tells whether waking the sleeping owner pays. A worker that would begin the task at once compares
+ * the transfer cost. A worker with other work to do first loses a task's time of a core on every
+ * occasion. The worker wakes the owner when the lost times add up to the cost of waking. */
 static bool is_worth_waking(fl_worker *w, double price, bool has_work)
 {
     if (price > FL_WAKE_UP_NS) {
@@ -285,14 +289,14 @@ static bool is_worth_waking(fl_worker *w, double price, bool has_work)
 
 void fl_place_tell(fl_sched *sched, const fl_worker *owner)
 {
-    /* Seq_cst, behind the push's: either this sees that the owner is about to sleep, or the owner's
-     * last look sees the task. */
+    /* Seq_cst, after the push's: either the load sees the owner about to sleep, or the owner's last
+     * look sees the task. */
     fl_worker_state state = (fl_worker_state)fl_load_seq_cst(&owner->state);
     double mean = mean_of(owner);
     if (state == FL_WORKER_ASLEEP) {
         (void)fl_sched_wake_worker(sched, owner->index);
     } else if (state == FL_WORKER_RUNNING && (mean == 0 || mean >= FL_WAKE_UP_NS) &&
-               fl_load_relaxed(&sched->searching) == 0) { /* a hint: relaxed */
+               fl_load_relaxed(&sched->searching) == 0) { /* relaxed: a hint */
         fl_sched_wake(sched, 1);
     }
 }
@@ -302,7 +306,7 @@ uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
     uint32_t index = task->access_count != 0 ? owner_of(task) : 0;
     target = index != 0 && fl_worker_can_run(&sched->workers[index - 1], task) ? index - 1 : target;
     double mean = mean_of(&sched->workers[target]);
-    /* Relaxed, all: estimates; who is awake is looked at again behind the push. */
+    /* Relaxed, all: estimates; the state is loaded again after the push. */
     if (fl_load_relaxed(&sched->workers[target].state) != FL_WORKER_ASLEEP || mean <= 0) {
         return target;
     }
@@ -328,14 +332,14 @@ bool fl_place_gives(fl_worker *w, fl_task *task)
         return false;
     }
     fl_worker *owner = &sched->workers[index - 1];
-    /* Relaxed: who is just beginning to wait inside a task takes it all the same. */
+    /* Relaxed: a worker just beginning to wait inside a task takes the task all the same. */
     if (fl_worker_is_unavailable(owner) || !fl_worker_can_run(owner, task) ||
         fl_load_relaxed(&owner->nested) != 0 || w->frames != NULL) {
         return false;
     }
     bool has_work = w->next_task != NULL || w->mask != 0;
     double price = fl_transfer_ns(owner->device, w->device, task->bytes);
-    /* Relaxed: looked at again behind the push. */
+    /* Relaxed: loaded again after the push. */
     if (fl_load_relaxed(&owner->state) == FL_WORKER_ASLEEP &&
         !is_worth_waking(w, price, has_work)) {
         return false;

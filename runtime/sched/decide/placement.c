@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where devices differ, or a policy places tasks: whether a task goes elsewhere that a worker has
- * made ready. */
+/* Placement of a ready task on a device other than the releasing worker's, where devices differ or
+ * a policy places tasks. */
 #include "sched/decide/placement.h"
 
 #include "sched/decide/slow.h"
@@ -15,7 +15,7 @@
 #define LEFT_FROM_NS 20000.0
 #define LEFT_IF_FASTER 2.0
 
-/* A ready task whose home is elsewhere. True when it was dealt with. */
+/* Handles a ready task whose home is a different device. True: the task is dealt with. */
 static bool send_home(fl_worker *w, fl_task *task)
 {
     fl_sched *sched = w->sched;
@@ -26,9 +26,10 @@ static bool send_home(fl_worker *w, fl_task *task)
     }
     if (home->device->place == w->device->place || fl_worker_is_unavailable(home) ||
         fl_slow_is_on(home)) {
-        return false; /* as good here as there, or better: theft evens it out */
+        return false; /* as good as the home, or better: theft balances the load */
     }
-    /* Before the push: then it may be a thief's. Relaxed: as yet it is ours. */
+    /* Makes the hint before the push: a thief may own the task afterwards. Relaxed: the worker
+     * still owns the task. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
     fl_worker_push(w, task);
     if (fl_mailbox_put(&home->mailbox, hint)) {
@@ -37,7 +38,7 @@ static bool send_home(fl_worker *w, fl_task *task)
     return true;
 }
 
-/* Predicted ns of a task on the device; 0: not measured there. Estimates: no order. */
+/* Predicts the time of a task on the device, ns; 0: not measured. Estimates: no order. */
 static double task_ns(const fl_worker *w, const fl_task *task)
 {
     return fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
@@ -58,8 +59,8 @@ bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_t
     return own > LEFT_FROM_NS && theirs > 0 && LEFT_IF_FASTER * (before + theirs) < own;
 }
 
-/* A core of the host's would keep a successor of what it has run, and hold up those that follow
- * from it for a hundred times as long as a GPU beside it. True when the task was left to one. */
+/* Leaves a task to a faster device; true: done. A core would keep a successor of a completed task.
+ * Further successors would wait a hundred times as long as with a GPU in the machine. */
 static bool leave_to_faster(fl_worker *w, fl_task *task)
 {
     fl_sched *sched = w->sched;

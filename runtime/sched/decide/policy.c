@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking a policy about tasks and victims, and doing as it says where that makes sense. */
+/* Asking a policy about tasks and victims, and following every sensible answer. */
 #include "sched/decide/policy.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ void fl_rules_fini(fl_sched *sched)
     }
 }
 
-/* So much work that the overhead of a tile is nothing beside it. */
+/* Measures with enough work to make the overhead of an item negligible. */
 double fl_true_speed(const fl_device *device)
 {
     const double enough = 1e6 * (double)(device->overhead_ns + 1);
@@ -69,7 +69,7 @@ double fl_true_speed(const fl_device *device)
     return ns > 0 ? cost / 2 * 1e9 / ns : 0;
 }
 
-/* --- What anyone may run --- */
+/* --- Common list --- */
 
 static void common_push(fl_common *common, fl_task *task)
 {
@@ -82,20 +82,21 @@ static void common_push(fl_common *common, fl_task *task)
         common->first = link;
     }
     common->last = link;
-    /* Release, before the fence of who wakes: who looks after announcing that it is idle sees it.
-     */
+    /* Release, before the waker's fence: a worker that announces idleness and then looks sees the
+     * task. */
     fl_store_release(&common->filled, 1);
     fl_mutex_unlock(&common->lock);
 }
 
-/* Whether the worker may have the task; `user` is the caller's. */
+/* Tells whether the worker may have the task; `user` is the caller's. */
 typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
 
-/* The oldest that the worker may have. Where devices differ, it may look at all of them. */
+/* Takes the oldest task permitted to the worker. Where devices differ, the search may read the
+ * whole list. */
 static fl_task *common_take(fl_worker *w, fl_may_fn may, const void *user)
 {
     fl_common *common = &w->sched->rules.common;
-    if (fl_load_acquire(&common->filled) == 0) { /* pairs with the release above */
+    if (fl_load_acquire(&common->filled) == 0) { /* acquire: pairs with the release above */
         return NULL;
     }
     fl_mutex_lock(&common->lock);
@@ -124,8 +125,8 @@ static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user
     return task->graph->job == user && fl_worker_can_run(w, task);
 }
 
-/* What a wait may take besides, as it would of its own: what became ready while jobs ran; but no
- * roots of others where it is deep, each of which might wait in turn. */
+/* Permits the additional tasks of a nested wait: tasks made ready by predecessors. Excludes every
+ * root: in a deep wait, every root might wait in turn. */
 static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
     (void)user;
@@ -144,7 +145,8 @@ bool fl_policy_pick(fl_worker *w, fl_item *item)
     return take(item, common_take(w, may_run, NULL));
 }
 
-/* What was sent to another, which may itself wait for this very job further down the stack. */
+/* Takes a task of the job sent to a second worker. The second worker may wait for the same job
+ * further down the stack. */
 static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
 {
     fl_task *found = NULL;
@@ -163,7 +165,8 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
         link = next;
     }
     if (some_left) {
-        fl_sched_wake_worker(w->sched, other->index); /* it may have looked meanwhile */
+        /* The second worker may have looked in the meantime. */
+        fl_sched_wake_worker(w->sched, other->index);
     }
     return found;
 }
@@ -171,8 +174,8 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
 bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
     fl_sched *sched = w->sched;
-    /* Under the static policy, where one thread drives all, nobody else takes what was sent to a
-     * worker that waits further down the stack. */
+    /* Under the static policy with a single driving thread, no other function takes a task sent to
+     * a worker waiting further down the stack. */
     bool is_stacked = sched->policy == FILCH_POLICY_STATIC && sched->drive == FILCH_DRIVE_POLL;
     if (!fl_rules_place(&sched->rules) && !is_stacked) {
         return false;
@@ -215,7 +218,7 @@ static void count(fl_asked *asked, bool is_refused)
     }
 }
 
-/* A device that can run the task; or FILCH_POLICY_ANYONE, FILCH_POLICY_AUTO. */
+/* Returns a device able to run the task, FILCH_POLICY_ANYONE or FILCH_POLICY_AUTO. */
 static uint32_t ask_place(fl_sched *sched, fl_worker *w, fl_task *task)
 {
     fl_rules *rules = &sched->rules;
@@ -224,7 +227,7 @@ static uint32_t ask_place(fl_sched *sched, fl_worker *w, fl_task *task)
     bool is_word = device == FILCH_POLICY_AUTO || device == FILCH_POLICY_ANYONE;
     bool is_good = is_word || filch_policy_can_run(&view, device);
     count(&rules->places, !is_good);
-    /* Relaxed: whoever is first says it. */
+    /* Relaxed: the first thread writes the warning. */
     if (!is_good && device >= sched->count && fl_add_relaxed(&rules->strays, 1) == 0) {
         fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
                      "the policy's place() answered device %u, but there are %u; filch places such "
@@ -240,13 +243,15 @@ static uint32_t ask_place(fl_sched *sched, fl_worker *w, fl_task *task)
     return device;
 }
 
-/* What filch adds by itself is bound to where it became ready. */
+/* Tells whether the policy is asked about a task. Tasks added by filch are bound to the device
+ * where the task became ready. */
 static bool is_asked_for(const fl_task *task)
 {
     return !fl_task_is_own(task);
 }
 
-/* To all, one of whom will have it; where not all can run it, who can may be anywhere. */
+/* Offers a task to every device. Wakes a single worker; where not every device can run the task,
+ * wakes every worker, as able devices may be anywhere. */
 static void give_to_anyone(fl_sched *sched, fl_task *task)
 {
     bool is_for_all = fl_load_relaxed(&task->able) == FL_ABLE_ALL && !task->is_large;
@@ -273,7 +278,7 @@ fl_placed fl_policy_place(fl_sched *sched, fl_worker *w, fl_task *task)
     return placed;
 }
 
-/* Roots by level, highest first, in the order of the graph's. */
+/* Sorts the roots by level, highest first, otherwise in the graph's order. */
 static fl_link *sort_roots(const filch_graph *graph)
 {
     fl_link *first[FL_LEVELS] = {NULL}, *last[FL_LEVELS] = {NULL}, *all = NULL;
@@ -297,7 +302,8 @@ static fl_link *sort_roots(const filch_graph *graph)
     return all;
 }
 
-/* One device's roots, the first of which it is to run first: newest in its deque. */
+/* Prepends a root to a device's chain. The first root becomes the newest in the deque, and runs
+ * first. */
 static void chain_root(fl_share *share, fl_link *link)
 {
     link->next = share->roots_first;
@@ -314,10 +320,12 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
     uint32_t left = graph->root_count;
     fl_add_relaxed(&sched->rules.placing, 1);
     for (fl_link *link = sort_roots(graph); link != NULL;) {
-        fl_link *next = link->next; /* before the task is another's */
+        /* Read before the task belongs to a second worker. */
+        fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         uint32_t device = is_asked_for(task) ? ask_place(sched, w, task) : FILCH_POLICY_AUTO;
-        device = device == FILCH_POLICY_AUTO ? task->home - 1u : device; /* every root has one */
+        /* Every root has a home. */
+        device = device == FILCH_POLICY_AUTO ? task->home - 1u : device;
         if (device == FILCH_POLICY_ANYONE) {
             --left;
             common_push(&sched->rules.common, task);
@@ -326,7 +334,7 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
         }
         link = next;
     }
-    /* With the last root the job may be over, and another's. */
+    /* The last root may end the job, and the job object may be reused. */
     for (uint32_t device = 0; left != 0; ++device) {
         fl_share *share = fl_job_share(job, device);
         if (share->roots_first == NULL) {
@@ -337,19 +345,20 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
         }
         fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
         if (FL_UNLIKELY(fl_worker_is_offline(&sched->workers[device]))) {
-            fl_sched_wake_worker(sched, device); /* it gives them away */
+            fl_sched_wake_worker(sched, device); /* the worker gives the tasks away */
         }
     }
     fl_sub_relaxed(&sched->rules.placing, 1);
     fl_sched_wake(sched, sched->count);
 }
 
-/* What is on its way here is no reason to think that the worker was given too much. */
+/* Resets the prediction for an idle worker. Tasks on the way to the worker are no sign of too much
+ * work given, and keep the prediction. */
 void fl_policy_note_idle(fl_worker *w)
 {
     fl_rules *rules = &w->sched->rules;
     if (fl_load_relaxed(&rules->placing) == 0 && fl_inbox_is_empty(&w->inbox)) {
-        fl_store_relaxed(&rules->free_at[w->index], 0); /* a prediction */
+        fl_store_relaxed(&rules->free_at[w->index], 0); /* relaxed: a prediction */
     }
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies: who places ready tasks, cuts batches and chooses victims in place of the default rules.
+/* Policies: records of functions for placing ready tasks, cutting batches and choosing victims in
+ * place of the default rules.
  *
- * The default policy has no functions: what it costs is one predictable branch where a task is made
- * ready with more than one kind of device, where a chunk is taken, and where a worker finds
- * nothing. The policies to compare with (compare.c) are records as the host's are, and go through
- * the same workers: placed tasks come by inboxes, pieces of batches by ranges, whose positions then
- * number pieces. What anyone may take stands in one queue, or in the first device's range. */
+ * The default policy has no functions. The cost is a predictable branch in three places: where a
+ * task becomes ready with more than one kind of device, where a worker takes a chunk, where a
+ * worker finds nothing. The policies for comparison (compare.c) are records like the host's, and
+ * work through the same workers: placed tasks arrive in inboxes, pieces of batches in ranges, and
+ * range positions then number pieces. Work for every device stands in a single queue, or in the
+ * first device's range. */
 #ifndef FL_SCHED_DECIDE_POLICY_H
 #define FL_SCHED_DECIDE_POLICY_H
 
@@ -17,48 +19,51 @@ struct fl_sched;
 struct fl_item;
 struct fl_worker;
 
-/* Tasks that anyone may run, oldest first. */
+/* Tasks for every device, oldest first. */
 typedef struct fl_common {
     fl_mutex lock;
     fl_link *first, *last;   /* under the lock */
-    _Atomic uint32_t filled; /* whether there is any; release after the lists */
+    _Atomic uint32_t filled; /* nonzero: a task is listed; release, after the lists */
 } fl_common;
 
-/* What one function was asked; relaxed: statistics. */
+/* Counts of a function's calls and of refused answers; relaxed: statistics. */
 typedef struct fl_asked {
     _Atomic uint64_t times, refused;
 } fl_asked;
 
 typedef struct fl_rules {
-    filch_policy kind; /* as the host named it */
+    filch_policy kind; /* named by the host */
     char name[32];
-    filch_policy_desc with;    /* its functions, or nulls */
-    bool is_perfect;           /* predictions are true where a device tells */
-    _Atomic uint64_t turn;     /* of the policy that goes round; relaxed */
-    _Atomic uint64_t *free_at; /* where tasks are placed: predicted, one a device; relaxed */
-    _Atomic uint32_t placing;  /* who is between asking and sending; relaxed: for predictions */
+    filch_policy_desc with;    /* functions of the policy, or nulls */
+    bool is_perfect;           /* predictions are true where a device tells the true speed */
+    _Atomic uint64_t turn;     /* next position of the round-robin policy; relaxed */
+    _Atomic uint64_t *free_at; /* where tasks are placed: predicted end of a device's work, indexed
+                                  by device; relaxed */
+    _Atomic uint32_t placing;  /* threads between asking the policy and sending the task; relaxed:
+                                  for predictions */
     fl_common common;
     _Alignas(64) fl_asked places;
     fl_asked chunks, steals;
-    _Atomic uint32_t strays; /* places that answered a device that does not exist */
+    _Atomic uint32_t strays; /* answers of place() with a nonexistent device */
 } fl_rules;
 
 struct filch_policy_view {
     const struct fl_sched *sched;
-    struct fl_worker *worker; /* who asks; null: a thread of the host */
-    const fl_task *task;      /* or null … */
-    const filch_job *job;     /* … where this, of a batch, is not */
-    uint32_t lo, hi;          /* its grains */
+    struct fl_worker *worker; /* asking worker; null: a thread of the host */
+    const fl_task *task;      /* task in question, or null */
+    const filch_job *job;     /* job of the batch in question, or null; null beside a task */
+    uint32_t lo, hi;          /* grains of the batch */
     uint32_t rest;
 };
 
-/* desc: the host's, in full, or null. */
+/* desc: the host's complete record, or null. */
 filch_status fl_rules_init(struct fl_sched *sched, filch_policy kind,
                            const filch_policy_desc *desc);
 void fl_rules_fini(struct fl_sched *sched);
-/* The record of a policy that comes with filch (compare.c); all nulls where it needs none. */
+/* Returns the record of a built-in policy (compare.c); every function is null for a policy without
+ * functions. */
 filch_policy_desc fl_compare_desc(filch_policy kind, fl_rules *rules);
-/* Units of work a second that a device does, as it tells; 0: it does not. */
+/* Returns the true speed of a device, in units of work a second; 0: the device does not tell. */
 double fl_true_speed(const fl_device *device);
 
 static inline bool fl_rules_place(const fl_rules *rules)
@@ -69,62 +74,63 @@ static inline bool fl_rules_place(const fl_rules *rules)
 /* --- Tasks (policy.c) --- */
 
 typedef enum fl_placed {
-    FL_PLACED_AUTO, /* by the default rules */
-    FL_PLACED_HERE, /* it stays with the worker that asked */
-    FL_PLACED_AWAY  /* it was sent elsewhere, and may be over */
+    FL_PLACED_AUTO, /* the default rules apply */
+    FL_PLACED_HERE, /* the task stays with the asking worker */
+    FL_PLACED_AWAY  /* the task was sent elsewhere, and may be over */
 } fl_placed;
 
-/* Places a ready task, the caller's, for a worker or a thread of the host (null). */
+/* Places a ready task of the caller, for a worker or a thread of the host (null). */
 fl_placed fl_policy_place(struct fl_sched *sched, struct fl_worker *worker, fl_task *task);
-/* The same with the roots of a job that has been made visible otherwise; it may be over then. */
+/* Places the roots of a job that is visible by other means; the job may be over on return. */
 void fl_policy_place_roots(struct fl_sched *sched, const filch_job *job);
-/* Takes a task that anyone may run. */
+/* Takes a task from the common list. */
 bool fl_policy_pick(struct fl_worker *worker, struct fl_item *item);
-/* For a wait: the same of the job's, and what it has in other inboxes; if there is nothing, and
- * that is not strictly what is wanted, of those that a wait may take besides. Only the job's
- * address counts: it may be over. */
+/* Takes a task for a nested wait: a task of the job, from the common list or a second worker's
+ * inbox. If the job has no such task and is_strict is false, takes a different task permitted in a
+ * wait. Only the job's address counts: the job may be over. */
 bool fl_policy_pick_of(struct fl_worker *worker, const filch_job *job, bool is_strict,
                        struct fl_item *item);
-/* Of a worker that was lost: takes a task out of those for anyone that nobody can run any more, as
- * is_left tells; null: there is none. */
+/* Takes a task out of the common list that no device can run any more, for the worker of a failed
+ * device; is_left tests a task. null: no such task. */
 fl_task *fl_policy_drop(struct fl_worker *worker,
                         bool (*is_left)(const struct fl_worker *worker, const fl_task *task));
-/* The worker has nothing to do: neither had it been given too much. */
+/* Notes an idle worker: the worker had not been given too much work. */
 void fl_policy_note_idle(struct fl_worker *worker);
-/* Whom to rob, and of how much; false: nobody. */
+/* Asks the policy for a victim and an amount; false: no victim. */
 bool fl_policy_victim(struct fl_worker *worker, uint32_t *victim, uint32_t *amount);
 
 /* --- Batches (pieces.c) --- */
 
-/* How a job's work stands in its ranges. */
+/* Meaning of the positions in a job's ranges. */
 enum {
-    FL_CUT_SHARES, /* each device's grains, or roots */
-    FL_CUT_PIECES, /* positions of each device's pieces in job->pieces */
-    FL_CUT_COMMON  /* all grains, in the first device's */
+    FL_CUT_SHARES, /* grains, or roots, of every device */
+    FL_CUT_PIECES, /* positions of every device's pieces in job->pieces */
+    FL_CUT_COMMON  /* grains of the whole batch, in the first device's range */
 };
 
-/* Fills the ranges of a batch as the policy has it; false: by the default rules. */
+/* Fills the ranges of a batch by the policy; false: the default rules apply. */
 bool fl_pieces_fill(struct fl_sched *sched, filch_job *job);
-/* Takes the next piece, or a chunk of what is for all. */
+/* Takes the next piece, or a chunk of the common range. */
 bool fl_pieces_pick(struct fl_worker *worker, filch_job *job, struct fl_item *item);
-/* Grains to take of a share's rest; usual where the policy does not say. */
+/* Returns the number of grains to take from a share's rest; `usual` where the policy does not say.
+ */
 uint32_t fl_policy_chunk(struct fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t rest,
                          uint32_t usual);
-/* Takes some of the worker's part of any batch, so that no gap is in it. */
+/* Takes a part without gaps from the worker's part of a batch, for every kind of cut. */
 bool fl_pieces_take_any(const struct fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
-/* Gives back a chunk that the worker took last from its part. False: it cannot be. */
+/* Gives back a chunk, the last chunk taken from the worker's part. False: impossible. */
 bool fl_pieces_return(const struct fl_worker *worker, const struct fl_item *item);
-/* What is left of the worker's part, in whatever the range counts. */
+/* Returns the rest of the worker's part, in units of the range. */
 uint32_t fl_pieces_rest(const struct fl_worker *worker, const filch_job *job);
-/* Work of positions [lo, hi) of a range, on the worker's device. */
+/* Returns the work of positions [lo, hi) of a range, on the worker's device. */
 double fl_pieces_work(const struct fl_worker *worker, const filch_job *job, uint32_t lo,
                       uint32_t hi);
 
-/* --- What is known (view.c) --- */
+/* --- Predictions (view.c) --- */
 
-/* Predicted ns of the view's item on a device, begun at a time. */
+/* Predicts the time of the view's item on a device, ns, if begun at `from`. */
 double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from);
-/* What is placed on a device: its predicted time counts there from now on. */
+/* Charges a placed item to a device: adds the predicted time to the device's load. */
 void fl_view_charge(const filch_policy_view *view, uint32_t device);
 
 #endif

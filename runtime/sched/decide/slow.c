@@ -17,7 +17,7 @@
  * not all that is left can run at once, and ever less while something is late. */
 #define MARGIN 0.5
 
-/* --- Who lags --- */
+/* --- Lagging devices --- */
 
 static double times_of(const fl_worker *w)
 {
@@ -29,7 +29,7 @@ static bool counts(const fl_worker *w)
     return w->device->place != 0 && w->device->backend->mark != NULL;
 }
 
-/* Whether copies come to the device's memory from another device's without a stop. */
+/* Tells whether copies come directly to the device's memory from a second device's memory. */
 static bool is_linked(const fl_sched *sched, const fl_worker *w)
 {
     for (uint32_t d = 0; d < sched->count; ++d) {
@@ -58,7 +58,7 @@ void fl_slow_init(fl_sched *sched)
         double score = sched->scores[d];
         lag->by_score = score > 0 && most > score ? most / score : 1;
         lag->alike = lag->by_score >= LAGS ? 0 : MOST_ALIKE;
-        /* Relaxed, both: nobody else is there yet. */
+        /* Relaxed, twice: no other thread exists yet. */
         fl_store_relaxed(&lag->times, fl_double_bits(lag->by_score));
         if (counts(w) && sched->mails) {
             lag->is_far = has_links && !is_linked(sched, w);
@@ -90,22 +90,23 @@ void fl_slow_learn(fl_worker *w, const fl_task *task)
         least = ns > 0 ? fmin(least, ns) : least;
     }
     if (!(own >= least)) {
-        return; /* it is away */
+        return; /* the worker's device is unavailable */
     }
     lag->alike = own >= LAGS * least ? 0 : lag->alike + (lag->alike < MOST_ALIKE);
-    /* Relaxed, both: estimates, for others. */
+    /* Relaxed, twice: estimates for other workers. */
     fl_store_relaxed(&lag->times, fl_double_bits(own / least));
     fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < MOST_ALIKE);
 }
 
-/* --- What is predicted --- */
+/* --- Predictions --- */
 
-/* What a task takes on the fastest device other than the worker's that can run it, and all of them
- * together. */
+/* Speed of a task on the rivals: the able devices other than the worker's. A rival is available,
+ * and has measured the codelet. */
 typedef struct fl_rivals {
-    double least; /* ns on the fastest; 0: nobody has measured it, or there is nobody */
-    double rate;  /* of such tasks a ns, by all that have */
-    double ahead; /* tasks as urgent that wait there, or here, where they take them from */
+    double least; /* ns on the fastest rival; 0: no rival */
+    double rate;  /* tasks a ns, by all rivals together */
+    double ahead; /* tasks of equal or higher urgency, waiting at the rivals or at the worker, where
+                     rivals take tasks */
 } fl_rivals;
 
 static double waiting(const fl_worker *w, uint32_t level)
@@ -133,16 +134,17 @@ static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
     return rivals;
 }
 
-/* Of a codelet that was not measured here, by what another one took; or by the scores, if that is
- * less, as what was never tried would never be measured. */
+/* Predicts the worker's time of a task, ns. A codelet not measured on the device is estimated by
+ * the last ratio to the fastest device, or by the scores if less. Otherwise a codelet never tried
+ * would never be measured. */
 static double own_ns(const fl_worker *w, const fl_task *task, double least)
 {
     double ns = measured_ns(w, task);
     return ns > 0 ? ns : least * fmin(times_of(w), w->lag.by_score);
 }
 
-/* Ns of what is in flight here, as though none of it had run yet; what is not known as long as a
- * task that takes so many. */
+/* Returns the time of the items in flight, ns, as though no item had run yet. An item of unknown
+ * time counts as `own`. */
 static double in_flight_ns(const fl_worker *w, double own)
 {
     double sum = 0;
@@ -163,8 +165,8 @@ static void longest_below(fl_task *successor, void *user)
     *longest = successor->rank > *longest ? successor->rank : *longest;
 }
 
-/* Whether all devices together are busy with the graph until what follows from the task is over,
- * which ends here after so many ns. */
+/* Tells whether all devices together are busy with the graph until the task's successors are over.
+ * The worker would end the task in `end` ns. */
 static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *rivals, double own,
                      double end)
 {
@@ -193,14 +195,15 @@ static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *r
 
 bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
 {
-    /* What filch adds by itself, and partial results, are bound to devices. */
+    /* Tasks added by filch, and partial results, are bound to devices. */
     bool is_bound = task->is_gate || task->reduces || task->combines || task->begins;
     if (FL_LIKELY(!fl_slow_is_on(w)) || is_bound || w->frames != NULL ||
         (w->trial.is_on && w->in_flight == 0)) {
         return false;
     }
     fl_rivals rivals = find_rivals(w, task);
-    /* What never ran anything is tried, by one task unless there are many. Relaxed: ours. */
+    /* A device without a completed task is tried with a single task, or with more if many wait.
+     * Relaxed: the worker's own value. */
     if (rivals.least <= 0 || fl_load_relaxed(&w->item_ns) == 0) {
         return w->in_flight != 0 && rivals.ahead == 0;
     }
@@ -215,8 +218,9 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
 
 /* --- Giving away --- */
 
-/* Whether another device is faster, and linked at least as well; or linked, and about as fast. So
- * what goes from one that lags to another one does not come back. */
+/* Tells whether a second device is better: faster, and at least as well linked; or linked, and
+ * about as fast. A task leaving a lagging device for a better device therefore does not come back.
+ */
 static bool is_better(const fl_worker *w, const fl_worker *other)
 {
     double own = times_of(w), theirs = times_of(other);
@@ -225,7 +229,8 @@ static bool is_better(const fl_worker *w, const fl_worker *other)
                : w->lag.is_far == other->lag.is_far && theirs * LAGS <= own;
 }
 
-/* Where the task ends first of those that are; of several its home, or one in turn. */
+/* Finds the better device with the earliest finish time of the task; among equals the home, or the
+ * devices in turn. */
 static fl_worker *find_better(const fl_worker *w, const fl_task *task)
 {
     fl_sched *sched = w->sched;
@@ -261,8 +266,8 @@ bool fl_slow_sends(fl_worker *w, fl_task *task)
     return true;
 }
 
-/* Whether nothing that was fetched ahead is on its way from memory that may be the caller's again
- * when the job is over: that is waited for here. */
+/* Tells whether no tile fetched ahead is on the way from memory of the host. The memory may return
+ * to the caller at the job's end, so the fetching worker has to wait for the copy. */
 static bool is_free(const fl_worker *w)
 {
     return w->device->backend->is_past(w->device, w->offload->fetched[0]);
@@ -277,7 +282,8 @@ bool fl_slow_passes_on(fl_worker *w, const fl_item *item)
         (better = find_better(w, task)) == NULL) {
         return false;
     }
-    fl_worker_flush(w); /* the job may be over as soon as others have the task */
+    /* The job may be over as soon as a second worker has the task. */
+    fl_worker_flush(w);
     fl_add_relaxed(&better->lag.given, 1);
     fl_inbox_push(&better->moved, &task->link);
     fl_sched_wake_worker(w->sched, better->index);

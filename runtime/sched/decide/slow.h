@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices with memories of their own, of which some lag: they take longer than others for the same
- * task, or no other device's memory is linked to theirs while others' are. There a task that is
- * ready may be better left alone: what follows from it would wait. (Devices of one memory have a
- * board for that.)
+/* Slow and weakly linked devices, among devices with memories of their own. A slow device takes
+ * longer than other devices for the same task. A weakly linked device has no link to a second
+ * device's memory, although other devices have. Either device lags. On a lagging device a ready
+ * task may be better left alone, because the successors would wait. (Devices of one memory use the
+ * shared ready queue instead.)
  *
- * A device that lags takes a task if by the measured speeds and links, with what it has in flight,
- * what has to be brought, and what has to be brought back,
+ * A lagging device takes a task in two cases. The predictions use the measured speeds and links,
+ * the items in flight, the missing bytes and the write-back.
  *
- * - it ends the task before the others would, when they have done all that is as urgent (the
- *   earliest finish of list schedulers, as in eft.c);
- * - or it ends it so early that what follows from it, on the fastest device, is over before all
- *   devices together are done with what is left of the graph.
+ * - The device ends the task before the other devices would, after all work of equal urgency: the
+ *   earliest finish time of list schedulers, as in eft.c.
+ * - The device ends the task early enough: the successors, on the fastest device, are over before
+ *   all devices together complete the rest of the graph.
  *
- * What it does not take goes to the device that ends it first. Devices that do not lag are asked
- * nothing. */
+ * A refused task goes to the device with the earliest finish time. Devices without a lag skip the
+ * test. */
 #ifndef FL_SCHED_DECIDE_SLOW_H
 #define FL_SCHED_DECIDE_SLOW_H
 
 #include "sched/worker/worker.h"
 
-/* By the scores and the links; the workers are there, and do nothing yet. */
+/* Sets the lag by the scores and the links; the workers exist, and do nothing yet. */
 void fl_slow_init(fl_sched *sched);
-/* A task was timed. */
+/* Updates the worker's lag after a timed task. */
 void fl_slow_learn(fl_worker *worker, const fl_task *task);
 
-/* Relaxed: a guess, for others than the worker; it was set by the worker, or before there was any
- * work. */
+/* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
+ * before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)
 {
     return fl_load_relaxed(&w->lag.is_on) != 0;
 }
 
-/* The worker takes a claimed task that was given to it. Relaxed: an estimate; some came otherwise.
- */
+/* Notes that the worker takes a claimed task given by a lagging device. Relaxed: an estimate; a few
+ * tasks came by other ways. */
 static inline void fl_slow_note_taken(fl_worker *w)
 {
     if (fl_load_relaxed(&w->lag.given) != 0) {
@@ -40,12 +41,12 @@ static inline void fl_slow_note_taken(fl_worker *w)
     }
 }
 
-/* Whether the worker, which asks, had better leave the task, which is ready, to others: it is the
- * worker's, or one of a job that is kept. */
+/* Tells whether the calling worker should leave a ready task to other devices. The task is the
+ * worker's, or belongs to a job kept alive. */
 bool fl_slow_holds_up(const fl_worker *worker, const fl_task *task);
-/* The same of a task of the worker's, not claimed: true if it was given away. */
+/* Gives an unclaimed task of the worker away, if fl_slow_holds_up; true: given away. */
 bool fl_slow_sends(fl_worker *worker, fl_task *task);
-/* The same of one that is claimed, and was picked to be run. */
+/* Gives a claimed task, already picked, away, if fl_slow_holds_up; true: given away. */
 bool fl_slow_passes_on(fl_worker *worker, const fl_item *item);
 
 #endif

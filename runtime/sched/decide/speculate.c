@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks run twice: where nothing is left to steal, and a chunk in flight on another device would
- * end later than a fresh run here, it is run here, too, and the first to finish counts (race.h).
+/* Speculative execution: chunks run twice. With nothing left to steal, a worker looks for a chunk
+ * in flight on a second device that would end later than a fresh run. The worker starts a backup
+ * run, and the first run to finish counts (race.h).
  *
- * Both runs write to memory of their own (private_output.c), which the one that counts sends to its
- * place: so the other one may go on for as long as it likes, also when the job is over and its
- * results are somebody else's. What it reads is where it was; therefore it keeps the job
+ * Either run writes to private output (private_output.c), and the winner sends the private output
+ * to the final location. So the loser may go on for an arbitrary time, even when the job is over
+ * and the results belong to somebody else. Inputs stay in place, so a backup run keeps the job
  * (fl_job_keep).
  *
- * A GPU may refuse what it is given, for lack of memory or else. There a first run is told of when
- * it was launched, and a second one joins the race then: what was never launched is no run.
+ * A GPU may refuse a launch, for lack of memory or for a second reason. On a GPU, a first run
+ * therefore becomes visible at the launch, and a backup run joins the race at the launch: a run
+ * never launched is no run.
  *
- * A second run begins at once where the first is predicted to end later. One that is overdue is
- * taken to need as long again as it is overdue by: then the second begins when the first has been
- * late for as long as it takes, and what is wasted on both is at most twice the better of them. */
+ * A backup run begins at once where the first run is predicted to end later. An overdue first run
+ * is assumed to need as long again as the run is overdue. The backup run then begins when the first
+ * run is late by the duration of a backup run. The waste of the two runs is at most twice the
+ * better duration. */
 #include "sched/decide/speculate.h"
 
 #include <math.h>
@@ -42,7 +45,7 @@ static uint64_t now(const fl_worker *w)
 
 /* --- First runs --- */
 
-/* One that is free; for a first run, whose race is free, too. */
+/* Returns a free run; for a first run, the run's race is free, too. */
 static fl_backup_run *find_run(fl_worker *w, bool is_second)
 {
     for (uint32_t i = 0; i < FL_RACES; ++i) {
@@ -53,7 +56,7 @@ static fl_backup_run *find_run(fl_worker *w, bool is_second)
     return NULL;
 }
 
-/* Whether chunks of batches are run twice at all: by the default rules. */
+/* Tells whether chunks of batches are run twice at all: only by the default rules. */
 static bool is_on(const fl_worker *w)
 {
     return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
@@ -68,7 +71,7 @@ static void take_run(fl_backup_run *run, fl_race *race, uint32_t first, fl_item 
     item->run = run;
 }
 
-/* A first run is under way, or will be for certain. */
+/* Starts the race of a first run that is under way, or certain to begin. */
 static void begin(fl_worker *w, const fl_item *item)
 {
     filch_job *job = item->job;
@@ -79,7 +82,7 @@ static void begin(fl_worker *w, const fl_item *item)
                                    .hi = item->hi,
                                    .work = item->work,
                                    .since = now(w) + 1});
-    /* Relaxed, here and below: it tells others whether to look. */
+    /* Relaxed, as below: tells other workers whether to look. */
     fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
         fl_store_relaxed(&w->sched->has_races, 1);
@@ -96,7 +99,7 @@ void fl_speculate_offer(fl_worker *w, fl_item *item)
     bool computes = fl_worker_computes(w);
     fl_backup_run *run = NULL;
     if (item->run != NULL) {
-        return; /* it is a second run itself */
+        return; /* the item is a backup run already */
     }
     if (is_on(w) && fl_batch_is_restartable(item->job->batch)) {
         run = find_run(w, false);
@@ -108,7 +111,9 @@ void fl_speculate_offer(fl_worker *w, fl_item *item)
             begin(w, item);
         }
     } else if (!computes) {
-        count_refused(w, item); /* else when it is launched: it may have to wait for that */
+        /* A device that computes counts at the launch: the chunk may have to wait for the launch.
+         */
+        count_refused(w, item);
     }
 }
 
@@ -124,7 +129,7 @@ bool fl_speculate_forgo(fl_item *item)
 
 /* --- Second runs --- */
 
-/* The chunk found so far that would gain the most. */
+/* Chunk with the largest gain found so far. */
 typedef struct fl_prey {
     uint32_t victim;
     fl_race *race;
@@ -133,7 +138,7 @@ typedef struct fl_prey {
     double gain; /* ns */
 } fl_prey;
 
-/* The first runs in flight on a worker, oldest first. */
+/* Lists the first runs in flight on a worker, oldest first. */
 static uint32_t list_races(fl_worker *victim, fl_prey *found)
 {
     uint32_t count = 0;
@@ -155,14 +160,14 @@ static uint32_t list_races(fl_worker *victim, fl_prey *found)
     return count;
 }
 
-/* ns of a run here or there; 0: it was never measured. */
+/* Predicts the time of a run on a device, ns; 0: never measured. */
 static double predict(const fl_race_piece *piece, uint32_t device)
 {
     const fl_speed *speed = fl_codelet_speed((const filch_codelet *)piece->codelet, device);
     return fl_speed_get(speed) > 0 ? fl_speed_time(speed, piece->work) : 0;
 }
 
-/* Finds the chunk of one worker's that would gain the most, if more than *best. */
+/* Finds the worker's chunk with the largest gain, if larger than *best. */
 static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
 {
     fl_prey found[FL_RACES];
@@ -172,7 +177,8 @@ static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
         const fl_race_piece *piece = &found[i].piece;
         double there = predict(piece, victim->index), here = predict(piece, w->index);
         if (there == 0) {
-            return; /* nobody knows when it ends, nor what is behind it */
+            /* The ends of the chunk, and of the chunks behind, are unknown. */
+            return;
         }
         end = fmax(end, (double)(piece->since - 1)) + there;
         double due = end;
@@ -184,15 +190,16 @@ static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
         if (found[i].gain > best->gain) {
             *best = found[i];
         } else if (found[i].gain <= 0) {
-            /* The clock counts whole nanoseconds: then it is over, or worth it. */
+            /* The clock counts whole nanoseconds: by then the chunk is over, or a backup run pays.
+             */
             uint64_t at = (uint64_t)ceil(due + here + RESTART_NS) + 1;
             w->ready_at = at < w->ready_at ? at : w->ready_at;
         }
     }
 }
 
-/* Which device begins the second run, and there is but one, is not for who is idle first: one that
- * is much faster may be soon, as nothing is left to steal. False: not yet. */
+/* Tells whether the worker should begin the only backup run. The first idle device is not always
+ * the best: a much faster device may be idle soon, as nothing is left to steal. False: not yet. */
 static bool is_turn(fl_worker *w, const fl_prey *prey)
 {
     const fl_sched *sched = w->sched;
@@ -206,7 +213,7 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
     if (least >= FASTER * here) {
         return true;
     }
-    /* Only we write these. */
+    /* Relaxed: the worker is the only writer. */
     const fl_ledger *ledger = &w->ledger;
     bool is_idle = fl_load_relaxed(&ledger->kind) != FL_SPELL_ON;
     uint64_t t = now(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
@@ -218,36 +225,37 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
     return false;
 }
 
-/* Makes sure that the job of a chunk lives while its run is in flight. */
+/* Protects the job of a chunk in flight by the hazard pointer; false: the run is over. */
 static bool protect(fl_worker *w, const fl_prey *prey)
 {
     filch_job *job = (filch_job *)prey->piece.job;
-    /* Seq_cst: the hazard before the second look at the race; who ends the race looks at the
-     * hazards after that, before the job's memory is used again. */
+    /* Seq_cst: the hazard's store precedes the second look at the race. The thread ending the race
+     * looks at the hazards later, before the job's memory is used again. */
     fl_store_seq_cst(&w->hazard, job);
     if (!fl_race_is_at(prey->race, prey->word)) {
-        fl_worker_leave(w); /* it protects nothing */
+        fl_worker_leave(w); /* the hazard protects nothing */
         return false;
     }
     return true;
 }
 
-/* Whether the second run of a chunk, whose job is kept, is in the race. */
+/* Tells whether the backup run of a chunk is in the race; the job is kept. */
 static bool join_race(fl_worker *w, const fl_item *item)
 {
     fl_backup_run *run = item->run;
     _Atomic uint64_t *restarts = &fl_job_share(item->job, w->index)->account.restarts;
-    fl_count(restarts, 1); /* before the first run can end the job */
+    fl_count(restarts, 1); /* counted before the first run can end the job */
     if (fl_race_join(run->race, run->word, w->index)) {
-        fl_store_relaxed(&run->race->second, now(w) + 1); /* for who decides; a statistic */
+        /* For the deciding run; a statistic. */
+        fl_store_relaxed(&run->race->second, now(w) + 1);
         return true;
     }
     fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
     return false;
 }
 
-/* Whether what the second run would gain is more than what it has to have brought, and to send.
- * Both runs' results go home; what only one of them would have to copy is the difference. */
+/* Tells whether the backup run's gain exceeds the transfer cost of inputs and results. Either run
+ * sends results to the final location, so only the difference between the runs counts. */
 static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *item)
 {
     const fl_worker *victim = &w->sched->workers[prey->victim];
@@ -259,14 +267,14 @@ static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *item)
     if (lacks < 0) {
         return true;
     }
-    /* It gains as the first run becomes overdue. */
+    /* The gain grows as the first run becomes overdue. */
     uint64_t at = now(w) + (uint64_t)ceil(fmin(lacks, MOST_LACK_NS)) + 1;
     w->ready_at = at < w->ready_at ? at : w->ready_at;
     return false;
 }
 
-/* The second run of a chunk, whose job is kept: with memory to write to, and in the race; on a GPU
- * it has neither before it is launched. */
+/* Starts the backup run of a chunk; the job is kept. The run takes private output, and joins the
+ * race; on a GPU, only at the launch. */
 static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_backup_run *run)
 {
     bool computes = fl_worker_computes(w);
@@ -284,7 +292,7 @@ static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_back
     return false;
 }
 
-/* Begins a second run of a chunk whose job is protected. */
+/* Begins a backup run of a chunk; the job is protected. */
 static bool join(fl_worker *w, const fl_prey *prey, fl_item *item)
 {
     filch_job *job = (filch_job *)prey->piece.job;
@@ -301,7 +309,7 @@ static bool join(fl_worker *w, const fl_prey *prey, fl_item *item)
     if (start_kept(w, prey, item, run)) {
         return true;
     }
-    fl_job_unkeep(job); /* our hazard still names it */
+    fl_job_unkeep(job); /* the worker's hazard still names the job */
     return false;
 }
 
@@ -332,7 +340,7 @@ bool fl_speculate_pick(fl_worker *w, fl_item *item)
     return true;
 }
 
-/* --- On a GPU --- */
+/* --- Launches on a GPU --- */
 
 void fl_speculate_launched(fl_worker *w, fl_item *item)
 {
@@ -341,7 +349,8 @@ void fl_speculate_launched(fl_worker *w, fl_item *item)
     } else if (!item->run->is_second) {
         begin(w, item);
     } else if (!join_race(w, item)) {
-        item->run->has_lost = true; /* the first run was faster than the launch */
+        /* The first run was faster than the launch. */
+        item->run->has_lost = true;
     }
 }
 
@@ -364,11 +373,11 @@ void fl_speculate_settle(fl_worker *w, fl_in_flight *flight)
 
 /* --- The end of a run --- */
 
-/* A device was at a run that does not count, from `since` until now. Runs on one device may
+/* Adds the device's time in a run that does not count, from `since` until t. Runs on a device may
  * overlap, so time counts once. */
 static void waste(fl_share *share, uint64_t since, uint64_t t)
 {
-    uint64_t from = fl_exchange_acquire(&share->wasted_until, t + 1); /* all are statistics */
+    uint64_t from = fl_exchange_acquire(&share->wasted_until, t + 1); /* statistics throughout */
     from = from != 0 && from - 1 > since ? from - 1 : since;
     fl_add_relaxed(&share->wasted_ns, t > from ? t - from : 0);
 }
@@ -380,7 +389,8 @@ void fl_speculate_end(fl_share *share, uint64_t end)
     }
 }
 
-/* This run counts, and the other one, begun at since + 1 (0: just now), does not. */
+/* Notes that the caller's run counts, and the loser does not. The loser began at since - 1; 0: just
+ * now. */
 static void note_loser(const fl_worker *w, const fl_item *item, uint32_t second, uint64_t since)
 {
     const fl_backup_run *run = item->run;
@@ -395,29 +405,29 @@ static void note_loser(const fl_worker *w, const fl_item *item, uint32_t second,
     waste(share, since != 0 ? since - 1 : t, t);
 }
 
-/* The run has lost, as had been noted. */
+/* Notes the end of a loser; the defeat was noted before. */
 static void note_lost(const fl_worker *w, const fl_item *item)
 {
     fl_share *share = fl_job_share(item->job, w->index);
-    /* Acquire: the job's end is noted before; what comes after it is not the job's. */
+    /* Acquire: the job's end is noted before; time after the end is not the job's. */
     if (fl_load_acquire(&item->job->accounted) != FL_ACCOUNT_ENDED) {
         waste(share, fl_load_relaxed(&share->wasted_until) - 1, now(w));
     }
     fl_sub_relaxed(&share->losing, 1);
 }
 
-/* The run counts. */
+/* Publishes the results of the run that counts. */
 static void publish(fl_worker *w, fl_item *item, fl_in_flight *flight)
 {
     if (item->code != 0) {
-        return; /* it has no results */
+        return; /* a failed run has no results */
     }
     if (flight != NULL) {
         fl_private_send(w, flight);
     } else if (w->offload == NULL) {
         fl_private_copy(w, item);
     } else if (!fl_private_publish(w, item)) {
-        item->is_refused = true; /* it ran, but what it wrote is not where it is wanted */
+        item->is_refused = true; /* the run ended, but the results are not in the final location */
         item->code = -1;
     }
 }
@@ -448,11 +458,13 @@ bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
         note_lost(w, item);
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
-        w->spoil_at = w->offload != NULL ? now(w) + REFUSED_NS : 0; /* what it reads may be lost */
+        /* Inputs of the run may be lost. */
+        w->spoil_at = w->offload != NULL ? now(w) + REFUSED_NS : 0;
     }
     run->has_lost = end != FL_RACE_WON;
     fl_private_give(w, run);
-    run->is_taken = run->has_lost; /* until it is dropped */
+    /* Taken until the run is dropped. */
+    run->is_taken = run->has_lost;
     return end == FL_RACE_WON;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theft: from the victim with the most time left, as much as lets both end together, and only when
- * the thief would be done before the victim, with what has to be brought for it. */
+/* Theft: a thief takes from the victim with the most time left, as much as lets thief and victim
+ * end together. A theft happens only where the thief would end before the victim, with the transfer
+ * of missing data included. */
 #include "sched/decide/steal.h"
 
 #include <math.h>
@@ -52,23 +53,23 @@
 /* Of what a device has left behind, each takes one of so many parts at once. */
 #define PARTS_EACH 2u
 
-/* The best victim found so far. */
+/* Best steal candidate found so far. */
 typedef struct fl_steal_candidate {
     uint32_t victim;
-    uint32_t slot;    /* of the job whose range is cut; FL_ACTIVE_SLOTS: the victim's deques */
-    double ns_left;   /* the victim's time for what it has */
-    double ns_thief;  /* the thief's time for the same */
+    uint32_t slot;    /* slot of the job with the range; FL_ACTIVE_SLOTS: the victim's deques */
+    double ns_left;   /* victim's time for the remaining work */
+    double ns_thief;  /* thief's time for the entries */
     uint32_t entries; /* grains, roots or deque entries */
-    uint32_t want;    /* of them, where a policy says; 0: the fair share */
-    double ns_fixed;  /* the thief's for each tile, beside ns_thief */
-    fl_speed *speed;  /* of a batch's codelet here; else null */
-    double ns_trial; /* not 0: one grain, or task, expected to take so long, to see whether it still
-                        does */
-    double ns_bring; /* of each, what it lacks here; 0 where nothing, or not known */
-    double ns_way;   /* cores: what the data of each cost here; 0 where nothing, or not known */
+    uint32_t want;    /* number of entries wanted by a policy; 0: the fair share */
+    double ns_fixed;  /* thief's time for every item, in addition to ns_thief */
+    fl_speed *speed;  /* speed of a batch's codelet on the thief; else null */
+    double ns_trial;  /* nonzero: predicted time of a single grain, or task, stolen to explore
+                         whether the prediction still holds */
+    double ns_bring;  /* time to bring an entry's missing data; 0: none, or unknown */
+    double ns_way;    /* cores: transfer cost of an entry's data; 0: none, or unknown */
 } fl_steal_candidate;
 
-/* Whom this attempt has found to have nothing that pays: sets of workers. */
+/* Sets of workers without a paying theft in the present attempt. */
 typedef struct fl_ruled_out {
     uint64_t deques[FL_IDLE_WORDS], ranges[FL_IDLE_WORDS];
 } fl_ruled_out;
@@ -88,7 +89,7 @@ static double mean_tile(const fl_worker *w)
     return fl_bits_double(fl_load_relaxed(&w->item_ns));
 }
 
-/* A task's predicted time here, by the victim's and our own measures and the scores. */
+/* Predicts a task's time on the thief, by the means of the victim and the thief, and the scores. */
 static double own_tile(const fl_worker *w, const fl_worker *victim)
 {
     double theirs = mean_tile(victim), score = w->sched->scores[w->index];
@@ -100,16 +101,17 @@ static double own_tile(const fl_worker *w, const fl_worker *victim)
     return own;
 }
 
-/* Whether the victim is the one watched, and still at the same tile. */
+/* Tells whether the worker is the watched victim, and still at the same item. */
 static bool is_watched(const fl_worker *w, uint32_t victim)
 {
     return w->watch.since != 0 && w->watch.victim == victim &&
            w->watch.steps == fl_load_relaxed(&w->sched->workers[victim].steps);
 }
 
-/* When to look again at a victim that would be done before us. By the predictions never, but they
- * may be wrong, so after a part of the time they give it; and the victim is watched. Of several one
- * at a time is, until it moves or is robbed. */
+/* Sets the time of the next look at a victim that would end first, and watches the victim. By the
+ * predictions a theft would never pay, but predictions may be wrong, so the thief looks again after
+ * a part of the predicted time. A single victim is watched at a time, until the victim moves on or
+ * is robbed. */
 static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 {
     fl_victims_note(w, victim);
@@ -130,30 +132,31 @@ static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why
     watch(w, victim, t + (uint64_t)ns, t);
 }
 
-/* How long the victim has been seen at one and the same tile; 0 where nobody watched. */
+/* Returns the time for which the victim has been seen at the same item, ns; 0 without a watch. */
 static double seen_ns(const fl_worker *w, uint32_t victim)
 {
     return is_watched(w, victim) ? (double)(fl_clock_now(&w->sched->core->clock) - w->watch.since)
                                  : 0;
 }
 
-/* The victim's time for a task: its mean, or how long it is at one already. */
+/* Returns the victim's time for a task: the mean, or the time seen at the present task if longer.
+ */
 static double victim_tile(const fl_worker *w, const fl_worker *victim)
 {
     double mean = mean_tile(victim), seen = seen_ns(w, victim->index);
     return seen > mean ? seen : mean;
 }
 
-/* Whether a theft that is refused by what was measured here would pay if the device were as fast as
- * it once was, or as its score says, and it is time to try whether it is: nothing else would ever
- * tell. Never the victim's last grain. */
+/* Tells whether to explore by a theft that the measured speeds refuse. The theft has to pay at the
+ * best earlier speed of the device, or at the score's speed. An exploration also has to be due:
+ * nothing else would reveal a changed speed. The victim's last grain is never explored. */
 static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, double ns_piece)
 {
     if (candidate->entries == 1) {
         return false;
     }
     if (candidate->speed == NULL) {
-        /* Tasks: of a graph's roots it cannot be told here which they are. */
+        /* Tasks: only from deques, since a graph's roots are not known individually here. */
         double once = w->trial.best;
         return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
                once + FL_THEFT_NS < candidate->ns_left && fl_explore_is_due(w, mean_tile(w));
@@ -168,25 +171,25 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
            fl_speed_probe_is_due(candidate->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
 }
 
-/* Until what is in flight here is over, as far as a theft goes on beside it; what is stolen is
- * brought meanwhile. */
+/* Returns the time until the items in flight are over on the thief, if the theft happens meanwhile;
+ * stolen data arrive in the same time. */
 static double ns_before(const fl_worker *w)
 {
     return w->in_flight != w->homing_count ? mean_tile(w) : 0;
 }
 
-/* Cores: whether the worker has been idle beside work to be had for as long as the data of one task
- * cost here. A theft moves a tile for good, and the core that is robbed lacks it in the next run of
- * the graph: where all have as much to do, but one ends a little earlier, waiting is cheaper. What
- * was waited in vain adds up, so that a lasting imbalance is seen at once the next time (ski
- * rental: at most twice the time of who knows beforehand). */
+/* Cores: tells whether the worker has been idle, with work to steal, for as long as the transfer of
+ * a task's data costs. A theft moves a tile for good, and the robbed core misses the tile in the
+ * next run of the graph. Where all cores have equal work, and one ends a little earlier, waiting is
+ * cheaper. Waiting in vain adds up, so a lasting imbalance is noticed at once the next time (ski
+ * rental: at most twice the time of a choice with full knowledge). */
 static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
 {
     if (ns_way <= FL_HANDOFF_NS) {
         return true;
     }
     uint64_t t = fl_clock_now(&w->sched->core->clock);
-    if (w->waited_at != 0) { /* it ran nothing since */
+    if (w->waited_at != 0) { /* the worker ran nothing since */
         w->waited_ns += (double)(t - w->waited_at);
     }
     w->waited_at = t;
@@ -198,7 +201,7 @@ static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
     return false;
 }
 
-/* A theft that cost the way of its data has begun. */
+/* Resets the wait after a theft that cost a transfer. */
 static void end_wait(fl_worker *w, double ns_way)
 {
     if (ns_way > FL_HANDOFF_NS) {
@@ -207,17 +210,18 @@ static void end_wait(fl_worker *w, double ns_way)
     }
 }
 
-/* What a theft costs beside the task and its data. */
+/* Returns the cost of a theft without the task and the data, ns. */
 static double theft_ns(const fl_worker *w, const fl_worker *victim)
 {
     if (!w->sched->keeps_holders) {
         return FL_THEFT_NS;
     }
-    /* A task whose data have a place comes back to it in the next step. Relaxed: an estimate. */
+    /* A task with placed data returns in the next step, so the cost counts twice. Relaxed: an
+     * estimate. */
     return fl_load_relaxed(&victim->cargo) != 0 ? 2 * w->theft_ns : FL_HANDOFF_NS;
 }
 
-/* since: when the look began. */
+/* Updates the mean cost of thefts. since: time at which the look began. */
 static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint64_t since)
 {
     if (w->sched->keeps_holders) {
@@ -228,10 +232,10 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
     }
 }
 
-/* Cores: a theft that is refused only for what the theft itself costs is made once the worker has
- * been idle beside such for as long as a wake-up takes: one core may have all tasks, and run them
- * so that never more than one is to be had. The data then stay with the thief. Tasks that are far
- * shorter than a theft are better together. ns_piece, ns_left: without the theft. */
+/* Cores: tells whether a theft refused only for the theft's own cost may happen after a wait. The
+ * worker waits, idle and with work to steal, for the time of a wake-up: one core may own all tasks,
+ * and never show more than a single task. The data then stay with the thief. Tasks far shorter than
+ * a theft are better left together. ns_piece, ns_left: times without the theft. */
 static bool may_wait_for_held(const fl_worker *w, double ns_piece, double ns_left)
 {
     return w->sched->keeps_holders && ns_piece < ns_left && LONG_FOR_THEFT * ns_piece > w->theft_ns;
@@ -247,13 +251,14 @@ static void consider(fl_worker *w, fl_steal_candidate *best, fl_steal_candidate 
     if (candidate.ns_left <= best->ns_left) {
         return;
     }
-    /* Hold-off: one piece here, with the theft, against all of the victim's remaining time. */
+    /* Steal throttling: compares a single piece on the thief, theft included, with the victim's
+     * remaining time. */
     double ns_piece = candidate.ns_thief / candidate.entries + candidate.ns_fixed;
     if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[candidate.victim]) <
         candidate.ns_left) {
         *best = candidate;
     } else if (best->entries == 0 && may_try(w, &candidate, ns_piece)) {
-        candidate.ns_left = 0; /* any theft that pays is better */
+        candidate.ns_left = 0; /* every paying theft is better */
         candidate.ns_trial = ns_piece;
         *best = candidate;
     } else if (best->entries == 0 &&
@@ -281,8 +286,8 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candi
     double theirs = victim_tile(w, victim);
     double own = own_tile(w, victim);
     double way = fl_place_theft_ns(w, victim);
-    /* Before the entries it has its present tile to finish. Where tiles are brought, what that
-     * costs the thief is as much. */
+    /* The victim ends the present item before the entries. Where tiles are brought, the thief's
+     * transfer costs about as much, and the item is left out. */
     double at_work = w->offload == NULL ? HALF_DONE : 0;
     fl_steal_candidate candidate = {.victim = victim->index,
                                     .slot = FL_ACTIVE_SLOTS,
@@ -295,14 +300,14 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candi
     consider(w, best, candidate);
 }
 
-/* Whether a device has left its range to others (full.c). Relaxed: a hint. */
+/* Tells whether a device has left the range to other devices (full.c). Relaxed: a hint. */
 static bool is_left(const filch_job *job, uint32_t device)
 {
     return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
 }
 
-/* Roots in another's range, `entries` of them. Tasks of other kinds that the cores ran since the
- * last such may have been far shorter: of a core it is known how long these take. */
+/* Fills in a candidate of `entries` roots in a victim's range. Tasks of other kinds, run since the
+ * last roots, may have been far shorter; for cores the time of a root is known. */
 static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
                           fl_steal_candidate *candidate)
 {
@@ -312,7 +317,7 @@ static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_wor
     double mine = (double)fl_job_share(job, w->index)->root_ns;
     own = mine > 0 ? mine : known > 0 ? known : own;
     theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
-    /* A core has its present tile to finish first, as above. */
+    /* A core has the present item to end first, as in look_at_deques. */
     double at_work = w->sched->keeps_holders ? HALF_DONE : 0;
     candidate->ns_left = theirs * (candidate->entries + at_work);
     candidate->ns_thief = (own + way) * candidate->entries;
@@ -332,7 +337,8 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
         fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         return;
     }
-    lo = lo > floor ? lo : floor; /* what cannot be had is no reason to rob the victim */
+    /* Roots closed to the thief are no reason to rob the victim. */
+    lo = lo > floor ? lo : floor;
     rest = hi - lo;
     fl_steal_candidate candidate = {.victim = victim, .slot = slot, .entries = rest};
     if (job->batch != NULL) {
@@ -352,7 +358,7 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
     consider(w, best, candidate);
 }
 
-/* Pieces to take so that victim and thief end together. */
+/* Returns the number of entries to take, so that victim and thief end together. */
 static uint32_t fair_share(const fl_steal_candidate *candidate)
 {
     if (FL_UNLIKELY(candidate->want != 0)) {
@@ -362,7 +368,7 @@ static uint32_t fair_share(const fl_steal_candidate *candidate)
         return 1;
     }
     if (candidate->ns_bring > 0) {
-        /* What comes next is brought while the one before runs; but for the first. */
+        /* Data of the next entry arrive while an entry runs, except for the first. */
         double own = candidate->ns_thief / candidate->entries,
                theirs = candidate->ns_left / candidate->entries;
         double most = (candidate->ns_left - fmin(own, candidate->ns_bring)) /
@@ -376,7 +382,8 @@ static uint32_t fair_share(const fl_steal_candidate *candidate)
     return pieces < 1 ? 1 : (uint32_t)pieces;
 }
 
-/* Whether it pays to take a piece that takes so long here, and to bring what it needs. */
+/* Tells whether the theft of a piece pays, with the piece's time on the thief and the transfer of
+ * missing data. */
 static bool pays(fl_worker *w, const fl_steal_candidate *candidate, double ns_piece)
 {
     double ns_then = ns_piece + fmax(candidate->ns_bring, ns_before(w)) + FL_THEFT_NS;
@@ -388,8 +395,8 @@ static bool pays(fl_worker *w, const fl_steal_candidate *candidate, double ns_pi
     return false;
 }
 
-/* Reckons with what would have to be brought of a range, here and at the victim. False: the theft
- * does not pay then. */
+/* Adds the transfer of a range's missing data, on the thief and on the victim, to the candidate.
+ * False: the theft does not pay then. */
 static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
 {
     const fl_worker *victim = &w->sched->workers[candidate->victim];
@@ -435,7 +442,7 @@ static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint
     }
 }
 
-/* Of the task that was stolen. */
+/* Begins the exploration with the stolen task. */
 static void note_trial(fl_worker *w, const fl_steal_candidate *candidate, const fl_task *task)
 {
     if (FL_UNLIKELY(candidate->ns_trial != 0)) {
@@ -443,9 +450,9 @@ static void note_trial(fl_worker *w, const fl_steal_candidate *candidate, const 
     }
 }
 
-/* Whether the worker may be given a range of the job (null: there is none). Not while it has some,
- * of which it may not begin more just now: until what it began is measured, say. Only the worker
- * fills its range once the job is in its slot, so an empty one stays empty. */
+/* Tells whether the worker may receive a range of the job (null: no job). A worker that still has a
+ * part of a range may not: possibly the worker has to wait for a first measurement before going on.
+ * Only the worker fills the range once the job is in the slot, so an empty range stays empty. */
 static bool has_place(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
@@ -453,12 +460,13 @@ static bool has_place(const fl_worker *w, const filch_job *job)
            !(job->batch != NULL && fl_full_is_out(w, job));
 }
 
-/* False: it is not there any more; look again. */
+/* Cuts the victim's range; false: the work is gone, look again. */
 static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
     filch_job *job = fl_worker_visit(w, candidate->slot);
     uint32_t lo, hi, floor;
-    /* The slot may hold another job by now, of which we have a share that setting would drop. */
+    /* The slot may hold a second job by now, and setting the worker's range would drop the worker's
+     * share. */
     if (!has_place(w, job)) {
         return false;
     }
@@ -471,29 +479,31 @@ static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_
     if (candidate->ns_trial != 0) {
         fl_speed_probe(candidate->speed, candidate->ns_trial, fl_clock_now(&w->sched->core->clock));
     }
-    /* Before the range is set: another thief may then take it all and complete the job. */
+    /* Counts before setting the range: a second thief may then take everything and complete the
+     * job. */
     note_theft(w, job, candidate->victim, hi - lo, start);
     fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
 }
 
-/* Whether the device can run the task of a hint, if the hint is live: then the number was published
- * with it. A stale hint may lead to any number. Where sets of devices ran out of numbers the task
- * is left to its owner. */
+/* Tells whether the device can run the task of a hint. For a live hint, the task's number was
+ * published before the hint; a stale hint may lead to an arbitrary number. Where the numbers of
+ * device sets ran out, the task is left to the owner. */
 static bool is_for(const fl_worker *w, uint64_t hint)
 {
-    /* Acquire: the set before its number. */
+    /* Acquire: the set is visible with the number. */
     uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
     return able == FL_ABLE_ALL || (able != FL_ABLE_UNKNOWN &&
                                    (w->sched->able[able][w->index / 64] >> w->index % 64 & 1) != 0);
 }
 
-/* Of the oldest entries of one deque, those that can be claimed and run here, as far as is seen. */
+/* Oldest entries of a deque that seem claimable, and that the device can run. */
 typedef struct fl_oldest {
     uint32_t count;
     uint64_t hints[OLDEST];
     int64_t at[OLDEST];
-    bool is_top[OLDEST]; /* when it was looked at: then it is still that entry while it is there */
+    /* The entry was the top when read: the index means the entry until the entry is removed. */
+    bool is_top[OLDEST];
     fl_missing missing[OLDEST];
 } fl_oldest;
 
@@ -510,8 +520,8 @@ static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_olde
             continue;
         }
         if (!fl_hint_is_live(hint)) {
-            /* For good: the hint came to us after its task was in that state, which never comes
-             * back. */
+            /* Dropping is final: the hint was received after the task had entered the hinted state,
+             * and the state never returns. */
             if (is_top) {
                 fl_deque_drop(deque, index);
             }
@@ -525,7 +535,7 @@ static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_olde
     }
 }
 
-/* The one of which least is to be brought; of several the oldest. */
+/* Returns the entry with the fewest missing bytes; of equals, the oldest. */
 static uint32_t least_of(const fl_oldest *oldest)
 {
     uint32_t best = 0;
@@ -546,7 +556,7 @@ static void forget(fl_oldest *oldest, uint32_t index)
     }
 }
 
-/* Leaves out those that the thief would be late with. */
+/* Removes entries that the thief would end late. */
 static void forget_late(fl_worker *w, fl_oldest *oldest)
 {
     for (uint32_t i = oldest->count; i-- > 0;) {
@@ -557,8 +567,8 @@ static void forget_late(fl_worker *w, fl_oldest *oldest)
     }
 }
 
-/* Reckons with what is to be brought for a task, and what the victim would have to bring for one
- * like these. False: the theft does not pay then. */
+/* Adds the transfer of a task's missing data, and the victim's transfer for similar tasks. False:
+ * the theft does not pay then. */
 static bool weigh_task(fl_worker *w, const fl_steal_candidate *candidate, const fl_oldest *oldest,
                        uint32_t index)
 {
@@ -576,8 +586,9 @@ static bool weigh_task(fl_worker *w, const fl_steal_candidate *candidate, const 
     return pays(w, &all, missing->ns > 0 ? missing->ns : candidate->ns_thief / candidate->entries);
 }
 
-/* Of the oldest entries of one deque, the one that lacks least here becomes the next tile. It stays
- * in the deque, where it is dead, until it comes to the top or the owner pops it. */
+/* Adopts the entry with the fewest missing bytes among a deque's oldest entries. A claimed entry
+ * below the top stays in the deque, dead, until the entry reaches the top or the owner pops the
+ * entry. */
 static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_deque *deque)
 {
     const fl_worker *victim = &w->sched->workers[candidate->victim];
@@ -604,8 +615,9 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
                 return false;
             }
             if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
-                /* One that was found below the top stays. The owner may have popped it since and
-                 * pushed another, that nobody has, at its index, to which the top may have come. */
+                /* An entry found below the top stays. Since the look, the owner may have popped the
+                 * entry and pushed an unclaimed entry at the same index. The top may have reached
+                 * the index. */
                 if (oldest.is_top[best]) {
                     fl_deque_drop(deque, oldest.at[best]);
                 }
@@ -619,8 +631,8 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
     return false;
 }
 
-/* Devices of different places or kinds: one task, by claiming it where it is. Who lags takes what
- * is least urgent. */
+/* Devices of different memory nodes or kinds: claims a single task in the victim's deques. A
+ * lagging device takes the least urgent task. */
 static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[candidate->victim];
@@ -635,7 +647,7 @@ static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_
     return false;
 }
 
-/* Devices that are alike: several tasks, each of which has one hint. */
+/* Devices that are alike: steals several tasks; every task has a single hint. */
 static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[candidate->victim];
@@ -656,7 +668,8 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
                 fl_relax();
                 continue;
             }
-            fl_task *task = fl_hint_task(hint); /* the only hint to it, and now ours */
+            /* The only hint to the task, now the thief's. */
+            fl_task *task = fl_hint_task(hint);
             note_theft(w, task->graph->job, candidate->victim, 1, start);
             note_trial(w, candidate, task);
             fl_worker_push(w, task);
@@ -666,9 +679,9 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
     return got != 0;
 }
 
-/* How long the victim is away from its inbox, ns: while it is woken, at the rest of the task that
- * it has been seen at for some time, or as long as the system keeps its core. 0: it takes what
- * stands there at once, or after its present task. */
+/* Returns the time until the victim looks at the inbox, ns: the wake-up, the rest of the task that
+ * the victim has been at for long, or the time without a core. 0: the victim takes the inbox's
+ * tasks at once, or after the present task. */
 static double away_ns(const fl_worker *w, const fl_worker *victim, double task_ns)
 {
     double seen = seen_ns(w, victim->index);
@@ -683,15 +696,14 @@ static double away_ns(const fl_worker *w, const fl_worker *victim, double task_n
     return seen > WAITED_OF_TASK * task_ns ? HALF_DONE * task_ns : 0;
 }
 
-/* Cores: whether the victim ends what stands in its inbox before the thief would. A victim that is
- * not away from it keeps it: where all cores have as much to do, one that is done a little earlier
- * would take the next one's task, and that one then another's. *price: what the thief waited for,
- * ns. */
+/* Cores: tells whether the victim ends the inbox's tasks before the thief would. An attentive
+ * victim keeps the inbox: where all cores have equal work, a core ending a little earlier would
+ * take the next core's task, and so on. *price: time that the thief waited for, ns. */
 static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
 {
     *price = 0;
     if (!w->sched->keeps_holders || fl_worker_is_unavailable(victim) ||
-        fl_load_relaxed(&victim->nested) != 0) { /* an estimate */
+        fl_load_relaxed(&victim->nested) != 0) { /* relaxed: an estimate */
         return false;
     }
     double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
@@ -711,8 +723,9 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
     return true;
 }
 
-/* Whole inboxes are taken: what is there waits for a busy worker. But one that is done with it much
- * sooner all the same keeps it; where a policy says how many (0: it does not), that does. */
+/* Robs a whole inbox: the tasks wait for a busy worker. The victim keeps a task that the victim
+ * ends much sooner even so. most: number of tasks wanted by a policy, deciding instead; 0: no
+ * policy. */
 static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
 {
     fl_sched *sched = w->sched;
@@ -742,7 +755,8 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         link = next;
     }
     if (some_left) {
-        fl_sched_wake_worker(sched, victim->index); /* it may have looked meanwhile */
+        /* The victim may have looked in the meantime. */
+        fl_sched_wake_worker(sched, victim->index);
     }
     if (got != 0) {
         end_wait(w, price);
@@ -750,8 +764,9 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     return got != 0;
 }
 
-/* Whether the rules let the worker rob that one: all; where a policy chooses, those alone that were
- * lost or withdrawn (and ranges that are left to others), as no policy need know of these. */
+/* Tells whether the rules let the worker rob the victim. The default rules permit every victim.
+ * Where a policy chooses, the rules permit only failed and offline victims (and ranges left to
+ * other devices). A policy need not know of such victims. */
 static bool may_rob(const fl_worker *w, uint32_t victim, bool is_of_off)
 {
     return victim != w->index &&
@@ -774,7 +789,7 @@ static void look_at_ranges(fl_worker *w, const fl_victim_list *victims,
 {
     const fl_sched *sched = w->sched;
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: a set bit's slot is filled. */
+        /* Acquire: the slot of a set bit is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         while (bits != 0) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -805,8 +820,8 @@ static fl_steal_candidate find_loot(fl_worker *w, const fl_victim_list *victims,
     return best;
 }
 
-/* Where nobody robs the thief in turn, it takes a part, so that those who are there share the rest
- * however fast they are. */
+/* Returns the number of entries to take from an absent device. Nobody robs the thief in turn, so
+ * the thief takes a part, and the present devices share the rest regardless of speed. */
 static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
 {
     uint32_t away = fl_load_relaxed(&sched->away_count); /* a hint */
@@ -814,7 +829,7 @@ static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
     return entries / (PARTS_EACH * there) + 1;
 }
 
-/* True: something was taken, or somebody else was quicker: look again. */
+/* Robs the best candidate. True: work was taken, or a second thief was quicker: look again. */
 static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *ruled_out,
                      bool is_of_off, uint64_t start)
 {
@@ -826,7 +841,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
         }
         fl_victims_note(w, best.victim);
         if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
-            /* Another victim's may cost nothing. */
+            /* A second victim's work may cost nothing. */
             add(best.slot < FL_ACTIVE_SLOTS ? ruled_out->ranges : ruled_out->deques, best.victim);
             continue;
         }
@@ -834,7 +849,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
             best.want = part_of_off(w->sched, best.entries);
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
-            /* Another look would find the same: on the virtual clock for ever. */
+            /* A second look would find the same candidate: on the virtual clock forever. */
             if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_range(w, &best)) {
                 if (rob_range(w, &best, start)) {
                     note_success(w, &best, since);
@@ -873,13 +888,14 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
         fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
     }
     if (w->waited_at == waited_at) {
-        w->waited_at = 0; /* nothing was to be had: what comes next was not waited for */
+        /* No work was to be had: later work was not waited for. */
+        w->waited_at = 0;
     }
     w->watch = w->next_watch;
     return false;
 }
 
-/* From one victim, as a policy has it: whatever it has that can be had, hold-off or not. */
+/* Steals from the victim named by a policy, regardless of steal throttling. */
 static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
 {
     fl_sched *sched = w->sched;
@@ -891,7 +907,7 @@ static bool steal_as_told(fl_worker *w, uint32_t victim, uint32_t amount)
         return true;
     }
     for (candidate.slot = 0; candidate.slot < FL_ACTIVE_SLOTS; ++candidate.slot) {
-        /* Relaxed: a look, which the visit repeats. */
+        /* Relaxed: a first check; the visit repeats the check. */
         uint64_t bits = fl_load_relaxed(&sched->active[candidate.slot / 64]) >> candidate.slot % 64;
         if ((bits & 1) != 0 && rob_range(w, &candidate, start)) {
             return true;
@@ -910,11 +926,12 @@ bool fl_worker_steal(fl_worker *w)
         return false;
     }
     if (sched->policy == FILCH_POLICY_STATIC) {
-        /* Relaxed: whoever withdraws a device, or leaves a batch, wakes all then. */
+        /* Relaxed: a thread withdrawing a device, or leaving a batch, wakes every worker
+         * afterwards. */
         uint32_t some = fl_load_relaxed(&sched->away_count) | fl_load_relaxed(&sched->has_left);
         return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
     }
-    /* A wait takes what its job may need, whoever has it. */
+    /* A nested wait takes work needed by the awaited job, from every owner. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {
         return steal_by_rules(w, false) || fl_divide_join(w);
     }

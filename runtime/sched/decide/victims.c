@@ -11,13 +11,14 @@ static uint32_t others(const fl_worker *w)
     return w->sched->count - 1;
 }
 
-/* Whether the worker slept until a time that it had set itself, and is not about to sleep. */
+/* Tells whether the worker slept until a time set by the worker, and is not about to sleep. */
 static bool is_reminder(const fl_worker *w)
 {
     const fl_sched *sched = w->sched;
-    /* Relaxed: our own bit. It is set where a waker may find us asleep after this look. */
+    /* Relaxed: the worker's own bit. While set, a waker may find the worker asleep after the look.
+     */
     uint64_t idle = fl_load_relaxed(&sched->idle[w->index / 64]) >> w->index % 64 & 1;
-    /* Where no device does anything on a virtual clock, this look may be the last. */
+    /* On a virtual clock with every device idle, the look may be the last. */
     bool may_be_last = sched->events != NULL && sched->events->engaged_count == 0;
     return w->nap_ns != 0 && idle == 0 && !may_be_last &&
            fl_clock_now(&sched->core->clock) >= w->wake_at;
@@ -30,7 +31,8 @@ void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
     victims->count = 0;
     victims->is_first = true;
     if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && victims->left > SEARCHED) {
-        victims->left = SEARCHED; /* our own state; the next ones in the next look */
+        /* Relaxed: the worker's own state. The next look visits the next victims. */
+        victims->left = SEARCHED;
         return;
     }
     if (victims->left <= FL_VICTIMS) {

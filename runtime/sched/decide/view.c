@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a policy's functions may look at: devices, and predictions for the task or chunk that they
- * are asked about. */
+/* View of a policy's functions: devices, and predictions for the task or chunk in question. */
 #include <string.h>
 
 #include "device/links.h"
@@ -37,7 +36,7 @@ static double work_on(const filch_policy_view *view, const fl_worker *w)
                                  : 0;
 }
 
-/* What a device that pretends will be told that it costs. */
+/* Returns the cost of the item as told to a simulated device. */
 static double cost_on(const filch_policy_view *view, const fl_worker *w)
 {
     const filch_codelet *codelet = codelet_of(view);
@@ -74,7 +73,8 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     return ns > 0 ? ns : work * WORK_USUAL / score;
 }
 
-/* When the device is done with what was placed there; no earlier than t, which is now. */
+/* Returns the predicted end of the work placed on the device; no earlier than t, the present time.
+ */
 static uint64_t free_at(const filch_policy_view *view, uint32_t device, uint64_t t)
 {
     const fl_sched *sched = view->sched;
@@ -91,7 +91,8 @@ static uint64_t missing_of_task(const fl_sched *sched, const fl_device *device, 
             continue;
         }
         filch_data *data = fl_graph_data(task->graph, access.slot);
-        /* Acquire: as who looks further. What no device ever had is in the host's memory. */
+        /* Acquire: fl_tile_next_use reads the replicas. Data without replicas are in the host's
+         * memory. */
         if (device->place != 0 || fl_load_acquire(&data->replicas) != NULL) {
             bytes += fl_tile_next_use(sched->core->places, device, data, access.tile).missing;
         }
@@ -212,7 +213,7 @@ uint64_t filch_policy_queued(const filch_policy_view *view, uint32_t device)
     }
     for (uint32_t slot = 0; slot < FL_ACTIVE_SLOTS; ++slot) {
         uint32_t lo, hi;
-        /* Relaxed: a look, which the visit repeats. */
+        /* Relaxed: a first check; the visit repeats the check. */
         uint64_t bits = fl_load_relaxed(&view->sched->active[slot / 64]) >> slot % 64;
         filch_job *job = (bits & 1) != 0 ? fl_worker_visit(view->worker, slot) : NULL;
         if (job != NULL && job->cut != FL_CUT_COMMON) {
