@@ -4,6 +4,7 @@
 #include "table.h"
 
 #include "filch/config.h"
+#include "sched/worker/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,32 @@ int bench_cli_fail(const char *command, const filch_error *error)
     return BENCH_EXIT_ERROR;
 }
 
+/* The scheduler's constants. */
+static int tuning(void)
+{
+    bench_table table = {0};
+    bench_table_column(&table, true, "constant");
+    bench_table_column(&table, false, "value");
+    bench_table_column(&table, true, "unit");
+    bench_table_column(&table, true, "source");
+    bench_table_column(&table, true, "meaning");
+#define ROW(type, name, value, unit, source, sentence)  \
+    bench_table_cell(&table, "%s", #name);              \
+    bench_table_cell(&table, "%.12g", (double)(value)); \
+    bench_table_cell(&table, "%s", unit);               \
+    bench_table_cell(&table, "%s", source);             \
+    bench_table_cell(&table, "%s", sentence);
+    FL_TUNING(ROW)
+#undef ROW
+    bool printed = bench_table_print(&table, stdout);
+    bench_table_free(&table);
+    return printed ? BENCH_EXIT_OK : BENCH_EXIT_ERROR;
+}
+
 int bench_config_main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--tuning") == 0)
+        return tuning();
     if (argc != 1) {
         fprintf(stderr, "filch-bench config: '%s' is one word too many\n", argv[1]);
         return BENCH_EXIT_ERROR;

@@ -26,7 +26,8 @@ static const command commands[] = {
      bench_soak_main},
     {"cache", "[list|size|check|clear]", "the compiled kernels that are kept on disk",
      bench_cache_main},
-    {"config", "", "the settings that filch reads from the environment", bench_config_main},
+    {"config", "[--tuning]",
+     "settings read from the environment; --tuning: the scheduler's constants", bench_config_main},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

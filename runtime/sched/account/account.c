@@ -10,9 +10,7 @@
 #include "sched/decide/speculate.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
-
-/* One dispatch is measured for so many timed tasks, as it takes three looks at the clock. */
-#define GAP_PERIOD 8u
+#include "sched/worker/tuning.h"
 
 static uint64_t now(const fl_worker *w)
 {
@@ -105,7 +103,7 @@ void fl_account_timed(fl_worker *w, const fl_item *item)
     note_taken(account, item->start);
     w->ledger.timed_at = w->retired + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && w->ledger.gap_turn-- == 0) {
-        w->ledger.gap_turn = GAP_PERIOD - 1;
+        w->ledger.gap_turn = FL_GAP_PERIOD - 1;
         uint64_t before = now(w);
         w->idle_since = now(w);
         w->ledger.clock_ns = w->idle_since - before;

@@ -13,15 +13,7 @@
 #include <stdbool.h>
 
 #include "backend/backend.h"
-
-/* Rounds at most, and looks at a time in all of them: with many devices the first prices do. */
-#define ROUNDS 96u
-#define LOOKS 98304u
-/* A kind goes to devices by the power -2^SHARPNESS of what each costs over what the cheapest does:
- * all to the cheapest would make the loads jump. */
-#define SHARPNESS 7
-/* Prices change by this power of the load over the mean, at first, and ever less. */
-#define STEP 0.5
+#include "sched/worker/tuning.h"
 
 typedef struct fl_market {
     fl_bound_fn ns;
@@ -76,7 +68,7 @@ static double value(const fl_market *market)
 static double share_of(const fl_market *market, uint32_t kind, uint32_t device, double least)
 {
     double share = least / cost_of(market, kind, device); /* 0: unable to do the kind */
-    for (int i = 0; i < SHARPNESS; ++i) {
+    for (int i = 0; i < FL_BOUND_SHARPNESS; ++i) {
         share *= share;
     }
     return share;
@@ -126,10 +118,12 @@ double fl_bound_area(fl_bound_fn ns, const void *user, uint32_t kinds, uint32_t 
     if (kinds < 2 || devices < 2 || !(best > 0)) {
         return best; /* exact, or nothing to search for */
     }
-    uint32_t victim_order = LOOKS / kinds / devices < ROUNDS ? LOOKS / kinds / devices : ROUNDS;
+    uint32_t victim_order = FL_BOUND_LOOKS / kinds / devices < FL_BOUND_ROUNDS
+                                ? FL_BOUND_LOOKS / kinds / devices
+                                : FL_BOUND_ROUNDS;
     for (uint32_t i = 0; i < victim_order; ++i) {
         spread(&market);
-        move(&market, STEP / (1 + 4.0 * i / victim_order));
+        move(&market, FL_BOUND_STEP / (1 + 4.0 * i / victim_order));
         best = fmax(best, value(&market));
     }
     return best;

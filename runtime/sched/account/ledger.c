@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/account/ledger.h"
 
-#include <string.h>
+#include "sched/worker/tuning.h"
 
-/* A change takes a few nanoseconds, unless its thread is stopped in the middle. */
-#define MOST_TRIES 64
+#include <string.h>
 
 void fl_backlog_add(fl_backlog *backlog, uint64_t from, uint64_t to)
 {
@@ -79,7 +78,8 @@ void fl_ledger_read(const fl_ledger *ledger, uint64_t now, fl_reading *reading)
     do {
         turn = fl_load_acquire(&ledger->turn); /* acquire: precedes the loads of the values */
         copy(ledger, reading);
-    } while ((turn % 2 != 0 || fl_load_relaxed(&ledger->turn) != turn) && ++tries < MOST_TRIES);
+    } while ((turn % 2 != 0 || fl_load_relaxed(&ledger->turn) != turn) &&
+             ++tries < FL_LEDGER_TRIES);
     /* The spell may have begun after the caller read `now`: even then the sum is right. */
     uint64_t ns = now - reading->since;
     uint64_t part = unshared(ledger, reading->kind, reading->backlog_ns, ns);

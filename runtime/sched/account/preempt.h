@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FL_PREEMPT_LEAST_NS 100000u
+#include "sched/worker/tuning.h"
 
 /* System's times and counts of the calling thread, since the start of the thread. */
 typedef struct fl_thread_times {

@@ -5,9 +5,7 @@
 
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* A speed is taken to hold for tiles of so many times more, or less, work than showed it. */
-#define BEYOND 2.0
+#include "sched/worker/tuning.h"
 
 /* Finds or adds a codelet; FL_RATED: the list is full. The first device's share holds the codelets
  * of all devices in the order of discovery. An element is set once, after every element before. */
@@ -79,7 +77,8 @@ static fl_proven look(const filch_codelet *codelet, uint32_t device, double work
     if (fl_codelet_runs_on(codelet, device)) {
         proven = fl_speed_proven(fl_codelet_speed(codelet, device));
     }
-    bool holds = work * BEYOND >= proven.from && work <= proven.to * BEYOND; /* false for NaN */
+    bool holds = work * FL_RATED_BEYOND >= proven.from &&
+                 work <= proven.to * FL_RATED_BEYOND; /* false for NaN */
     return holds ? proven : (fl_proven){.rate = 0};
 }
 

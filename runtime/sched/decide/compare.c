@@ -12,11 +12,7 @@
 
 #include "base/atomic.h"
 #include "sched/decide/policy.h"
-
-/* Chunks of a fixed size: so many a device. */
-#define CHUNKS_EACH 32u
-/* Finishes that differ by less than this part are equal, whatever the sums were rounded to. */
-#define TIE 1e-12
+#include "sched/worker/tuning.h"
 
 static uint32_t place_for_anyone(const filch_policy_view *view, void *user)
 {
@@ -36,7 +32,7 @@ static uint32_t place_earliest(const filch_policy_view *view, void *user)
         }
         double finish = filch_policy_load(view, device) + filch_policy_transfer(view, device) +
                         filch_policy_seconds(view, device);
-        if (finish < soonest * (1 - TIE) || best == FILCH_POLICY_AUTO) {
+        if (finish < soonest * (1 - FL_TIE) || best == FILCH_POLICY_AUTO) {
             soonest = finish;
             best = device;
         }
@@ -77,7 +73,7 @@ static uint32_t chunk_fixed(const filch_policy_view *view, void *user)
     filch_policy_item item = {.size = sizeof item};
     (void)user;
     (void)filch_policy_item_get(view, &item);
-    return part(item.grains, (uint64_t)CHUNKS_EACH * able_count(view));
+    return part(item.grains, (uint64_t)FL_POLICY_PIECES * able_count(view));
 }
 
 static uint32_t chunk_guided(const filch_policy_view *view, void *user)

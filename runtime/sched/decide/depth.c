@@ -6,16 +6,10 @@
 #include <math.h>
 
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Work in flight that keeps a GPU busy while its worker looks elsewhere. */
-#define WINDOW_NS 100000.0
-#define WINDOW_LEAST 2u
 /* No tile counts for more there; the sum is far from its type's end. */
 #define MOST_PART_NS 1e15
-/* Where memory is short, tiles in flight beyond one a lane: what they use stays there. */
-#define PRESSED_AHEAD 2u
-/* Times as many tiles as may compute may be in flight there, with those whose results go home. */
-#define PRESSED_HOMING 2u
 
 static bool computes(const fl_worker *w)
 {
@@ -26,7 +20,7 @@ static bool computes(const fl_worker *w)
  * flight. An item of unknown time may be long. */
 uint64_t fl_depth_part(const fl_in_flight *flight)
 {
-    double ns = flight->expected > 0 ? flight->expected : WINDOW_NS;
+    double ns = flight->expected > 0 ? flight->expected : FL_DEPTH_NS;
     return ns > FL_SHORT_NS ? (uint64_t)fmin(ns, MOST_PART_NS) : 0;
 }
 
@@ -41,13 +35,13 @@ bool fl_depth_is_held(const fl_worker *w)
  * has one piece in flight: other workers take the next pieces, and no item comes between. */
 bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
-    uint32_t most =
-        w->offload != NULL && w->offload->pressed != 0 ? PRESSED_HOMING * window : w->flight_count;
+    uint32_t most = w->offload != NULL && w->offload->pressed != 0 ? FL_DEPTH_WRITE_BACK * window
+                                                                   : w->flight_count;
     uint32_t count = w->in_flight - w->homing_count;
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */
-    bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)WINDOW_NS &&
-                   count >= WINDOW_LEAST * w->device->lanes;
+    bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)FL_DEPTH_NS &&
+                   count >= FL_DEPTH_LEAST * w->device->lanes;
     return count < window && w->in_flight < most && !is_full && !w->is_dividing &&
            FL_LIKELY(!fl_depth_is_held(w));
 }
@@ -59,10 +53,10 @@ static uint32_t least_window(const fl_worker *w, double ns)
 {
     uint32_t lanes = w->device->lanes;
     /* Relaxed: a guess. */
-    if (ns > WINDOW_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
-        return lanes > WINDOW_LEAST ? lanes : WINDOW_LEAST;
+    if (ns > FL_DEPTH_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
+        return lanes > FL_DEPTH_LEAST ? lanes : FL_DEPTH_LEAST;
     }
-    return WINDOW_LEAST * lanes;
+    return FL_DEPTH_LEAST * lanes;
 }
 
 uint32_t fl_depth_of(const fl_worker *w)
@@ -70,14 +64,16 @@ uint32_t fl_depth_of(const fl_worker *w)
     uint32_t window = w->device->window;
     if (computes(w)) {
         double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
-        double tiles = ns > FL_SHORT_NS ? WINDOW_NS / ns + 1 : ns > 0 ? FL_IN_FLIGHT_COMPUTING : 0;
+        double tiles = ns > FL_SHORT_NS ? FL_DEPTH_NS / ns + 1
+                       : ns > 0         ? FL_IN_FLIGHT_COMPUTING
+                                        : 0;
         uint32_t least = least_window(w, ns);
         window = (uint32_t)tiles;
         window = window > least ? window : least;
     }
     if (w->offload != NULL && w->offload->pressed != 0) {
         /* Enough to compute, and to bring the operands of the next items. */
-        uint32_t most = w->device->lanes + PRESSED_AHEAD;
+        uint32_t most = w->device->lanes + FL_DEPTH_PRESSED;
         window = window < most ? window : most;
     }
     window = window < w->flight_count ? window : w->flight_count;

@@ -3,15 +3,12 @@
 #ifndef FL_SCHED_DECIDE_DEPTH_H
 #define FL_SCHED_DECIDE_DEPTH_H
 
+#include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
 /* Items in flight at most on a device that computes: the number that hides the launch latency of
  * short items. */
 #define FL_IN_FLIGHT_COMPUTING 256u
-/* A short item: it is over soon after its launch, however many items are in flight. The more are in
- * flight, the less often the host waits for the end of one. An empty item measures 5 us, with its
- * events. */
-#define FL_SHORT_NS 12000.0
 
 /* Items in flight that keep the device busy. */
 uint32_t fl_depth_of(const fl_worker *worker);

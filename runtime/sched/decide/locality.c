@@ -28,35 +28,12 @@
 #include "sched/execute/offload.h"
 #include "sched/execute/step.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Tiles of work for which memory counts as short after something had to leave for one, and copies
- * as worth thinking of after one had to bring something. */
-#define PRESSED_TILES 64u
-#define CHOOSY_TILES 64u
 /* Roots come in groups, with room left for what they make ready, and the next group when few of all
  * are left: one by one, they would bring the first tiles of their own chains in between. */
 #define MOST_ROOTS (FL_LOCALITY_WINDOW / 2)
 #define FEW_LEFT (FL_LOCALITY_WINDOW / 4)
-/* Where there are others, no more of what became ready here is kept from them than it takes to
- * choose: many while tiles come from the host's memory, as each then serves several tasks; or else
- * few. While another one of them has nothing to do, what can be is given back but for a few, and no
- * more is kept than is put on the device at once: where paths are all that is left of a graph, a
- * few are all that is ready. */
-#define MOST_KEPT 32u
-#define FEW_KEPT 4u
-#define LEAST_KEPT 1u
-/* Tiles of work until copies from the host's memory count as rare. */
-#define HAUL_TILES 16u
-/* Bytes that are fetched ahead at once, about 2 ms of a link; and of the device's memory, at most a
- * part. Links between devices are several times as fast. */
-#define MOST_AHEAD ((uint64_t)128 << 20)
-#define PEERS_AHEAD 4u
-#define PART_AHEAD 16u
-/* Tasks of which something was fetched ahead, and that are still kept; where memory is short, what
- * is brought too soon makes something else leave that is needed before. */
-#define TASKS_AHEAD 32u
-#define TASKS_PRESSED 2u
-#define PART_PRESSED 32u
 
 /* --- When --- */
 
@@ -137,7 +114,7 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
     /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
      * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
-    count_down(&offload->choosy, is_worth, CHOOSY_TILES);
+    count_down(&offload->choosy, is_worth, FL_LOCALITY_CHOOSY);
 }
 
 bool fl_locality_is_new(const fl_worker *w)
@@ -151,10 +128,10 @@ void fl_locality_note(fl_worker *w)
     fl_offload *offload = w->offload;
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
-    count_down(&offload->pressed, evicted != offload->evicted, PRESSED_TILES);
+    count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_PRESSED);
     if (fl_locality_chooses(w)) {
         bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
-        count_down(&offload->hauls, hauls, HAUL_TILES);
+        count_down(&offload->hauls, hauls, FL_LOCALITY_HAULS);
     }
     offload->window_lacks = offload->window_lacks || evicted != offload->evicted;
     offload->evicted = evicted;
@@ -169,7 +146,7 @@ uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
         return 1;
     }
     /* Relaxed: a guess. */
-    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FEW_KEPT;
+    uint32_t most = fl_load_relaxed(&w->sched->hungry) == 0 ? MOST_ROOTS : FL_LOCALITY_KEPT_FEW;
     uint32_t room = most > offload->window_count ? most - offload->window_count : 1;
     return rest < 1 ? 1 : rest < room ? rest : room;
 }
@@ -246,8 +223,9 @@ static void give_back(fl_worker *w)
     bool is_coming = !w->device->backend->is_past(w->device, offload->fetched[0]);
     for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
         fl_local_task *near = &offload->near[i];
-        bool is_bound = near->is_claimed || (near->is_fetched && (is_coming || kept < FEW_KEPT));
-        if (is_bound || kept + left <= FEW_KEPT) {
+        bool is_bound =
+            near->is_claimed || (near->is_fetched && (is_coming || kept < FL_LOCALITY_KEPT_FEW));
+        if (is_bound || kept + left <= FL_LOCALITY_KEPT_FEW) {
             offload->near[kept++] = *near;
         } else {
             fl_worker_push(w, near->task);
@@ -259,7 +237,8 @@ static void give_back(fl_worker *w)
 static void share(fl_worker *w)
 {
     /* Relaxed: a guess. */
-    if (w->offload->window_count > FEW_KEPT && fl_load_relaxed(&w->sched->hungry) != 0) {
+    if (w->offload->window_count > FL_LOCALITY_KEPT_FEW &&
+        fl_load_relaxed(&w->sched->hungry) != 0) {
         give_back(w);
     }
 }
@@ -277,13 +256,13 @@ static uint32_t most_kept(const fl_worker *w)
         return FL_LOCALITY_WINDOW;
     }
     if (fl_slow_is_on(w)) {
-        return LEAST_KEPT; /* other devices might end the task first */
+        return FL_LOCALITY_KEPT_LEAST; /* other devices might end the task first */
     }
     /* Relaxed: a guess. */
     if (fl_load_relaxed(&w->sched->hungry) != 0) {
-        return LEAST_KEPT;
+        return FL_LOCALITY_KEPT_LEAST;
     }
-    return w->offload->hauls != 0 ? MOST_KEPT : FEW_KEPT;
+    return w->offload->hauls != 0 ? FL_LOCALITY_KEPT : FL_LOCALITY_KEPT_FEW;
 }
 
 bool fl_locality_gather(fl_worker *w)
@@ -293,7 +272,7 @@ bool fl_locality_gather(fl_worker *w)
     if (w->device->place == 0) {
         return false;
     }
-    uint32_t most = most_kept(w), few = most < FEW_KEPT ? most : FEW_KEPT;
+    uint32_t most = most_kept(w), few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
     share(w);
     /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
     int level = -1;
@@ -429,20 +408,21 @@ void fl_locality_fetch(fl_worker *w)
     fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
     uint64_t budget = fl_place_budget(places, w->device->place);
-    uint64_t part = budget / PART_AHEAD, bytes = 0;
-    uint64_t most = part < MOST_AHEAD ? part : MOST_AHEAD;
+    uint64_t part = budget / FL_FETCH_PART, bytes = 0;
+    uint64_t most = part < FL_FETCH_BYTES ? part : FL_FETCH_BYTES;
     uint32_t ahead = 0;
     share(w);
     for (uint32_t i = 0; i < offload->window_count; ++i) {
         ahead += offload->near[i].is_fetched;
     }
-    while (offload->window_lacks && ahead < (offload->pressed != 0 ? TASKS_PRESSED : TASKS_AHEAD) &&
+    while (offload->window_lacks &&
+           ahead < (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) &&
            w->computing != 0 && fl_flow_in(places, w->device->place) < most &&
-           fl_flow_peer(places, w->device->place) < PEERS_AHEAD * most) {
+           fl_flow_peer(places, w->device->place) < FL_FETCH_PEERS * most) {
         uint32_t next = choose_missing(w, &bytes);
         offload->window_lacks = next != offload->window_count;
         if (next == offload->window_count ||
-            (offload->pressed != 0 && bytes > budget / PART_PRESSED)) {
+            (offload->pressed != 0 && bytes > budget / FL_FETCH_PART_PRESSED)) {
             return;
         }
         /* Without capacity now, the reason is reported when the task is due to run. */

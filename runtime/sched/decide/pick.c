@@ -13,54 +13,8 @@
 #include "sched/execute/step.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
-
-/* A chunk is this part of what is left of the device's share … */
-#define PART_OF_REST 0.0025
-/* … but lasts long enough for its dispatch to cost little … */
-#define CHEAP_DISPATCHES 200.0
-/* … where that leaves this many chunks, also of what all devices have left, so that a device that
- * turns out slow has no more in flight than the others can wait for … */
-#define CHUNKS_OF_REST 16.0
-/* … and at least this many dispatches, … */
-#define FLOOR_DISPATCHES 20.0
-/* … and so many times what a tile takes whatever its work, as kernels do that do not fill the
- * device; but no more than this part of the rest, of which others are to have some, if that is
- * still so many times as long, … */
-#define FLOOR_FIXED 8.0
-#define CHUNKS_OF_FIXED 4.0
-#define LEAST_FIXED 2.0
-/* … but never has more than so many times the work of any tile that was timed, */
-#define MOST_GROWTH 8.0
-/* … nor more than so many times the last one from the same range that is over, of which the first
- * lasts this many dispatches, or what a tile takes whatever its work: measures were taken
- * elsewhere, and items need not cost alike. */
-#define MOST_STEP 4.0
-#define FIRST_DISPATCHES 2.0
-/* Until one is over, so many of the first one's size, or as many as are predicted to take this
- * long, while the host learns of it. */
-#define UNSEEN_LEAST 2u
-#define UNSEEN_NS 50000.0
-/* How long all devices still need is asked for each so many chunks; of many devices more seldom, so
- * that a chunk looks at this many. */
-#define ASKED_EACH 8u
-#define DEVICES_A_CHUNK 4u
-/* Of a GPU's share, the part that is its probe. */
-#define PROBES_OF_REST 64u
-#define PROBES_AT_ONCE 2u
-/* With less than this many chunks left of its share for each in flight and the next, one at a time
- * is in flight where others could take them, in parts that run together where the device has
- * several lanes; unless by so many measures or more, of which one may be wrong, it takes all
- * devices as many chunks' time to be through: then it is about to take from others itself. */
-#define NEAR_END_CHUNKS 2.0
-#define TRUSTED 4u
-/* Parts of a batch's rest that are looked at to tell its work. */
-#define MOST_LOOKS 8u
-/* A chunk takes at most this part of a device's memory. */
-#define CHUNKS_IN_MEMORY 8u
-/* Roots are asked for from memory so many before their turn: a GPU's driver leaves little of them
- * in the caches. */
-#define ROOTS_AHEAD 4u
 
 /* Takes a claimed task. Parts of divided tasks come first: other tasks may be waiting for memory
  * held by the parts. */
@@ -133,7 +87,7 @@ static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, 
  * the beginnings of a few equal parts. */
 static double gapped_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
-    uint64_t parts = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
+    uint64_t parts = hi - lo < FL_SAMPLED_PARTS ? hi - lo : FL_SAMPLED_PARTS;
     double work = 0;
     for (uint64_t part = 0; part < parts; ++part) {
         uint32_t from = lo + (uint32_t)((hi - lo) * part / parts);
@@ -180,7 +134,7 @@ void fl_batch_learn(const fl_worker *w, const fl_item *item)
 {
     /* A chunk of a few dispatches consists mostly of dispatch. */
     double took = (double)item->fair;
-    bool counts = took > FLOOR_DISPATCHES * dispatch_ns(w) && item->work > 0;
+    bool counts = took > FL_CHUNK_FLOOR_DISPATCHES * dispatch_ns(w) && item->work > 0;
     double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(item->job->batch), w->index));
     double ns = counts ? fmax(took - fixed, 0) / item->work : 0;
     fl_share *share = w->share;
@@ -250,9 +204,9 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
 {
     fl_share *share = fl_job_share(job, w->index);
     if (share->chunk == 0 || share->believed == 0) {
-        uint32_t some = w->sched->count / DEVICES_A_CHUNK;
+        uint32_t some = w->sched->count / FL_CHUNK_DEVICES;
         share->until_end = ask_end(w, job, work_a_grain);
-        share->believed = some > ASKED_EACH ? some : ASKED_EACH;
+        share->believed = some > FL_CHUNK_ASKED_EACH ? some : FL_CHUNK_ASKED_EACH;
     }
     --share->believed;
     return share->until_end;
@@ -261,7 +215,7 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
 /* Returns the number of chunks left at which the device is near the end, by the items in flight. */
 static double near_end(const fl_worker *w)
 {
-    return NEAR_END_CHUNKS * (w->computing + 1);
+    return FL_NEAR_END_CHUNKS * (w->computing + 1);
 }
 
 /* Returns the most grains of the next chunk, by earlier chunks of the range; 0: no chunk before an
@@ -270,13 +224,13 @@ static double near_end(const fl_worker *w)
 static double most_grains(const fl_worker *w, const fl_share *share, double ns, double least)
 {
     if (share->chunk == 0) {
-        return fmax(FIRST_DISPATCHES * dispatch_ns(w), least) / ns;
+        return fmax(FL_CHUNK_FIRST_DISPATCHES * dispatch_ns(w), least) / ns;
     }
     if (share->known != 0) {
-        return MOST_STEP * share->known;
+        return FL_CHUNK_STEP * share->known;
     }
     double unseen = (double)share->unseen * share->chunk * ns;
-    bool is_enough = share->unseen >= UNSEEN_LEAST && unseen > UNSEEN_NS;
+    bool is_enough = share->unseen >= FL_UNSEEN_LEAST && unseen > FL_UNSEEN_NS;
     return is_enough && w->computing != 0 ? 0 : share->chunk;
 }
 
@@ -293,8 +247,8 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         /* An exploratory chunk, sizing the next chunk. A single item would leave a GPU mostly idle;
          * a GPU also has capacity for a second exploratory chunk, as the first measurement does not
          * count. */
-        uint32_t probe = w->device->lanes != 0 ? rest / PROBES_OF_REST : 1;
-        uint32_t most = w->device->lanes != 0 ? PROBES_AT_ONCE : 1;
+        uint32_t probe = w->device->lanes != 0 ? rest / FL_PROBES_OF_REST : 1;
+        uint32_t most = w->device->lanes != 0 ? FL_PROBES_AT_ONCE : 1;
         return w->in_flight >= most ? 0 : probe != 0 ? probe : 1;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
@@ -303,16 +257,17 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     /* Thieves share the rest, so the time of all devices counts. */
     double until_end =
         has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
-    double wanted = fmin(CHEAP_DISPATCHES * dispatch, until_end / CHUNKS_OF_REST);
-    wanted = fmax(wanted, until_end * PART_OF_REST);
-    wanted = fmax(wanted, FLOOR_DISPATCHES * dispatch);
-    double floor_ns = fl_speed_floor(speed), least = LEAST_FIXED * floor_ns;
+    double wanted = fmin(FL_CHUNK_DISPATCHES * dispatch, until_end / FL_CHUNKS_OF_REST);
+    wanted = fmax(wanted, until_end * FL_CHUNK_OF_REST);
+    wanted = fmax(wanted, FL_CHUNK_FLOOR_DISPATCHES * dispatch);
+    double floor_ns = fl_speed_floor(speed), least = FL_CHUNK_LEAST_FIXED * floor_ns;
     double most = most_grains(w, share, ns_left / rest, floor_ns);
     if (most == 0) {
         return 0;
     }
-    wanted = fmax(wanted, fmin(FLOOR_FIXED * floor_ns, fmax(until_end / CHUNKS_OF_FIXED, least)));
-    double part = fmin(wanted / ns_left, MOST_GROWTH * fl_speed_most_work(speed) / work_left);
+    wanted = fmax(
+        wanted, fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_FIXED, least)));
+    double part = fmin(wanted / ns_left, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / work_left);
     double grains = fmin((double)rest * fmin(part, 1), most);
     grains = fmax(1, floor(grains));
     if (share->fill > grains) {
@@ -324,10 +279,10 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
     double ns = grains / (double)rest * ns_left;
     if ((double)rest < near_end(w) * grains && has_thieves(w, job)) {
         double all_left = ask_end(w, job, work_left / rest);
-        bool is_near = speed->filled < TRUSTED || all_left < near_end(w) * ns;
+        bool is_near = speed->filled < FL_TRUSTED || all_left < near_end(w) * ns;
         uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;
         if (is_near && w->computing != 0 &&
-            (w->computing >= lanes || speed->filled < TRUSTED || all_left < w->computing * ns)) {
+            (w->computing >= lanes || speed->filled < FL_TRUSTED || all_left < w->computing * ns)) {
             return 0; /* items in flight cannot be stolen */
         }
         double most_parts = floor(fmax(1, grains * ns_left / ((double)rest * fmax(least, 1))));
@@ -350,7 +305,7 @@ uint32_t fl_chunk_fit(const fl_worker *w, const filch_job *job, uint32_t lo, uin
     budget = fl_place_budget(w->sched->core->places, device->place);
     while (want > 1) {
         uint64_t bytes = fl_batch_bytes(job->batch, lo, lo + want, device->place, &whole);
-        if (whole < budget && bytes <= (budget - whole) / CHUNKS_IN_MEMORY) {
+        if (whole < budget && bytes <= (budget - whole) / FL_CHUNKS_IN_MEMORY) {
             break;
         }
         want /= 2;
@@ -451,8 +406,8 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
         choose_root(w, graph, lo, hi, item);
     } else if (FL_UNLIKELY(fl_locality_is_new(w))) {
         begin_to_choose(w, job, lo, item);
-    } else if (lo + ROOTS_AHEAD < graph->root_count) {
-        const fl_task *soon = graph->roots[lo + ROOTS_AHEAD];
+    } else if (lo + FL_ROOTS_AHEAD < graph->root_count) {
+        const fl_task *soon = graph->roots[lo + FL_ROOTS_AHEAD];
         __builtin_prefetch(soon, 1);
         __builtin_prefetch(&soon->more);
     }

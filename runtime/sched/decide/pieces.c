@@ -5,9 +5,8 @@
 #include "sched/decide/pick.h"
 #include "sched/execute/full.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Where the policy does not say: so many pieces, or chunks, a device. */
-#define PIECES_EACH 32u
 /* However small the policy wants them. */
 #define MOST_PIECES (1u << 20)
 
@@ -40,7 +39,7 @@ static uint32_t usual_chunk(const fl_sched *sched, const filch_job *job)
     for (uint32_t d = 0; d < sched->count; ++d) {
         able += fl_devices_have(fl_batch_devices(job->batch), d);
     }
-    uint64_t parts = PIECES_EACH * (able != 0 ? able : 1);
+    uint64_t parts = FL_POLICY_PIECES * (able != 0 ? able : 1);
     return (uint32_t)((fl_batch_grains(job->batch) + parts - 1) / parts);
 }
 

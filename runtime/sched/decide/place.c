@@ -5,6 +5,7 @@
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
 /* Returns the index + 1 of the core that last used the access's tile; 0: unknown, or never written.
  */
@@ -88,13 +89,6 @@ void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
 
 /* --- Roots --- */
 
-/* Finding a root's core, ns: one thread does it for all, while the cores wait. */
-#define ROOT_LOOK_NS 40.0
-/* A root takes at least so many times that, for each core. */
-#define LOOKS_A_ROOT 4
-/* Times its even share that a core may have of the roots. */
-#define MOST_SHARES 2u
-
 typedef struct fl_root_room {
     fl_task **roots; /* as many as the graph's roots, and exchanged with the graph's array */
     uint16_t *cores; /* core of every root */
@@ -150,7 +144,7 @@ static size_t bin_of(const fl_task *task, uint16_t core)
  * first level is at begin[1], and the rest follows in order. */
 static void choose_cores(const fl_sched *sched, const filch_graph *graph, fl_root_room *room)
 {
-    uint32_t most = MOST_SHARES * graph->root_count / sched->count + 1;
+    uint32_t most = FL_ROOT_SHARES * graph->root_count / sched->count + 1;
     memset(room->begin, 0, ((size_t)sched->count * FL_LEVELS + 1) * sizeof *room->begin);
     memset(room->positions, 0, ((size_t)sched->count + 1) * sizeof *room->positions);
     for (uint32_t i = 0; i < graph->root_count; ++i) {
@@ -198,7 +192,8 @@ const uint32_t *fl_place_roots(fl_sched *sched, filch_graph *graph)
     /* Estimate for every root. */
     double ns = fl_place_root_ns(sched, root, root->home - 1u);
     fl_place_restore(graph); /* needed where the last run did not begin */
-    if (!graph->has_dear_roots || (ns > 0 && ns < LOOKS_A_ROOT * ROOT_LOOK_NS * sched->count)) {
+    if (!graph->has_dear_roots ||
+        (ns > 0 && ns < FL_LOOKS_A_ROOT * FL_ROOT_LOOK_NS * sched->count)) {
         return graph->root_begin;
     }
     if (graph->root_room == NULL) {

@@ -9,11 +9,7 @@
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* A task that takes longer than this is left to a device that is done with it in this part of the
- * time. */
-#define LEFT_FROM_NS 20000.0
-#define LEFT_IF_FASTER 2.0
+#include "sched/worker/tuning.h"
 
 /* Handles a ready task whose home is a different device. True: the task is dealt with. */
 static bool send_home(fl_worker *w, fl_task *task)
@@ -52,11 +48,11 @@ bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_t
     }
     double own = task_ns(w, task), theirs = task_ns(other, task);
     int64_t waiting = 0;
-    for (uint32_t level = 0; level < FL_LEVELS && own > LEFT_FROM_NS; ++level) {
+    for (uint32_t level = 0; level < FL_LEVELS && own > FL_LEFT_FROM_NS; ++level) {
         waiting += fl_deque_size(&other->levels[level]);
     }
     double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->item_ns));
-    return own > LEFT_FROM_NS && theirs > 0 && LEFT_IF_FASTER * (before + theirs) < own;
+    return own > FL_LEFT_FROM_NS && theirs > 0 && FL_LEFT_IF_FASTER * (before + theirs) < own;
 }
 
 /* Leaves a task to a faster device; true: done. A core would keep a successor of a completed task.

@@ -8,14 +8,7 @@
 #include "sched/model/missing.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* A device that takes so many times as long as the fastest one lags … */
-#define LAGS 1.5
-/* … until so many timed tasks in a row have said that it does not. */
-#define MOST_ALIKE 64u
-/* What follows from a task is to be over earlier than it must by this part of the time until then:
- * not all that is left can run at once, and ever less while something is late. */
-#define MARGIN 0.5
+#include "sched/worker/tuning.h"
 
 /* --- Lagging devices --- */
 
@@ -57,12 +50,12 @@ void fl_slow_init(fl_sched *sched)
         fl_slow *lag = &w->lag;
         double score = sched->scores[d];
         lag->by_score = score > 0 && most > score ? most / score : 1;
-        lag->alike = lag->by_score >= LAGS ? 0 : MOST_ALIKE;
+        lag->alike = lag->by_score >= FL_SLOW_FROM ? 0 : FL_SLOW_UNTIL;
         /* Relaxed, twice: no other thread exists yet. */
         fl_store_relaxed(&lag->times, fl_double_bits(lag->by_score));
         if (counts(w) && sched->mails) {
             lag->is_far = has_links && !is_linked(sched, w);
-            fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < MOST_ALIKE);
+            fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < FL_SLOW_UNTIL);
         }
     }
 }
@@ -92,10 +85,10 @@ void fl_slow_learn(fl_worker *w, const fl_task *task)
     if (!(own >= least)) {
         return; /* the worker's device is unavailable */
     }
-    lag->alike = own >= LAGS * least ? 0 : lag->alike + (lag->alike < MOST_ALIKE);
+    lag->alike = own >= FL_SLOW_FROM * least ? 0 : lag->alike + (lag->alike < FL_SLOW_UNTIL);
     /* Relaxed, twice: estimates for other workers. */
     fl_store_relaxed(&lag->times, fl_double_bits(own / least));
-    fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < MOST_ALIKE);
+    fl_store_relaxed(&lag->is_on, lag->is_far || lag->alike < FL_SLOW_UNTIL);
 }
 
 /* --- Predictions --- */
@@ -190,7 +183,7 @@ static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *r
     double unit = rivals->least / rank; /* ns of a unit of rank */
     double left = graph->rank_sum * fmax(1 - done / count, 0) * unit;
     double all = (rivals->rate + 1 / own) * rivals->least;
-    return (1 + MARGIN) * (end + (double)after * unit) <= left / all;
+    return (1 + FL_SLOW_MARGIN) * (end + (double)after * unit) <= left / all;
 }
 
 bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
@@ -208,7 +201,7 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
         return w->in_flight != 0 && rivals.ahead == 0;
     }
     double own = own_ns(w, task, rivals.least);
-    if (own < LAGS * rivals.least && !w->lag.is_far) {
+    if (own < FL_SLOW_FROM * rivals.least && !w->lag.is_far) {
         return false;
     }
     fl_missing_total haul = fl_missing_haul(w, task);
@@ -225,8 +218,8 @@ static bool is_better(const fl_worker *w, const fl_worker *other)
 {
     double own = times_of(w), theirs = times_of(other);
     return w->lag.is_far > other->lag.is_far
-               ? theirs < LAGS * fmax(own, 1)
-               : w->lag.is_far == other->lag.is_far && theirs * LAGS <= own;
+               ? theirs < FL_SLOW_FROM * fmax(own, 1)
+               : w->lag.is_far == other->lag.is_far && theirs * FL_SLOW_FROM <= own;
 }
 
 /* Finds the better device with the earliest finish time of the task; among equals the home, or the

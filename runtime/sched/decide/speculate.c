@@ -26,15 +26,8 @@
 #include "sched/execute/step.h"
 #include "sched/model/missing.h"
 #include "sched/worker/device.h"
+#include "sched/worker/tuning.h"
 
-/* Beginning, and copying a few cache lines home. */
-#define RESTART_NS 2000.0
-/* Where another one would need less than this part of the time, a device leaves a chunk to it for
- * such a part of its own. */
-#define FASTER 0.5
-#define LEFT_FOR 0.25
-/* A device that could not take a second run is not tried again before. */
-#define REFUSED_NS 1000000u
 /* Nor is one that would have to wait so long for what it lacks looked at before. */
 #define MOST_LACK_NS 1e9
 
@@ -186,13 +179,13 @@ static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
         if (fl_race_state_of(found[i].word) != FL_RACE_ALONE || here == 0) {
             continue;
         }
-        found[i].gain = end - t - here - RESTART_NS;
+        found[i].gain = end - t - here - FL_RESTART_NS;
         if (found[i].gain > best->gain) {
             *best = found[i];
         } else if (found[i].gain <= 0) {
             /* The clock counts whole nanoseconds: by then the chunk is over, or a backup run pays.
              */
-            uint64_t at = (uint64_t)ceil(due + here + RESTART_NS) + 1;
+            uint64_t at = (uint64_t)ceil(due + here + FL_RESTART_NS) + 1;
             w->ready_at = at < w->ready_at ? at : w->ready_at;
         }
     }
@@ -210,14 +203,14 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
                         : 0;
         least = ns > 0 ? fmin(least, ns) : least;
     }
-    if (least >= FASTER * here) {
+    if (least >= FL_RESTART_FASTER * here) {
         return true;
     }
     /* Relaxed: the worker is the only writer. */
     const fl_ledger *ledger = &w->ledger;
     bool is_idle = fl_load_relaxed(&ledger->kind) != FL_SPELL_ON;
     uint64_t t = now(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
-    uint64_t at = since + (uint64_t)(LEFT_FOR * here);
+    uint64_t at = since + (uint64_t)(FL_RESTART_LEFT_FOR * here);
     if (t >= at) {
         return true;
     }
@@ -359,7 +352,7 @@ void fl_speculate_refused(fl_worker *w, fl_item *item)
     if (fl_speculate_forgo(item) || item->run == NULL) {
         return;
     }
-    w->spoil_at = now(w) + REFUSED_NS;
+    w->spoil_at = now(w) + FL_RESTART_REFUSED_NS;
     fl_speculate_drop(w, item);
 }
 
@@ -459,7 +452,7 @@ bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
         /* Inputs of the run may be lost. */
-        w->spoil_at = w->offload != NULL ? now(w) + REFUSED_NS : 0;
+        w->spoil_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
     }
     run->has_lost = end != FL_RACE_WON;
     fl_private_give(w, run);

@@ -20,38 +20,12 @@
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Of cores, what a theft takes is measured, within these bounds; the victim loses about as much. */
-#define LEAST_THEFT_NS 150.0
-#define MOST_THEFT_NS 3000.0
-#define THEFT_WEIGHT 0.125
-/* A task is not far shorter than a theft if so many are longer. */
-#define LONG_FOR_THEFT 2.0
-/* Stolen tasks together last about this long; one task may last longer. */
-#define HAUL_NS 50000.0
-#define MOST_STOLEN 64
-#define LOOK_AGAIN_NS 20000.0
-/* What is left of a victim's present tile, in the mean. */
-#define HALF_DONE 0.5
-/* A task in the inbox of a core has waited long when that core was seen for this part of the time
- * of its tasks at one and the same task. */
-#define WAITED_OF_TASK 0.25
-/* A core that searches takes what stands in its inbox at once; one that has not stepped for so long
- * was taken away by the system. */
-#define SEARCHER_GONE_NS 40000.0
-/* How far from the top of a deque a thief looks for a task that it can run. */
-#define LOOK_DEPTH 32
 /* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
 #define OLDEST 8u
-/* Looks at a deque of which others take what was seen. */
-#define MOST_TRIES 4
-/* A victim of unknown speed is taken to have this much left: worth stealing from. */
-#define UNKNOWN_NS 1e12
 /* One whose device was lost or withdrawn, or has no room, is not done before anybody. */
 #define LOST_NS 1e300
-
-/* Of what a device has left behind, each takes one of so many parts at once. */
-#define PARTS_EACH 2u
 
 /* Best steal candidate found so far. */
 typedef struct fl_steal_candidate {
@@ -127,7 +101,7 @@ static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
 {
     uint64_t t = fl_clock_now(&w->sched->core->clock);
-    double ns = ns_left / 4 > LOOK_AGAIN_NS ? ns_left / 4 : LOOK_AGAIN_NS;
+    double ns = ns_left / 4 > FL_LOOK_AGAIN_NS ? ns_left / 4 : FL_LOOK_AGAIN_NS;
     fl_ledger_refuse(&w->ledger, why);
     watch(w, victim, t + (uint64_t)ns, t);
 }
@@ -226,8 +200,8 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
 {
     if (w->sched->keeps_holders) {
         double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
-        ns = fmin(fmax(ns, LEAST_THEFT_NS), MOST_THEFT_NS);
-        w->theft_ns += THEFT_WEIGHT * (ns - w->theft_ns);
+        ns = fmin(fmax(ns, FL_STEAL_LEAST_NS), FL_STEAL_MOST_NS);
+        w->theft_ns += FL_STEAL_WEIGHT * (ns - w->theft_ns);
         end_wait(w, candidate->ns_way);
     }
 }
@@ -238,7 +212,7 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
  * a theft are better left together. ns_piece, ns_left: times without the theft. */
 static bool may_wait_for_held(const fl_worker *w, double ns_piece, double ns_left)
 {
-    return w->sched->keeps_holders && ns_piece < ns_left && LONG_FOR_THEFT * ns_piece > w->theft_ns;
+    return w->sched->keeps_holders && ns_piece < ns_left && FL_STEAL_LONG * ns_piece > w->theft_ns;
 }
 
 static double price_of_held(double ns_way)
@@ -288,12 +262,12 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candi
     double way = fl_place_theft_ns(w, victim);
     /* The victim ends the present item before the entries. Where tiles are brought, the thief's
      * transfer costs about as much, and the item is left out. */
-    double at_work = w->offload == NULL ? HALF_DONE : 0;
+    double at_work = w->offload == NULL ? FL_STEAL_HALF_DONE : 0;
     fl_steal_candidate candidate = {.victim = victim->index,
                                     .slot = FL_ACTIVE_SLOTS,
                                     .ns_left = fl_worker_is_unavailable(victim) ? LOST_NS
                                                : theirs > 0 ? theirs * ((double)entries + at_work)
-                                                            : UNKNOWN_NS,
+                                                            : FL_STEAL_UNKNOWN_NS,
                                     .ns_thief = (own + way) * (double)entries,
                                     .ns_way = way,
                                     .entries = (uint32_t)entries};
@@ -318,7 +292,7 @@ static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_wor
     own = mine > 0 ? mine : known > 0 ? known : own;
     theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
     /* A core has the present item to end first, as in look_at_deques. */
-    double at_work = w->sched->keeps_holders ? HALF_DONE : 0;
+    double at_work = w->sched->keeps_holders ? FL_STEAL_HALF_DONE : 0;
     candidate->ns_left = theirs * (candidate->entries + at_work);
     candidate->ns_thief = (own + way) * candidate->entries;
     candidate->ns_way = way;
@@ -351,7 +325,7 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
     } else {
         look_at_roots(w, job, &w->sched->workers[victim], &candidate);
     }
-    candidate.ns_left = candidate.ns_left > 0 ? candidate.ns_left : UNKNOWN_NS;
+    candidate.ns_left = candidate.ns_left > 0 ? candidate.ns_left : FL_STEAL_UNKNOWN_NS;
     if (fl_worker_is_unavailable(&w->sched->workers[victim]) || is_left(job, victim)) {
         candidate.ns_left = LOST_NS;
     }
@@ -404,7 +378,7 @@ static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
     fl_missing missing;
     const filch_job *job = NULL;
     if (!fl_missing_matters(w, victim) || candidate->ns_trial != 0 ||
-        (candidate->ns_left >= UNKNOWN_NS && !fl_slow_is_on(w)) ||
+        (candidate->ns_left >= FL_STEAL_UNKNOWN_NS && !fl_slow_is_on(w)) ||
         (job = fl_worker_visit(w, candidate->slot)) == NULL ||
         fl_range_peek(&fl_job_share(job, candidate->victim)->range, &lo, &hi) == 0 ||
         !fl_range_is_open(w, job, hi, &floor)) {
@@ -417,7 +391,7 @@ static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
         refuse(w, candidate->victim, candidate->ns_left, FL_REFUSED_HELD);
         return false;
     }
-    if (!missing.is_known || candidate->ns_left >= UNKNOWN_NS) {
+    if (!missing.is_known || candidate->ns_left >= FL_STEAL_UNKNOWN_NS) {
         return true;
     }
     candidate->ns_bring = missing.bring_ns / (hi - lo);
@@ -513,8 +487,8 @@ static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_olde
     uint64_t hint;
     bool is_top;
     oldest->count = 0;
-    for (uint32_t i = 0;
-         i < LOOK_DEPTH && oldest->count < most && fl_deque_look(deque, &index, &hint, &is_top);
+    for (uint32_t i = 0; i < FL_STEAL_LOOK_DEPTH && oldest->count < most &&
+                         fl_deque_look(deque, &index, &hint, &is_top);
          ++i, ++index) {
         if (hint == 0) {
             continue;
@@ -575,7 +549,7 @@ static bool weigh_task(fl_worker *w, const fl_steal_candidate *candidate, const 
     const fl_missing *missing = &oldest->missing[index];
     fl_steal_candidate all = *candidate;
     double theirs = 0;
-    if (candidate->want != 0 || !missing->is_known || candidate->ns_left >= UNKNOWN_NS) {
+    if (candidate->want != 0 || !missing->is_known || candidate->ns_left >= FL_STEAL_UNKNOWN_NS) {
         return true;
     }
     for (uint32_t i = 0; i < oldest->count; ++i) {
@@ -594,7 +568,7 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
     const fl_worker *victim = &w->sched->workers[candidate->victim];
     bool matters = fl_missing_matters(w, victim);
     fl_oldest oldest;
-    for (int tries = 0; tries < MOST_TRIES; ++tries) {
+    for (int tries = 0; tries < FL_RACE_TRIES; ++tries) {
         look_at_oldest(w, deque, matters ? OLDEST : 1, &oldest);
         if (oldest.count == 0) {
             return false;
@@ -653,10 +627,10 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
     fl_worker *victim = &w->sched->workers[candidate->victim];
     double own = own_tile(w, victim);
     uint32_t want = fair_share(candidate);
-    if (candidate->want == 0 && own * want > HAUL_NS) {
-        want = own > HAUL_NS ? 1 : (uint32_t)(HAUL_NS / own);
+    if (candidate->want == 0 && own * want > FL_STEAL_HAUL_NS) {
+        want = own > FL_STEAL_HAUL_NS ? 1 : (uint32_t)(FL_STEAL_HAUL_NS / own);
     }
-    want = want < MOST_STOLEN ? want : MOST_STOLEN;
+    want = want < FL_STEAL_MOST ? want : FL_STEAL_MOST;
     uint32_t got = 0;
     for (uint32_t level = FL_LEVELS; level-- > 0 && got < want;) {
         uint64_t hint;
@@ -689,11 +663,11 @@ static double away_ns(const fl_worker *w, const fl_worker *victim, double task_n
     case FL_WORKER_ASLEEP:
         return FL_WAKE_UP_NS;
     case FL_WORKER_SEARCHING:
-        return seen > SEARCHER_GONE_NS ? seen : 0;
+        return seen > FL_STEAL_GONE_NS ? seen : 0;
     case FL_WORKER_RUNNING:
         break;
     }
-    return seen > WAITED_OF_TASK * task_ns ? HALF_DONE * task_ns : 0;
+    return seen > FL_STEAL_SEEN * task_ns ? FL_STEAL_HALF_DONE * task_ns : 0;
 }
 
 /* Cores: tells whether the victim ends the inbox's tasks before the thief would. An attentive
@@ -715,7 +689,7 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
         *price = way;
         return !has_waited(w, victim->index, *price);
     }
-    if (away > 0 && may_wait_for_held(w, own + way, (1 + HALF_DONE) * theirs)) {
+    if (away > 0 && may_wait_for_held(w, own + way, (1 + FL_STEAL_HALF_DONE) * theirs)) {
         *price = price_of_held(way);
         return !has_waited(w, victim->index, *price);
     }
@@ -826,7 +800,7 @@ static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
 {
     uint32_t away = fl_load_relaxed(&sched->away_count); /* a hint */
     uint32_t there = sched->count > away ? sched->count - away : 1;
-    return entries / (PARTS_EACH * there) + 1;
+    return entries / (FL_STEAL_PARTS * there) + 1;
 }
 
 /* Robs the best candidate. True: work was taken, or a second thief was quicker: look again. */
@@ -840,7 +814,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
             return false;
         }
         fl_victims_note(w, best.victim);
-        if (best.ns_left < UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
+        if (best.ns_left < FL_STEAL_UNKNOWN_NS && !has_waited(w, best.victim, best.ns_way)) {
             /* A second victim's work may cost nothing. */
             add(best.slot < FL_ACTIVE_SLOTS ? ruled_out->ranges : ruled_out->deques, best.victim);
             continue;

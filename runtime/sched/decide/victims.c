@@ -2,9 +2,7 @@
 #include "sched/decide/victims.h"
 
 #include "sched/worker/sched.h"
-
-/* Victims of one look of a core that searches, which looks again soon. */
-#define SEARCHED 4u
+#include "sched/worker/tuning.h"
 
 static uint32_t others(const fl_worker *w)
 {
@@ -30,9 +28,9 @@ void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
     victims->left = others(w);
     victims->count = 0;
     victims->is_first = true;
-    if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && victims->left > SEARCHED) {
+    if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && victims->left > FL_VICTIMS_SEARCHED) {
         /* Relaxed: the worker's own state. The next look visits the next victims. */
-        victims->left = SEARCHED;
+        victims->left = FL_VICTIMS_SEARCHED;
         return;
     }
     if (victims->left <= FL_VICTIMS) {

@@ -6,13 +6,7 @@
 #include "sched/decide/pick.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* Of a link that was not measured, in bytes a ns. */
-#define LINK_USUAL 16.0
-/* Of a device with a score of 1 where no speed was measured, in ns a unit of work. */
-#define WORK_USUAL 1000.0
-/* In place of a score of 0. */
-#define SCORE_LEAST 1e-9
+#include "sched/worker/tuning.h"
 
 static const fl_worker *worker_of(const filch_policy_view *view, uint32_t device)
 {
@@ -69,8 +63,8 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     }
     double work = work_on(view, w);
     double ns = fl_sched_ns(sched, codelet_of(view), device) * work;
-    double score = sched->scores[device] > 0 ? sched->scores[device] : SCORE_LEAST;
-    return ns > 0 ? ns : work * WORK_USUAL / score;
+    double score = sched->scores[device] > 0 ? sched->scores[device] : FL_SCORE_LEAST;
+    return ns > 0 ? ns : work * FL_WORK_USUAL_NS / score;
 }
 
 /* Returns the predicted end of the work placed on the device; no earlier than t, the present time.
@@ -129,7 +123,7 @@ static double transfer_ns(const filch_policy_view *view, const fl_worker *w)
                                           0, w->device->place) /
                             1e9
                       : 0;
-    return (double)bytes / (rate > 0 ? rate : LINK_USUAL);
+    return (double)bytes / (rate > 0 ? rate : FL_LINK_USUAL);
 }
 
 void fl_view_charge(const filch_policy_view *view, uint32_t device)

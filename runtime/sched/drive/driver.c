@@ -7,15 +7,7 @@
 #include "sched/execute/host_call.h"
 #include "sched/execute/step.h"
 #include "sched/worker/sched.h"
-
-/* Beside a busy device, sleeps longer than this part of the time that an idle worker spins are not
- * spun: they end by themselves. */
-#define NAPS_SPUN 4
-/* A GPU's worker spins this part of the time that a core's worker does: its driver tells it of more
- * than it could see by spinning. */
-#define GPU_SPIN 5u
-/* Of a GPU's worker, which wakes up just before a tile is predicted to end. */
-#define SLACK_NS 1000u
+#include "sched/worker/tuning.h"
 
 static bool is_stopping(const fl_sched *sched)
 {
@@ -70,7 +62,7 @@ static bool must_stay_awake(const fl_worker *w, const fl_goal *goal)
 static uint64_t spin_ns(const fl_worker *w)
 {
     uint64_t ns = (uint64_t)(w->sched->core->settings.spin_us * 1000);
-    return w->device->is_synchronous ? ns : ns / GPU_SPIN;
+    return w->device->is_synchronous ? ns : ns / FL_SPIN_GPU;
 }
 
 /* Spins briefly, then sleeps, until notified, wake_at or the deadline. The caller has announced
@@ -84,7 +76,8 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     if (!w->sched->keeps_holders) {
         spin += spin_ns(w);
     }
-    if (w->in_flight != 0 && until != FL_TIME_NEVER && until - start > (spin - start) / NAPS_SPUN) {
+    if (w->in_flight != 0 && until != FL_TIME_NEVER &&
+        until - start > (spin - start) / FL_SPIN_NAPS) {
         /* The device has enough work until `until`. */
         spin = start;
     }
@@ -103,20 +96,13 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
     }
 }
 
-/* A worker that searches looks around after the time of a task, within these bounds, and after
- * twice the time each time that it finds nothing, up to some tasks' time: each look takes lines
- * from those that work, and most often the next task is put into its inbox meanwhile. */
-#define LEAST_LOOK_NS 500.0
-#define MOST_LOOK_NS 4000.0
-#define LOOK_GROWTH 4u
-
 static uint64_t first_look_ns(const fl_worker *w)
 {
     /* Relaxed: written by the worker. */
     double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
-    return (uint64_t)(mean < LEAST_LOOK_NS  ? LEAST_LOOK_NS
-                      : mean < MOST_LOOK_NS ? mean
-                                            : MOST_LOOK_NS);
+    return (uint64_t)(mean < FL_SEARCH_LEAST_NS  ? FL_SEARCH_LEAST_NS
+                      : mean < FL_SEARCH_MOST_NS ? mean
+                                                 : FL_SEARCH_MOST_NS);
 }
 
 /* Relaxed: a hint. */
@@ -159,7 +145,7 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
             act = fl_worker_step(w);
             /* Only sleeps change the nap time. */
             w->nap_ns = nap;
-            gap = gap < LOOK_GROWTH * least ? 2 * gap : gap;
+            gap = gap < FL_SEARCH_GROWTH * least ? 2 * gap : gap;
             look_at = t + gap;
         }
     }
@@ -206,7 +192,7 @@ int fl_drive_thread(void *arg)
     fl_sched *sched = w->sched;
     fl_thread_name(w->device->info.name);
     if (!w->device->is_synchronous) {
-        fl_thread_slack(SLACK_NS);
+        fl_thread_slack(FL_TIMER_SLACK_NS);
     }
     if (w->device->backend->bind != NULL) {
         filch_status status = w->device->backend->bind(w->device);
@@ -237,7 +223,7 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_drive_poll(sched, 0, &worked);
         worked = worked || fl_full_relieve(w);
-        uint64_t nap = fl_time_now() + FL_POLL_NAP_NS;
+        uint64_t nap = fl_time_now() + FL_POLL_MODE_NAP_NS;
         deadline = nap < deadline ? nap : deadline;
     }
     if (!worked) {

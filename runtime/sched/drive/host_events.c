@@ -5,10 +5,7 @@
 #include "sched/drive/host_events.h"
 
 #include "sched/worker/sched.h"
-
-/* Asked again after an eighth of the time waited, between these. */
-#define LEAST_NS 10000u
-#define MOST_NS 2000000u
+#include "sched/worker/tuning.h"
 
 void fl_host_events_init(fl_sched *sched)
 {
@@ -88,7 +85,9 @@ fl_act fl_host_events_step(fl_worker *w, fl_act act)
         any = look(w, polling, &moved);
         polling->since = moved ? t : polling->since;
         uint64_t nap = (t - polling->since) / 8;
-        nap = nap < LEAST_NS ? LEAST_NS : nap < MOST_NS ? nap : MOST_NS;
+        nap = nap < FL_EVENTS_LEAST_NS  ? FL_EVENTS_LEAST_NS
+              : nap < FL_EVENTS_MOST_NS ? nap
+                                        : FL_EVENTS_MOST_NS;
         polling->look_at = t + nap;
     }
     if (act != FL_ACT_WAIT) {

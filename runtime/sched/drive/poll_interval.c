@@ -9,24 +9,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
-
-/* A worker that waits for a prediction wakes up so much before, and looks so often after: ever less
- * often, by a part of the time that it has looked for. */
-#define EARLY_NS 5000u
-#define LOOK_NS 2000u
-#define MOST_LOOK_NS 2000000u
-#define LOOKS_OF_TILE 64
-/* Past its prediction a tile is looked at after this part of the time that it is late; without one,
- * of the time since its launch. */
-#define LOOKS_OF_PAST 4
-#define LOOKS_OF_UNKNOWN 8
-/* A prediction may be far too long: no sleep exceeds this, or that part of the time since the
- * launch; much less where no tile so large was ever measured. */
-#define MOST_SLEEP_NS 2000000u
-#define MOST_BLIND_NS 50000u
-#define SLEEPS_OF_FLIGHT 8
-/* A tile of more than so many times the work of any that was timed may take any time. */
-#define MOST_GROWTH 2
+#include "sched/worker/tuning.h"
 
 static uint64_t now(const fl_worker *w)
 {
@@ -58,9 +41,9 @@ static uint64_t look_homing(const fl_worker *w, uint64_t t)
         moved = w->flights[w->homing_last].item.start;
     }
     begun = moved > begun ? moved : begun;
-    uint64_t nap = t > begun ? (t - begun) / LOOKS_OF_TILE : 0;
-    nap = nap > LOOK_NS ? nap : LOOK_NS;
-    return nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
+    uint64_t nap = t > begun ? (t - begun) / FL_POLL_OF_ITEM : 0;
+    nap = nap > FL_POLL_NS ? nap : FL_POLL_NS;
+    return nap < FL_POLL_MOST_NS ? nap : FL_POLL_MOST_NS;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -93,27 +76,28 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     }
     begun = later(flight->launched, begun);
     if (!has_arrived(w, flight, t)) {
-        nap = later((t - begun) / LOOKS_OF_PAST, LOOK_NS);
+        nap = later((t - begun) / FL_POLL_OF_LATE, FL_POLL_NS);
         return t + (nap < FL_ARRIVAL_NS ? nap : FL_ARRIVAL_NS);
     }
     begun = later(begun, flight->arrived);
-    uint64_t least = (uint64_t)flight->expected / LOOKS_OF_TILE;
+    uint64_t least = (uint64_t)flight->expected / FL_POLL_OF_ITEM;
     /* Further items behind the first remove the hurry: one poll at the end is enough. */
-    end = w->computing > w->device->lanes ? begun + (uint64_t)flight->expected + least
-                                          : begun + (uint64_t)fmax(flight->expected - EARLY_NS, 0);
+    end = w->computing > w->device->lanes
+              ? begun + (uint64_t)flight->expected + least
+              : begun + (uint64_t)fmax(flight->expected - FL_POLL_EARLY_NS, 0);
     if (end > t) {
         const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->item), w->index);
-        bool is_known = flight->item.work <= MOST_GROWTH * fl_speed_most_work(speed);
-        uint64_t most = (t - begun) / SLEEPS_OF_FLIGHT;
-        uint64_t always = is_known ? MOST_SLEEP_NS : MOST_BLIND_NS;
+        bool is_known = flight->item.work <= FL_POLL_GROWTH * fl_speed_most_work(speed);
+        uint64_t most = (t - begun) / FL_POLL_SLEEPS;
+        uint64_t always = is_known ? FL_POLL_SLEEP_NS : FL_POLL_BLIND_NS;
         most = most > always ? most : always;
         nap = end - t < most ? end - t : most;
     } else {
-        nap = (t - end) / (flight->expected > 0 ? LOOKS_OF_PAST : LOOKS_OF_UNKNOWN);
+        nap = (t - end) / (flight->expected > 0 ? FL_POLL_OF_LATE : FL_POLL_OF_UNKNOWN);
         /* A nap costs the host as much time as an item of a few microseconds. */
         nap = nap > least ? nap : least;
-        nap = nap > LOOK_NS ? nap : LOOK_NS;
-        nap = nap < MOST_LOOK_NS ? nap : MOST_LOOK_NS;
+        nap = nap > FL_POLL_NS ? nap : FL_POLL_NS;
+        nap = nap < FL_POLL_MOST_NS ? nap : FL_POLL_MOST_NS;
     }
     return t + nap;
 }

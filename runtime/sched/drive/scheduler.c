@@ -529,7 +529,8 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     /* Sends short tasks to one worker until the sum is worth waking a second worker. Long or
      * unknown tasks go to the workers in turn. */
     double ns = predicted_ns(sched, task);
-    uint64_t run = ns > 0 && ns < FL_WAKE_NS ? (uint64_t)(FL_WAKE_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
+    uint64_t run =
+        ns > 0 && ns < FL_WAKE_UP_NS ? (uint64_t)(FL_WAKE_UP_NS / (ns < 1 ? 1 : ns)) + 1 : 1;
     /* Two threads may draw equal numbers: the number only spreads tasks, and an atomic addition
      * would wait for the task's cache lines. */
     uint64_t ticket = fl_load_relaxed(&sched->routed);
@@ -630,7 +631,7 @@ static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t 
             if (t >= deadline) {
                 return FILCH_TIMEOUT;
             }
-            uint64_t nap = t + FL_POLL_NAP_NS < deadline ? t + FL_POLL_NAP_NS : deadline;
+            uint64_t nap = t + FL_POLL_MODE_NAP_NS < deadline ? t + FL_POLL_MODE_NAP_NS : deadline;
             wait_blocking(sched, goal, nap);
         } else if (t >= deadline && !fl_goal_is_met(goal)) {
             return FILCH_TIMEOUT;

@@ -32,35 +32,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
-
-/* A piece takes this part of the time that is left … */
-#define PIECES_OF_REST 16.0
-/* … on slices this one, as at the end of each piece its last blocks leave some idle; … */
-#define PIECES_OF_REST_BESIDE 4.0
-/* … but at least so many dispatches; fewer where others wait for the end, too, … */
-#define CHEAP_DISPATCHES 50.0
-#define FLOOR_DISPATCHES 20.0
-/* … on a lane, of what a piece takes whatever its work, so many times, but no more than that part
- * of what is left; … */
-#define FLOOR_FIXED 8.0
-#define PIECES_OF_FIXED 4.0
-/* … and has at most so many times the work of any tile that was timed. */
-#define MOST_GROWTH 8.0
-/* Where no speed was measured a piece is this part of the rest. */
-#define PROBES_OF_REST 1024u
-/* Of a device that runs tiles by itself, from the end of a piece, as its worker sees it, to the
- * beginning of the next. */
-#define LATENCY_NS 10000.0
-/* Finding a division and its cache lines. */
-#define JOIN_NS 1000.0
-#define LOOK_AGAIN_NS 20000.0
-#define MOST_TRIES 4
-/* Waking another worker takes a microsecond or two of whoever does it. */
-#define WOKEN_AT_ONCE 2
-/* How fast all together are is asked for each so many pieces; of many devices more seldom, so that
- * a piece looks at this many. */
-#define ASKED_EACH 8u
-#define DEVICES_A_PIECE 4u
+#include "sched/worker/tuning.h"
 
 /* Memory node where the device runs pieces: 0, the host's memory, for host devices and for devices
  * sharing memory; otherwise the device's own. */
@@ -90,7 +62,7 @@ static bool is_on(const fl_worker *w)
 static double dispatch_ns(const fl_worker *w)
 {
     double ns = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
-    return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + LATENCY_NS : ns;
+    return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + FL_PIECE_LATENCY_NS : ns;
 }
 
 static uint64_t now(const fl_worker *w)
@@ -154,10 +126,10 @@ double fl_divide_whole(const fl_item *item, double ns)
 static double ask_rate(const fl_worker *w, fl_division *division)
 {
     const fl_sched *sched = w->sched;
-    uint32_t some = sched->count / DEVICES_A_PIECE;
+    uint32_t some = sched->count / FL_CHUNK_DEVICES;
     uint32_t begun = fl_load_relaxed(&division->begun);
     double rate = fl_bits_double(fl_load_relaxed(&division->rate));
-    if (rate > 0 && begun % (some > ASKED_EACH ? some : ASKED_EACH) != 0) {
+    if (rate > 0 && begun % (some > FL_CHUNK_ASKED_EACH ? some : FL_CHUNK_ASKED_EACH) != 0) {
         return rate;
     }
     rate = 0;
@@ -210,12 +182,12 @@ static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
  * whole rest here. */
 static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, double fixed)
 {
-    double dispatches = rest->ns_others > 0 ? FLOOR_DISPATCHES : CHEAP_DISPATCHES;
+    double dispatches = rest->ns_others > 0 ? FL_CHUNK_FLOOR_DISPATCHES : FL_PIECE_DISPATCHES;
     /* Kernels too small to fill the device have a large fixed time, too: no reason to leave the
      * members without work. */
     return memory_of(w) == 0 ? dispatches * (dispatch_ns(w) + fixed)
                              : fmax(dispatches * dispatch_ns(w),
-                                    fmin(FLOOR_FIXED * fixed, alone / PIECES_OF_FIXED));
+                                    fmin(FL_CHUNK_FLOOR_FIXED * fixed, alone / FL_CHUNKS_OF_FIXED));
 }
 
 /* Number of grains for the next piece here; 0: the members would finish the whole rest before. */
@@ -227,17 +199,17 @@ static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_r
         return 0;
     }
     if (fl_speed_get(speed) == 0 || !(rest->ns_grain > 0)) {
-        uint32_t probe = rest->grains / PROBES_OF_REST;
+        uint32_t probe = rest->grains / FL_PIECE_PROBES_OF_REST;
         return probe != 0 ? probe : 1;
     }
     double alone = rest->ns_grain * rest->grains;
     double least = least_ns(w, rest, alone, fl_speed_fixed(speed));
-    double pieces = memory_of(w) != 0 ? PIECES_OF_REST_BESIDE : PIECES_OF_REST;
+    double pieces = memory_of(w) != 0 ? FL_PIECES_OF_REST_BESIDE : FL_CHUNKS_OF_REST;
     double wanted = fmax(rest->work / ask_rate(w, division) / pieces, least);
     /* Time until the members and the worker have finished together. */
     double fair = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone;
     most = fmin(most, fmin(wanted, fair) / rest->ns_grain);
-    most = fmin(most, MOST_GROWTH * fl_speed_most_work(speed) / grain_work(division));
+    most = fmin(most, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / grain_work(division));
     return most > 1 ? (uint32_t)most : 1;
 }
 
@@ -278,7 +250,7 @@ static void note_member(const fl_worker *w, fl_division *division, bool is_one)
  * until the members have finished; 0: unknown. */
 static void wake_others(fl_worker *w, double ns)
 {
-    double some = ns > 0 ? fmin(ns / FL_WAKE_NS, WOKEN_AT_ONCE) : WOKEN_AT_ONCE;
+    double some = ns > 0 ? fmin(ns / FL_WAKE_UP_NS, FL_DIVIDE_WOKEN) : FL_DIVIDE_WOKEN;
     fl_sched_wake(w->sched, (uint32_t)some);
 }
 
@@ -295,7 +267,8 @@ bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
     /* Scratch memory on a lane comes with a launch, or is waited for. A task holding operands
      * needed elsewhere must not wait in the middle. */
     return is_on(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
-           work > 0 && isfinite(work) && (ns == 0 || ns >= 2 * CHEAP_DISPATCHES * dispatch_ns(w)) &&
+           work > 0 && isfinite(work) &&
+           (ns == 0 || ns >= 2 * FL_PIECE_DISPATCHES * dispatch_ns(w)) &&
            (memory_of(w) == 0 || fl_task_scratch(task) == 0) && has_others(w, task);
 }
 
@@ -459,10 +432,10 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     }
     double ns_others = rest.ns_others > 0 ? rest.ns_others : INFINITY;
     uint32_t want = piece_size(w, division, &rest);
-    double here = want * rest.ns_grain + dispatch_ns(w) + JOIN_NS;
+    double here = want * rest.ns_grain + dispatch_ns(w) + FL_JOIN_NS;
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
-        uint64_t at = now(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, LOOK_AGAIN_NS);
+        uint64_t at = now(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
         w->ready_at = at < w->ready_at ? at : w->ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     } else if (ns_others > best->ns_others) {
@@ -491,7 +464,7 @@ bool fl_divide_join(fl_worker *w)
     if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !is_on(w) || w->frames != NULL) {
         return false;
     }
-    for (int tries = 0; tries < MOST_TRIES; ++tries) {
+    for (int tries = 0; tries < FL_RACE_TRIES; ++tries) {
         fl_find best = find(w);
         if (best.division == NULL) {
             return false;

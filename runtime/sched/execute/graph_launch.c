@@ -12,22 +12,16 @@
 #include "sched/execute/offload.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Longer tasks hide their launches. */
-#define LONGEST_NS 50000.0
+/* Chains of a graph that is launched whole. */
 #define CHAINS 4u
-/* Runs before it is tried again to make one, doubled each time: others may have let go of the
- * memory by then, or it is too small for all of the graph at once. */
-#define LEAST_REST 4u
-/* Where the setting leaves it to us. Making a replay was measured to cost 7 to 10 runs of packs (6
- * us a node; docs/performance.md), so it waits until as much time was spent without one: at worst
- * half of the time so far goes into it. It stays if one of its first runs is faster than all
- * before. */
+/* FILCH_REPLAY: filch chooses. A graph is made after FL_GRAPH_FIRST runs: as much time was spent
+ * without it as making it costs, so at worst half of the time goes into it. It stays if one of its
+ * first runs is faster than all runs before. */
 #define OWN_CHOICE (-1)
-#define OWN_FIRST 10u
-#define TRIAL_RUNS 4u
-#define MOST_REST 4096u
-/* Among more predecessors than this, one named twice is not looked for: the driver refuses it. */
+/* Predecessors of a node among which one named twice is looked for; else the driver refuses the
+ * node. */
 #define FEW_BEHIND 16u
 
 enum {
@@ -360,7 +354,9 @@ static void give_up(const fl_worker *w, filch_graph *graph)
 {
     uint32_t rest = 2 * graph->replay_rest;
     graph->cannot_replay = w->error.status != FILCH_NOT_READY;
-    graph->replay_rest = rest < LEAST_REST ? LEAST_REST : rest < MOST_REST ? rest : MOST_REST;
+    graph->replay_rest = rest < FL_GRAPH_LEAST_REST  ? FL_GRAPH_LEAST_REST
+                         : rest < FL_GRAPH_MOST_REST ? rest
+                                                     : FL_GRAPH_MOST_REST;
     graph->runs = 0;
 }
 
@@ -377,9 +373,9 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
     /* Relaxed: written by the worker, no order needed. */
     double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
     int64_t first = w->sched->core->settings.replay;
-    first = first == OWN_CHOICE ? OWN_FIRST : first;
+    first = first == OWN_CHOICE ? FL_GRAPH_FIRST : first;
     graph->is_replayed = false;
-    if (++graph->runs < first + graph->replay_rest || first == 0 || ns > LONGEST_NS ||
+    if (++graph->runs < first + graph->replay_rest || first == 0 || ns > FL_GRAPH_LONGEST_NS ||
         fl_trace_of(w) != NULL) {
         return false;
     }

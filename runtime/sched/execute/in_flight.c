@@ -24,17 +24,12 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
 #define NO_FLIGHT UINT32_MAX
 
 /* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs. */
 #define FLIGHTS 64u
-/* So many launches after the last look, those before are probably over. */
-#define LOOK_LAUNCHES 64u
-/* The clock is read once for so many launches: it serves only to predict when they end. */
-#define CLOCK_LAUNCHES 8u
-/* A tile that found no room is tried again so often. */
-#define STALL_NAP_NS 20000u
 
 static uint64_t now(const fl_worker *w)
 {
@@ -634,7 +629,7 @@ static void launch(fl_worker *w, const fl_item *picked)
     if (races) {
         fl_speculate_offer(w, item);
     }
-    if (!computes(w) || w->clock_age++ % CLOCK_LAUNCHES == 0) {
+    if (!computes(w) || w->clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
         w->clock = now(w);
     }
     item->start = w->clock;
@@ -675,7 +670,7 @@ static void launch(fl_worker *w, const fl_item *picked)
 static void launch_stalled(fl_worker *w, bool any)
 {
     fl_item item = w->stalled;
-    if (!any && now(w) - w->stalled_at < STALL_NAP_NS) {
+    if (!any && now(w) - w->stalled_at < FL_NAP_STALL_NS) {
         return;
     }
     if (FL_UNLIKELY(w->piece != 0 && w->piece < item.hi - item.lo)) {
@@ -791,7 +786,7 @@ static void look_at_copies(const fl_worker *w)
  * wake-up time never sleeps. */
 static uint64_t stall_look_at(const fl_worker *w)
 {
-    return (w->is_dividing ? now(w) : w->stalled_at) + STALL_NAP_NS;
+    return (w->is_dividing ? now(w) : w->stalled_at) + FL_NAP_STALL_NS;
 }
 
 /* Ends a step; no further item can be put on the device now. any: an item was launched or landed.
@@ -880,7 +875,7 @@ fl_act fl_in_flight_step(fl_worker *w)
     }
     while (fl_depth_has_room(w, window) && !w->has_stalled && !fl_worker_has_failed(w)) {
         fl_item item;
-        if (++launches % LOOK_LAUNCHES == 0) {
+        if (++launches % FL_LAUNCHES_A_LOOK == 0) {
             retire_finished(w);
             window = fl_depth_of(w);
             if (fl_worker_has_failed(w)) {

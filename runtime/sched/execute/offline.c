@@ -25,9 +25,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
-
-/* How often copies that were begun ahead are looked at before what they were for is given away. */
-#define FETCHED_NAP_NS 20000u
+#include "sched/worker/tuning.h"
 
 /* --- Presence --- */
 
@@ -398,7 +396,7 @@ fl_act fl_offline_rest(fl_worker *w)
     w->ready_at = FL_TIME_NEVER;
     fl_account_idle(w);
     if (!is_fetched(w)) {
-        w->wake_at = fl_clock_now(&w->sched->core->clock) + FETCHED_NAP_NS;
+        w->wake_at = fl_clock_now(&w->sched->core->clock) + FL_NAP_OFFLINE_NS;
         return FL_ACT_WAIT;
     }
     w->wake_at = FL_TIME_NEVER;

@@ -21,6 +21,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
 static fl_places *places_of(const fl_worker *w)
 {
@@ -330,10 +331,6 @@ static bool is_short(const fl_worker *w)
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
-/* Tiles that are over soon follow each other on a lane, one mark serving them all, while the other
- * lanes work off theirs. */
-#define SHORT_IN_ROW 64u
-
 /* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the lane
  * with the fewest items in flight. */
 static uint32_t choose_lane(const fl_worker *w)
@@ -352,7 +349,7 @@ static uint32_t choose_lane(const fl_worker *w)
         best = offload->lane_load[lane] < offload->lane_load[best] ? lane : best;
     }
     bool stays = is_short(w) && offload->lane_load[best] != 0 &&
-                 offload->lane_load[last] < offload->lane_load[best] + SHORT_IN_ROW;
+                 offload->lane_load[last] < offload->lane_load[best] + FL_SHORT_IN_ROW;
     return stays ? last : best;
 }
 
@@ -490,14 +487,6 @@ static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, cons
     return wrong == NULL || refuse(w, fl_item_codelet(item), wrong);
 }
 
-/* Threads that a multiprocessor holds: 1,024 to 2,048, by architecture. */
-#define RESIDENT_THREADS 2048.0
-/* So many times as many as it holds, or nearly, fill it: kernels' blocks end one by one, and while
- * the last ones of one kernel run, those of the next that do not fit in yet take their places.
- * Measured with mandelbrot on two GPUs: 95.4 % of the speed alone with once as many, 99.0 with
- * twice, 99.7 with four times. */
-#define FULL_TIMES 1.8
-
 /* Question for a kernel's geometry: chunks of up to `most` grains, starting at grain `lo`. */
 typedef struct fl_inquiry {
     const fl_item *item;
@@ -570,7 +559,7 @@ static void note_fill(fl_worker *w, const fl_item *item, const filch_call *call,
     uint32_t most = fl_batch_reach(batch, lo) - lo;
     const fl_inquiry asked = {.item = item, .call = call, .kernel = kernel, .lo = lo, .most = most};
     double one = threads_of(&asked, 1), all = threads_of(&asked, most);
-    double full = FULL_TIMES * w->device->info.team * RESIDENT_THREADS;
+    double full = FL_FULL_TIMES * w->device->info.team * FL_RESIDENT_THREADS;
     uint32_t more = all > one ? grains_for(&asked, nextafter(one, INFINITY)) : 2;
     /* A least number of 1 means inconsistent answers by the callback. */
     uint64_t quantum = more > 1 ? more - 1 : 1;

@@ -5,10 +5,8 @@
 
 #include "sched/model/next_use.h"
 #include "sched/worker/operands.h"
+#include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
-
-/* Longest time between two polls for copies that ready tasks or items in flight wait for. */
-#define FL_ARRIVAL_NS 50000u
 
 /* Finds the item's operands, starts to bring them to the worker's device, and fills worker->views.
  * False: worker->error says why not. */

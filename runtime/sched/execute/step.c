@@ -26,15 +26,8 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
-
-/* How long an idle worker sleeps between looks while jobs run. */
-#define LEAST_NAP_NS 50000u
-#define MOST_NAP_NS 10000000u
-/* On a virtual clock, by this part longer each time from there on. */
-#define LATE_PART 256u
-/* How long a host's worker sleeps between looks whether its operands have come. */
-#define FETCH_NAP_NS 5000u
 
 const fl_core *fl_worker_core(const fl_worker *w)
 {
@@ -784,14 +777,15 @@ static fl_act end_step(fl_worker *w, fl_act act)
 /* Time of the worker's sleep until the next look without a wake-up, ns. */
 static uint64_t next_nap(const fl_worker *w)
 {
-    uint64_t nap = w->nap_ns == 0 ? LEAST_NAP_NS : w->nap_ns * 2;
-    if (FL_LIKELY(nap < MOST_NAP_NS)) {
+    uint64_t nap = w->nap_ns == 0 ? FL_NAP_LEAST_NS : w->nap_ns * 2;
+    if (FL_LIKELY(nap < FL_NAP_MOST_NS)) {
         return nap;
     }
     /* An item on a virtual clock may take years. The number of looks grows with the logarithm of
      * the time, and the delay of a look stays a fixed part of the idle time. */
-    return w->sched->events == NULL || w->nap_ns < MOST_NAP_NS ? MOST_NAP_NS
-                                                               : w->nap_ns + w->nap_ns / LATE_PART;
+    return w->sched->events == NULL || w->nap_ns < FL_NAP_MOST_NS
+               ? FL_NAP_MOST_NS
+               : w->nap_ns + w->nap_ns / FL_NAP_LATE;
 }
 
 /* Sets the time of the next unrequested look. Wake-ups are left out where the queued work seems too
@@ -892,7 +886,7 @@ static fl_act await_operands(fl_worker *w)
     filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
     fl_account_wait(w, status == FILCH_NOT_READY);
     if (status == FILCH_NOT_READY) {
-        w->wake_at = now(w) + FETCH_NAP_NS;
+        w->wake_at = now(w) + FL_NAP_FETCH_NS;
         return FL_ACT_WAIT;
     }
     w->is_fetching = false;

@@ -27,33 +27,7 @@
 #include "sched/ready/spot.h"
 #include "sched/worker/device.h"
 #include "sched/worker/timeline.h"
-
-/* A slow device is to be done earlier than it must by this part of its time for the task: not all
- * that is left can run at once. */
-#define MARGIN 0.5
-/* Ready tasks that are to be left for the others then. */
-#define LEFT_FOR_OTHERS 2u
-/* Tasks that are looked at from the urgent end and from the other; of the first fewer where there
- * are many devices, as each is weighed for all of them. */
-#define MOST_WEIGHED 512u
-#define LEAST_URGENT 8u
-#define MOST_URGENT 32u
-#define MOST_SPARE 16u
-/* Of two devices that finish at the same time, whatever sums were rounded to, the first. */
-#define TIE 1e-12
-/* A device that took none looks again after this part of the time that it would have taken. */
-#define LOOKS_OF_TASK 4.0
-#define LOOK_AGAIN_NS 20000.0
-/* Tasks of a GPU's shorter than this have the next one behind them: until the host has seen one end
- * and launched another, some microseconds pass. */
-#define FOLLOWED_NS 10000000.0
-#define DEPTH_OF_LANE 2u
-/* A device is tried that once was so many times as fast as it is. */
-#define ONCE_FASTER 2.0
-/* Of a device with a score of 1 where no speed was measured, in ns a unit of work; and in place of
- * a score of 0. As for policies that ask (view.c). */
-#define WORK_USUAL 1000.0
-#define SCORE_LEAST 1e-9
+#include "sched/worker/tuning.h"
 
 static fl_timeline *seat_of(const fl_worker *w)
 {
@@ -68,7 +42,7 @@ static fl_timeline *seat_of(const fl_worker *w)
 static double guess(const fl_worker *w, const fl_task *task, double work)
 {
     const fl_sched *sched = w->sched;
-    double score = fmax(sched->scores[w->index], SCORE_LEAST), mean = fl_eft_mean(w);
+    double score = fmax(sched->scores[w->index], FL_SCORE_LEAST), mean = fl_eft_mean(w);
     double ns = fl_sched_ns(sched, task->codelet, w->index) * work;
     if (mean > 0) {
         return ns > 0 && ns < mean ? ns : mean;
@@ -76,7 +50,7 @@ static double guess(const fl_worker *w, const fl_task *task, double work)
     for (uint32_t d = 0; ns <= 0 && d < sched->count; ++d) {
         ns = fl_eft_mean(&sched->workers[d]) * sched->scores[d] / score;
     }
-    return ns > 0 ? ns : work * WORK_USUAL / score;
+    return ns > 0 ? ns : work * FL_WORK_USUAL_NS / score;
 }
 
 double fl_eft_ns(const fl_worker *w, const fl_task *task)
@@ -94,7 +68,9 @@ uint32_t fl_eft_depth(const fl_worker *w)
     if (mean > 0 && mean <= FL_SHORT_NS) {
         return UINT32_MAX; /* items end too soon for the depth to matter */
     }
-    return w->device->backend->mark != NULL && mean < FOLLOWED_NS ? DEPTH_OF_LANE * lanes : lanes;
+    return w->device->backend->mark != NULL && mean < FL_EFT_FOLLOWED_NS
+               ? FL_EFT_DEPTH_OF_LANE * lanes
+               : lanes;
 }
 
 /* Tells whether the device takes ready tasks. A worker deep in nested waits may ask for tasks, but
@@ -236,7 +212,7 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
             continue;
         }
         double own = fl_eft_ns(w, task), end = timeline->rest + own;
-        if (end < soonest * (1 - TIE) || best == UINT32_MAX) {
+        if (end < soonest * (1 - FL_TIE) || best == UINT32_MAX) {
             soonest = end;
             best = d;
             *ns = own / fl_eft_lanes(w);
@@ -249,7 +225,7 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
 static void prefer_own(const fl_worker *w, fl_queue_spot *spot)
 {
     fl_queue_spot at = *spot;
-    for (uint32_t i = 0; i < MOST_SPARE && at.link != NULL; ++i) {
+    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && at.link != NULL; ++i) {
         const fl_task *task = fl_task_of_link(at.link);
         if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
             *spot = at;
@@ -270,8 +246,10 @@ static bool is_cancelled(const fl_task *task)
 static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     fl_sched *sched = w->sched;
-    uint32_t most = MOST_WEIGHED / sched->count;
-    most = most < LEAST_URGENT ? LEAST_URGENT : most < MOST_URGENT ? most : MOST_URGENT;
+    uint32_t most = FL_EFT_MOST_WEIGHED / sched->count;
+    most = most < FL_EFT_LEAST_URGENT  ? FL_EFT_LEAST_URGENT
+           : most < FL_EFT_MOST_URGENT ? most
+                                       : FL_EFT_MOST_URGENT;
     *spot = (fl_queue_spot){0};
     while (most-- > 0 && fl_spot_step(sched->board, spot, false)) {
         double ns = 0;
@@ -339,7 +317,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
     const fl_shared_queue *board = sched->board;
     double top = (64 - __builtin_clzll(board->ranks)) / (double)FL_RANKS;
     *spot = (fl_queue_spot){0};
-    for (uint32_t i = 0; i < MOST_SPARE && fl_spot_step(board, spot, true); ++i) {
+    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_spot_step(board, spot, true); ++i) {
         const fl_task *task = fl_task_of_link(spot->link);
         const filch_graph *graph = task->graph;
         double own = own_rank(task);
@@ -350,7 +328,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
         double left = fmax(0, graph->rank_sum - graph->rank_taken) * unit;
         double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
         end = fmax(end, top * (double)graph->rank_most * unit);
-        if ((1 + MARGIN) * fl_eft_ns(w, task) + ((double)task->rank - own) * unit <= end) {
+        if ((1 + FL_SLOW_MARGIN) * fl_eft_ns(w, task) + ((double)task->rank - own) * unit <= end) {
             return true;
         }
     }
@@ -373,7 +351,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 static bool tries(fl_worker *w, fl_queue_spot *spot)
 {
     double mean = fl_eft_mean(w), once = w->trial.best;
-    if (once <= 0 || mean < ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
+    if (once <= 0 || mean < FL_EXPLORE_ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
         !find_any(w, true, spot)) {
         return false;
     }
@@ -402,12 +380,12 @@ static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
     if (find_urgent(w, t, spot)) {
         return true;
     }
-    if (is_free && board->count > LEFT_FOR_OTHERS &&
+    if (is_free && board->count > FL_EFT_LEFT_FOR_OTHERS &&
         (find_spare(w, &outlay, spot) || tries(w, spot))) {
         return true;
     }
     if (is_free) {
-        double ns = fmax(fl_eft_ns(w, first) / LOOKS_OF_TASK, LOOK_AGAIN_NS);
+        double ns = fmax(fl_eft_ns(w, first) / FL_EFT_LOOKS_OF_TASK, FL_LOOK_AGAIN_NS);
         timeline->look_at = t + (uint64_t)fmin(ns, 0x1p60);
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     }

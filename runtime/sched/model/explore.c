@@ -9,16 +9,7 @@
 
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* As of speeds (speed.c): tried again after so many times what a task takes there, at least; and at
- * most after so many times that. */
-#define TRIAL_TASKS 64.0
-#define TRIAL_LEAST_NS 1000000.0
-#define TRIAL_GROWTH 64.0
-/* A trial has found the device faster if it takes less than this part of the mean. */
-#define FASTER 0.5
-/* The mean says something from so many samples on. */
-#define SETTLED 4u
+#include "sched/worker/tuning.h"
 
 static uint64_t now(const fl_worker *w)
 {
@@ -29,8 +20,8 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
 {
     fl_explore *trial = &w->trial;
     trial->at = item->start + item->ns;
-    trial->is_suspected = trial->is_on && (double)item->ns < FASTER * mean;
-    if (trial->is_suspected && ns < FASTER * mean) {
+    trial->is_suspected = trial->is_on && (double)item->ns < FL_EXPLORE_FASTER * mean;
+    if (trial->is_suspected && ns < FL_EXPLORE_FASTER * mean) {
         trial->is_suspected = false;
         trial->after = 0; /* the slow estimate was wrong */
         mean = ns;
@@ -39,7 +30,7 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
         mean = mean == 0 ? ns : mean + (ns - mean) / 4;
     }
     trial->is_on = false;
-    if (trial->count < SETTLED) {
+    if (trial->count < FL_EXPLORE_SETTLED) {
         ++trial->count;
     } else {
         trial->best = trial->best > 0 ? fmin(trial->best, mean) : mean;
@@ -49,7 +40,7 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
 
 static double least_wait(double ns)
 {
-    return fmax(TRIAL_LEAST_NS, TRIAL_TASKS * ns);
+    return fmax(FL_EXPLORE_LEAST_NS, FL_EXPLORE_ITEMS * ns);
 }
 
 bool fl_explore_is_due(const fl_worker *w, double mean)
@@ -63,7 +54,7 @@ void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
 {
     fl_explore *trial = &w->trial;
     double least = least_wait(mean);
-    double wait = fmin(fmax(2.0 * (double)trial->after, least), TRIAL_GROWTH * least);
+    double wait = fmin(fmax(2.0 * (double)trial->after, least), FL_EXPLORE_GROWTH * least);
     trial->after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
     trial->next = now(w) + trial->after;
     trial->is_on = true;

@@ -11,14 +11,8 @@
 #include "sched/decide/slow.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/tuning.h"
 
-/* Jobs among which the one of a victim's tasks is looked for, and slabs of its tasks. */
-#define MOST_JOBS 8u
-#define MOST_SLABS 4096u
-/* Of many roots, or tiles of a handle, so many are looked at, and stand for all. */
-#define MOST_LOOKS 8u
-/* Bytes that the host copies in a nanosecond, about. */
-#define HOST_RATE 8.0
 /* A batch with more accesses is not looked at. */
 #define MOST_ACCESSES 16u
 
@@ -104,7 +98,7 @@ static void add_tiles(const fl_route *route, const filch_data *data, uint32_t be
     /* Acquire: the pointer before its target. Tiles never used on a device are at home. */
     const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
     uint32_t thief = route->thief->place, victim = route->victim->place;
-    uint32_t looks = end - begin < MOST_LOOKS ? end - begin : MOST_LOOKS;
+    uint32_t looks = end - begin < FL_SAMPLED_PARTS ? end - begin : FL_SAMPLED_PARTS;
     for (uint32_t i = 0; i < looks; ++i) {
         uint32_t tile = begin + (uint32_t)((uint64_t)(end - begin) * i / looks);
         double bytes = (double)fl_coalesced_bytes(data, tile, tile + 1) * (end - begin) / looks;
@@ -157,7 +151,8 @@ static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const fil
 {
     const filch_graph *graph = job->graph;
     uint32_t known = 0;
-    if (graph == NULL || graph->kind != FILCH_GRAPH_CLOSED || graph->slab_count > MOST_SLABS) {
+    if (graph == NULL || graph->kind != FILCH_GRAPH_CLOSED ||
+        graph->slab_count > FL_MISSING_SLABS) {
         return 0;
     }
     for (uint32_t i = 0; i < count; ++i) {
@@ -187,7 +182,7 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
     for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
         /* Acquire: the slot is filled before its bit is set. */
         uint64_t bits = fl_load_acquire(&thief->sched->active[word]);
-        for (; bits != 0 && known < count && jobs < MOST_JOBS; bits &= bits - 1) {
+        for (; bits != 0 && known < count && jobs < FL_MISSING_JOBS; bits &= bits - 1) {
             filch_job *job = fl_worker_visit(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
             if (job != NULL && job->batch == NULL && keep(job)) {
                 ++jobs;
@@ -283,7 +278,7 @@ static void add_scaled(fl_missing *missing, const fl_missing *seen, double by)
 static void add_roots(const fl_worker *w, const fl_route *route, const filch_job *job, uint32_t lo,
                       uint32_t hi, fl_missing *missing)
 {
-    uint32_t looks = hi - lo < MOST_LOOKS ? hi - lo : MOST_LOOKS;
+    uint32_t looks = hi - lo < FL_SAMPLED_PARTS ? hi - lo : FL_SAMPLED_PARTS;
     fl_missing seen = {.bytes = 0};
     for (uint32_t i = 0; i < looks; ++i) {
         const fl_task *task = job->graph->roots[lo + (uint32_t)((uint64_t)(hi - lo) * i / looks)];
@@ -365,7 +360,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
 static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
 {
     double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);
-    return place == 0             ? bytes / HOST_RATE
+    return place == 0             ? bytes / FL_HOST_RATE
            : operand->is_streamed ? bytes * slowness(places, place, 0)
                                   : 0;
 }

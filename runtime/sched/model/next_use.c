@@ -6,9 +6,7 @@
 #include "sched/model/next_use.h"
 
 #include "sched/worker/sched.h"
-
-/* Users of a tile that are looked at for one that is likely to run in a place. */
-#define MOST_USERS 32u
+#include "sched/worker/tuning.h"
 
 /* Users of every tile of a closed graph, in task order; made on first need. */
 typedef struct fl_forecast {
@@ -154,7 +152,7 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
         ++i;
     }
     fl_store_relaxed(&forecast->cursor[at], (uint64_t)run << 32 | i);
-    for (uint32_t k = i; k < count && k < i + MOST_USERS; ++k) {
+    for (uint32_t k = i; k < count && k < i + FL_NEXT_USE_USERS; ++k) {
         const fl_task *task = fl_graph_task_at(graph, users[k]);
         if (fl_word_epoch(fl_load_relaxed(&task->word)) == run &&
             is_for(outlook->worker->sched, task, place)) {

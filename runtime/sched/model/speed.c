@@ -5,64 +5,29 @@
  * the outer thirds, as in J. W. Tukey, "Exploratory Data Analysis", 1977. */
 #include "sched/model/speed.h"
 
+#include "sched/worker/tuning.h"
+
 #include <math.h>
 #include <string.h>
 
-/* One tile in so many is timed once the first FL_SPEED_SAMPLES of a regime are. */
-#define PERIOD 64
-#define PERIOD_LONG 512
-/* Outliers in a row that make a new regime where they agree: where the largest is at most so many
- * times the smallest. Against samples all older than AGED_NS two do. */
-#define REGIME 3
-#define REGIME_AGED 2
-#define AGREE 1.5
-/* Samples from which a deviation says anything. Until then the median alone holds off a bad one. */
-#define MAD_FILLED 5
-#define MAD_LIMIT 5.0
-/* Deviations below this part of the median are not told apart: samples that agree by chance, or to
- * the clock's grain, would make outliers of good ones, and three of these next to a bad one a
- * regime. A change that stays inside the band is the median's to follow. */
-#define MAD_FLOOR (1.0 / 16.0)
-/* A sample's weight halves so often as this passes; all but the newest together never weigh less
- * than this, so that one alone does not decide. */
-#define AGED_NS 10000000000.0
-#define FRESH_NS (AGED_NS / 64.0)
-#define AGED_LEAST 2.25
-/* A fixed part is looked for in thirds of at least three samples whose works are so far apart, each
- * so many samples, … */
+/* Age of a sample that counts as fresh, ns. */
+#define FRESH_NS (FL_SPEED_AGED_NS / 64.0)
+/* Least number of samples of a third: a fixed part is sought in thirds of the samples. */
 #define THIRD 3
-#define APART 2.0
-#define FIT_PERIOD 4
-/* … is believed where a unit of work costs so many times as much in small tiles as in large ones,
- * since less may be noise, and hardly matters, … */
-#define FIT_GAIN 1.25
-/* … and leaves at least this part of a large tile's time to its work: otherwise noise would have
- * larger tiles cost nothing. */
-#define WORK_LEAST (1.0 / 16.0)
 /* Sums of works stay finite. */
 #define WORK_MOST 1e300
-/* The proven speed is the least median of windows of samples, each as they came, since those that
- * the estimate is made of were chosen by it. The least of a thousand is the luckiest one: so it
- * counts by four standard errors more. That of a median has pi / 2 times the variance of a mean's
- * (P. J. Huber, "Robust Statistics", 1981), and a normal distribution's deviation is 1.4826 times
- * the median absolute one. The spread is that of all windows lately, or of this one. */
+/* The proven speed is the least median of windows of samples in order of arrival: the estimate
+ * chooses its own samples, so they prove nothing. The least median of a thousand windows is the
+ * luckiest, so a window counts by four standard errors more. The variance of a median is pi / 2
+ * times the variance of a mean (P. J. Huber, "Robust Statistics", 1981), and the deviation of a
+ * normal distribution is 1.4826 times the median absolute deviation. The spread is the spread of
+ * recent windows, or of this window. */
 #define PROVEN_ERRORS (4.0 * 1.2533 * 1.4826)
-#define SPREAD_GAIN (1.0 / 8.0)
-/* A line that holds for a wider range of works is taken though it is slower by this part. */
-#define PROVEN_SLACK (1.0 / 16.0)
-/* A prior that measurements disagree with by this factor, so many in a row, is forgotten. */
-#define DISAGREE 2.0
-#define DISAGREE_TIMES 2
-/* A device judged slow is tried again after so many times what a tile takes there, at least; and
- * at most after so many times that. */
-#define PROBE_TILES 64.0
-#define PROBE_LEAST_NS 1000000.0
-#define PROBE_GROWTH 64.0
 
 void fl_speed_init(fl_speed *speed)
 {
     memset(speed, 0, sizeof *speed);
-    speed->countdown = PERIOD - 1;
+    speed->countdown = FL_SPEED_PERIOD - 1;
 }
 
 bool fl_speed_wants_sample(fl_speed *speed)
@@ -73,13 +38,13 @@ bool fl_speed_wants_sample(fl_speed *speed)
         speed->countdown--;
         return false;
     }
-    speed->countdown = PERIOD - 1;
+    speed->countdown = FL_SPEED_PERIOD - 1;
     return true;
 }
 
 void fl_speed_put_off(fl_speed *speed)
 {
-    speed->countdown = PERIOD_LONG - 1;
+    speed->countdown = FL_SPEED_PERIOD_LONG - 1;
 }
 
 void fl_speed_ask(fl_speed *speed)
@@ -157,7 +122,7 @@ static double newest_age(const fl_speed *speed, uint64_t now)
 /* Computes the weight of every sample, in order. */
 static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_SAMPLES])
 {
-    double floor = fmin(1.0, AGED_LEAST / (speed->filled > 1 ? speed->filled - 1 : 1));
+    double floor = fmin(1.0, FL_SPEED_AGED_LEAST / (speed->filled > 1 ? speed->filled - 1 : 1));
 
     for (uint32_t i = 0; i < speed->filled; i++) {
         uint64_t at = speed->samples[i].at;
@@ -165,7 +130,7 @@ static void weigh(const fl_speed *speed, uint64_t now, double weights[FL_SPEED_S
 
         /* exp2 costs as much as the rest of the function, and hardly changes the weight of a sample
          * younger than FRESH_NS. */
-        weights[i] = age < FRESH_NS ? 1.0 : fmax(floor, exp2(-age / AGED_NS));
+        weights[i] = age < FRESH_NS ? 1.0 : fmax(floor, exp2(-age / FL_SPEED_AGED_NS));
     }
 }
 
@@ -220,7 +185,8 @@ static bool reaches(const fl_proven *line, const fl_proven *other, double factor
  * line predicts. Otherwise part of their time may be fixed. */
 static void join_ranges(fl_proven *line, const fl_proven *other)
 {
-    if (reaches(other, &(fl_proven){line->rate, line->fixed, other->from, other->to}, FIT_GAIN)) {
+    if (reaches(other, &(fl_proven){line->rate, line->fixed, other->from, other->to},
+                FL_SPEED_FIT_GAIN)) {
         line->from = fmin(line->from, other->from);
         line->to = fmax(line->to, other->to);
     }
@@ -228,8 +194,8 @@ static void join_ranges(fl_proven *line, const fl_proven *other)
 
 static bool is_wider(const fl_proven *line, const fl_proven *other)
 {
-    return line->to / line->from > APART * other->to / other->from &&
-           reaches(line, other, 1.0 + PROVEN_SLACK);
+    return line->to / line->from > FL_SPEED_APART * other->to / other->from &&
+           reaches(line, other, 1.0 + FL_SPEED_PROVEN_SLACK);
 }
 
 /* Measures the window's speed. The quartiles of the works are the range: a single item of different
@@ -249,7 +215,7 @@ static fl_proven measure_window(fl_speed *speed, uint32_t count)
     double spread = median_distance(rates, count) / middle;
 
     if (count == FL_SPEED_SAMPLES) {
-        double gain = speed->is_firm ? SPREAD_GAIN : 1.0;
+        double gain = speed->is_firm ? FL_SPEED_SPREAD_GAIN : 1.0;
 
         speed->usual_spread += gain * (spread - speed->usual_spread);
     }
@@ -271,7 +237,7 @@ static void prove(fl_speed *speed, const fl_sample *sample)
 
     speed->window[speed->window_count] = *sample;
     speed->window_count = count % FL_SPEED_SAMPLES;
-    if (count < MAD_FILLED || (speed->is_firm && count < FL_SPEED_SAMPLES))
+    if (count < FL_SPEED_MAD_FILLED || (speed->is_firm && count < FL_SPEED_SAMPLES))
         return;
 
     fl_proven seen = measure_window(speed, count);
@@ -312,7 +278,7 @@ static void publish(fl_speed *speed, uint64_t now)
      * bounds the rate. */
     if (count == 1 && speed->filled == 1)
         rate = fmin(rate, speed->cold);
-    if (speed->filled >= MAD_FILLED)
+    if (speed->filled >= FL_SPEED_MAD_FILLED)
         speed->best = speed->best > 0.0 ? fmin(speed->best, rate) : rate;
     /* Relaxed: no published value makes a second value valid. */
     fl_store_relaxed(&speed->rate, fl_double_bits(rate));
@@ -401,7 +367,7 @@ static double line_shape(const fl_speed *speed, const fl_sample *small, const fl
 {
     double slope = (large->ns - small->ns) / (large->work - small->work), least, fixed;
 
-    least = WORK_LEAST * large->ns / large->work;
+    least = FL_SPEED_WORK_LEAST * large->ns / large->work;
     slope = fmax(slope, least);
     fixed = small->ns - slope * small->work;
     if (fixed > speed->quickest) {
@@ -418,21 +384,21 @@ static void fit(fl_speed *speed)
     const fl_sample *sorted[FL_SPEED_SAMPLES];
     uint32_t third = speed->filled / 3;
 
-    if (third < THIRD || speed->large.work < APART * speed->least.work)
+    if (third < THIRD || speed->large.work < FL_SPEED_APART * speed->least.work)
         return;
     sort_by_work(speed, sorted);
 
     const fl_sample *small = typical(sorted, third);
     const fl_sample *large = typical(sorted + speed->filled - third, third);
 
-    if (large->work < APART * small->work)
+    if (large->work < FL_SPEED_APART * small->work)
         return;
 
     double gain = small->ns / small->work / (large->ns / large->work);
 
-    speed->told_from = small->work / APART;
-    speed->told_to = large->work * APART;
-    speed->shape = gain > FIT_GAIN ? line_shape(speed, small, large) : 0.0;
+    speed->told_from = small->work / FL_SPEED_APART;
+    speed->told_to = large->work * FL_SPEED_APART;
+    speed->shape = gain > FL_SPEED_FIT_GAIN ? line_shape(speed, small, large) : 0.0;
 }
 
 /* --- Samples --- */
@@ -452,7 +418,7 @@ static void foresee(const fl_speed *speed, double work, double *low, double *hig
     bool is_within = work >= least->work && work <= large->work;
 
     *low = *high = expected(speed, work);
-    if (is_told || (is_within && large->work < APART * least->work))
+    if (is_told || (is_within && large->work < FL_SPEED_APART * least->work))
         return;
 
     double fewest = fmin(least->ns, expected(speed, least->work));
@@ -474,10 +440,10 @@ static bool is_outlier(const fl_speed *speed, double work, double ns)
 {
     double low, high, band;
 
-    if (speed->filled < MAD_FILLED)
+    if (speed->filled < FL_SPEED_MAD_FILLED)
         return false;
     foresee(speed, work, &low, &high);
-    band = 1.0 + MAD_LIMIT * fmax(speed->deviation / speed->middle, MAD_FLOOR);
+    band = 1.0 + FL_SPEED_MAD_LIMIT * fmax(speed->deviation / speed->middle, FL_SPEED_MAD_FLOOR);
     return ns > high * band || ns < low / band;
 }
 
@@ -512,7 +478,9 @@ static void keep(fl_speed *speed, const fl_sample *sample)
 static bool suspect(fl_speed *speed, const fl_sample *sample)
 {
     weighted sorted[FL_SPEED_PENDING];
-    uint32_t need = newest_age(speed, sample->at) > AGED_NS ? REGIME_AGED : REGIME, from = 0;
+    uint32_t need = newest_age(speed, sample->at) > FL_SPEED_AGED_NS ? FL_SPEED_REGIME_AGED
+                                                                     : FL_SPEED_REGIME,
+             from = 0;
     double low = 0.0, high = INFINITY;
 
     speed->pending[speed->outliers++] = *sample;
@@ -522,7 +490,7 @@ static bool suspect(fl_speed *speed, const fl_sample *sample)
         insert(sorted, i, (weighted){one->ns / expected(speed, one->work), 1.0});
     }
     while (from + need <= speed->outliers &&
-           sorted[from + need - 1].value > AGREE * sorted[from].value)
+           sorted[from + need - 1].value > FL_SPEED_AGREE * sorted[from].value)
         from++;
     if (from + need <= speed->outliers) {
         low = sorted[from].value;
@@ -555,13 +523,13 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
 
     if (!(speed->prior.rate > 0.0))
         return;
-    if (ns > DISAGREE * said)
+    if (ns > FL_SPEED_DISAGREE * said)
         speed->against = speed->against > 0 ? speed->against + 1 : 1;
-    else if (ns < said / DISAGREE)
+    else if (ns < said / FL_SPEED_DISAGREE)
         speed->against = speed->against < 0 ? speed->against - 1 : -1;
     else
         speed->against = 0;
-    if (speed->against >= DISAGREE_TIMES || speed->against <= -DISAGREE_TIMES) {
+    if (speed->against >= FL_SPEED_DISAGREE_TIMES || speed->against <= -FL_SPEED_DISAGREE_TIMES) {
         speed->prior.rate = 0.0;
         speed->best = 0.0;
         speed->shape = speed->told_to > 0.0 ? speed->shape : 0.0;
@@ -604,13 +572,13 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     speed->quickest = speed->quickest > 0.0 ? fmin(speed->quickest, ns) : ns;
     speed->shortest = speed->shortest > 0.0 ? fmin(speed->shortest, ns) : ns;
     measure_range(speed);
-    if (speed->told_to == 0.0 || speed->count % FIT_PERIOD == 0)
+    if (speed->told_to == 0.0 || speed->count % FL_SPEED_FIT_PERIOD == 0)
         fit(speed);
 
     double before = fl_speed_get(speed);
 
     publish(speed, at);
-    if (fl_speed_get(speed) < before / AGREE)
+    if (fl_speed_get(speed) < before / FL_SPEED_AGREE)
         speed->probe_after = 0; /* faster again: the slow estimate was wrong */
     return ns;
 }
@@ -624,7 +592,7 @@ double fl_speed_best(const fl_speed *speed)
 
 bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now)
 {
-    double wait = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
+    double wait = fmax(FL_EXPLORE_LEAST_NS, FL_EXPLORE_ITEMS * ns);
     uint64_t last = speed->filled > 0 ? speed->samples[speed->filled - 1].at : 0;
 
     if (speed->outliers > 0) {
@@ -640,8 +608,8 @@ bool fl_speed_probe_is_due(const fl_speed *speed, double ns, uint64_t now)
 
 void fl_speed_probe(fl_speed *speed, double ns, uint64_t now)
 {
-    double least = fmax(PROBE_LEAST_NS, PROBE_TILES * ns);
-    double wait = fmin(fmax(2.0 * (double)speed->probe_after, least), PROBE_GROWTH * least);
+    double least = fmax(FL_EXPLORE_LEAST_NS, FL_EXPLORE_ITEMS * ns);
+    double wait = fmin(fmax(2.0 * (double)speed->probe_after, least), FL_EXPLORE_GROWTH * least);
 
     speed->probe_after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
     speed->probe_at = now + speed->probe_after;

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/model/transfer.h"
 
-/* ns a byte. Two tiles of 256 KiB, one read and one written, that moved between cores without a
- * common cache took 38 us instead of 8.5 (docs/performance.md); the others are in proportion to
- * what caches of servers deliver. */
-#define SHARED_L2_NS 0.02
-#define SHARED_L3_NS 0.06
-#define APART_NS 0.065
-#define OTHER_NODE_NS 0.15
+#include "sched/worker/tuning.h"
 
 /* Returns bytes that a core may hold in caches out of the peer core's reach. Uses a usual size when
  * no cache is known. */
@@ -22,8 +16,8 @@ static double private_bytes(const fl_device *device, uint32_t level)
 
 double fl_transfer_ns(const fl_device *from, const fl_device *to, double bytes)
 {
-    static const double rates[FL_CACHE_LEVELS] = {SHARED_L2_NS, SHARED_L3_NS};
-    double rate = from->node == to->node ? APART_NS : OTHER_NODE_NS;
+    static const double rates[FL_CACHE_LEVELS] = {FL_SHARED_L2_NS, FL_SHARED_L3_NS};
+    double rate = from->node == to->node ? FL_APART_NS : FL_OTHER_NODE_NS;
     uint32_t level = FL_CACHE_LEVELS;
     for (uint32_t i = 0; i < FL_CACHE_LEVELS; ++i) {
         if (from->caches[i].number != 0 && from->caches[i].number == to->caches[i].number) {

@@ -8,13 +8,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
-
-/* A task that one awake worker gives another: the line of the queue, the task's own, its views. */
-#define FL_HANDOFF_NS 300.0
-/* What a theft costs a host thread: finding the victim and moving its cache lines. */
-#define FL_THEFT_NS 1000.0
-/* A worker that sleeps: the system call, and the time until its thread runs. */
-#define FL_WAKE_UP_NS 10000.0
+#include "sched/worker/tuning.h"
 
 /* Predicted time, ns, that device `to` loses with `bytes` last written by device `from`. */
 double fl_transfer_ns(const fl_device *from, const fl_device *to, double bytes);

@@ -23,25 +23,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/timeline.h"
-
-/* Devices are unlike of which one takes this many times as long as another. */
-#define UNLIKE 1.5
-/* So many tasks in a row of which all take about as long say that devices are alike again. */
-#define ALIKE_TASKS 24u
-/* The least length of tasks that are weighed, for each device: so the lock costs at most a
- * hundredth of their time; of GPUs, whose workers take it while these compute, a tenth. */
-#define LOCK_NS 20000.0
-#define LOCK_BESIDE_NS 2000.0
-/* Graphs so many times as wide as there are devices leave enough in all deques. */
-#define WIDE_ENOUGH 256.0
-/* Devices that are alike, and lose nothing where a task runs elsewhere than what it follows, as
- * slices of a GPU, gain from the board where graphs are narrower than that; and their tasks are to
- * last this many times as long. Cores have caches of their own, and are left with their deques. */
-#define WIDE_ENOUGH_ALIKE 64.0
-#define LONGER_ALIKE 5.0
-/* Of graphs so many times as wide as there are devices no short task is put behind another: lanes
- * have enough that is ready, and one that is behind a task of theirs would be kept from others. */
-#define WIDE_ENOUGH_HASTY 4.0
+#include "sched/worker/tuning.h"
 
 static uint64_t now(const fl_sched *sched)
 {
@@ -84,7 +66,7 @@ static bool has_unlike_scores(const fl_sched *sched)
         least = fmin(least, sched->scores[d]);
         most = fmax(most, sched->scores[d]);
     }
-    return most >= UNLIKE * least;
+    return most >= FL_UNLIKE * least;
 }
 
 filch_status fl_shared_queue_open(fl_sched *sched)
@@ -221,14 +203,14 @@ static double ask_length(const fl_sched *sched)
         least = mean > 0 ? fmin(least, mean) : least;
     }
     return least / (runs_beside(sched)
-                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, LOCK_BESIDE_NS * sched->count)
-                        : LOCK_NS * sched->count);
+                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, FL_LOCK_BESIDE_NS * sched->count)
+                        : FL_LOCK_NS * sched->count);
 }
 
 /* Tells whether tasks are long enough to be weighed. */
 static bool are_weighed(const fl_sched *sched, bool is_unlike)
 {
-    return ask_length(sched) >= (is_unlike ? 1 : LONGER_ALIKE);
+    return ask_length(sched) >= (is_unlike ? 1 : FL_LONGER_ALIKE);
 }
 
 /* Tells whether the graph's work per device is more than `width` times the longest path. */
@@ -241,7 +223,7 @@ static bool is_wide(const fl_sched *sched, const filch_graph *graph, double widt
 /* Tells whether the graph's tasks belong in the shared ready queue. */
 static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
 {
-    double width = is_unlike ? WIDE_ENOUGH : WIDE_ENOUGH_ALIKE;
+    double width = is_unlike ? FL_WIDE_ENOUGH : FL_WIDE_ENOUGH_ALIKE;
     return (runs_beside(sched) || (is_unlike && are_weighed(sched, true))) &&
            !is_wide(sched, graph, width);
 }
@@ -275,7 +257,7 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
         }
     }
     *is_known = known > 1;
-    return most >= UNLIKE * least;
+    return most >= FL_UNLIKE * least;
 }
 
 /* Judges whether tasks are too short for weighing; then any worker with a free slot takes the most
@@ -301,7 +283,7 @@ static void judge(fl_shared_queue *board, bool is_unlike)
         fl_store_relaxed(&board->alike, 0);
         fl_store_relaxed(&board->is_unlike, 1);
     } else if (fl_load_relaxed(&board->is_unlike) != 0 &&
-               fl_add_relaxed(&board->alike, 1) >= ALIKE_TASKS) {
+               fl_add_relaxed(&board->alike, 1) >= FL_ALIKE_TASKS) {
         fl_store_relaxed(&board->is_unlike, 0);
     }
 }
@@ -524,7 +506,7 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
 {
     fl_shared_queue *board = w->sched->board;
     if (is_hasty(w->sched)) {
-        return !is_wide(w->sched, task->graph, WIDE_ENOUGH_HASTY);
+        return !is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
     }
     if (fl_eft_in_flight(w) >= fl_eft_depth(w)) {
         return false;

@@ -24,13 +24,10 @@
 #ifndef FL_SCHED_READY_SHARED_QUEUE_H
 #define FL_SCHED_READY_SHARED_QUEUE_H
 
+#include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
 typedef struct fl_shared_queue fl_shared_queue;
-
-/* Tasks that are measured shorter than this are not weighed, and say nothing of the devices: an
- * empty one of a GPU's measures nearly as much. */
-#define FL_SHARED_QUEUE_LEAST_NS 6000.0
 
 /* Makes sched->board if the devices may be unlike and the policy calls for a queue; otherwise the
  * member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted. */

@@ -18,14 +18,8 @@
 #include "sched/drive/event_queue.h"
 #include "sched/model/speed_file.h"
 #include "sched/ready/shared_queue.h"
+#include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
-
-/* Work that one worker does in less time is not worth waking another for. */
-#define FL_WAKE_NS 10000.0
-
-/* How long a wait in poll mode sleeps when there is nothing that it could run: other threads may
- * let go of workers unnoticed. */
-#define FL_POLL_NAP_NS 100000u
 
 /* Jobs that wait for events of the host's, and broadcasts on their way, and the worker that asks
  * for them (host_events.c). */

@@ -7,10 +7,7 @@
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-/* A worker is woken for owed time that is at most so many times what waking costs, where those that
- * were woken found nothing to take. */
-#define DEAREST_WAKE_UP 16.0
+#include "sched/worker/tuning.h"
 
 /* A step that leaves a task queued loses about one task's time of each core that sleeps. A core is
  * woken when that has added up to what waking costs (ski rental), and later where those that were
@@ -26,9 +23,9 @@ static bool is_owed_enough(fl_worker *w, double mean)
     }
     /* Relaxed: a statistic. */
     uint64_t robbed = w->share != NULL ? fl_load_relaxed(&w->share->stolen_out) : 0;
-    w->dear_ns = robbed != w->robbed
-                     ? FL_WAKE_UP_NS
-                     : fmin(2 * fmax(w->dear_ns, FL_WAKE_UP_NS), DEAREST_WAKE_UP * FL_WAKE_UP_NS);
+    w->dear_ns = robbed != w->robbed ? FL_WAKE_UP_NS
+                                     : fmin(2 * fmax(w->dear_ns, FL_WAKE_UP_NS),
+                                            FL_WAKE_UP_DEAREST * FL_WAKE_UP_NS);
     w->robbed = robbed;
     w->owed_ns = 0;
     return true;
@@ -49,7 +46,7 @@ void fl_worker_wake_others(fl_worker *w)
     }
     /* Tasks of unknown length are taken for long ones. */
     double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
-    if (mean == 0 || mean * w->queued >= FL_WAKE_NS || is_owed_enough(w, mean)) {
+    if (mean == 0 || mean * w->queued >= FL_WAKE_UP_NS || is_owed_enough(w, mean)) {
         fl_sched_wake(w->sched, 1);
     }
 }
