@@ -81,3 +81,13 @@ if(cmocka_FOUND)
         filch_fake_test(${name} SOURCES ${main} SECONDS ${seconds} LIBRARIES ${libraries})
     endforeach()
 endif()
+
+# For tests/check/path.sh alone, in a build with -finstrument-functions.
+if(cmocka_FOUND)
+    add_executable(path_one_task EXCLUDE_FROM_ALL path/one_task.c)
+    target_link_libraries(path_one_task PRIVATE filch_static filch_flags fakecuda PkgConfig::cmocka
+                          PkgConfig::jansson ${CMAKE_DL_LIBS})
+    target_link_options(path_one_task PRIVATE -no-pie)
+    target_include_directories(path_one_task PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                               ${fakecuda_include})
+endif()
