@@ -176,7 +176,7 @@ static void stop_trace(filch_runtime *rt)
     fl_store_release(&rt->jobs.logbook, NULL);
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
-        fl_store_release(&rt->sched.workers[i].trace, NULL);
+        fl_store_release(&rt->sched.workers[i].call.trace, NULL);
         if (backend->trace_stop != NULL) {
             backend->trace_stop(&rt->pool.devices[i]);
         }
@@ -198,7 +198,7 @@ static filch_status start_trace(filch_runtime *rt)
         return status;
     }
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        fl_store_release(&rt->sched.workers[i].trace, rt->rings[i]);
+        fl_store_release(&rt->sched.workers[i].call.trace, rt->rings[i]);
     }
     fl_store_release(&rt->jobs.logbook, rt->logbook);
     return FILCH_OK;

@@ -25,7 +25,7 @@ static double steps_of(const sim_world *world)
 {
     double steps = 0;
     for (uint32_t d = 0; d < world->count; ++d) {
-        steps += (double)fl_load_relaxed(&world->runtime->sched.workers[d].steps);
+        steps += (double)fl_load_relaxed(&world->runtime->sched.workers[d].queues.steps);
     }
     return steps;
 }

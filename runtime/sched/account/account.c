@@ -8,6 +8,7 @@
 
 #include "sched/account/rated.h"
 #include "sched/decide/speculate.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/tuning.h"
@@ -43,7 +44,7 @@ void fl_account_record(const fl_worker *w, const fl_item *item, const filch_code
     if (item->task != NULL) {
         event.first = item->task->order;
         event.last = item->task->graph->number;
-        event.other = (uint32_t)w->job->sequence;
+        event.other = (uint32_t)w->now.job->sequence;
     } else {
         event.is_chunk = 1;
         event.other = (uint32_t)item->job->sequence;
@@ -56,19 +57,20 @@ void fl_account_record(const fl_worker *w, const fl_item *item, const filch_code
  * idle worker inspects every range anyway, and a range may be reserved for a few devices. */
 static bool has_queued(const fl_worker *w)
 {
-    for (uint32_t mask = w->mask; mask != 0; mask &= mask - 1) {
-        const fl_deque *deque = &w->levels[__builtin_ctz(mask)];
+    for (uint32_t mask = w->ready.mask; mask != 0; mask &= mask - 1) {
+        const fl_deque *deque = &w->queues.levels[__builtin_ctz(mask)];
         /* Relaxed: only the owner pushes; a thief may have been quicker. */
         if (fl_load_relaxed(&deque->bottom) > fl_load_relaxed(&deque->top)) {
             return true;
         }
     }
-    return !fl_inbox_is_empty(&w->inbox);
+    return !fl_inbox_is_empty(&w->queues.inbox);
 }
 
 static void look_at_backlog(fl_worker *w, uint64_t t)
 {
-    uint64_t from = w->ledger.looked_at > w->busy_since ? w->ledger.looked_at : w->busy_since;
+    uint64_t from =
+        w->ledger.looked_at > w->now.busy_since ? w->ledger.looked_at : w->now.busy_since;
     if (has_queued(w)) {
         fl_backlog_add(w->ledger.backlog, from, t);
     }
@@ -77,7 +79,7 @@ static void look_at_backlog(fl_worker *w, uint64_t t)
 
 void fl_account_timed(fl_worker *w, const fl_item *item)
 {
-    fl_account *account = &w->share->account;
+    fl_account *account = &w->now.share->account;
     bool is_synchronous = w->device->is_synchronous;
     uint64_t ns = is_synchronous ? w->ledger.own_ns : item->own;
     /* Items included in share->tiles. */
@@ -101,12 +103,12 @@ void fl_account_timed(fl_worker *w, const fl_item *item)
         return;
     }
     note_taken(account, item->start);
-    w->ledger.timed_at = w->retired + (item->task != NULL ? 1 : item->hi - item->lo);
+    w->ledger.timed_at = w->now.retired + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && w->ledger.gap_turn-- == 0) {
         w->ledger.gap_turn = FL_GAP_PERIOD - 1;
         uint64_t before = now(w);
-        w->idle_since = now(w);
-        w->ledger.clock_ns = w->idle_since - before;
+        w->idle.idle_since = now(w);
+        w->ledger.clock_ns = w->idle.idle_since - before;
         w->ledger.is_gap = true;
     }
 }
@@ -116,12 +118,12 @@ void fl_account_end_gap(fl_worker *w, bool counts)
     if (!w->ledger.is_gap) {
         return;
     }
-    uint64_t ns = counts ? now(w) - w->idle_since : 0;
+    uint64_t ns = counts ? now(w) - w->idle.idle_since : 0;
     if (counts) {
         fl_ledger_add_gap(&w->ledger, ns > w->ledger.clock_ns ? ns - w->ledger.clock_ns : 0);
     }
     w->ledger.is_gap = false;
-    w->idle_since = 0;
+    w->idle.idle_since = 0;
 }
 
 void fl_account_spoiled(fl_worker *w, const fl_item *item)
@@ -129,26 +131,27 @@ void fl_account_spoiled(fl_worker *w, const fl_item *item)
     if (item->is_refused) {
         return; /* the item never ran, or fl_account_land has counted the time */
     }
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     if (item->task != NULL) {
         double known = fl_speed_get(fl_codelet_speed(item->task->codelet, w->index));
         ns = known > 0 ? known * (double)item->task->work : ns;
     }
-    fl_count(&w->share->account.spoiled_ns, (uint64_t)ns);
+    fl_count(&w->now.share->account.spoiled_ns, (uint64_t)ns);
 }
 
 void fl_account_lost(fl_worker *w)
 {
     const fl_in_flight *oldest = NULL;
-    for (uint32_t i = 0; i < w->flight_count; ++i) {
-        const fl_in_flight *flight = &w->flights[i];
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        const fl_in_flight *flight = &w->pipeline.flights[i];
         if (flight->launched != 0 && (oldest == NULL || flight->launched < oldest->launched)) {
             oldest = flight;
         }
     }
     if (oldest != NULL) {
         uint64_t t = now(w);
-        uint64_t since = oldest->launched > w->last_done ? oldest->launched : w->last_done;
+        uint64_t since =
+            oldest->launched > w->pipeline.last_done ? oldest->launched : w->pipeline.last_done;
         fl_count(&fl_job_share(oldest->item.job, w->index)->account.spoiled_ns,
                  t > since ? t - since : 0);
     }
@@ -165,9 +168,9 @@ void fl_account_launched(fl_worker *w, const fl_in_flight *flight)
 uint64_t fl_account_guess(const fl_worker *w, const fl_in_flight *flight)
 {
     if (flight->item.is_graph) {
-        return w->last_done - flight->launched;
+        return w->pipeline.last_done - flight->launched;
     }
-    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
 }
 
@@ -211,12 +214,12 @@ void fl_account_land(fl_worker *w, const fl_in_flight *flight)
 
 void fl_account_wait(fl_worker *w, bool waits)
 {
-    if (waits == w->ledger.waits || w->job == NULL) {
+    if (waits == w->ledger.waits || w->now.job == NULL) {
         return;
     }
     uint64_t t = now(w);
     if (!waits) {
-        fl_count(&w->share->account.data_ns, t - w->ledger.wait_since);
+        fl_count(&w->now.share->account.data_ns, t - w->ledger.wait_since);
     }
     w->ledger.waits = waits;
     w->ledger.wait_since = t;
@@ -224,20 +227,20 @@ void fl_account_wait(fl_worker *w, bool waits)
 
 void fl_account_flush(fl_worker *w, uint64_t t)
 {
-    fl_account *account = &w->share->account;
+    fl_account *account = &w->now.share->account;
     fl_account_end_gap(w, false); /* time from now on is no dispatch of the job */
     if (w->ledger.waits) {
         fl_count(&account->data_ns, t - w->ledger.wait_since);
         w->ledger.waits = false;
     }
     /* An asynchronous device keeps running items while the worker's thread has no core. */
-    if (w->device->is_synchronous && t - w->busy_since >= FL_PREEMPT_LEAST_NS) {
-        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->busy_since, t));
+    if (w->device->is_synchronous && t - w->now.busy_since >= FL_PREEMPT_LEAST_NS) {
+        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->now.busy_since, t));
     }
     /* The last item was not timed: assumes the mean time. */
-    if (w->device->is_synchronous && w->retired != 0 && w->ledger.timed_at != w->retired) {
-        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->item_ns));
-        uint64_t most = t - w->busy_since;
+    if (w->device->is_synchronous && w->now.retired != 0 && w->ledger.timed_at != w->now.retired) {
+        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        uint64_t most = t - w->now.busy_since;
         note_taken(account, t - (mean < most ? mean : most));
     }
     w->ledger.timed_at = 0;
@@ -246,11 +249,11 @@ void fl_account_flush(fl_worker *w, uint64_t t)
 
 void fl_account_idle(fl_worker *w)
 {
-    fl_spell kind = fl_worker_is_unavailable(w)    ? FL_SPELL_OFF
-                    : w->ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
-                                                   : FL_SPELL_STARVED;
+    fl_spell kind = fl_worker_is_unavailable(w)         ? FL_SPELL_OFF
+                    : w->idle.ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
+                                                        : FL_SPELL_STARVED;
     /* Relaxed: the worker's own value. */
-    if (w->job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
+    if (w->now.job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
         fl_ledger_turn(&w->ledger, kind, NULL, now(w));
     }
 }

@@ -44,11 +44,11 @@ uint64_t fl_account_guess(const fl_worker *worker, const fl_in_flight *flight);
 void fl_account_divide(fl_worker *worker, fl_item *item);
 /* An item in flight is about to retire. */
 void fl_account_land(fl_worker *worker, const fl_in_flight *flight);
-/* The worker leaves the current job at time t: counts worker->retired items. */
+/* The worker leaves the current job at time t: counts worker->now.retired items. */
 void fl_account_flush(fl_worker *worker, uint64_t t);
 /* The current job waits for data or memory from now on, or not. */
 void fl_account_wait(fl_worker *worker, bool waits);
-/* The worker has nothing to do: worker->ready_at says why. */
+/* The worker has nothing to do: worker->idle.ready_at says why. */
 void fl_account_idle(fl_worker *worker);
 /* The dispatch that was being measured is over; counts: it was one. */
 void fl_account_end_gap(fl_worker *worker, bool counts);

@@ -67,7 +67,7 @@ typedef struct fl_ledger {
     bool waits;          /* the job waits for data */
     uint64_t clock_ns;   /* duration of reading the clock at the measured dispatch */
     uint64_t wait_since; /* begin of the wait for data */
-    int64_t timed_at;    /* value of w->retired with the last timed item included */
+    int64_t timed_at;    /* value of w->now.retired with the last timed item included */
     uint64_t own_ns;     /* time of the last timed item, without waits for nested work */
     uint64_t nested_ns;  /* total time in waits for nested work; nested waits count once */
     uint64_t looked_at;  /* time of the last check for queued work */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -35,9 +36,9 @@ static __attribute__((noinline)) void turn(fl_share *share, const filch_job *job
 
 void fl_rated_count(fl_worker *w, const filch_codelet *codelet, double work)
 {
-    fl_share *share = w->share;
+    fl_share *share = w->now.share;
     if (FL_UNLIKELY(share->rated_last != codelet)) {
-        turn(share, w->job, codelet);
+        turn(share, w->now.job, codelet);
     }
     if (FL_LIKELY(share->rated_at < FL_RATED)) {
         fl_rated *rated = &share->rated[share->rated_at];
@@ -92,7 +93,7 @@ static void note(fl_rated *rated, const fl_proven *proven)
 
 void fl_rated_note(fl_worker *w, const filch_codelet *codelet, double work)
 {
-    fl_share *share = w->share;
+    fl_share *share = w->now.share;
     if (share->rated_last == codelet && share->rated_at < FL_RATED) {
         fl_proven proven = look(codelet, w->index, work);
         note(&share->rated[share->rated_at], &proven);

@@ -16,8 +16,8 @@ static bool computes(const fl_worker *w)
     return w->device->backend->mark != NULL;
 }
 
-/* Returns an item's part of w->long_ns, ns; 0 for a short item, as many short items may be in
- * flight. An item of unknown time may be long. */
+/* Returns an item's part of w->pipeline.long_ns, ns; 0 for a short item, as many short items may be
+ * in flight. An item of unknown time may be long. */
 uint64_t fl_depth_part(const fl_in_flight *flight)
 {
     double ns = flight->expected > 0 ? flight->expected : FL_DEPTH_NS;
@@ -36,13 +36,13 @@ bool fl_depth_is_held(const fl_worker *w)
 bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most = w->offload != NULL && w->offload->pressed != 0 ? FL_DEPTH_WRITE_BACK * window
-                                                                   : w->flight_count;
-    uint32_t count = w->in_flight - w->homing_count;
+                                                                   : w->pipeline.flight_count;
+    uint32_t count = w->pipeline.in_flight - w->pipeline.homing_count;
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */
-    bool is_full = w->sched->mails && computes(w) && w->long_ns > (uint64_t)FL_DEPTH_NS &&
+    bool is_full = w->sched->mails && computes(w) && w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&
                    count >= FL_DEPTH_LEAST * w->device->lanes;
-    return count < window && w->in_flight < most && !is_full && !w->is_dividing &&
+    return count < window && w->pipeline.in_flight < most && !is_full && !w->ready.is_dividing &&
            FL_LIKELY(!fl_depth_is_held(w));
 }
 
@@ -63,7 +63,7 @@ uint32_t fl_depth_of(const fl_worker *w)
 {
     uint32_t window = w->device->window;
     if (computes(w)) {
-        double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
+        double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
         double tiles = ns > FL_SHORT_NS ? FL_DEPTH_NS / ns + 1
                        : ns > 0         ? FL_IN_FLIGHT_COMPUTING
                                         : 0;
@@ -76,6 +76,6 @@ uint32_t fl_depth_of(const fl_worker *w)
         uint32_t most = w->device->lanes + FL_DEPTH_PRESSED;
         window = window < most ? window : most;
     }
-    window = window < w->flight_count ? window : w->flight_count;
+    window = window < w->pipeline.flight_count ? window : w->pipeline.flight_count;
     return window != 0 ? window : 1;
 }

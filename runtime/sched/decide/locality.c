@@ -110,7 +110,7 @@ static void count_down(uint32_t *count, bool again, uint32_t from)
 void fl_locality_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns)); /* relaxed: the worker's own */
+    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns)); /* relaxed: the worker's own */
     /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
      * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
@@ -120,7 +120,8 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
 bool fl_locality_is_new(const fl_worker *w)
 {
     return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !fl_locality_chooses(w) && fl_load_relaxed(&w->item_ns) == 0; /* relaxed: own value */
+           !fl_locality_chooses(w) &&
+           fl_load_relaxed(&w->queues.item_ns) == 0; /* relaxed: own value */
 }
 
 void fl_locality_note(fl_worker *w)
@@ -177,27 +178,27 @@ static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
 static bool unqueue(fl_worker *w, fl_local_task *near)
 {
     uint64_t hint;
-    *near = (fl_local_task){.task = w->next_task};
-    w->next_task = NULL;
+    *near = (fl_local_task){.task = w->ready.next_task};
+    w->ready.next_task = NULL;
     if (near->task != NULL) {
         return true;
     }
-    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.inbox))) {
         fl_worker_drain(w);
     }
-    while (w->mask != 0) {
-        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
-        while (fl_deque_pop(&w->levels[level], &hint)) {
-            w->queued -= w->queued != 0;
+    while (w->ready.mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready.mask);
+        while (fl_deque_pop(&w->queues.levels[level], &hint)) {
+            w->ready.queued -= w->ready.queued != 0;
             if (own(w, hint, near)) {
                 return true;
             }
         }
-        w->mask &= ~(1u << level);
-        fl_store_relaxed(&w->level_mask, w->mask); /* a hint for thieves */
-        w->queued = w->mask != 0 ? w->queued : 0;
+        w->ready.mask &= ~(1u << level);
+        fl_store_relaxed(&w->queues.level_mask, w->ready.mask); /* a hint for thieves */
+        w->ready.queued = w->ready.mask != 0 ? w->ready.queued : 0;
     }
-    while (w->sched->mails && fl_mailbox_take(&w->mailbox, &hint)) {
+    while (w->sched->mails && fl_mailbox_take(&w->queues.mailbox, &hint)) {
         if (own(w, hint, near)) {
             return true;
         }
@@ -208,9 +209,9 @@ static bool unqueue(fl_worker *w, fl_local_task *near)
 /* Returns the level of the next ready task, or more; below 0: no ready task. */
 static int next_level(const fl_worker *w)
 {
-    int queued = w->mask != 0 ? 31 - __builtin_clz(w->mask) : -1;
-    int next = w->next_task != NULL ? w->next_task->level : -1;
-    return fl_inbox_is_empty(&w->inbox) ? (next > queued ? next : queued) : FL_LEVELS;
+    int queued = w->ready.mask != 0 ? 31 - __builtin_clz(w->ready.mask) : -1;
+    int next = w->ready.next_task != NULL ? w->ready.next_task->level : -1;
+    return fl_inbox_is_empty(&w->queues.inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
 
 /* Returns kept tasks to the queues visible to other workers, except for a few. The worker keeps
@@ -246,7 +247,7 @@ static void share(fl_worker *w)
 /* Tells whether the next task is in a queue visible to other workers, and has to be claimed. */
 static bool is_shared(const fl_worker *w)
 {
-    return w->sched->mails && w->next_task == NULL && fl_inbox_is_empty(&w->inbox);
+    return w->sched->mails && w->ready.next_task == NULL && fl_inbox_is_empty(&w->queues.inbox);
 }
 
 /* Returns the largest number of kept tasks. */
@@ -344,7 +345,8 @@ bool fl_locality_waits(fl_worker *w)
     const fl_offload *offload = w->offload;
     uint64_t least;
     /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
-    if (offload->window_count == 0 || w->computing < w->device->lanes || !fl_locality_chooses(w)) {
+    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes ||
+        !fl_locality_chooses(w)) {
         return false;
     }
     (void)choose(w, &least);
@@ -417,7 +419,7 @@ void fl_locality_fetch(fl_worker *w)
     }
     while (offload->window_lacks &&
            ahead < (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) &&
-           w->computing != 0 && fl_flow_in(places, w->device->place) < most &&
+           w->pipeline.computing != 0 && fl_flow_in(places, w->device->place) < most &&
            fl_flow_peer(places, w->device->place) < FL_FETCH_PEERS * most) {
         uint32_t next = choose_missing(w, &bytes);
         offload->window_lacks = next != offload->window_count;

@@ -63,7 +63,7 @@ void fl_lookahead_retired(fl_task *task, bool failed)
 void fl_lookahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
 {
     fl_offload *offload = w->offload;
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     fl_task *task = flight->item.task;
     if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
         task->begins || task->combines) {
@@ -152,7 +152,7 @@ bool fl_lookahead_pick(fl_worker *w, fl_item *item)
 {
     fl_offload *offload = w->offload;
     while (offload->ahead_count != 0) {
-        fl_in_flight *flight = &w->flights[offload->ahead[offload->ahead_first]];
+        fl_in_flight *flight = &w->pipeline.flights[offload->ahead[offload->ahead_first]];
         /* A task landed in the meantime has released the successors in the usual way. */
         if (flight->is_ahead && flight->launched != 0) {
             fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
@@ -177,7 +177,7 @@ bool fl_lookahead_waits(fl_worker *w, const fl_task *task)
         const fl_task *before = fl_graph_task_at(graph, graph->pred_list[i]);
         /* Acquire: the task may have retired since the check; then no wait is necessary. */
         fl_marker marker = lane_marker(fl_load_acquire(marker_of(before)));
-        if (fl_waits_add(&w->offload->waits, marker, &w->error) != FILCH_OK) {
+        if (fl_waits_add(&w->offload->waits, marker, &w->stall.error) != FILCH_OK) {
             return false;
         }
     }

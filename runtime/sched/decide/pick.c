@@ -11,6 +11,7 @@
 #include "sched/execute/full.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/step.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -24,19 +25,19 @@ bool fl_pick_claimed(fl_worker *w, fl_item *item)
     if (task != NULL) {
         /* The task was claimed at the beginning of the division. */
         fl_worker_take(w, task, false, item);
-    } else if (w->kept != NULL) {
-        fl_link *link = w->kept;
-        w->kept = link->next;
+    } else if (w->ready.kept != NULL) {
+        fl_link *link = w->ready.kept;
+        w->ready.kept = link->next;
         fl_slow_note_taken(w);
         fl_worker_take(w, fl_task_of_link(link), false, item);
     } else {
-        task = w->adopted;
-        w->adopted = NULL;
+        task = w->ready.adopted;
+        w->ready.adopted = NULL;
         if (task->predecessors != 0) {
             /* Claiming a ready task does likewise. */
             fl_store_relaxed(&task->pending, task->predecessors);
         }
-        fl_worker_take(w, task, w->adopted_poisoned, item);
+        fl_worker_take(w, task, w->ready.adopted_poisoned, item);
     }
     return true;
 }
@@ -47,13 +48,13 @@ filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
     /* Acquire: the worker reads the job right away if the hazard names the job already. Otherwise
      * the decisive load is the load after the hazard is visible. */
     filch_job *job = fl_load_acquire(&sched->slots[slot]);
-    if (job == fl_load_relaxed(&w->hazard)) {
+    if (job == fl_load_relaxed(&w->signals.hazard)) {
         return job; /* already protected, or null */
     }
     while (job != NULL) {
         /* Seq_cst: the hazard's store precedes the second load of the slot. Completion empties the
          * slot before loading the hazards. */
-        fl_store_seq_cst(&w->hazard, job);
+        fl_store_seq_cst(&w->signals.hazard, job);
         filch_job *again = fl_load_seq_cst(&sched->slots[slot]);
         if (again == job) {
             return job;
@@ -68,8 +69,8 @@ filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
 void fl_worker_leave(fl_worker *w)
 {
     /* Release: the worker's reads of the job precede a reuse of the job. */
-    if (fl_load_relaxed(&w->hazard) != NULL) {
-        fl_store_release(&w->hazard, NULL);
+    if (fl_load_relaxed(&w->signals.hazard) != NULL) {
+        fl_store_release(&w->signals.hazard, NULL);
     }
 }
 
@@ -137,7 +138,7 @@ void fl_batch_learn(const fl_worker *w, const fl_item *item)
     bool counts = took > FL_CHUNK_FLOOR_DISPATCHES * dispatch_ns(w) && item->work > 0;
     double fixed = fl_speed_floor(fl_codelet_speed(fl_batch_codelet(item->job->batch), w->index));
     double ns = counts ? fmax(took - fixed, 0) / item->work : 0;
-    fl_share *share = w->share;
+    fl_share *share = w->now.share;
     if (share->stolen_hi != 0 && (item->lo < share->stolen_lo || item->hi > share->stolen_hi)) {
         return; /* the chunk belongs to an earlier range */
     }
@@ -215,7 +216,7 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
 /* Returns the number of chunks left at which the device is near the end, by the items in flight. */
 static double near_end(const fl_worker *w)
 {
-    return FL_NEAR_END_CHUNKS * (w->computing + 1);
+    return FL_NEAR_END_CHUNKS * (w->pipeline.computing + 1);
 }
 
 /* Returns the most grains of the next chunk, by earlier chunks of the range; 0: no chunk before an
@@ -231,7 +232,7 @@ static double most_grains(const fl_worker *w, const fl_share *share, double ns, 
     }
     double unseen = (double)share->unseen * share->chunk * ns;
     bool is_enough = share->unseen >= FL_UNSEEN_LEAST && unseen > FL_UNSEEN_NS;
-    return is_enough && w->computing != 0 ? 0 : share->chunk;
+    return is_enough && w->pipeline.computing != 0 ? 0 : share->chunk;
 }
 
 /* Returns the grains of the next chunk of the device's share; `rest` grains from lo are left. 0: no
@@ -249,7 +250,7 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
          * count. */
         uint32_t probe = w->device->lanes != 0 ? rest / FL_PROBES_OF_REST : 1;
         uint32_t most = w->device->lanes != 0 ? FL_PROBES_AT_ONCE : 1;
-        return w->in_flight >= most ? 0 : probe != 0 ? probe : 1;
+        return w->pipeline.in_flight >= most ? 0 : probe != 0 ? probe : 1;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
@@ -281,8 +282,9 @@ static uint32_t chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo
         double all_left = ask_end(w, job, work_left / rest);
         bool is_near = speed->filled < FL_TRUSTED || all_left < near_end(w) * ns;
         uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;
-        if (is_near && w->computing != 0 &&
-            (w->computing >= lanes || speed->filled < FL_TRUSTED || all_left < w->computing * ns)) {
+        if (is_near && w->pipeline.computing != 0 &&
+            (w->pipeline.computing >= lanes || speed->filled < FL_TRUSTED ||
+             all_left < w->pipeline.computing * ns)) {
             return 0; /* items in flight cannot be stolen */
         }
         double most_parts = floor(fmax(1, grains * ns_left / ((double)rest * fmax(least, 1))));

@@ -68,22 +68,23 @@ static uint32_t owner_of(const fl_task *task)
 static fl_kind *kind_of(fl_worker *w, const filch_codelet *codelet)
 {
     /* Uses the high bits of a product: addresses are multiples of the codelet's size. */
-    return &w->kinds[(uint32_t)((uintptr_t)codelet >> 4) * 2654435761u >> FL_KIND_SHIFT];
+    return &w->theft.kinds[(uint32_t)((uintptr_t)codelet >> 4) * 2654435761u >> FL_KIND_SHIFT];
 }
 
 void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
 {
-    uint64_t mean = fl_load_relaxed(&w->item_ns); /* relaxed: the worker is the only writer */
+    uint64_t mean =
+        fl_load_relaxed(&w->queues.item_ns); /* relaxed: the worker is the only writer */
     if (codelet == NULL) {
         return; /* a gate takes no time */
     }
-    if (w->kind != NULL) {
-        *kind_of(w, w->kind) = (fl_kind){w->kind, mean};
+    if (w->theft.kind != NULL) {
+        *kind_of(w, w->theft.kind) = (fl_kind){w->theft.kind, mean};
     }
     const fl_kind *kind = kind_of(w, codelet);
-    w->kind = codelet;
+    w->theft.kind = codelet;
     if (kind->codelet == codelet && kind->mean != mean) {
-        fl_store_relaxed(&w->item_ns, kind->mean);
+        fl_store_relaxed(&w->queues.item_ns, kind->mean);
     }
 }
 
@@ -243,7 +244,7 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
         if (before != self && (before != 0 || !is_read)) {
             fl_store_relaxed(&data->holders[access.tile], self);
             if (before != 0 && i == task->main_access) {
-                fl_count(&w->share->moved, 1);
+                fl_count(&w->now.share->moved, 1);
             }
         }
     }
@@ -251,15 +252,15 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
 
 static double mean_of(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->item_ns));
+    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
 }
 
 double fl_place_theft_ns(const fl_worker *thief, const fl_worker *victim)
 {
     /* Relaxed: an estimate. */
-    return thief->sched->keeps_holders
-               ? fl_transfer_ns(victim->device, thief->device, fl_load_relaxed(&victim->cargo))
-               : 0;
+    return thief->sched->keeps_holders ? fl_transfer_ns(victim->device, thief->device,
+                                                        fl_load_relaxed(&victim->queues.cargo))
+                                       : 0;
 }
 
 /* Tells whether waking the sleeping owner pays. A worker that would begin the task at once compares
@@ -274,11 +275,11 @@ static bool is_worth_waking(fl_worker *w, double price, bool has_work)
     if (!has_work || mean <= FL_HANDOFF_NS) {
         return false;
     }
-    w->owed_ns += mean;
-    if (w->owed_ns < FL_WAKE_UP_NS) {
+    w->ready.owed_ns += mean;
+    if (w->ready.owed_ns < FL_WAKE_UP_NS) {
         return false;
     }
-    w->owed_ns = 0;
+    w->ready.owed_ns = 0;
     return true;
 }
 
@@ -286,7 +287,7 @@ void fl_place_tell(fl_sched *sched, const fl_worker *owner)
 {
     /* Seq_cst, after the push's: either the load sees the owner about to sleep, or the owner's last
      * look sees the task. */
-    fl_worker_state state = (fl_worker_state)fl_load_seq_cst(&owner->state);
+    fl_worker_state state = (fl_worker_state)fl_load_seq_cst(&owner->queues.state);
     double mean = mean_of(owner);
     if (state == FL_WORKER_ASLEEP) {
         (void)fl_sched_wake_worker(sched, owner->index);
@@ -302,7 +303,7 @@ uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
     target = index != 0 && fl_worker_can_run(&sched->workers[index - 1], task) ? index - 1 : target;
     double mean = mean_of(&sched->workers[target]);
     /* Relaxed, all: estimates; the state is loaded again after the push. */
-    if (fl_load_relaxed(&sched->workers[target].state) != FL_WORKER_ASLEEP || mean <= 0) {
+    if (fl_load_relaxed(&sched->workers[target].queues.state) != FL_WORKER_ASLEEP || mean <= 0) {
         return target;
     }
     double owed = fl_bits_double(fl_load_relaxed(&sched->owed)) + mean;
@@ -311,7 +312,7 @@ uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
     for (uint32_t i = 1; i < sched->count && !is_enough; ++i) {
         uint32_t other = (target + i) % sched->count;
         const fl_worker *w = &sched->workers[other];
-        if (fl_load_relaxed(&w->state) != FL_WORKER_ASLEEP && !fl_worker_is_unavailable(w) &&
+        if (fl_load_relaxed(&w->queues.state) != FL_WORKER_ASLEEP && !fl_worker_is_unavailable(w) &&
             fl_worker_can_run(w, task)) {
             return other;
         }
@@ -329,17 +330,17 @@ bool fl_place_gives(fl_worker *w, fl_task *task)
     fl_worker *owner = &sched->workers[index - 1];
     /* Relaxed: a worker just beginning to wait inside a task takes the task all the same. */
     if (fl_worker_is_unavailable(owner) || !fl_worker_can_run(owner, task) ||
-        fl_load_relaxed(&owner->nested) != 0 || w->frames != NULL) {
+        fl_load_relaxed(&owner->signals.nested) != 0 || w->now.frames != NULL) {
         return false;
     }
-    bool has_work = w->next_task != NULL || w->mask != 0;
+    bool has_work = w->ready.next_task != NULL || w->ready.mask != 0;
     double price = fl_transfer_ns(owner->device, w->device, task->bytes);
     /* Relaxed: loaded again after the push. */
-    if (fl_load_relaxed(&owner->state) == FL_WORKER_ASLEEP &&
+    if (fl_load_relaxed(&owner->queues.state) == FL_WORKER_ASLEEP &&
         !is_worth_waking(w, price, has_work)) {
         return false;
     }
-    fl_inbox_push(&owner->inbox, &task->link);
+    fl_inbox_push(&owner->queues.inbox, &task->link);
     fl_place_tell(sched, owner);
     return true;
 }

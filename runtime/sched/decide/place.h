@@ -39,10 +39,10 @@ static inline void fl_place_begin(fl_worker *worker, const fl_task *task)
 {
     /* Relaxed, twice: estimates, written by the worker only. */
     uint32_t bytes = task->access_count != 0 ? task->bytes : 0;
-    if (fl_load_relaxed(&worker->cargo) != bytes) {
-        fl_store_relaxed(&worker->cargo, bytes);
+    if (fl_load_relaxed(&worker->queues.cargo) != bytes) {
+        fl_store_relaxed(&worker->queues.cargo, bytes);
     }
-    if (FL_UNLIKELY(task->codelet != worker->kind)) {
+    if (FL_UNLIKELY(task->codelet != worker->theft.kind)) {
         fl_place_turn(worker, task->codelet);
     }
 }

@@ -6,6 +6,7 @@
 #include "sched/decide/slow.h"
 #include "sched/execute/step.h"
 #include "sched/model/explore.h"
+#include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -28,7 +29,7 @@ static bool send_home(fl_worker *w, fl_task *task)
      * still owns the task. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
     fl_worker_push(w, task);
-    if (fl_mailbox_put(&home->mailbox, hint)) {
+    if (fl_mailbox_put(&home->queues.mailbox, hint)) {
         fl_sched_wake_worker(sched, home->index);
     }
     return true;
@@ -49,9 +50,9 @@ bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_t
     double own = task_ns(w, task), theirs = task_ns(other, task);
     int64_t waiting = 0;
     for (uint32_t level = 0; level < FL_LEVELS && own > FL_LEFT_FROM_NS; ++level) {
-        waiting += fl_deque_size(&other->levels[level]);
+        waiting += fl_deque_size(&other->queues.levels[level]);
     }
-    double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->item_ns));
+    double before = (double)waiting * fl_bits_double(fl_load_relaxed(&other->queues.item_ns));
     return own > FL_LEFT_FROM_NS && theirs > 0 && FL_LEFT_IF_FASTER * (before + theirs) < own;
 }
 
@@ -66,7 +67,7 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
             if (fl_explore_keeps(w, other, task)) {
                 return false;
             }
-            fl_inbox_push(&other->inbox, &task->link);
+            fl_inbox_push(&other->queues.inbox, &task->link);
             fl_sched_wake_worker(sched, other->index);
             return true;
         }

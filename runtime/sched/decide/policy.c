@@ -151,11 +151,11 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
 {
     fl_task *found = NULL;
     bool some_left = false;
-    for (fl_link *link = fl_inbox_drain(&other->inbox); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&other->queues.inbox); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         if (task->graph->job != job || !fl_worker_can_run(w, task)) {
-            fl_inbox_push(&other->inbox, link);
+            fl_inbox_push(&other->queues.inbox, link);
             some_left = true;
         } else if (found == NULL) {
             found = task;
@@ -185,7 +185,7 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (!fl_inbox_is_empty(&other->inbox) && take(item, take_sent(w, other, job))) {
+        if (!fl_inbox_is_empty(&other->queues.inbox) && take(item, take_sent(w, other, job))) {
             return true;
         }
     }
@@ -271,7 +271,7 @@ fl_placed fl_policy_place(fl_sched *sched, fl_worker *w, fl_task *task)
     } else if (device == FILCH_POLICY_ANYONE) {
         give_to_anyone(sched, task);
     } else {
-        fl_inbox_push(&sched->workers[device].inbox, &task->link);
+        fl_inbox_push(&sched->workers[device].queues.inbox, &task->link);
         fl_sched_wake_worker(sched, device);
     }
     fl_sub_relaxed(&sched->rules.placing, 1);
@@ -343,7 +343,8 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
         for (const fl_link *link = share->roots_first; link != NULL; link = link->next) {
             --left;
         }
-        fl_inbox_push_chain(&sched->workers[device].inbox, share->roots_first, share->roots_last);
+        fl_inbox_push_chain(&sched->workers[device].queues.inbox, share->roots_first,
+                            share->roots_last);
         if (FL_UNLIKELY(fl_worker_is_offline(&sched->workers[device]))) {
             fl_sched_wake_worker(sched, device); /* the worker gives the tasks away */
         }
@@ -357,7 +358,7 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
 void fl_policy_note_idle(fl_worker *w)
 {
     fl_rules *rules = &w->sched->rules;
-    if (fl_load_relaxed(&rules->placing) == 0 && fl_inbox_is_empty(&w->inbox)) {
+    if (fl_load_relaxed(&rules->placing) == 0 && fl_inbox_is_empty(&w->queues.inbox)) {
         fl_store_relaxed(&rules->free_at[w->index], 0); /* relaxed: a prediction */
     }
 }

@@ -6,6 +6,7 @@
 #include "memory/tiles/tiles.h"
 #include "sched/execute/step.h"
 #include "sched/model/missing.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -14,7 +15,7 @@
 
 static double times_of(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->lag.times)); /* an estimate: no order */
+    return fl_bits_double(fl_load_relaxed(&w->theft.lag.times)); /* an estimate: no order */
 }
 
 static bool counts(const fl_worker *w)
@@ -47,7 +48,7 @@ void fl_slow_init(fl_sched *sched)
     }
     for (uint32_t d = 0; d < sched->count && sched->rules.kind == FILCH_POLICY_STEAL; ++d) {
         fl_worker *w = &sched->workers[d];
-        fl_slow *lag = &w->lag;
+        fl_slow *lag = &w->theft.lag;
         double score = sched->scores[d];
         lag->by_score = score > 0 && most > score ? most / score : 1;
         lag->alike = lag->by_score >= FL_SLOW_FROM ? 0 : FL_SLOW_UNTIL;
@@ -73,7 +74,7 @@ static bool can_take(const fl_worker *w, const fl_task *task)
 void fl_slow_learn(fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
-    fl_slow *lag = &w->lag;
+    fl_slow *lag = &w->theft.lag;
     double own = measured_ns(w, task), least = INFINITY;
     if (!sched->mails || sched->rules.kind != FILCH_POLICY_STEAL || !counts(w) || own <= 0) {
         return;
@@ -106,9 +107,9 @@ static double waiting(const fl_worker *w, uint32_t level)
 {
     int64_t entries = 0;
     for (; level < FL_LEVELS; ++level) {
-        entries += fl_deque_size(&w->levels[level]);
+        entries += fl_deque_size(&w->queues.levels[level]);
     }
-    return (double)entries + fl_load_relaxed(&w->lag.given);
+    return (double)entries + fl_load_relaxed(&w->theft.lag.given);
 }
 
 static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
@@ -133,7 +134,7 @@ static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
 static double own_ns(const fl_worker *w, const fl_task *task, double least)
 {
     double ns = measured_ns(w, task);
-    return ns > 0 ? ns : least * fmin(times_of(w), w->lag.by_score);
+    return ns > 0 ? ns : least * fmin(times_of(w), w->theft.lag.by_score);
 }
 
 /* Returns the time of the items in flight, ns, as though no item had run yet. An item of unknown
@@ -141,9 +142,9 @@ static double own_ns(const fl_worker *w, const fl_task *task, double least)
 static double in_flight_ns(const fl_worker *w, double own)
 {
     double sum = 0;
-    uint32_t left = w->computing;
-    for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
-        const fl_in_flight *flight = &w->flights[i];
+    uint32_t left = w->pipeline.computing;
+    for (uint32_t i = 0; i < w->pipeline.flight_count && left != 0; ++i) {
+        const fl_in_flight *flight = &w->pipeline.flights[i];
         if (flight->launched != 0) {
             sum += flight->expected > 0 ? flight->expected : own;
             --left;
@@ -190,18 +191,18 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
 {
     /* Tasks added by filch, and partial results, are bound to devices. */
     bool is_bound = task->is_gate || task->reduces || task->combines || task->begins;
-    if (FL_LIKELY(!fl_slow_is_on(w)) || is_bound || w->frames != NULL ||
-        (w->trial.is_on && w->in_flight == 0)) {
+    if (FL_LIKELY(!fl_slow_is_on(w)) || is_bound || w->now.frames != NULL ||
+        (w->theft.trial.is_on && w->pipeline.in_flight == 0)) {
         return false;
     }
     fl_rivals rivals = find_rivals(w, task);
     /* A device without a completed task is tried with a single task, or with more if many wait.
      * Relaxed: the worker's own value. */
-    if (rivals.least <= 0 || fl_load_relaxed(&w->item_ns) == 0) {
-        return w->in_flight != 0 && rivals.ahead == 0;
+    if (rivals.least <= 0 || fl_load_relaxed(&w->queues.item_ns) == 0) {
+        return w->pipeline.in_flight != 0 && rivals.ahead == 0;
     }
     double own = own_ns(w, task, rivals.least);
-    if (own < FL_SLOW_FROM * rivals.least && !w->lag.is_far) {
+    if (own < FL_SLOW_FROM * rivals.least && !w->theft.lag.is_far) {
         return false;
     }
     fl_missing_total haul = fl_missing_haul(w, task);
@@ -217,9 +218,9 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
 static bool is_better(const fl_worker *w, const fl_worker *other)
 {
     double own = times_of(w), theirs = times_of(other);
-    return w->lag.is_far > other->lag.is_far
+    return w->theft.lag.is_far > other->theft.lag.is_far
                ? theirs < FL_SLOW_FROM * fmax(own, 1)
-               : w->lag.is_far == other->lag.is_far && theirs * FL_SLOW_FROM <= own;
+               : w->theft.lag.is_far == other->theft.lag.is_far && theirs * FL_SLOW_FROM <= own;
 }
 
 /* Finds the better device with the earliest finish time of the task; among equals the home, or the
@@ -254,7 +255,7 @@ bool fl_slow_sends(fl_worker *w, fl_task *task)
         (better = find_better(w, task)) == NULL) {
         return false;
     }
-    fl_inbox_push(&better->inbox, &task->link);
+    fl_inbox_push(&better->queues.inbox, &task->link);
     fl_sched_wake_worker(w->sched, better->index);
     return true;
 }
@@ -277,8 +278,8 @@ bool fl_slow_passes_on(fl_worker *w, const fl_item *item)
     }
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
-    fl_add_relaxed(&better->lag.given, 1);
-    fl_inbox_push(&better->moved, &task->link);
+    fl_add_relaxed(&better->theft.lag.given, 1);
+    fl_inbox_push(&better->queues.moved, &task->link);
     fl_sched_wake_worker(w->sched, better->index);
     return true;
 }

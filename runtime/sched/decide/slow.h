@@ -29,15 +29,15 @@ void fl_slow_learn(fl_worker *worker, const fl_task *task);
  * before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)
 {
-    return fl_load_relaxed(&w->lag.is_on) != 0;
+    return fl_load_relaxed(&w->theft.lag.is_on) != 0;
 }
 
 /* Notes that the worker takes a claimed task given by a lagging device. Relaxed: an estimate; a few
  * tasks came by other ways. */
 static inline void fl_slow_note_taken(fl_worker *w)
 {
-    if (fl_load_relaxed(&w->lag.given) != 0) {
-        fl_sub_relaxed(&w->lag.given, 1);
+    if (fl_load_relaxed(&w->theft.lag.given) != 0) {
+        fl_sub_relaxed(&w->theft.lag.given, 1);
     }
 }
 

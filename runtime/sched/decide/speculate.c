@@ -25,6 +25,7 @@
 #include "sched/execute/private_output.h"
 #include "sched/execute/step.h"
 #include "sched/model/missing.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/tuning.h"
 
@@ -42,8 +43,8 @@ static uint64_t now(const fl_worker *w)
 static fl_backup_run *find_run(fl_worker *w, bool is_second)
 {
     for (uint32_t i = 0; i < FL_RACES; ++i) {
-        if (!w->runs[i].is_taken && (is_second || fl_race_is_free(&w->races[i]))) {
-            return &w->runs[i];
+        if (!w->backup.runs[i].is_taken && (is_second || fl_race_is_free(&w->signals.races[i]))) {
+            return &w->backup.runs[i];
         }
     }
     return NULL;
@@ -76,7 +77,7 @@ static void begin(fl_worker *w, const fl_item *item)
                                    .work = item->work,
                                    .since = now(w) + 1});
     /* Relaxed, as below: tells other workers whether to look. */
-    fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) + 1);
+    fl_store_relaxed(&w->signals.racing, fl_load_relaxed(&w->signals.racing) + 1);
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
         fl_store_relaxed(&w->sched->has_races, 1);
     }
@@ -99,7 +100,7 @@ void fl_speculate_offer(fl_worker *w, fl_item *item)
     }
     if (run != NULL && (computes || fl_private_take(w, item, run))) {
         run->is_second = false;
-        take_run(run, &w->races[run - w->runs], w->index, item);
+        take_run(run, &w->signals.races[run - w->backup.runs], w->index, item);
         if (!computes) {
             begin(w, item);
         }
@@ -136,7 +137,7 @@ static uint32_t list_races(fl_worker *victim, fl_prey *found)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < FL_RACES; ++i) {
-        fl_prey prey = {.victim = victim->index, .race = &victim->races[i]};
+        fl_prey prey = {.victim = victim->index, .race = &victim->signals.races[i]};
         prey.word = fl_race_look(prey.race, &prey.piece);
         if (fl_race_state_of(prey.word) == FL_RACE_FREE || prey.piece.since == 0) {
             continue;
@@ -186,7 +187,7 @@ static void look_at(fl_worker *w, fl_worker *victim, fl_prey *best)
             /* The clock counts whole nanoseconds: by then the chunk is over, or a backup run pays.
              */
             uint64_t at = (uint64_t)ceil(due + here + FL_RESTART_NS) + 1;
-            w->ready_at = at < w->ready_at ? at : w->ready_at;
+            w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
         }
     }
 }
@@ -214,7 +215,7 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
     if (t >= at) {
         return true;
     }
-    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     return false;
 }
 
@@ -224,7 +225,7 @@ static bool protect(fl_worker *w, const fl_prey *prey)
     filch_job *job = (filch_job *)prey->piece.job;
     /* Seq_cst: the hazard's store precedes the second look at the race. The thread ending the race
      * looks at the hazards later, before the job's memory is used again. */
-    fl_store_seq_cst(&w->hazard, job);
+    fl_store_seq_cst(&w->signals.hazard, job);
     if (!fl_race_is_at(prey->race, prey->word)) {
         fl_worker_leave(w); /* the hazard protects nothing */
         return false;
@@ -262,7 +263,7 @@ static bool is_worth(fl_worker *w, const fl_prey *prey, const fl_item *item)
     }
     /* The gain grows as the first run becomes overdue. */
     uint64_t at = now(w) + (uint64_t)ceil(fmin(lacks, MOST_LACK_NS)) + 1;
-    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     return false;
 }
 
@@ -310,19 +311,20 @@ bool fl_speculate_pick(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
     fl_prey best = {.gain = 0};
-    if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->frames != NULL) {
+    if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->now.frames != NULL) {
         return false;
     }
-    if (w->spoil_at != 0) {
-        if (now(w) < w->spoil_at) {
-            w->ready_at = w->spoil_at < w->ready_at ? w->spoil_at : w->ready_at;
+    if (w->backup.spoil_at != 0) {
+        if (now(w) < w->backup.spoil_at) {
+            w->idle.ready_at =
+                w->backup.spoil_at < w->idle.ready_at ? w->backup.spoil_at : w->idle.ready_at;
             return false;
         }
-        w->spoil_at = 0;
+        w->backup.spoil_at = 0;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
-        if (fl_load_relaxed(&victim->racing) != 0) {
+        if (fl_load_relaxed(&victim->signals.racing) != 0) {
             look_at(w, victim, &best);
         }
     }
@@ -352,7 +354,7 @@ void fl_speculate_refused(fl_worker *w, fl_item *item)
     if (fl_speculate_forgo(item) || item->run == NULL) {
         return;
     }
-    w->spoil_at = now(w) + FL_RESTART_REFUSED_NS;
+    w->backup.spoil_at = now(w) + FL_RESTART_REFUSED_NS;
     fl_speculate_drop(w, item);
 }
 
@@ -435,7 +437,7 @@ bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
     uint64_t before, since = fl_load_relaxed(run->is_second ? &race->since : &race->second);
     if (!run->is_second) {
         fl_store_relaxed(&race->since, 0);
-        fl_store_relaxed(&w->racing, fl_load_relaxed(&w->racing) - 1);
+        fl_store_relaxed(&w->signals.racing, fl_load_relaxed(&w->signals.racing) - 1);
     } else if (item->is_refused) {
         fl_store_relaxed(&race->second, 0);
     }
@@ -452,7 +454,7 @@ bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
         /* Inputs of the run may be lost. */
-        w->spoil_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
+        w->backup.spoil_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
     }
     run->has_lost = end != FL_RACE_WON;
     fl_private_give(w, run);
@@ -466,7 +468,7 @@ void fl_speculate_drop(fl_worker *w, fl_item *item)
     filch_job *job = item->job;
     fl_private_give(w, item->run);
     item->run->is_taken = false;
-    if (w->job == job) {
+    if (w->now.job == job) {
         fl_worker_flush(w);
     }
     fl_job_unkeep(job);

@@ -21,7 +21,7 @@ void fl_speculate_refused(fl_worker *worker, fl_item *item);
  * its item is an ordinary one. */
 void fl_speculate_settle(fl_worker *worker, fl_in_flight *flight);
 /* The worker has nothing to do: takes a chunk in flight elsewhere that would end here first. False:
- * none; worker->ready_at is no later than the time of the next. */
+ * none; worker->idle.ready_at is no later than the time of the next. */
 bool fl_speculate_pick(fl_worker *worker, fl_item *item);
 /* Views of a run's private output in place of the chunk's views. */
 void fl_speculate_views(const fl_item *item, filch_view *views);

@@ -17,6 +17,7 @@
 #include "sched/execute/step.h"
 #include "sched/model/explore.h"
 #include "sched/model/missing.h"
+#include "sched/model/speed.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -60,7 +61,7 @@ static void add(uint64_t *set, uint32_t index)
 
 static double mean_tile(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->item_ns));
+    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
 }
 
 /* Predicts a task's time on the thief, by the means of the victim and the thief, and the scores. */
@@ -78,8 +79,8 @@ static double own_tile(const fl_worker *w, const fl_worker *victim)
 /* Tells whether the worker is the watched victim, and still at the same item. */
 static bool is_watched(const fl_worker *w, uint32_t victim)
 {
-    return w->watch.since != 0 && w->watch.victim == victim &&
-           w->watch.steps == fl_load_relaxed(&w->sched->workers[victim].steps);
+    return w->theft.watch.since != 0 && w->theft.watch.victim == victim &&
+           w->theft.watch.steps == fl_load_relaxed(&w->sched->workers[victim].queues.steps);
 }
 
 /* Sets the time of the next look at a victim that would end first, and watches the victim. By the
@@ -89,12 +90,12 @@ static bool is_watched(const fl_worker *w, uint32_t victim)
 static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 {
     fl_victims_note(w, victim);
-    w->ready_at = at < w->ready_at ? at : w->ready_at;
+    w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     if (is_watched(w, victim)) {
-        w->next_watch = w->watch;
-    } else if (w->next_watch.since == 0) {
-        uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].steps);
-        w->next_watch = (fl_watch){victim, steps, t};
+        w->theft.next_watch = w->theft.watch;
+    } else if (w->theft.next_watch.since == 0) {
+        uint64_t steps = fl_load_relaxed(&w->sched->workers[victim].queues.steps);
+        w->theft.next_watch = (fl_watch){victim, steps, t};
     }
 }
 
@@ -109,8 +110,9 @@ static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why
 /* Returns the time for which the victim has been seen at the same item, ns; 0 without a watch. */
 static double seen_ns(const fl_worker *w, uint32_t victim)
 {
-    return is_watched(w, victim) ? (double)(fl_clock_now(&w->sched->core->clock) - w->watch.since)
-                                 : 0;
+    return is_watched(w, victim)
+               ? (double)(fl_clock_now(&w->sched->core->clock) - w->theft.watch.since)
+               : 0;
 }
 
 /* Returns the victim's time for a task: the mean, or the time seen at the present task if longer.
@@ -131,7 +133,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
     }
     if (candidate->speed == NULL) {
         /* Tasks: only from deques, since a graph's roots are not known individually here. */
-        double once = w->trial.best;
+        double once = w->theft.trial.best;
         return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
                once + FL_THEFT_NS < candidate->ns_left && fl_explore_is_due(w, mean_tile(w));
     }
@@ -149,7 +151,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
  * stolen data arrive in the same time. */
 static double ns_before(const fl_worker *w)
 {
-    return w->in_flight != w->homing_count ? mean_tile(w) : 0;
+    return w->pipeline.in_flight != w->pipeline.homing_count ? mean_tile(w) : 0;
 }
 
 /* Cores: tells whether the worker has been idle, with work to steal, for as long as the transfer of
@@ -163,14 +165,14 @@ static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
         return true;
     }
     uint64_t t = fl_clock_now(&w->sched->core->clock);
-    if (w->waited_at != 0) { /* the worker ran nothing since */
-        w->waited_ns += (double)(t - w->waited_at);
+    if (w->theft.waited_at != 0) { /* the worker ran nothing since */
+        w->theft.waited_ns += (double)(t - w->theft.waited_at);
     }
-    w->waited_at = t;
-    if (w->waited_ns >= ns_way) {
+    w->theft.waited_at = t;
+    if (w->theft.waited_ns >= ns_way) {
         return true;
     }
-    watch(w, victim, t + (uint64_t)(ns_way - w->waited_ns) + 1, t);
+    watch(w, victim, t + (uint64_t)(ns_way - w->theft.waited_ns) + 1, t);
     fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
     return false;
 }
@@ -179,8 +181,8 @@ static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
 static void end_wait(fl_worker *w, double ns_way)
 {
     if (ns_way > FL_HANDOFF_NS) {
-        w->waited_ns = 0;
-        w->waited_at = 0;
+        w->theft.waited_ns = 0;
+        w->theft.waited_at = 0;
     }
 }
 
@@ -192,7 +194,7 @@ static double theft_ns(const fl_worker *w, const fl_worker *victim)
     }
     /* A task with placed data returns in the next step, so the cost counts twice. Relaxed: an
      * estimate. */
-    return fl_load_relaxed(&victim->cargo) != 0 ? 2 * w->theft_ns : FL_HANDOFF_NS;
+    return fl_load_relaxed(&victim->queues.cargo) != 0 ? 2 * w->theft.theft_ns : FL_HANDOFF_NS;
 }
 
 /* Updates the mean cost of thefts. since: time at which the look began. */
@@ -201,7 +203,7 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
     if (w->sched->keeps_holders) {
         double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
         ns = fmin(fmax(ns, FL_STEAL_LEAST_NS), FL_STEAL_MOST_NS);
-        w->theft_ns += FL_STEAL_WEIGHT * (ns - w->theft_ns);
+        w->theft.theft_ns += FL_STEAL_WEIGHT * (ns - w->theft.theft_ns);
         end_wait(w, candidate->ns_way);
     }
 }
@@ -212,7 +214,8 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
  * a theft are better left together. ns_piece, ns_left: times without the theft. */
 static bool may_wait_for_held(const fl_worker *w, double ns_piece, double ns_left)
 {
-    return w->sched->keeps_holders && ns_piece < ns_left && FL_STEAL_LONG * ns_piece > w->theft_ns;
+    return w->sched->keeps_holders && ns_piece < ns_left &&
+           FL_STEAL_LONG * ns_piece > w->theft.theft_ns;
 }
 
 static double price_of_held(double ns_way)
@@ -247,12 +250,12 @@ static void consider(fl_worker *w, fl_steal_candidate *best, fl_steal_candidate 
 
 static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candidate *best)
 {
-    uint32_t mask = fl_load_relaxed(&victim->level_mask);
+    uint32_t mask = fl_load_relaxed(&victim->queues.level_mask);
     int64_t entries = 0;
     while (mask != 0) {
         uint32_t level = (uint32_t)__builtin_ctz(mask);
         mask &= mask - 1;
-        entries += fl_deque_size(&victim->levels[level]);
+        entries += fl_deque_size(&victim->queues.levels[level]);
     }
     if (entries <= 0) {
         return;
@@ -588,14 +591,14 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
             if (!weigh_task(w, candidate, &oldest, best)) {
                 return false;
             }
-            if (fl_task_claim(oldest.hints[best], &w->adopted, &w->adopted_poisoned)) {
+            if (fl_task_claim(oldest.hints[best], &w->ready.adopted, &w->ready.adopted_poisoned)) {
                 /* An entry found below the top stays. Since the look, the owner may have popped the
                  * entry and pushed an unclaimed entry at the same index. The top may have reached
                  * the index. */
                 if (oldest.is_top[best]) {
                     fl_deque_drop(deque, oldest.at[best]);
                 }
-                w->brought_ns = oldest.missing[best].bring_ns;
+                w->theft.brought_ns = oldest.missing[best].bring_ns;
                 return true;
             }
             fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
@@ -612,9 +615,9 @@ static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_
     fl_worker *victim = &w->sched->workers[candidate->victim];
     for (uint32_t i = 0; i < FL_LEVELS; ++i) {
         uint32_t level = fl_slow_is_on(w) ? i : FL_LEVELS - 1 - i;
-        if (adopt_one(w, candidate, &victim->levels[level])) {
-            note_trial(w, candidate, w->adopted);
-            note_theft(w, w->adopted->graph->job, candidate->victim, 1, start);
+        if (adopt_one(w, candidate, &victim->queues.levels[level])) {
+            note_trial(w, candidate, w->ready.adopted);
+            note_theft(w, w->ready.adopted->graph->job, candidate->victim, 1, start);
             return true;
         }
     }
@@ -636,7 +639,7 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
         uint64_t hint;
         fl_steal outcome;
         while (got < want &&
-               (outcome = fl_deque_steal(&victim->levels[level], &hint)) != FL_STEAL_EMPTY) {
+               (outcome = fl_deque_steal(&victim->queues.levels[level], &hint)) != FL_STEAL_EMPTY) {
             if (outcome == FL_STEAL_LOST) {
                 fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
                 fl_relax();
@@ -659,7 +662,7 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
 static double away_ns(const fl_worker *w, const fl_worker *victim, double task_ns)
 {
     double seen = seen_ns(w, victim->index);
-    switch ((fl_worker_state)fl_load_relaxed(&victim->state)) { /* relaxed: an estimate */
+    switch ((fl_worker_state)fl_load_relaxed(&victim->queues.state)) { /* relaxed: an estimate */
     case FL_WORKER_ASLEEP:
         return FL_WAKE_UP_NS;
     case FL_WORKER_SEARCHING:
@@ -677,7 +680,7 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
 {
     *price = 0;
     if (!w->sched->keeps_holders || fl_worker_is_unavailable(victim) ||
-        fl_load_relaxed(&victim->nested) != 0) { /* relaxed: an estimate */
+        fl_load_relaxed(&victim->signals.nested) != 0) { /* relaxed: an estimate */
         return false;
     }
     double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
@@ -706,10 +709,10 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
     uint32_t got = 0;
     bool some_left = false;
     double price;
-    if (fl_inbox_is_empty(&victim->inbox) || is_for_victim(w, victim, &price)) {
+    if (fl_inbox_is_empty(&victim->queues.inbox) || is_for_victim(w, victim, &price)) {
         return false;
     }
-    for (fl_link *link = fl_inbox_drain(&victim->inbox); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&victim->queues.inbox); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         bool can_run = fl_worker_can_run(w, task);
@@ -723,7 +726,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
             ++got;
         } else {
             fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_HELD : FL_REFUSED_UNABLE);
-            fl_inbox_push(&victim->inbox, link);
+            fl_inbox_push(&victim->queues.inbox, link);
             some_left = true;
         }
         link = next;
@@ -850,7 +853,7 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
     uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
     fl_ruled_out ruled_out = {.deques = {0}};
     fl_victim_list victims;
-    uint64_t waited_at = w->waited_at;
+    uint64_t waited_at = w->theft.waited_at;
     fl_victims_begin(w, &victims);
     while (fl_victims_next(w, &victims)) {
         if (rob_inboxes(w, &victims, is_of_off) ||
@@ -861,11 +864,11 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
     if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
     }
-    if (w->waited_at == waited_at) {
+    if (w->theft.waited_at == waited_at) {
         /* No work was to be had: later work was not waited for. */
-        w->waited_at = 0;
+        w->theft.waited_at = 0;
     }
-    w->watch = w->next_watch;
+    w->theft.watch = w->theft.next_watch;
     return false;
 }
 
@@ -894,8 +897,8 @@ bool fl_worker_steal(fl_worker *w)
 {
     const fl_sched *sched = w->sched;
     uint32_t victim, amount;
-    w->ready_at = FL_TIME_NEVER;
-    w->next_watch.since = 0;
+    w->idle.ready_at = FL_TIME_NEVER;
+    w->theft.next_watch.since = 0;
     if (sched->count == 1) {
         return false;
     }
@@ -906,7 +909,7 @@ bool fl_worker_steal(fl_worker *w)
         return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
     }
     /* A nested wait takes work needed by the awaited job, from every owner. */
-    if (FL_LIKELY(sched->rules.with.steal == NULL) || w->frames != NULL) {
+    if (FL_LIKELY(sched->rules.with.steal == NULL) || w->now.frames != NULL) {
         return steal_by_rules(w, false) || fl_divide_join(w);
     }
     if (steal_by_rules(w, true)) {

@@ -5,7 +5,8 @@
 
 #include "sched/worker/worker.h"
 
-/* Takes work from another worker; sets worker->ready_at. True: look again, the worker has work. */
+/* Takes work from another worker; sets worker->idle.ready_at. True: look again, the worker has
+ * work. */
 bool fl_worker_steal(fl_worker *worker);
 
 #endif

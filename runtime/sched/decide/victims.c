@@ -18,17 +18,18 @@ static bool is_reminder(const fl_worker *w)
     uint64_t idle = fl_load_relaxed(&sched->idle[w->index / 64]) >> w->index % 64 & 1;
     /* On a virtual clock with every device idle, the look may be the last. */
     bool may_be_last = sched->events != NULL && sched->events->engaged_count == 0;
-    return w->nap_ns != 0 && idle == 0 && !may_be_last &&
-           fl_clock_now(&sched->core->clock) >= w->wake_at;
+    return w->idle.nap_ns != 0 && idle == 0 && !may_be_last &&
+           fl_clock_now(&sched->core->clock) >= w->idle.wake_at;
 }
 
 void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
 {
-    const fl_victim_order *victim_order = &w->victim_order;
+    const fl_victim_order *victim_order = &w->theft.victim_order;
     victims->left = others(w);
     victims->count = 0;
     victims->is_first = true;
-    if (fl_load_relaxed(&w->state) == FL_WORKER_SEARCHING && victims->left > FL_VICTIMS_SEARCHED) {
+    if (fl_load_relaxed(&w->queues.state) == FL_WORKER_SEARCHING &&
+        victims->left > FL_VICTIMS_SEARCHED) {
         /* Relaxed: the worker's own state. The next look visits the next victims. */
         victims->left = FL_VICTIMS_SEARCHED;
         return;
@@ -46,7 +47,7 @@ void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
 
 bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
 {
-    uint32_t all = w->sched->count, at = w->index + 1 + w->victim_order.at;
+    uint32_t all = w->sched->count, at = w->index + 1 + w->theft.victim_order.at;
     if (victims->left == 0) {
         return false;
     }
@@ -58,9 +59,9 @@ bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
         at = at + 1 < all ? at + 1 : 0;
         if (at == w->index) { /* once around */
             at = at + 1 < all ? at + 1 : 0;
-            w->victim_order.at = 0;
+            w->theft.victim_order.at = 0;
         } else {
-            ++w->victim_order.at;
+            ++w->theft.victim_order.at;
         }
     }
     return true;
@@ -68,7 +69,7 @@ bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
 
 void fl_victims_note(fl_worker *w, uint32_t victim)
 {
-    fl_victim_order *victim_order = &w->victim_order;
+    fl_victim_order *victim_order = &w->theft.victim_order;
     if (others(w) <= FL_VICTIMS) {
         return;
     }

@@ -200,7 +200,7 @@ uint64_t filch_policy_queued(const filch_policy_view *view, uint32_t device)
     }
     uint64_t queued = 0;
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        queued += (uint64_t)fl_deque_size(&w->levels[level]);
+        queued += (uint64_t)fl_deque_size(&w->queues.levels[level]);
     }
     if (has_item(view) || view->worker == NULL) {
         return queued;

@@ -19,7 +19,7 @@ static bool is_stopping(const fl_sched *sched)
  * waker between the two steps would leave us asleep without a bit, unseen by every later waker. */
 static void set_idle(fl_worker *w)
 {
-    fl_eventcount_announce(&w->event);
+    fl_eventcount_announce(&w->signals.event);
     /* Release: orders the announcement before the bit. The fence orders both steps before the
      * second look for work. */
     fl_or_release(&w->sched->idle[w->index / 64], (uint64_t)1 << (w->index % 64));
@@ -27,7 +27,7 @@ static void set_idle(fl_worker *w)
         /* Seq_cst: precedes the last look at the inbox, against threads that put a task into the
          * inbox and then load our state (place.c). Our bit is set earlier, so a waker finds the
          * bit. */
-        fl_store_seq_cst(&w->state, FL_WORKER_ASLEEP);
+        fl_store_seq_cst(&w->queues.state, FL_WORKER_ASLEEP);
     }
     fl_fence_seq_cst();
 }
@@ -37,14 +37,14 @@ static bool clear_idle(fl_worker *w)
 {
     if (w->sched->keeps_holders) {
         /* Relaxed: the worker looks before sleeping again. */
-        fl_store_relaxed(&w->state, FL_WORKER_RUNNING);
+        fl_store_relaxed(&w->queues.state, FL_WORKER_RUNNING);
     }
     uint64_t bit = (uint64_t)1 << (w->index % 64);
     /* Acquire: the waker's writes before clearing the bit. No access needs the release. */
     return (fl_and_acq_rel(&w->sched->idle[w->index / 64], ~bit) & bit) == 0;
 }
 
-/* Steps, and runs the picked item. False: nothing to do before w->wake_at. */
+/* Steps, and runs the picked item. False: nothing to do before w->idle.wake_at. */
 static bool advance(fl_worker *w)
 {
     fl_act act = fl_worker_step(w);
@@ -70,18 +70,18 @@ static uint64_t spin_ns(const fl_worker *w)
 static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     uint64_t start = fl_time_now(), spin = start;
-    uint64_t until = w->wake_at < deadline ? w->wake_at : deadline;
+    uint64_t until = w->idle.wake_at < deadline ? w->idle.wake_at : deadline;
     uint64_t t = start;
     /* The worker has searched already if keeps_holders is set. */
     if (!w->sched->keeps_holders) {
         spin += spin_ns(w);
     }
-    if (w->in_flight != 0 && until != FL_TIME_NEVER &&
+    if (w->pipeline.in_flight != 0 && until != FL_TIME_NEVER &&
         until - start > (spin - start) / FL_SPIN_NAPS) {
         /* The device has enough work until `until`. */
         spin = start;
     }
-    while (t < spin && t < until && !fl_eventcount_is_notified(&w->event) &&
+    while (t < spin && t < until && !fl_eventcount_is_notified(&w->signals.event) &&
            !must_stay_awake(w, goal)) {
         for (int i = 0; i < 64; ++i) {
             fl_relax();
@@ -89,9 +89,9 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
         t = fl_time_now();
     }
     if (t >= until || must_stay_awake(w, goal)) {
-        fl_eventcount_cancel(&w->event);
+        fl_eventcount_cancel(&w->signals.event);
     } else {
-        fl_eventcount_sleep(&w->event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
+        fl_eventcount_sleep(&w->signals.event, until == FL_TIME_NEVER ? UINT64_MAX : until - t);
         fl_preempt_slept(&w->ledger.preempt, t, fl_time_now());
     }
 }
@@ -99,7 +99,7 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
 static uint64_t first_look_ns(const fl_worker *w)
 {
     /* Relaxed: written by the worker. */
-    double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     return (uint64_t)(mean < FL_SEARCH_LEAST_NS  ? FL_SEARCH_LEAST_NS
                       : mean < FL_SEARCH_MOST_NS ? mean
                                                  : FL_SEARCH_MOST_NS);
@@ -119,13 +119,13 @@ static bool has_jobs(const fl_sched *sched)
 static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
-    uint64_t t = fl_time_now(), least = first_look_ns(w), gap = least, nap = w->nap_ns;
+    uint64_t t = fl_time_now(), least = first_look_ns(w), gap = least, nap = w->idle.nap_ns;
     uint64_t look_at = t + gap;
     uint64_t end = t + spin_ns(w);
     fl_act act = FL_ACT_WAIT;
     end = deadline < end ? deadline : end;
     /* Relaxed, both accesses: a hint for threads about to wake a worker. */
-    fl_store_relaxed(&w->state, FL_WORKER_SEARCHING);
+    fl_store_relaxed(&w->queues.state, FL_WORKER_SEARCHING);
     fl_add_relaxed(&sched->searching, 1);
     while (act == FL_ACT_WAIT && t < end && !must_stay_awake(w, goal)) {
         if (has_jobs(sched)) {
@@ -141,18 +141,19 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
             }
         }
         t = fl_time_now();
-        if (t >= look_at || !fl_inbox_is_empty(&w->inbox) || !fl_inbox_is_empty(&w->moved)) {
+        if (t >= look_at || !fl_inbox_is_empty(&w->queues.inbox) ||
+            !fl_inbox_is_empty(&w->queues.moved)) {
             act = fl_worker_step(w);
             /* Only sleeps change the nap time. */
-            w->nap_ns = nap;
+            w->idle.nap_ns = nap;
             gap = gap < FL_SEARCH_GROWTH * least ? 2 * gap : gap;
             look_at = t + gap;
         }
     }
     fl_sub_relaxed(&sched->searching, 1);
-    fl_store_relaxed(&w->state, FL_WORKER_RUNNING);
+    fl_store_relaxed(&w->queues.state, FL_WORKER_RUNNING);
     if (act == FL_ACT_RUN) {
-        w->nap_ns = 0;
+        w->idle.nap_ns = 0;
         fl_worker_run(w);
     }
     return act != FL_ACT_WAIT || must_stay_awake(w, goal);
@@ -175,7 +176,7 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         }
         return;
     }
-    fl_eventcount_cancel(&w->event);
+    fl_eventcount_cancel(&w->signals.event);
     if (clear_idle(w)) {
         /* A waker chose us for work that we may not have found: pass the wake-up on before getting
          * busy. */
@@ -235,35 +236,35 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
     const fl_memory *memory = &sched->core->memory;
-    fl_frame frame = {.item = w->item, .goal = goal.job, .outer = w->frames};
-    frame.depth = w->frames != NULL ? w->frames->depth + 1 : 1;
+    fl_frame frame = {.item = w->now.item, .goal = goal.job, .outer = w->now.frames};
+    frame.depth = w->now.frames != NULL ? w->now.frames->depth + 1 : 1;
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         /* Relaxed: only we move the bottom. */
-        frame.floors[level] = fl_load_relaxed(&w->levels[level].bottom);
+        frame.floors[level] = fl_load_relaxed(&w->queues.levels[level].bottom);
     }
-    filch_view *outer_views = w->views;
-    char *outer_scratch = w->scratch;
-    size_t outer_bytes = w->scratch_bytes;
+    filch_view *outer_views = w->call.views;
+    char *outer_scratch = w->call.scratch;
+    size_t outer_bytes = w->call.scratch_bytes;
     filch_view *views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *views);
     if (views == NULL) {
         return fl_core_fail(sched->core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
                             "no memory to run other tasks meanwhile");
     }
     uint64_t begin = fl_clock_now(&sched->core->clock), nested = w->ledger.nested_ns;
-    w->frames = &frame;
+    w->now.frames = &frame;
     /* Release: orders the depth before the bits of idle workers, for wakers of offline devices'
      * workers. */
-    fl_store_release(&w->nested, frame.depth);
-    w->has_item = false;
-    w->views = views;
-    w->scratch = NULL;
-    w->scratch_bytes = 0;
+    fl_store_release(&w->signals.nested, frame.depth);
+    w->now.has_item = false;
+    w->call.views = views;
+    w->call.scratch = NULL;
+    w->call.scratch_bytes = 0;
     filch_status status = FILCH_OK;
     /* An item picked and waiting for operands has to be run before the wait returns. */
     do {
-        while (w->is_fetching || w->adopted != NULL ||
+        while (w->stall.is_fetching || w->ready.adopted != NULL ||
                (status == FILCH_OK && !fl_goal_is_met(&goal))) {
-            bool must_go_on = w->is_fetching || w->adopted != NULL;
+            bool must_go_on = w->stall.is_fetching || w->ready.adopted != NULL;
             if (!must_go_on && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
                 status = FILCH_TIMEOUT;
             } else {
@@ -274,16 +275,16 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
         fl_worker_settle(w);
         /* The worker may then hold the next piece of a task being divided. The piece is not left
          * behind: a thread waiting for the task would wait for the next work of the task here. */
-    } while (w->adopted != NULL);
-    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
+    } while (w->ready.adopted != NULL);
+    fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
     fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
-    w->views = outer_views;
-    w->scratch = outer_scratch;
-    w->scratch_bytes = outer_bytes;
-    w->item = frame.item;
-    w->has_item = true;
-    w->frames = frame.outer;
-    fl_store_release(&w->nested, frame.depth - 1);
+    w->call.views = outer_views;
+    w->call.scratch = outer_scratch;
+    w->call.scratch_bytes = outer_bytes;
+    w->now.item = frame.item;
+    w->now.has_item = true;
+    w->now.frames = frame.outer;
+    fl_store_release(&w->signals.nested, frame.depth - 1);
     /* Nested waits inside the present wait are part of the present wait. */
     w->ledger.nested_ns = nested;
     fl_worker_resume(w, begin);
@@ -317,17 +318,18 @@ void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
             fl_worker *w = &sched->workers[i];
             uint32_t is_free = 0;
             /* Acquire: the effects of the thread that drove the worker before. */
-            if (fl_load_relaxed(&w->held) != 0 || !fl_cas_acquire(&w->held, &is_free, 1)) {
+            if (fl_load_relaxed(&w->signals.held) != 0 ||
+                !fl_cas_acquire(&w->signals.held, &is_free, 1)) {
                 continue;
             }
             if (fl_tss_set(sched->core->worker, w) == FILCH_OK) {
-                w->frames = self != NULL ? self->frames : NULL;
+                w->now.frames = self != NULL ? self->now.frames : NULL;
                 any = advance_as_guest(w) || any;
-                w->frames = NULL;
+                w->now.frames = NULL;
                 fl_tss_set(sched->core->worker, self);
             }
             /* Release: pairs with the acquire above. */
-            fl_store_release(&w->held, 0);
+            fl_store_release(&w->signals.held, 0);
         }
         *worked = *worked || any;
     } while (any && fl_time_now() < deadline);

@@ -65,8 +65,8 @@ static bool look(fl_worker *w, fl_event_polling *polling, bool *moved)
         any = true;
         if (fl_job_awaited(job)) {
             /* The job's callback runs at the end of the step. */
-            job->next = w->completed;
-            w->completed = job;
+            job->next = w->now.completed;
+            w->now.completed = job;
         }
     }
     return any;
@@ -96,7 +96,8 @@ fl_act fl_host_events_step(fl_worker *w, fl_act act)
     if (any) {
         return FL_ACT_MORE;
     }
-    w->wake_at =
-        polling->waiting != NULL && polling->look_at < w->wake_at ? polling->look_at : w->wake_at;
+    w->idle.wake_at = polling->waiting != NULL && polling->look_at < w->idle.wake_at
+                          ? polling->look_at
+                          : w->idle.wake_at;
     return FL_ACT_WAIT;
 }

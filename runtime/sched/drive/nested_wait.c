@@ -37,7 +37,7 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
 
 bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
-    filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
+    filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     return fl_pick_goal(w, goal, item) || fl_policy_pick_of(w, goal, false, item) ||
            (w->sched->board != NULL && fl_shared_queue_pick_of(w, goal, false, item));
 }
@@ -45,7 +45,7 @@ bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
-    filch_job *goal = (filch_job *)(uintptr_t)w->frames->goal;
+    filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     fl_ahead ahead = {.count = 0};
     if (goal != NULL) {
         (void)fl_job_waits_for(goal, note, &ahead);

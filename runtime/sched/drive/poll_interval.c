@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "sched/execute/offload.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
@@ -21,9 +22,9 @@ static uint64_t now(const fl_worker *w)
 static fl_in_flight *shortest_flight(const fl_worker *w)
 {
     fl_in_flight *found = NULL;
-    uint32_t left = w->computing;
-    for (uint32_t i = 0; i < w->flight_count && left != 0; ++i) {
-        fl_in_flight *flight = &w->flights[i];
+    uint32_t left = w->pipeline.computing;
+    for (uint32_t i = 0; i < w->pipeline.flight_count && left != 0; ++i) {
+        fl_in_flight *flight = &w->pipeline.flights[i];
         if (flight->launched != 0) {
             --left;
             found = found == NULL || flight->expected < found->expected ? flight : found;
@@ -36,9 +37,9 @@ static fl_in_flight *shortest_flight(const fl_worker *w)
  * steal. */
 static uint64_t look_homing(const fl_worker *w, uint64_t t)
 {
-    uint64_t begun = w->last_done, moved = 0;
-    if (w->homing_count != 0) {
-        moved = w->flights[w->homing_last].item.start;
+    uint64_t begun = w->pipeline.last_done, moved = 0;
+    if (w->pipeline.homing_count != 0) {
+        moved = w->pipeline.flights[w->pipeline.homing_last].item.start;
     }
     begun = moved > begun ? moved : begun;
     uint64_t nap = t > begun ? (t - begun) / FL_POLL_OF_ITEM : 0;
@@ -70,7 +71,7 @@ static bool has_arrived(const fl_worker *w, fl_in_flight *flight, uint64_t t)
 uint64_t fl_poll_interval_next(const fl_worker *w)
 {
     fl_in_flight *flight = shortest_flight(w);
-    uint64_t t = now(w), begun = w->last_done, end, nap;
+    uint64_t t = now(w), begun = w->pipeline.last_done, end, nap;
     if (flight == NULL) {
         return t + look_homing(w, t);
     }
@@ -82,7 +83,7 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     begun = later(begun, flight->arrived);
     uint64_t least = (uint64_t)flight->expected / FL_POLL_OF_ITEM;
     /* Further items behind the first remove the hurry: one poll at the end is enough. */
-    end = w->computing > w->device->lanes
+    end = w->pipeline.computing > w->device->lanes
               ? begun + (uint64_t)flight->expected + least
               : begun + (uint64_t)fmax(flight->expected - FL_POLL_EARLY_NS, 0);
     if (end > t) {

@@ -17,6 +17,7 @@
 #include "sched/execute/step.h"
 #include "sched/model/partition.h"
 #include "sched/model/prior.h"
+#include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/worker.h"
@@ -389,7 +390,7 @@ static bool job_is_quiet(fl_scheduler *self, const filch_job *job)
     for (uint32_t i = 0; i < sched->count; ++i) {
         /* Seq_cst: follows the emptying of the slot; pairs with fl_worker_visit. Acquire: the
          * worker's reads are over. */
-        if (fl_load_seq_cst(&sched->workers[i].hazard) == job) {
+        if (fl_load_seq_cst(&sched->workers[i].signals.hazard) == job) {
             return false;
         }
     }
@@ -404,7 +405,7 @@ static void notify(fl_sched *sched, uint32_t index)
     if (sched->events != NULL) {
         fl_event_queue_add(sched->events, index);
     } else {
-        fl_eventcount_notify_fenced(&sched->workers[index].event);
+        fl_eventcount_notify_fenced(&sched->workers[index].signals.event);
     }
 }
 
@@ -425,7 +426,7 @@ static void stir(fl_sched *sched)
 static bool is_resting(const fl_worker *w)
 {
     return FL_UNLIKELY(fl_worker_is_offline(w)) && !fl_worker_has_failed(w) &&
-           fl_load_relaxed(&w->nested) == 0;
+           fl_load_relaxed(&w->signals.nested) == 0;
 }
 
 /* Wakes up to count idle workers of the set, or of every device for a null set. Follows a full
@@ -542,7 +543,7 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     }
     target = choose_target(sched, task, target);
     fl_worker *worker = &sched->workers[target];
-    fl_inbox_push(&worker->inbox, &task->link);
+    fl_inbox_push(&worker->queues.inbox, &task->link);
     if (sched->keeps_holders) {
         fl_place_tell(sched, worker);
         return;
@@ -568,8 +569,8 @@ static void task_ready(fl_scheduler *self, fl_task *task)
                                                    sched->policy != FILCH_POLICY_STATIC));
     if (stays && fl_worker_can_run(w, task)) {
         fl_worker_push(w, task);
-        if (!w->in_step) {
-            w->pushed = false;
+        if (!w->ready.in_step) {
+            w->ready.pushed = false;
             /* The caller's task may run for long. */
             fl_sched_wake(sched, 1);
         }
@@ -673,10 +674,10 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
     if (w == NULL || fl_goal_is_met(&goal)) {
         return fl_sched_wait(sched, goal, seconds);
     }
-    if (w->in_step || fl_worker_is_inside(w, job)) {
+    if (w->ready.in_step || fl_worker_is_inside(w, job)) {
         return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label, "%s",
-                            w->in_step ? "a callback cannot wait"
-                                       : "a task cannot wait for the job it belongs to");
+                            w->ready.in_step ? "a callback cannot wait"
+                                             : "a task cannot wait for the job it belongs to");
     }
     if (fl_job_waits_for(job, is_callers, w)) {
         return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label,

@@ -13,7 +13,7 @@
 static bool has_room(const fl_worker *w)
 {
     uint32_t window = w->device->window;
-    return (window == 0 || w->in_flight < window) &&
+    return (window == 0 || w->pipeline.in_flight < window) &&
            w->device->joins_at <= fl_clock_now(&w->sched->core->clock);
 }
 
@@ -36,14 +36,14 @@ static void step(fl_sched *sched, uint32_t index)
     }
     fl_tss_set(sched->core->worker, NULL);
     fl_event_queue_engage(events, index,
-                          w->in_flight != 0 || w->has_stalled || fl_depth_is_held(w) ||
-                              fl_host_events_is_on(w));
+                          w->pipeline.in_flight != 0 || w->stall.has_stalled ||
+                              fl_depth_is_held(w) || fl_host_events_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;
         fl_event_queue_add(events, index);
         return;
     }
-    fl_event_queue_set(events, index, w->wake_at < turn ? w->wake_at : turn);
+    fl_event_queue_set(events, index, w->idle.wake_at < turn ? w->idle.wake_at : turn);
     if (has_room(w)) {
         fl_or_release(&sched->idle[index / 64], bit);
         /* Fence: orders the bit before the load of wake-ups counted meanwhile. */
@@ -81,7 +81,7 @@ static uint64_t next_by_itself(const fl_sched *sched)
         bool has_left = now >= w->device->leaves_at && now < w->device->returns_at;
         uint64_t at = w->device->joins_at > now ? w->device->joins_at
                       : has_left                ? w->device->returns_at
-                                                : w->ready_at;
+                                                : w->idle.ready_at;
         next = at < next ? at : next;
     }
     return next;

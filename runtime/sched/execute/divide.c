@@ -29,6 +29,7 @@
 #include "sched/execute/in_flight.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/step.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
@@ -229,8 +230,8 @@ static bool has_others(const fl_worker *w, const fl_task *task)
 static fl_division *find_free(fl_worker *w)
 {
     for (uint32_t i = 0; i < FL_DIVISIONS; ++i) {
-        if (fl_division_is_free(&w->divisions[i])) {
-            return &w->divisions[i];
+        if (fl_division_is_free(&w->signals.divisions[i])) {
+            return &w->signals.divisions[i];
         }
     }
     return NULL;
@@ -299,7 +300,7 @@ static void publish(fl_worker *w, const fl_task *task, uint32_t lo)
     /* The task's job need not be current any more, if the task had to wait for memory. */
     fl_count(&fl_job_share(task->graph->job, w->index)->account.divided, 1);
     /* Relaxed: the wake-up makes a fence before loading the idle bits. */
-    fl_add_relaxed(&w->open, 1);
+    fl_add_relaxed(&w->signals.open, 1);
     fl_add_relaxed(&w->sched->dividing, 1);
     wake_others(w, ns_whole(w, task));
 }
@@ -335,7 +336,7 @@ static bool begin_piece(fl_worker *w, fl_item *item)
         return false;
     }
     fl_add_relaxed(&division->begun, 1);
-    w->is_dividing = !w->device->is_synchronous;
+    w->ready.is_dividing = !w->device->is_synchronous;
     return true;
 }
 
@@ -395,7 +396,7 @@ void fl_divide_launched(fl_worker *w, fl_in_flight *flight)
     fl_division *division = fl_task_items(item->task)->division;
     /* The division now holds the pins of the item in flight. */
     flight->is_admitted = false;
-    w->is_dividing = true;
+    w->ready.is_dividing = true;
     publish(w, item->task, item->hi);
     note_member(w, division, true);
     fl_add_relaxed(&division->begun, 1);
@@ -436,7 +437,7 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at = now(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
-        w->ready_at = at < w->ready_at ? at : w->ready_at;
+        w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     } else if (ns_others > best->ns_others) {
         *best = (fl_find){division, word, ns_others};
@@ -451,8 +452,8 @@ static fl_find find(fl_worker *w)
     fl_find best = {0};
     for (uint32_t i = 1; i <= sched->count; ++i) {
         fl_worker *owner = &sched->workers[(w->index + i) % sched->count];
-        for (uint32_t d = 0; d < FL_DIVISIONS && fl_load_relaxed(&owner->open) != 0; ++d) {
-            weigh(w, &owner->divisions[d], &best);
+        for (uint32_t d = 0; d < FL_DIVISIONS && fl_load_relaxed(&owner->signals.open) != 0; ++d) {
+            weigh(w, &owner->signals.divisions[d], &best);
         }
     }
     return best;
@@ -461,7 +462,8 @@ static fl_find find(fl_worker *w)
 bool fl_divide_join(fl_worker *w)
 {
     /* Relaxed: a worker opening a division wakes idle workers. */
-    if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !is_on(w) || w->frames != NULL) {
+    if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !is_on(w) ||
+        w->now.frames != NULL) {
         return false;
     }
     for (int tries = 0; tries < FL_RACE_TRIES; ++tries) {
@@ -470,15 +472,15 @@ bool fl_divide_join(fl_worker *w)
             return false;
         }
         if (fl_division_join(best.division, best.word)) {
-            w->adopted = (fl_task *)fl_load_relaxed(&best.division->task);
-            w->adopted_poisoned = false;
+            w->ready.adopted = (fl_task *)fl_load_relaxed(&best.division->task);
+            w->ready.adopted_poisoned = false;
             wake_others(w, best.ns_others / 2);
             return true;
         }
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
     }
     /* Workers come and go: look again at once. */
-    w->ready_at = now(w);
+    w->idle.ready_at = now(w);
     return false;
 }
 
@@ -490,7 +492,7 @@ static void note_piece(fl_worker *w, const fl_item *item, bool has_run)
 {
     fl_worker_note(w, item);
     if (has_run) {
-        fl_share *share = w->share;
+        fl_share *share = w->now.share;
         double work = fl_bits_double(fl_load_relaxed(&share->work)) + fl_divide_work(item);
         fl_count(&share->tiles, 1);
         fl_count(&share->account.pieces, 1);
@@ -534,7 +536,7 @@ static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
             /* A worker joining now may or may not take the rest. */
             return FL_LEAVING_STAYS;
         } else if (fl_division_end(division, &word, flags)) {
-            fl_sub_relaxed(&owner->open, 1);
+            fl_sub_relaxed(&owner->signals.open, 1);
             fl_sub_relaxed(&w->sched->dividing, 1);
             return FL_LEAVING_LAST;
         }
@@ -544,14 +546,14 @@ static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
 /* Makes the worker's part in the task the next pick. */
 static void go_on(fl_worker *w, fl_task *task)
 {
-    if (FL_LIKELY(w->adopted == NULL)) {
-        w->adopted = task;
-        w->adopted_poisoned = false;
+    if (FL_LIKELY(w->ready.adopted == NULL)) {
+        w->ready.adopted = task;
+        w->ready.adopted_poisoned = false;
         return;
     }
     /* The worker had joined a second task when the present task arrived by the link. */
-    task->link.next = w->kept;
-    w->kept = &task->link;
+    task->link.next = w->ready.kept;
+    w->ready.kept = &task->link;
 }
 
 /* Concludes a finished task, now owned by the worker; flags has the outcome. Data written by the
@@ -595,7 +597,7 @@ static bool retire_concluded(fl_worker *w, fl_item *item)
 /* Tells whether the last worker to leave, on the worker's device, could conclude the task. */
 static bool may_conclude(const fl_worker *w)
 {
-    return w->device->is_synchronous || w->in_flight < w->flight_count;
+    return w->device->is_synchronous || w->pipeline.in_flight < w->pipeline.flight_count;
 }
 
 bool fl_divide_retire(fl_worker *w, fl_item *item)
@@ -609,7 +611,7 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
     if (items->is_over) {
         return retire_concluded(w, item);
     }
-    w->is_dividing = false;
+    w->ready.is_dividing = false;
     if (has_run || item->code != 0) {
         note_piece(w, item, has_run);
     }
@@ -620,15 +622,15 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
     if (item->skip || (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0) {
         drop_rest(item, division);
     }
-    bool was_timed = has_run && w->ledger.timed_at == w->retired + 1;
+    bool was_timed = has_run && w->ledger.timed_at == w->now.retired + 1;
     if (was_timed) {
         /* No grain of the task is counted yet. */
-        w->ledger.timed_at = w->retired;
+        w->ledger.timed_at = w->now.retired;
     }
     /* Three kinds of workers leave the rest to the members: a worker that declined the rest, a
      * worker going offline, and a worker with a second part in the task. A second part comes from
      * joining and then receiving the part of an offline device. */
-    if ((!has_run || fl_worker_is_offline(w) || w->adopted == task ||
+    if ((!has_run || fl_worker_is_offline(w) || w->ready.adopted == task ||
          fl_range_peek(&division->range, &lo, &hi) == 0) &&
         may_conclude(w)) {
         leaving = leave(w, division, &flags);
@@ -646,12 +648,12 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
 
 fl_task *fl_divide_part(fl_worker *w)
 {
-    fl_task *task = w->adopted;
+    fl_task *task = w->ready.adopted;
     if (task != NULL && fl_task_is_divided(task)) {
-        w->adopted = NULL;
+        w->ready.adopted = NULL;
         return task;
     }
-    for (fl_link **at = &w->kept; *at != NULL; at = &(*at)->next) {
+    for (fl_link **at = &w->ready.kept; *at != NULL; at = &(*at)->next) {
         task = fl_task_of_link(*at);
         if (fl_task_is_divided(task)) {
             *at = task->link.next;
@@ -666,7 +668,7 @@ bool fl_divide_drop(fl_worker *w, fl_task *task)
     fl_item item = {0};
     fl_worker_take(w, task, false, &item);
     fl_worker_retire(w, &item);
-    bool stays = w->adopted == task;
-    w->adopted = stays ? NULL : w->adopted;
+    bool stays = w->ready.adopted == task;
+    w->ready.adopted = stays ? NULL : w->ready.adopted;
     return !stays;
 }

@@ -8,8 +8,8 @@
 /* A picked task with items. True: the item, all of them or a piece, can be run; false: it is dealt
  * with. */
 bool fl_divide_admit(fl_worker *worker, fl_item *item);
-/* Nothing to steal: joins a task that is being divided, if that pays; sets worker->ready_at. True:
- * look again, the worker has work. */
+/* Nothing to steal: joins a task that is being divided, if that pays; sets worker->idle.ready_at.
+ * True: look again, the worker has work. */
 bool fl_divide_join(fl_worker *worker);
 /* A piece is over, or the next piece will not begin. True: the whole task is over, noted, and *item
  * says how. */
@@ -26,8 +26,8 @@ void fl_divide_refused(const fl_item *item);
 fl_task *fl_divide_part(fl_worker *worker);
 /* Whether the device may have a piece of a task that is being divided. */
 bool fl_divide_is_here(const fl_worker *worker, const fl_task *task);
-/* Gives up the worker's part in the task, which is not worker->adopted any more. False: it is the
- * only part, and items are left; the task's link is then in no list. */
+/* Gives up the worker's part in the task, which is not worker->ready.adopted any more. False: it is
+ * the only part, and items are left; the task's link is then in no list. */
 bool fl_divide_drop(fl_worker *worker, fl_task *task);
 /* Work of an item that has a part in a task with items. */
 double fl_divide_work(const fl_item *item);

@@ -62,7 +62,7 @@ static void refuse(fl_worker *w, fl_item *item)
     if (!item->skip) {
         item->code = -1;
         item->is_refused = true;
-        w->error = w->loss;
+        w->stall.error = w->stall.loss;
     }
     fl_worker_retire(w, item);
 }
@@ -134,7 +134,7 @@ static bool is_live(uint64_t hint)
  * remain. */
 static bool settle_deque(fl_worker *w, uint32_t level, fl_hint_fn stays, fl_settle_fn settle)
 {
-    fl_deque *deque = &w->levels[level];
+    fl_deque *deque = &w->queues.levels[level];
     bool is_wanted = false;
     for (int64_t left = fl_deque_size(deque); left > 0; --left) {
         uint64_t hint;
@@ -216,12 +216,12 @@ static bool is_left(const fl_worker *w, const fl_task *task)
 static void settle_own(fl_worker *w)
 {
     uint64_t hint;
-    while (w->kept != NULL) {
-        fl_link *link = w->kept;
-        w->kept = link->next;
+    while (w->ready.kept != NULL) {
+        fl_link *link = w->ready.kept;
+        w->ready.kept = link->next;
         refuse_claimed(w, fl_task_of_link(link), false);
     }
-    for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&w->queues.moved); link != NULL;) {
         /* Read first, as for the inbox. */
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
@@ -230,23 +230,23 @@ static void settle_own(fl_worker *w)
         }
         link = next;
     }
-    if (w->adopted != NULL) {
-        fl_task *task = w->adopted;
-        w->adopted = NULL;
+    if (w->ready.adopted != NULL) {
+        fl_task *task = w->ready.adopted;
+        w->ready.adopted = NULL;
         if (fl_task_is_divided(task)) {
             refuse_claimed(w, task, false);
         } else {
-            refuse_task(w, task, w->adopted_poisoned);
+            refuse_task(w, task, w->ready.adopted_poisoned);
         }
     }
-    for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&w->queues.inbox); link != NULL;) {
         /* Read first: the task may go to a second worker. */
         fl_link *next = link->next;
         settle_task(w, fl_task_of_link(link));
         link = next;
     }
     /* The sender has the task in a deque, too. */
-    while (fl_mailbox_take(&w->mailbox, &hint)) {
+    while (fl_mailbox_take(&w->queues.mailbox, &hint)) {
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
         fl_item item;
@@ -260,9 +260,9 @@ static void settle_own(fl_worker *w)
         refuse_task(w, task, fl_task_own(task));
     }
     /* A failing task makes successors ready. */
-    while (w->next_task != NULL) {
-        fl_task *task = w->next_task;
-        w->next_task = NULL;
+    while (w->ready.next_task != NULL) {
+        fl_task *task = w->ready.next_task;
+        w->ready.next_task = NULL;
         settle_task(w, task);
     }
 }
@@ -273,15 +273,15 @@ fl_act fl_failed_step(fl_worker *w)
     bool is_wanted = settle_ranges(w);
     is_wanted = fl_deques_settle(w, others_take, refuse_task) || is_wanted;
     is_wanted = fl_shared_queue_leave(w) || is_wanted;
-    bool again = w->next_task != NULL;
+    bool again = w->ready.next_task != NULL;
     fl_worker_flush(w);
     fl_worker_leave(w);
     if (is_wanted) {
         fl_sched_wake(w->sched, w->sched->count);
     }
-    w->pushed = false;
-    w->ready_at = FL_TIME_NEVER;
-    if (again || w->completed != NULL) {
+    w->ready.pushed = false;
+    w->idle.ready_at = FL_TIME_NEVER;
+    if (again || w->now.completed != NULL) {
         return FL_ACT_MORE;
     }
     fl_worker_begin_idle(w);

@@ -60,14 +60,14 @@ bool fl_full_move(fl_worker *w, fl_task *task)
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
     ++task->moves;
-    fl_inbox_push(&other->moved, &task->link);
+    fl_inbox_push(&other->queues.moved, &task->link);
     fl_sched_wake_worker(sched, other->index);
     return true;
 }
 
 void fl_full_gather(fl_worker *w)
 {
-    for (fl_link *link = fl_inbox_drain(&w->moved); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&w->queues.moved); link != NULL;) {
         /* Read first: the task goes to a second list. */
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
@@ -75,8 +75,8 @@ void fl_full_gather(fl_worker *w)
             /* The host's memory has room. */
             task->moves = 0;
         }
-        link->next = w->kept;
-        w->kept = link;
+        link->next = w->ready.kept;
+        w->ready.kept = link;
         link = next;
     }
 }
@@ -88,16 +88,16 @@ bool fl_full_relieve(fl_worker *w)
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
         /* Relaxed: a task taken from a worker driven by a second thread runs here as well. */
-        if (fl_inbox_is_empty(&other->moved) || fl_load_relaxed(&other->held) == 0) {
+        if (fl_inbox_is_empty(&other->queues.moved) || fl_load_relaxed(&other->signals.held) == 0) {
             continue;
         }
-        for (fl_link *link = fl_inbox_drain(&other->moved); link != NULL;) {
+        for (fl_link *link = fl_inbox_drain(&other->queues.moved); link != NULL;) {
             /* Read first: the task goes to a second list. */
             fl_link *next = link->next;
             const fl_task *task = fl_task_of_link(link);
             bool is_ours = fl_worker_can_run(w, task) &&
                            (!fl_task_is_divided(task) || fl_divide_is_here(w, task));
-            fl_inbox_push(is_ours ? &w->moved : &other->moved, link);
+            fl_inbox_push(is_ours ? &w->queues.moved : &other->queues.moved, link);
             any = any || is_ours;
             link = next;
         }

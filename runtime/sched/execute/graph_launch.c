@@ -115,8 +115,8 @@ static fl_graph_launch *replay_new(fl_worker *w, const filch_graph *graph)
             fl_alloc_zeroed(memory, graph->slots[s]->tile_count * sizeof **replay->tiles);
         fits = replay->tiles[s] != NULL;
     }
-    if (!fits ||
-        w->device->backend->replay_new(w->device, memory, &replay->handle, &w->error) != FILCH_OK) {
+    if (!fits || w->device->backend->replay_new(w->device, memory, &replay->handle,
+                                                &w->stall.error) != FILCH_OK) {
         replay->handle = NULL;
         drop((filch_graph *)(uintptr_t)graph, replay);
         return NULL;
@@ -133,8 +133,8 @@ static void note_tiles(const fl_worker *w, fl_graph_launch *replay, const fl_tas
         if (tile->bits == 0 && (access.mode & FILCH_READ) != 0) {
             tile->bits |= TILE_NEEDED;
         }
-        tile->ptr = w->views[i].ptr;
-        tile->ld = w->views[i].ld;
+        tile->ptr = w->call.views[i].ptr;
+        tile->ld = w->call.views[i].ld;
         tile->bits |= TILE_USED;
         if ((access.mode & FILCH_WRITE) != 0) {
             tile->bits |= TILE_WRITTEN;
@@ -199,7 +199,7 @@ static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, f
     note_tiles(w, replay, task);
     replay->work += task->codelet->work != NULL ? (double)task->work : 0;
     return w->device->backend->replay_add(w->device, replay->handle, &launch, chains->behind, count,
-                                          &w->error) == FILCH_OK;
+                                          &w->stall.error) == FILCH_OK;
 }
 
 static bool make(fl_worker *w, filch_graph *graph)
@@ -209,15 +209,15 @@ static bool make(fl_worker *w, filch_graph *graph)
     uint32_t fetched = 0;
     bool fits = replay != NULL;
     /* Later errors belong to the present attempt. */
-    w->error.status = FILCH_OK;
+    w->stall.error.status = FILCH_OK;
     for (uint32_t i = 0; fits && i < graph->task_count; ++i) {
         fits = add_task(w, replay, &chains, fl_graph_task_at(graph, i));
         fetched += w->offload->is_admitted;
         w->offload->is_admitted = false;
     }
     fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
-    fits =
-        fits && w->device->backend->replay_seal(w->device, replay->handle, &w->error) == FILCH_OK;
+    fits = fits &&
+           w->device->backend->replay_seal(w->device, replay->handle, &w->stall.error) == FILCH_OK;
     /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
@@ -301,7 +301,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
             }
             fl_operand operand = operand_of(w, graph, s, t, &view);
             fits = fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission, waits,
-                                     &w->error) == FILCH_OK;
+                                     &w->stall.error) == FILCH_OK;
             count += fits;
             fits = fits && view.ptr == tile->ptr && view.ld == tile->ld;
         }
@@ -353,7 +353,7 @@ void fl_graph_launch_note(const filch_job *job)
 static void give_up(const fl_worker *w, filch_graph *graph)
 {
     uint32_t rest = 2 * graph->replay_rest;
-    graph->cannot_replay = w->error.status != FILCH_NOT_READY;
+    graph->cannot_replay = w->stall.error.status != FILCH_NOT_READY;
     graph->replay_rest = rest < FL_GRAPH_LEAST_REST  ? FL_GRAPH_LEAST_REST
                          : rest < FL_GRAPH_MOST_REST ? rest
                                                      : FL_GRAPH_MOST_REST;
@@ -371,7 +371,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     /* Relaxed: written by the worker, no order needed. */
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     int64_t first = w->sched->core->settings.replay;
     first = first == OWN_CHOICE ? FL_GRAPH_FIRST : first;
     graph->is_replayed = false;
@@ -405,14 +405,14 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
                        fl_in_flight *flight)
 {
     filch_view view;
-    bool fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK;
+    bool fits = w->device->backend->mark(w->device, &w->stall.error) == FILCH_OK;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
             fl_marker home = 0;
             if ((graph->replay->tiles[s][t].bits & TILE_WRITTEN) != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
-                                         &w->error) == FILCH_OK;
+                                         &w->stall.error) == FILCH_OK;
             }
             if (home != 0) {
                 fl_in_flight_add_home(w, flight, home);
@@ -432,7 +432,8 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
-    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->error) != FILCH_OK) {
+    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->stall.error) !=
+        FILCH_OK) {
         fl_offload_abandon(w);
         fl_graph_launch_release(w, graph);
         return false;
@@ -442,7 +443,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {
-        fl_in_flight_fail(w, flight, &w->error);
+        fl_in_flight_fail(w, flight, &w->stall.error);
     }
     return true;
 }

@@ -9,7 +9,7 @@
 
 static bool reserve_scratch(fl_worker *w, size_t bytes)
 {
-    if (bytes <= w->scratch_bytes) {
+    if (bytes <= w->call.scratch_bytes) {
         return true;
     }
     const fl_memory *memory = &w->sched->core->memory;
@@ -17,30 +17,30 @@ static bool reserve_scratch(fl_worker *w, size_t bytes)
     if (scratch == NULL) {
         return false;
     }
-    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
-    w->scratch = scratch;
-    w->scratch_bytes = bytes;
+    fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
+    w->call.scratch = scratch;
+    w->call.scratch_bytes = bytes;
     return true;
 }
 
-/* Sets worker->error to the reason why the item cannot be called. No function of the caller failed,
- * so the job reports no caller's code. */
+/* Sets worker->stall.error to the reason why the item cannot be called. No function of the caller
+ * failed, so the job reports no caller's code. */
 static void refuse(fl_worker *w, fl_item *item, const filch_call *call)
 {
     const char *device = w->device->info.name;
-    w->error = (filch_error)FILCH_ERROR_INIT;
+    w->stall.error = (filch_error)FILCH_ERROR_INIT;
     if (item->task != NULL) {
-        fl_error_fill(&w->error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
+        fl_error_fill(&w->stall.error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
                       "no memory for %zu bytes of scratch on %s", fl_task_scratch(item->task),
                       device);
     } else {
         filch_error why = FILCH_ERROR_INIT;
         /* An inconsistent callback, asked again, may report no error. */
         filch_status status = fl_batch_check(item->job->batch, call->lo, call->hi, &why);
-        fl_error_fill(&w->error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
+        fl_error_fill(&w->stall.error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
                       status != FILCH_OK ? why.text : "a mapping answers differently each time");
     }
-    item->code = (int)w->error.status;
+    item->code = (int)w->stall.error.status;
     item->is_refused = true;
     item->timed = false;
 }
@@ -55,10 +55,10 @@ static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
             if (scratch != 0 && !reserve_scratch(w, scratch)) {
                 return false;
             }
-            fl_task_views(task, w->views, w->scratch);
+            fl_task_views(task, w->call.views, w->call.scratch);
             if (FL_UNLIKELY(fl_task_has_partials(task))) {
-                fl_reduction_views(task, w->index, w->views);
-                fl_reduction_place_views(task, w->views);
+                fl_reduction_views(task, w->index, w->call.views);
+                fl_reduction_place_views(task, w->call.views);
             }
             call->view_count = task->access_count;
         }
@@ -68,23 +68,23 @@ static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
     fl_batch_range(batch, item->lo, item->hi, &call->lo, &call->hi);
     call->args = fl_batch_args(batch);
     call->view_count = fl_batch_view_count(batch);
-    if (!fl_batch_views(batch, call->lo, call->hi, w->views)) {
+    if (!fl_batch_views(batch, call->lo, call->hi, w->call.views)) {
         return false;
     }
     if (FL_UNLIKELY(item->run != NULL)) {
-        fl_speculate_views(item, w->views);
+        fl_speculate_views(item, w->call.views);
     }
     return true;
 }
 
 void fl_worker_run(fl_worker *w)
 {
-    fl_item *item = &w->item;
+    fl_item *item = &w->now.item;
     const filch_codelet *codelet = fl_item_codelet(item);
     if (FL_UNLIKELY(item->skip || codelet == NULL)) {
         return;
     }
-    filch_call call = {.views = w->views,
+    filch_call call = {.views = w->call.views,
                        .device = w->index,
                        .team = w->device->info.team,
                        .runtime = (filch_runtime *)(void *)w->sched->core,
@@ -102,16 +102,16 @@ void fl_worker_run(fl_worker *w)
         fl_divide_range(item, &call.lo, &call.hi);
     }
     const fl_clock *clock = &w->sched->core->clock;
-    /* The host function may wait for nested work, and nested work uses w->item. The driver restores
-     * the item; `code` and the times are local. */
+    /* The host function may wait for nested work, and nested work uses w->now.item. The driver
+     * restores the item; `code` and the times are local. */
     uint64_t nested = w->ledger.nested_ns;
     uint64_t start = fl_clock_now(clock);
     int code = codelet->host(&call);
     uint64_t end = fl_clock_now(clock);
-    w->item.code = code;
-    w->item.start = start;
-    w->item.ns = w->item.own = w->item.fair = end - start;
-    w->ledger.own_ns = w->item.ns - (w->ledger.nested_ns - nested);
+    w->now.item.code = code;
+    w->now.item.start = start;
+    w->now.item.ns = w->now.item.own = w->now.item.fair = end - start;
+    w->ledger.own_ns = w->now.item.ns - (w->ledger.nested_ns - nested);
 }
 
 double fl_item_cost(const fl_worker *w, const fl_item *item)
@@ -120,9 +120,9 @@ double fl_item_cost(const fl_worker *w, const fl_item *item)
     if (codelet->cost == NULL || codelet->cost == codelet->work) {
         return item->work;
     }
-    filch_call call = {.views = w->views, .team = 1, .device = w->index};
+    filch_call call = {.views = w->call.views, .team = 1, .device = w->index};
     if (item->task != NULL) {
-        fl_task_views(item->task, w->views, NULL);
+        fl_task_views(item->task, w->call.views, NULL);
         call.view_count = item->task->access_count;
         call.args = item->task->args;
         if (item->task->has_items) {

@@ -5,7 +5,7 @@
 
 #include "sched/worker/worker.h"
 
-/* Runs worker->item on the calling thread. */
+/* Runs worker->now.item on the calling thread. */
 void fl_worker_run(fl_worker *worker);
 /* Duration of an item on a device that only pretends to run it, ns. */
 double fl_item_cost(const fl_worker *worker, const fl_item *item);

@@ -20,6 +20,7 @@
 #include "sched/execute/offline.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/step.h"
+#include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -46,7 +47,7 @@ static bool computes(const fl_worker *w)
 filch_status fl_in_flight_init(fl_worker *w)
 {
     const fl_memory *memory = &w->sched->core->memory;
-    w->homing = w->homing_last = NO_FLIGHT;
+    w->pipeline.homing = w->pipeline.homing_last = NO_FLIGHT;
     if (w->sched->core->places->count > 1) {
         w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
         if (w->offload == NULL) {
@@ -56,13 +57,14 @@ filch_status fl_in_flight_init(fl_worker *w)
     if (w->device->is_synchronous) {
         return FILCH_OK;
     }
-    w->flight_count = computes(w) ? FL_IN_FLIGHT_COMPUTING : FLIGHTS;
-    w->flights = fl_alloc_zeroed(memory, w->flight_count * sizeof *w->flights);
-    if (w->flights == NULL) {
+    w->pipeline.flight_count = computes(w) ? FL_IN_FLIGHT_COMPUTING : FLIGHTS;
+    w->pipeline.flights =
+        fl_alloc_zeroed(memory, w->pipeline.flight_count * sizeof *w->pipeline.flights);
+    if (w->pipeline.flights == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
-    for (uint32_t i = 0; i < w->flight_count; ++i) {
-        w->flights[i].next = i + 1 < w->flight_count ? i + 1 : NO_FLIGHT;
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        w->pipeline.flights[i].next = i + 1 < w->pipeline.flight_count ? i + 1 : NO_FLIGHT;
     }
     return FILCH_OK;
 }
@@ -74,9 +76,9 @@ void fl_in_flight_fini(fl_worker *w)
         fl_offload_drop_scratch(w);
         fl_free(memory, w->offload, sizeof *w->offload);
     }
-    fl_free(memory, w->flights, w->flight_count * sizeof *w->flights);
+    fl_free(memory, w->pipeline.flights, w->pipeline.flight_count * sizeof *w->pipeline.flights);
     w->offload = NULL;
-    w->flights = NULL;
+    w->pipeline.flights = NULL;
 }
 
 /* --- Landing --- */
@@ -91,14 +93,14 @@ static void fail(fl_item *item)
 void fl_in_flight_fail(fl_worker *w, fl_in_flight *flight, const filch_error *error)
 {
     flight->has_failed = true;
-    w->late = *error;
+    w->stall.late = *error;
 }
 
 /* Lands a finished item. The slot in flights is freed before retiring, because retiring may
  * launch. */
 static void land(fl_worker *w, uint32_t index)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     if (flight->is_admitted) {
         fl_offload_release(w, flight);
     }
@@ -106,11 +108,11 @@ static void land(fl_worker *w, uint32_t index)
     fl_item item = flight->item;
     if (FL_UNLIKELY(flight->has_failed)) {
         fail(&item);
-        w->error = w->late;
+        w->stall.error = w->stall.late;
     }
-    flight->next = w->free_flight;
-    w->free_flight = index;
-    --w->in_flight;
+    flight->next = w->pipeline.free_flight;
+    w->pipeline.free_flight = index;
+    --w->pipeline.in_flight;
     if (flight->is_timed) {
         --w->offload->timed;
     }
@@ -134,7 +136,7 @@ static void check_foreign(fl_worker *w, fl_in_flight *flight)
 /* Finishes an item past on the lane; write-back may still be under way. */
 static void finish(fl_worker *w, uint32_t index)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         check_foreign(w, flight);
     }
@@ -146,13 +148,13 @@ static void finish(fl_worker *w, uint32_t index)
         return;
     }
     flight->next = NO_FLIGHT;
-    ++w->homing_count;
-    if (w->homing == NO_FLIGHT) {
-        w->homing = index;
+    ++w->pipeline.homing_count;
+    if (w->pipeline.homing == NO_FLIGHT) {
+        w->pipeline.homing = index;
     } else {
-        w->flights[w->homing_last].next = index;
+        w->pipeline.flights[w->pipeline.homing_last].next = index;
     }
-    w->homing_last = index;
+    w->pipeline.homing_last = index;
 }
 
 void fl_in_flight_add_home(fl_worker *w, fl_in_flight *flight, fl_marker home)
@@ -198,14 +200,14 @@ static bool is_home(fl_worker *w, fl_in_flight *flight)
 static bool land_homing(fl_worker *w)
 {
     bool any = false;
-    while (w->homing != NO_FLIGHT) {
-        uint32_t index = w->homing;
-        fl_in_flight *flight = &w->flights[index];
+    while (w->pipeline.homing != NO_FLIGHT) {
+        uint32_t index = w->pipeline.homing;
+        fl_in_flight *flight = &w->pipeline.flights[index];
         if (!is_home(w, flight)) {
             return any;
         }
-        w->homing = flight->next;
-        --w->homing_count;
+        w->pipeline.homing = flight->next;
+        --w->pipeline.homing_count;
         land(w, index);
         any = true;
     }
@@ -214,7 +216,7 @@ static bool land_homing(fl_worker *w)
 
 static void fail_flight(fl_worker *w, uint32_t index)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     flight->launched = 0;
     /* Copies of our own device are over; copies by other devices lead to buffers of the caller. */
     while (flight->home_count != 0) {
@@ -223,7 +225,7 @@ static void fail_flight(fl_worker *w, uint32_t index)
             fl_marker_await(w->sched->core->places, home, NULL);
         }
     }
-    fl_in_flight_fail(w, flight, &w->loss);
+    fl_in_flight_fail(w, flight, &w->stall.loss);
     land(w, index);
 }
 
@@ -231,40 +233,40 @@ static void fail_flight(fl_worker *w, uint32_t index)
 static void lose(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
-    w->loss = w->error;
-    fl_store_relaxed(&w->is_lost, 1);
+    w->stall.loss = w->stall.error;
+    fl_store_relaxed(&w->signals.is_lost, 1);
     fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
-                 w->device->info.name, w->loss.text);
+                 w->device->info.name, w->stall.loss.text);
     /* A single lane may have failed: the remaining lanes are drained before the memory in use is
      * reported free, and nothing more is launched. */
-    if (w->computing != 0) {
+    if (w->pipeline.computing != 0) {
         fl_account_lost(w);
     }
-    w->computing = 0;
-    w->long_ns = 0;
+    w->pipeline.computing = 0;
+    w->pipeline.long_ns = 0;
     if (backend->discard != NULL) {
         backend->discard(w->device);
     }
     if (backend->drain != NULL) {
         backend->drain(w->device, NULL);
     }
-    for (uint32_t i = 0; i < w->flight_count; ++i) {
-        if (w->flights[i].launched != 0) {
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        if (w->pipeline.flights[i].launched != 0) {
             fail_flight(w, i);
         }
     }
-    while (w->homing != NO_FLIGHT) {
-        uint32_t index = w->homing;
-        w->homing = w->flights[index].next;
-        --w->homing_count;
+    while (w->pipeline.homing != NO_FLIGHT) {
+        uint32_t index = w->pipeline.homing;
+        w->pipeline.homing = w->pipeline.flights[index].next;
+        --w->pipeline.homing_count;
         fail_flight(w, index);
     }
-    if (w->has_stalled) {
-        w->has_stalled = false;
-        w->piece = 0;
-        fail(&w->stalled);
-        w->error = w->loss;
-        fl_worker_retire(w, &w->stalled);
+    if (w->stall.has_stalled) {
+        w->stall.has_stalled = false;
+        w->stall.piece = 0;
+        fail(&w->stall.stalled);
+        w->stall.error = w->stall.loss;
+        fl_worker_retire(w, &w->stall.stalled);
     }
     if (w->offload != NULL) {
         w->offload->ahead_count = 0;
@@ -276,7 +278,8 @@ static void lose(fl_worker *w)
 static bool is_down(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
-    if (!fl_worker_has_failed(w) && backend->lost != NULL && backend->lost(w->device, &w->error)) {
+    if (!fl_worker_has_failed(w) && backend->lost != NULL &&
+        backend->lost(w->device, &w->stall.error)) {
         lose(w);
     }
     return fl_worker_has_failed(w);
@@ -289,17 +292,18 @@ static uint64_t start_of(const fl_worker *w, uint64_t ns)
     uint64_t start = FL_UNLIKELY(fl_trace_of(w) != NULL) && backend->began != NULL
                          ? backend->began(w->device)
                          : 0;
-    return start != 0 ? start : w->last_done - ns;
+    return start != 0 ? start : w->pipeline.last_done - ns;
 }
 
 static bool retire_finished(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
-    uint64_t t = w->computing != 0 ? now(w) : 0;
+    uint64_t t = w->pipeline.computing != 0 ? now(w) : 0;
     bool any = false;
-    while (w->computing != 0) {
+    while (w->pipeline.computing != 0) {
         uint64_t tag, busy;
-        filch_status status = backend->poll(w->device, t, &tag, &busy, &w->wake_at, &w->error);
+        filch_status status =
+            backend->poll(w->device, t, &tag, &busy, &w->idle.wake_at, &w->stall.error);
         if (status == FILCH_NOT_READY) {
             break;
         }
@@ -307,13 +311,13 @@ static bool retire_finished(fl_worker *w)
             lose(w);
             return true;
         }
-        fl_in_flight *flight = &w->flights[tag];
+        fl_in_flight *flight = &w->pipeline.flights[tag];
         if (FL_UNLIKELY(status == FILCH_TASK_FAILED)) {
-            fl_in_flight_fail(w, flight, &w->error);
+            fl_in_flight_fail(w, flight, &w->stall.error);
         }
-        --w->computing;
-        w->long_ns -= fl_depth_part(flight);
-        w->last_done = t;
+        --w->pipeline.computing;
+        w->pipeline.long_ns -= fl_depth_part(flight);
+        w->pipeline.last_done = t;
         flight->item.timed = busy != UINT64_MAX;
         flight->item.ns = flight->item.timed ? busy : 0;
         fl_account_divide(w, &flight->item);
@@ -336,9 +340,9 @@ static bool retire_finished(fl_worker *w)
 /* Takes a free slot for an item in flight; the caller knows of a free slot. */
 static inline fl_in_flight *take_flight(fl_worker *w, const fl_item *item)
 {
-    fl_in_flight *flight = &w->flights[w->free_flight];
-    w->free_flight = flight->next;
-    ++w->in_flight;
+    fl_in_flight *flight = &w->pipeline.flights[w->pipeline.free_flight];
+    w->pipeline.free_flight = flight->next;
+    ++w->pipeline.in_flight;
     flight->item = *item;
     /* The item has not run. */
     flight->item.ns = 0;
@@ -350,7 +354,7 @@ static inline fl_in_flight *take_flight(fl_worker *w, const fl_item *item)
 
 void fl_in_flight_conclude(fl_worker *w, const fl_item *item)
 {
-    uint32_t index = w->free_flight;
+    uint32_t index = w->pipeline.free_flight;
     fl_in_flight *flight = take_flight(w, item);
     /* No part of the item is on a lane. */
     flight->launched = 0;
@@ -358,7 +362,7 @@ void fl_in_flight_conclude(fl_worker *w, const fl_item *item)
     /* Operands are held for every piece. */
     flight->is_admitted = true;
     if (!fl_offload_commit_pieces(w, flight) && item->code == 0) {
-        fl_in_flight_fail(w, flight, &w->error);
+        fl_in_flight_fail(w, flight, &w->stall.error);
     }
     finish(w, index);
 }
@@ -370,13 +374,13 @@ static bool launch_pretended(fl_worker *w, fl_in_flight *flight, uint32_t index)
     fl_item *item = &flight->item;
     fl_launch launch = {.cost = fl_item_cost(w, item), .tag = index};
     if (w->device->calls_host_fn) {
-        fl_item kept = w->item;
-        w->item = *item;
+        fl_item kept = w->now.item;
+        w->now.item = *item;
         fl_worker_run(w);
-        item->code = w->item.code;
-        w->item = kept;
+        item->code = w->now.item.code;
+        w->now.item = kept;
     }
-    if (w->device->backend->launch(w->device, &launch, item->start, &w->error) == FILCH_OK) {
+    if (w->device->backend->launch(w->device, &launch, item->start, &w->stall.error) == FILCH_OK) {
         return true;
     }
     item->code = -1;
@@ -396,17 +400,17 @@ static double predict(const fl_worker *w, const fl_item *item)
  * rejoined with the rest. */
 static void stall(fl_worker *w, uint32_t index, const fl_item *picked)
 {
-    fl_in_flight *flight = &w->flights[index];
-    if (w->has_stalled) {
-        w->stalled.lo = picked->lo;
+    fl_in_flight *flight = &w->pipeline.flights[index];
+    if (w->stall.has_stalled) {
+        w->stall.stalled.lo = picked->lo;
     } else {
-        w->stalled = *picked;
+        w->stall.stalled = *picked;
     }
-    w->has_stalled = true;
-    w->stalled_at = now(w);
-    flight->next = w->free_flight;
-    w->free_flight = index;
-    --w->in_flight;
+    w->stall.has_stalled = true;
+    w->stall.stalled_at = now(w);
+    flight->next = w->pipeline.free_flight;
+    w->pipeline.free_flight = index;
+    --w->pipeline.in_flight;
 }
 
 /* Tells whether a launch lacked only memory, and a retry may succeed. Items in flight, on the
@@ -414,34 +418,35 @@ static void stall(fl_worker *w, uint32_t index, const fl_item *picked)
  * further items in flight, evicts every evictable tile and lets the item be tried once more. */
 static bool may_retry(fl_worker *w)
 {
-    return w->error.status == FILCH_NOT_READY ||
-           (w->error.status == FILCH_NO_DEVICE_MEMORY && (w->in_flight > 1 || fl_offload_clear(w)));
+    return w->stall.error.status == FILCH_NOT_READY ||
+           (w->stall.error.status == FILCH_NO_DEVICE_MEMORY &&
+            (w->pipeline.in_flight > 1 || fl_offload_clear(w)));
 }
 
 /* Tells whether to try a chunk in pieces, because other users leave too little of the device's
  * memory. A single grain is not divided: the rest of the chunk then fails, too. */
 static bool may_divide(fl_worker *w, fl_item *item)
 {
-    if (w->error.status != FILCH_NO_DEVICE_MEMORY || item->task != NULL || item->is_graph) {
+    if (w->stall.error.status != FILCH_NO_DEVICE_MEMORY || item->task != NULL || item->is_graph) {
         return false;
     }
     if (item->hi - item->lo > 1) {
-        w->piece = (item->hi - item->lo) / 2;
+        w->stall.piece = (item->hi - item->lo) / 2;
         return true;
     }
-    if (w->has_stalled) {
-        item->hi = w->stalled.hi;
-        w->has_stalled = false;
+    if (w->stall.has_stalled) {
+        item->hi = w->stall.stalled.hi;
+        w->stall.has_stalled = false;
     }
-    w->piece = 0;
+    w->stall.piece = 0;
     return false;
 }
 
 /* Notes an item taken by the device. */
 static void note_taken(fl_worker *w, fl_in_flight *flight)
 {
-    ++w->computing;
-    w->long_ns += fl_depth_part(flight);
+    ++w->pipeline.computing;
+    w->pipeline.long_ns += fl_depth_part(flight);
     fl_account_launched(w, flight);
     flight->arriving = computes(w) ? fl_offload_arriving(w) : 0;
     flight->arrived = 0;
@@ -467,9 +472,9 @@ static void launch_replay(fl_worker *w, fl_in_flight *flight, uint32_t index)
 static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
 {
     /* Chunk with the rest of the picked chunk. */
-    fl_item chunk = w->flights[index].item;
+    fl_item chunk = w->pipeline.flights[index].item;
     fl_task *task = picked->task;
-    if (w->error.status != FILCH_NO_DEVICE_MEMORY || picked->is_graph) {
+    if (w->stall.error.status != FILCH_NO_DEVICE_MEMORY || picked->is_graph) {
         return false;
     }
     fl_lookahead_state before = picked->is_ahead ? fl_lookahead_look(task) : FL_LOOKAHEAD_OVER;
@@ -482,16 +487,16 @@ static bool find_room(fl_worker *w, uint32_t index, const fl_item *picked)
                      : before == FL_LOOKAHEAD_FAILED || !fl_full_move(w, task)) {
         return false;
     }
-    w->flights[index].next = w->free_flight;
-    w->free_flight = index;
-    --w->in_flight;
+    w->pipeline.flights[index].next = w->pipeline.free_flight;
+    w->pipeline.free_flight = index;
+    --w->pipeline.in_flight;
     return true;
 }
 
 /* Handles an item after a failed launch. */
 static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     fl_item *item = &flight->item;
     flight->launched = 0;
     item->timed = false;
@@ -523,12 +528,12 @@ static void fail_launch(fl_worker *w, uint32_t index, const fl_item *picked)
 /* Drops the second run of a chunk after a failed launch. The first run continues. */
 static void drop_second(fl_worker *w, uint32_t index)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     flight->launched = 0;
     fl_offload_abandon(w);
-    flight->next = w->free_flight;
-    w->free_flight = index;
-    --w->in_flight;
+    flight->next = w->pipeline.free_flight;
+    w->pipeline.free_flight = index;
+    --w->pipeline.in_flight;
     fl_speculate_refused(w, &flight->item);
     (void)is_down(w);
 }
@@ -536,7 +541,7 @@ static void drop_second(fl_worker *w, uint32_t index)
 /* Launches a gate moving a tile to the host's memory. The gate is over when the copies are over. */
 static void launch_move(fl_worker *w, uint32_t index)
 {
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     fl_item *item = &flight->item;
     item->timed = false;
     /* No part of the item is on a lane. */
@@ -572,7 +577,7 @@ static bool note_coming(fl_worker *w, fl_in_flight *flight)
 static void pass_over(fl_worker *w, uint32_t index)
 {
     fl_offload *offload = w->offload;
-    fl_in_flight *flight = &w->flights[index];
+    fl_in_flight *flight = &w->pipeline.flights[index];
     bool passes = flight->item.task != NULL && fl_task_passes(flight->item.task);
     flight->item.timed = false;
     if (FL_UNLIKELY(offload != NULL && (offload->fetched[0] | offload->fetched[1]) != 0) &&
@@ -589,8 +594,8 @@ static void pass_over(fl_worker *w, uint32_t index)
 /* Notes whether the device is out of work, while further devices may have a surplus. */
 static void note_hunger(fl_worker *w, bool is_hungry)
 {
-    if (FL_UNLIKELY(w->is_hungry != is_hungry) && w->offload != NULL && w->sched->mails) {
-        w->is_hungry = is_hungry;
+    if (FL_UNLIKELY(w->stall.is_hungry != is_hungry) && w->offload != NULL && w->sched->mails) {
+        w->stall.is_hungry = is_hungry;
         if (is_hungry) {
             /* Relaxed: an estimate, as documented at the member. */
             fl_add_relaxed(&w->sched->hungry, 1);
@@ -603,7 +608,7 @@ static void note_hunger(fl_worker *w, bool is_hungry)
 /* Puts an item on the device, or lands the item at once if there is nothing to run. */
 static void launch(fl_worker *w, const fl_item *picked)
 {
-    uint32_t index = w->free_flight;
+    uint32_t index = w->pipeline.free_flight;
     note_hunger(w, false);
     fl_in_flight *flight = take_flight(w, picked);
     fl_item *item = &flight->item;
@@ -629,14 +634,14 @@ static void launch(fl_worker *w, const fl_item *picked)
     if (races) {
         fl_speculate_offer(w, item);
     }
-    if (!computes(w) || w->clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
-        w->clock = now(w);
+    if (!computes(w) || w->pipeline.clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
+        w->pipeline.clock = now(w);
     }
-    item->start = w->clock;
+    item->start = w->pipeline.clock;
     /* Zero marks an item not on the device. */
-    flight->launched = w->clock != 0 ? w->clock : 1;
+    flight->launched = w->pipeline.clock != 0 ? w->pipeline.clock : 1;
     flight->expected = predict(w, item);
-    w->error.status = FILCH_OK;
+    w->stall.error.status = FILCH_OK;
     bool flies =
         computes(w) ? fl_offload_launch(w, flight, index) : launch_pretended(w, flight, index);
     if (flies) {
@@ -669,18 +674,18 @@ static void launch(fl_worker *w, const fl_item *picked)
  * be freed on a second device, or by a copy. */
 static void launch_stalled(fl_worker *w, bool any)
 {
-    fl_item item = w->stalled;
-    if (!any && now(w) - w->stalled_at < FL_NAP_STALL_NS) {
+    fl_item item = w->stall.stalled;
+    if (!any && now(w) - w->stall.stalled_at < FL_NAP_STALL_NS) {
         return;
     }
-    if (FL_UNLIKELY(w->piece != 0 && w->piece < item.hi - item.lo)) {
-        item.hi = item.lo + w->piece;
+    if (FL_UNLIKELY(w->stall.piece != 0 && w->stall.piece < item.hi - item.lo)) {
+        item.hi = item.lo + w->stall.piece;
         item.work = fl_batch_work(w, item.job, item.lo, item.hi);
-        w->stalled.lo = item.hi;
-        w->stalled_at = now(w);
+        w->stall.stalled.lo = item.hi;
+        w->stall.stalled_at = now(w);
     } else {
-        w->has_stalled = false;
-        w->piece = 0;
+        w->stall.has_stalled = false;
+        w->stall.piece = 0;
     }
     launch(w, &item);
 }
@@ -693,9 +698,9 @@ static void launch_parts(fl_worker *w, uint32_t window)
     fl_task *task;
     fl_item item;
     fl_full_gather(w);
-    while (w->has_stalled && fl_depth_has_room(w, window) &&
+    while (w->stall.has_stalled && fl_depth_has_room(w, window) &&
            ((task = fl_divide_part(w)) != NULL ||
-            (w->in_flight == 0 && w->adopted == NULL && fl_divide_join(w)))) {
+            (w->pipeline.in_flight == 0 && w->ready.adopted == NULL && fl_divide_join(w)))) {
         if (task == NULL) {
             /* The worker has joined, or is to look again. */
             continue;
@@ -714,9 +719,9 @@ static void launch_parts(fl_worker *w, uint32_t window)
 static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = now(w);
-    w->wake_at = w->device->backend->next_event(w->device, t);
-    if (w->homing != NO_FLIGHT && w->wake_at > t + FL_ARRIVAL_NS) {
-        w->wake_at = t + FL_ARRIVAL_NS;
+    w->idle.wake_at = w->device->backend->next_event(w->device, t);
+    if (w->pipeline.homing != NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
+        w->idle.wake_at = t + FL_ARRIVAL_NS;
     }
     return FL_ACT_WAIT;
 }
@@ -730,21 +735,23 @@ static bool is_fetching(const fl_worker *w)
 
 static fl_act wait_computing(fl_worker *w)
 {
-    w->clock_age = 0;
-    if (w->in_flight != 0 && w->device->backend->next_event != NULL && !w->device->is_looked_at) {
+    w->pipeline.clock_age = 0;
+    if (w->pipeline.in_flight != 0 && w->device->backend->next_event != NULL &&
+        !w->device->is_looked_at) {
         return wait_virtual(w);
     }
-    if (w->in_flight != 0 && computes(w)) {
-        if (w->computing != 0 && w->device->backend->mark(w->device, &w->error) != FILCH_OK) {
+    if (w->pipeline.in_flight != 0 && computes(w)) {
+        if (w->pipeline.computing != 0 &&
+            w->device->backend->mark(w->device, &w->stall.error) != FILCH_OK) {
             lose(w);
             return FL_ACT_MORE;
         }
-        w->wake_at = fl_poll_interval_next(w);
+        w->idle.wake_at = fl_poll_interval_next(w);
         /* Tasks in the locality window may be waiting for a copy, which ends independently of
          * items. */
         if (w->offload != NULL && w->offload->window_count != 0 && is_fetching(w)) {
             uint64_t arrival = now(w) + FL_ARRIVAL_NS;
-            w->wake_at = arrival < w->wake_at ? arrival : w->wake_at;
+            w->idle.wake_at = arrival < w->idle.wake_at ? arrival : w->idle.wake_at;
         }
     }
     return FL_ACT_WAIT;
@@ -754,7 +761,7 @@ static fl_act wait_computing(fl_worker *w)
  * meanwhile must not wait. */
 static void mark_held(fl_worker *w)
 {
-    if (w->computing != 0 && computes(w)) {
+    if (w->pipeline.computing != 0 && computes(w)) {
         /* A later mark reports an error. */
         (void)w->device->backend->mark(w->device, NULL);
     }
@@ -763,7 +770,7 @@ static void mark_held(fl_worker *w)
 /* Tells whether the device has yet to join. Work sent meanwhile can be found by other workers. */
 static bool is_absent(fl_worker *w)
 {
-    w->wake_at = w->device->joins_at;
+    w->idle.wake_at = w->device->joins_at;
     return w->device->joins_at > now(w);
 }
 
@@ -786,7 +793,7 @@ static void look_at_copies(const fl_worker *w)
  * wake-up time never sleeps. */
 static uint64_t stall_look_at(const fl_worker *w)
 {
-    return (w->is_dividing ? now(w) : w->stalled_at) + FL_NAP_STALL_NS;
+    return (w->ready.is_dividing ? now(w) : w->stall.stalled_at) + FL_NAP_STALL_NS;
 }
 
 /* Ends a step; no further item can be put on the device now. any: an item was launched or landed.
@@ -795,26 +802,26 @@ static uint64_t stall_look_at(const fl_worker *w)
 static fl_act end_step(fl_worker *w, bool any, bool is_away)
 {
     if (FL_UNLIKELY(fl_depth_is_held(w))) {
-        w->wake_at = w->device->held_until;
+        w->idle.wake_at = w->device->held_until;
         return FL_ACT_WAIT;
     }
     if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_has_failed(w))) {
         return FL_ACT_MORE;
     }
     fl_worker_leave(w);
-    if (w->completed != NULL) {
+    if (w->now.completed != NULL) {
         mark_held(w);
         return FL_ACT_MORE;
     }
-    if (w->offload != NULL && w->in_flight == 0) {
+    if (w->offload != NULL && w->pipeline.in_flight == 0) {
         /* Devices sharing the memory node may need the memory. */
         fl_offload_drop_scratch(w);
     }
-    if (FL_UNLIKELY(w->has_stalled) && w->in_flight == 0) {
-        w->wake_at = stall_look_at(w);
+    if (FL_UNLIKELY(w->stall.has_stalled) && w->pipeline.in_flight == 0) {
+        w->idle.wake_at = stall_look_at(w);
         return FL_ACT_WAIT;
     }
-    if (w->in_flight == 0) {
+    if (w->pipeline.in_flight == 0) {
         fl_act act = FL_ACT_WAIT;
         note_hunger(w, !is_away && !fl_slow_is_on(w));
         if (is_away) {
@@ -831,11 +838,11 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     /* Relaxed: as in fl_worker_begin_idle. */
     if (FL_UNLIKELY(fl_load_relaxed(&w->sched->boarding) != 0)) {
         uint64_t at = fl_shared_queue_look_at(w);
-        w->wake_at = at < w->wake_at ? at : w->wake_at;
+        w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }
-    if (FL_UNLIKELY(w->has_stalled)) {
+    if (FL_UNLIKELY(w->stall.has_stalled)) {
         uint64_t at = stall_look_at(w);
-        w->wake_at = at < w->wake_at ? at : w->wake_at;
+        w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }
     return act;
 }
@@ -846,7 +853,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
  * parallel. */
 static bool is_time_to_steal(const fl_worker *w)
 {
-    return w->in_flight - w->homing_count <= (w->brought_ns > 0);
+    return w->pipeline.in_flight - w->pipeline.homing_count <= (w->theft.brought_ns > 0);
 }
 
 fl_act fl_in_flight_step(fl_worker *w)
@@ -858,22 +865,22 @@ fl_act fl_in_flight_step(fl_worker *w)
     if (FL_UNLIKELY(w->device->joins_at != 0) && is_absent(w)) {
         return FL_ACT_WAIT;
     }
-    if (w->in_flight == 0 && w->offload != NULL && computes(w)) {
+    if (w->pipeline.in_flight == 0 && w->offload != NULL && computes(w)) {
         look_at_copies(w);
     }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = fl_depth_of(w);
-    if (FL_UNLIKELY(w->has_stalled)) {
+    if (FL_UNLIKELY(w->stall.has_stalled)) {
         launch_parts(w, window);
         /* Otherwise the memory belongs to the divided task. */
-        if (!w->is_dividing) {
+        if (!w->ready.is_dividing) {
             launch_stalled(w, any);
         }
     }
     if (w->offload != NULL && w->offload->window_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);
     }
-    while (fl_depth_has_room(w, window) && !w->has_stalled && !fl_worker_has_failed(w)) {
+    while (fl_depth_has_room(w, window) && !w->stall.has_stalled && !fl_worker_has_failed(w)) {
         fl_item item;
         if (++launches % FL_LAUNCHES_A_LOOK == 0) {
             retire_finished(w);
@@ -895,10 +902,10 @@ fl_act fl_in_flight_step(fl_worker *w)
             any = true;
             continue;
         }
-        if (w->in_flight == 0) {
+        if (w->pipeline.in_flight == 0) {
             fl_worker_flush(w);
             fl_worker_leave(w);
-            if (w->completed != NULL) {
+            if (w->now.completed != NULL) {
                 return FL_ACT_MORE;
             }
         }
@@ -913,7 +920,7 @@ fl_act fl_in_flight_step(fl_worker *w)
         if (fl_worker_steal(w)) {
             continue;
         }
-        if (w->in_flight != w->homing_count || !fl_speculate_pick(w, &item)) {
+        if (w->pipeline.in_flight != w->pipeline.homing_count || !fl_speculate_pick(w, &item)) {
             break;
         }
         fl_worker_end_idle(w);
@@ -928,7 +935,7 @@ fl_act fl_in_flight_step(fl_worker *w)
 /* Gives the item waiting for memory to a second device, if possible. */
 static bool leave_stalled(fl_worker *w)
 {
-    fl_item *item = &w->stalled;
+    fl_item *item = &w->stall.stalled;
     fl_task *task = item->task;
     if (item->is_graph ||
         (task == NULL ? !fl_pieces_return(w, item)
@@ -937,8 +944,8 @@ static bool leave_stalled(fl_worker *w)
                             !fl_offline_give(w, task))) {
         return false;
     }
-    w->has_stalled = false;
-    w->piece = 0;
+    w->stall.has_stalled = false;
+    w->stall.piece = 0;
     return true;
 }
 
@@ -950,16 +957,16 @@ fl_act fl_in_flight_rest(fl_worker *w)
         return fl_failed_step(w);
     }
     bool any = retire_finished(w);
-    if (w->has_stalled && !leave_stalled(w)) {
+    if (w->stall.has_stalled && !leave_stalled(w)) {
         launch_stalled(w, any);
     }
     fl_offline_settle(w);
-    while (fl_depth_has_room(w, fl_depth_of(w)) && !w->has_stalled && !fl_worker_has_failed(w) &&
-           fl_offline_pick(w, &item)) {
+    while (fl_depth_has_room(w, fl_depth_of(w)) && !w->stall.has_stalled &&
+           !fl_worker_has_failed(w) && fl_offline_pick(w, &item)) {
         launch(w, &item);
         any = true;
     }
-    if (w->in_flight == 0) {
+    if (w->pipeline.in_flight == 0) {
         fl_worker_flush(w);
     }
     return end_step(w, any, true);

@@ -17,7 +17,7 @@ void fl_in_flight_fail(fl_worker *worker, fl_in_flight *flight, const filch_erro
 void fl_in_flight_add_home(fl_worker *worker, fl_in_flight *flight, fl_marker home);
 /* All pieces of a divided task are over: their results become valid; the item, which stands for the
  * whole task, retires when the results have come home where they are wanted. Needs a free element
- * of worker->flights. */
+ * of worker->pipeline.flights. */
 void fl_in_flight_conclude(fl_worker *worker, const fl_item *item);
 
 #endif

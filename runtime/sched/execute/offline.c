@@ -56,17 +56,17 @@ bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set)
     fl_worker *w = &sched->workers[index];
     fl_mutex_lock(&sched->slots_lock);
     /* Relaxed: the presence bits change under the lock only. */
-    uint32_t before = fl_load_relaxed(&w->duties);
+    uint32_t before = fl_load_relaxed(&w->signals.duties);
     bool changes = ((before & duty) != 0) != is_set;
     if (changes) {
         uint32_t after = is_set ? before | duty : before & ~duty;
         bool was_away = (before & FL_DUTY_OFFLINE) != 0;
         if (!was_away) {
             /* Precedes the duty; afterwards the worker may set is_quiet. */
-            fl_store_relaxed(&w->is_quiet, 0);
+            fl_store_relaxed(&w->signals.is_quiet, 0);
         }
         /* Release: as in count_change. */
-        fl_store_release(&w->duties, after);
+        fl_store_release(&w->signals.duties, after);
         count_change(sched, was_away, (after & FL_DUTY_OFFLINE) != 0);
     }
     fl_mutex_unlock(&sched->slots_lock);
@@ -100,7 +100,8 @@ filch_presence fl_offline_presence(const fl_sched *sched, uint32_t index)
         return FILCH_PRESENCE_THERE;
     }
     /* Acquire: items on the device are over. */
-    return fl_load_acquire(&w->is_quiet) != 0 ? FILCH_PRESENCE_WITHDRAWN : FILCH_PRESENCE_LEAVING;
+    return fl_load_acquire(&w->signals.is_quiet) != 0 ? FILCH_PRESENCE_WITHDRAWN
+                                                      : FILCH_PRESENCE_LEAVING;
 }
 
 uint64_t fl_offline_turn(fl_worker *w)
@@ -112,7 +113,7 @@ uint64_t fl_offline_turn(fl_worker *w)
     }
     uint64_t t = fl_clock_now(&w->sched->core->clock);
     bool has_left = t >= device->leaves_at && t < device->returns_at;
-    if (has_left != ((fl_load_relaxed(&w->duties) & FL_DUTY_LEFT) != 0)) {
+    if (has_left != ((fl_load_relaxed(&w->signals.duties) & FL_DUTY_LEFT) != 0)) {
         fl_offline_set(w->sched, w->index, FL_DUTY_LEFT, has_left);
     }
     return t < device->leaves_at    ? device->leaves_at
@@ -151,7 +152,7 @@ bool fl_offline_give(fl_worker *w, fl_task *task)
     }
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
-    fl_inbox_push(&other->moved, &task->link);
+    fl_inbox_push(&other->queues.moved, &task->link);
     fl_sched_wake_worker(w->sched, other->index);
     return true;
 }
@@ -160,8 +161,8 @@ bool fl_offline_give(fl_worker *w, fl_task *task)
 
 static void keep(fl_worker *w, fl_task *task)
 {
-    task->link.next = w->kept;
-    w->kept = &task->link;
+    task->link.next = w->ready.kept;
+    w->ready.kept = &task->link;
 }
 
 /* Retires a claimed task with nothing to run. */
@@ -217,8 +218,8 @@ static bool is_left(const fl_worker *w, const fl_task *task)
 static void settle_kept(fl_worker *w, bool is_new)
 {
     fl_full_gather(w);
-    fl_link *link = w->kept;
-    w->kept = NULL;
+    fl_link *link = w->ready.kept;
+    w->ready.kept = NULL;
     while (link != NULL) {
         /* Read first: the task may go to a second list. */
         fl_link *next = link->next;
@@ -233,24 +234,24 @@ static void settle_own(fl_worker *w, bool is_new)
 {
     uint64_t hint;
     settle_kept(w, is_new);
-    if (w->adopted != NULL) {
-        fl_task *task = w->adopted;
-        w->adopted = NULL;
+    if (w->ready.adopted != NULL) {
+        fl_task *task = w->ready.adopted;
+        w->ready.adopted = NULL;
         if (!fl_task_is_divided(task)) {
-            settle_new(w, task, w->adopted_poisoned);
+            settle_new(w, task, w->ready.adopted_poisoned);
         } else if (!fl_divide_drop(w, task)) {
             /* The worker's part is the only part: the task's link is free. */
             settle_claimed(w, task, false);
         }
     }
-    for (fl_link *link = fl_inbox_drain(&w->inbox); link != NULL;) {
+    for (fl_link *link = fl_inbox_drain(&w->queues.inbox); link != NULL;) {
         /* Read first, as above. */
         fl_link *next = link->next;
         settle_ready(w, fl_task_of_link(link));
         link = next;
     }
     /* The sender has the task in a deque, too. */
-    while (fl_mailbox_take(&w->mailbox, &hint)) {
+    while (fl_mailbox_take(&w->queues.mailbox, &hint)) {
     }
     while (w->offload != NULL && w->offload->window_count != 0) {
         fl_item item;
@@ -261,9 +262,9 @@ static void settle_own(fl_worker *w, bool is_new)
             settle_ready(w, item.task);
         }
     }
-    while (w->next_task != NULL) {
-        fl_task *task = w->next_task;
-        w->next_task = NULL;
+    while (w->ready.next_task != NULL) {
+        fl_task *task = w->ready.next_task;
+        w->ready.next_task = NULL;
         settle_ready(w, task);
     }
 }
@@ -333,14 +334,14 @@ static bool is_fetched(fl_worker *w)
 
 void fl_offline_settle(fl_worker *w)
 {
-    if (w->frames != NULL || !is_fetched(w)) {
+    if (w->now.frames != NULL || !is_fetched(w)) {
         /* The waiting task needs the work. */
         return;
     }
     /* Acquire: pairs with the release in count_change. */
     uint64_t roster = fl_load_acquire(&w->sched->roster);
-    bool is_new = roster != w->roster;
-    w->roster = roster;
+    bool is_new = roster != w->ready.roster;
+    w->ready.roster = roster;
     settle_own(w, is_new);
     if (is_new) {
         settle_ranges(w);
@@ -351,8 +352,8 @@ void fl_offline_settle(fl_worker *w)
             settle_new(w, task, fl_task_own(task));
         }
     }
-    if (is_new || w->pushed) {
-        w->pushed = false;
+    if (is_new || w->ready.pushed) {
+        w->ready.pushed = false;
         if (fl_deques_settle(w, is_taken, settle_new)) {
             fl_sched_wake(w->sched, w->sched->count);
         }
@@ -363,7 +364,7 @@ void fl_offline_settle(fl_worker *w)
  * gates compute nothing. */
 static fl_task *take_kept(fl_worker *w)
 {
-    for (fl_link **at = &w->kept; *at != NULL; at = &(*at)->next) {
+    for (fl_link **at = &w->ready.kept; *at != NULL; at = &(*at)->next) {
         fl_task *task = fl_task_of_link(*at);
         if (task->is_gate || (task->combines && fl_task_extras(task)[0].reduction->current != 0)) {
             *at = task->link.next;
@@ -375,7 +376,7 @@ static fl_task *take_kept(fl_worker *w)
 
 bool fl_offline_pick(fl_worker *w, fl_item *item)
 {
-    if (w->frames != NULL) {
+    if (w->now.frames != NULL) {
         return fl_worker_pick(w, item);
     }
     for (fl_task *task; (task = take_kept(w)) != NULL;) {
@@ -390,23 +391,23 @@ bool fl_offline_pick(fl_worker *w, fl_item *item)
 fl_act fl_offline_rest(fl_worker *w)
 {
     fl_worker_leave(w);
-    if (w->completed != NULL) {
+    if (w->now.completed != NULL) {
         return FL_ACT_MORE;
     }
-    w->ready_at = FL_TIME_NEVER;
+    w->idle.ready_at = FL_TIME_NEVER;
     fl_account_idle(w);
     if (!is_fetched(w)) {
-        w->wake_at = fl_clock_now(&w->sched->core->clock) + FL_NAP_OFFLINE_NS;
+        w->idle.wake_at = fl_clock_now(&w->sched->core->clock) + FL_NAP_OFFLINE_NS;
         return FL_ACT_WAIT;
     }
-    w->wake_at = FL_TIME_NEVER;
-    if (w->frames != NULL) {
+    w->idle.wake_at = FL_TIME_NEVER;
+    if (w->now.frames != NULL) {
         return FL_ACT_WAIT;
     }
-    if (w->next_task != NULL || w->pushed) {
+    if (w->ready.next_task != NULL || w->ready.pushed) {
         return FL_ACT_MORE; /* settling made tasks ready */
     }
     /* Release: items are over; a thread asking may use the device. */
-    fl_store_release(&w->is_quiet, 1);
+    fl_store_release(&w->signals.is_quiet, 1);
     return FL_ACT_WAIT;
 }

@@ -18,6 +18,7 @@
 #include "sched/execute/private_output.h"
 #include "sched/execute/reduce.h"
 #include "sched/model/next_use.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
@@ -70,9 +71,9 @@ static void task_operands(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
     bool has_extras = fl_task_has_extras(task);
-    fl_task_views(task, w->views, NULL);
+    fl_task_views(task, w->call.views, NULL);
     if (FL_UNLIKELY(has_extras)) {
-        fl_reduction_views(task, w->index, w->views);
+        fl_reduction_views(task, w->index, w->call.views);
     }
     offload->operand_count = 0;
     for (uint32_t i = 0; i < task->access_count; ++i) {
@@ -84,7 +85,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
         fl_operand *operand = &offload->operands[offload->operand_count++];
         *operand = (fl_operand){
             .data = data,
-            .view = &w->views[i],
+            .view = &w->call.views[i],
             .mode = access.mode,
             .is_final = access.is_final && !data->is_managed,
             .tile = access.tile,
@@ -102,16 +103,17 @@ static bool chunk_operands(fl_worker *w, const fl_item *item)
     const fl_batch *batch = item->job->batch;
     uint64_t lo, hi;
     fl_batch_range(batch, item->lo, item->hi, &lo, &hi);
-    if (!fl_batch_views(batch, lo, hi, w->views)) {
+    if (!fl_batch_views(batch, lo, hi, w->call.views)) {
         filch_error why = FILCH_ERROR_INIT;
         filch_status status = fl_batch_check(batch, lo, hi, &why);
-        fl_error_fill(
-            &w->error, (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
-            "%s", status != FILCH_OK ? why.text : "a mapping answers differently each time");
+        fl_error_fill(&w->stall.error,
+                      (fl_fault){.status = FILCH_ALIAS, .label = fl_batch_codelet(batch)->name},
+                      "%s",
+                      status != FILCH_OK ? why.text : "a mapping answers differently each time");
         return false;
     }
     w->offload->operand_count = fl_batch_view_count(batch);
-    fl_batch_operands(batch, lo, hi, w->views, w->offload->operands);
+    fl_batch_operands(batch, lo, hi, w->call.views, w->offload->operands);
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
         fl_operand *operand = &w->offload->operands[i];
         fl_operand_resolve(operand);
@@ -155,17 +157,17 @@ bool fl_offload_fetch(fl_worker *w, const fl_item *item)
     }
     filch_status status =
         fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                          &admission, &offload->waits, &w->error);
+                          &admission, &offload->waits, &w->stall.error);
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
         fl_locality_note(w);
     }
     if (status == FILCH_NOT_READY) {
         /* The wait needs no message. */
-        w->error.status = status;
+        w->stall.error.status = status;
     }
     if (FL_UNLIKELY(item->task != NULL && fl_task_has_extras(item->task))) {
-        fl_reduction_place_views(item->task, w->views);
+        fl_reduction_place_views(item->task, w->call.views);
     }
     return status == FILCH_OK;
 }
@@ -215,7 +217,7 @@ bool fl_offload_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
     task_operands(w, task);
     filch_status status =
         fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                          &admission, &offload->waits, &w->error);
+                          &admission, &offload->waits, &w->stall.error);
     if (status == FILCH_OK) {
         fl_locality_note(w);
         note_fetched(w);
@@ -281,12 +283,12 @@ bool fl_offload_move(fl_worker *w, fl_in_flight *flight)
     waits->count = 0;
     task_operands(w, flight->item.task);
     bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
-                                  &admission, waits, &w->error) == FILCH_OK;
+                                  &admission, waits, &w->stall.error) == FILCH_OK;
     for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
         /* Write-back does not occur: the host's memory is the home of partitioned data. */
         fl_marker home;
-        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
-               FILCH_OK;
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home,
+                                 &w->stall.error) == FILCH_OK;
     }
     if (!fits) {
         /* The copies lead to the host's buffer. */
@@ -310,9 +312,9 @@ void fl_offload_commit_host(fl_worker *w, fl_item *item)
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         fl_marker home;
         /* The worker has no further work: no next item starts before the item retires. */
-        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home, &w->error) ==
-                   FILCH_OK &&
-               fl_marker_await(places_of(w), home, &w->error) == FILCH_OK && fits;
+        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home,
+                                 &w->stall.error) == FILCH_OK &&
+               fl_marker_await(places_of(w), home, &w->stall.error) == FILCH_OK && fits;
     }
     if (!fits) {
         /* The item ran, but the results did not reach the destination. */
@@ -327,7 +329,7 @@ void fl_offload_commit_host(fl_worker *w, fl_item *item)
 static bool is_short(const fl_worker *w)
 {
     /* Relaxed: an estimate, no order needed. */
-    double ns = fl_bits_double(fl_load_relaxed(&w->item_ns));
+    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
@@ -364,16 +366,16 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
     const fl_victims any = {.is_vacant = true};
     fl_mutex_lock(&residents->admit);
     filch_status status =
-        fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->error);
+        fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->stall.error);
     fl_mutex_unlock(&residents->admit);
     if (status != FILCH_OK) {
-        w->error.status = status;
+        w->stall.error.status = status;
         return false;
     }
     if (*scratch != NULL) {
         /* Items held back use the old block, too: marking puts the items on their lanes. */
-        w->device->backend->mark(w->device, &w->error);
-        w->device->backend->drain(w->device, &w->error);
+        w->device->backend->mark(w->device, &w->stall.error);
+        w->device->backend->drain(w->device, &w->stall.error);
         fl_block_give(places_of(w), *scratch, 0);
     } else {
         /* Devices wanting the memory wait for us. */
@@ -396,7 +398,7 @@ static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
     char *at = w->offload->scratch[lane]->ptr;
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (task->accesses[i].mode == FILCH_SCRATCH) {
-            w->views[i].ptr = at;
+            w->call.views[i].ptr = at;
             at += (size_t)task->accesses[i].tile * 64;
         }
     }
@@ -407,7 +409,7 @@ static bool place_scratch(fl_worker *w, const fl_task *task, uint32_t lane)
 
 static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
 {
-    fl_error_fill(&w->error,
+    fl_error_fill(&w->stall.error,
                   (fl_fault){.status = FILCH_INVALID_ARGUMENT,
                              .device = w->device->info.name,
                              .label = codelet->name},
@@ -442,8 +444,8 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
     const fl_function *function = launch->function;
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->view_count; ++i) {
-        offload->param_bytes[count] = sizeof w->views[i];
-        offload->params[count++] = &w->views[i];
+        offload->param_bytes[count] = sizeof w->call.views[i];
+        offload->params[count++] = &w->call.views[i];
     }
     if (has_range(item)) {
         offload->range[0] = call->lo;
@@ -570,7 +572,7 @@ static void note_fill(fl_worker *w, const fl_item *item, const filch_call *call,
 
 static void describe(fl_worker *w, const fl_item *item, filch_call *call)
 {
-    *call = (filch_call){.views = w->views,
+    *call = (filch_call){.views = w->call.views,
                          .device = w->index,
                          .team = w->device->info.team,
                          .runtime = (filch_runtime *)(void *)w->sched->core,
@@ -600,11 +602,11 @@ static bool commit(fl_worker *w, fl_in_flight *flight, fl_marker marker)
         if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
             !operand->is_shadowed && marker != 0 &&
             !w->device->backend->is_marked(w->device, marker)) {
-            fits = w->device->backend->mark(w->device, &w->error) == FILCH_OK && fits;
+            fits = w->device->backend->mark(w->device, &w->stall.error) == FILCH_OK && fits;
         }
         fl_marker home = 0;
-        fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home, &w->error) ==
-                   FILCH_OK &&
+        fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home,
+                                 &w->stall.error) == FILCH_OK &&
                fits;
         if (home != 0) {
             fl_in_flight_add_home(w, flight, home);
@@ -653,7 +655,7 @@ static bool note_foreign(fl_worker *w, fl_in_flight *flight)
             flight->foreign[flight->foreign_count++] = waits->at[i];
             continue;
         }
-        if (fl_device_await(other, waits->at[i], &w->error) != FILCH_OK) {
+        if (fl_device_await(other, waits->at[i], &w->stall.error) != FILCH_OK) {
             return false;
         }
     }
@@ -685,7 +687,7 @@ static bool wants_time(const fl_worker *w, const fl_item *item, const filch_code
 static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 {
     const fl_offload *offload = w->offload;
-    if (w->computing == 0 || flight->item.task == NULL || flight->expected <= 0 ||
+    if (w->pipeline.computing == 0 || flight->item.task == NULL || flight->expected <= 0 ||
         flight->expected > FL_SHORT_NS || !is_short(w)) {
         return false;
     }
@@ -741,7 +743,8 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     if (kernel != NULL && kernel->enqueue == NULL && !fill(w, item, call, launch)) {
         return false;
     }
-    filch_status status = w->device->backend->launch(w->device, launch, item->start, &w->error);
+    filch_status status =
+        w->device->backend->launch(w->device, launch, item->start, &w->stall.error);
     if (status != FILCH_OK) {
         item->code = launch->code;
         return false;
@@ -791,7 +794,7 @@ bool fl_offload_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         /* The piece's results are committed with the whole task. */
         fl_divide_launched(w, flight);
     } else if (!commit(w, flight, launch.marker)) {
-        fl_in_flight_fail(w, flight, &w->error);
+        fl_in_flight_fail(w, flight, &w->stall.error);
     } else {
         fl_lookahead_launched(w, tag, launch.marker);
     }

@@ -8,12 +8,12 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
-/* Finds the item's operands, starts to bring them to the worker's device, and fills worker->views.
- * False: worker->error says why not. */
+/* Finds the item's operands, starts to bring them to the worker's device, and fills
+ * worker->call.views. False: worker->stall.error says why not. */
 bool fl_offload_fetch(fl_worker *worker, const fl_item *item);
-/* Fills worker->views and offload->operands only. False: worker->error says why not. */
+/* Fills worker->call.views and offload->operands only. False: worker->stall.error says why not. */
 bool fl_offload_list(fl_worker *worker, const fl_item *item);
-/* Puts the item on a lane. False: worker->error says why not. */
+/* Puts the item on a lane. False: worker->stall.error says why not. */
 bool fl_offload_launch(fl_worker *worker, fl_in_flight *flight, uint32_t tag);
 /* All pieces of the task are over: makes its results valid, and sends them home with `flight`.
  * False: that failed. */
@@ -21,7 +21,7 @@ bool fl_offload_commit_pieces(fl_worker *worker, fl_in_flight *flight);
 /* A copy to the worker's device that the item fetched last waits for; 0: none is known. */
 fl_marker fl_offload_arriving(const fl_worker *worker);
 /* Function, parameters and geometry of a kernel's item whose operands were fetched. False:
- * worker->error says why not. */
+ * worker->stall.error says why not. */
 bool fl_offload_fill(fl_worker *worker, fl_item *item, fl_launch *launch);
 /* Brings a gate's operands to the host's memory, and notes them as valid there alone where the gate
  * writes; `flight` is over when they are there. False: impossible, and nothing is under way. */

@@ -27,13 +27,13 @@ static bool is_written(const fl_batch *batch, uint32_t access)
     return (fl_batch_access(batch, access)->mode & FILCH_WRITE) != 0;
 }
 
-/* Finds the chunk's views, in worker->views; no running item uses the views. */
+/* Finds the chunk's views, in worker->call.views; no running item uses the views. */
 static bool find_views(fl_worker *w, const fl_item *item)
 {
     const fl_batch *batch = item->job->batch;
     uint64_t first, last;
     fl_batch_range(batch, item->lo, item->hi, &first, &last);
-    return fl_batch_views(batch, first, last, w->views);
+    return fl_batch_views(batch, first, last, w->call.views);
 }
 
 bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
@@ -45,15 +45,15 @@ bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
         return false;
     }
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
-        bytes += is_written(batch, i) ? view_bytes(&w->views[i]) : 0;
+        bytes += is_written(batch, i) ? view_bytes(&w->call.views[i]) : 0;
     }
     run->shadow = NULL;
     run->private_bytes = bytes;
-    if (bytes != 0 && bytes <= w->private_bytes) {
-        run->shadow = w->shadow;
-        run->private_bytes = w->private_bytes;
-        w->shadow = NULL;
-        w->private_bytes = 0;
+    if (bytes != 0 && bytes <= w->backup.private_bytes) {
+        run->shadow = w->backup.shadow;
+        run->private_bytes = w->backup.private_bytes;
+        w->backup.shadow = NULL;
+        w->backup.private_bytes = 0;
     } else if (bytes != 0) {
         run->shadow = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
     }
@@ -64,10 +64,10 @@ bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
 void fl_private_give(fl_worker *w, fl_backup_run *run)
 {
     const fl_memory *memory = &w->sched->core->memory;
-    if (run->private_bytes > w->private_bytes) {
-        fl_free_aligned(memory, w->shadow, w->private_bytes, SHADOW_ALIGN);
-        w->shadow = run->shadow;
-        w->private_bytes = run->private_bytes;
+    if (run->private_bytes > w->backup.private_bytes) {
+        fl_free_aligned(memory, w->backup.shadow, w->backup.private_bytes, SHADOW_ALIGN);
+        w->backup.shadow = run->shadow;
+        w->backup.private_bytes = run->private_bytes;
     } else {
         fl_free_aligned(memory, run->shadow, run->private_bytes, SHADOW_ALIGN);
     }
@@ -114,8 +114,8 @@ void fl_private_copy(fl_worker *w, const fl_item *item)
     }
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
         if (is_written(batch, i)) {
-            copy_view(&w->views[i], at);
-            at += view_bytes(&w->views[i]);
+            copy_view(&w->call.views[i], at);
+            at += view_bytes(&w->call.views[i]);
         }
     }
 }
@@ -131,15 +131,15 @@ static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
     waits->count = 0;
     operand->is_shadowed = false;
     bool is_there =
-        fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->error) == FILCH_OK;
+        fl_operands_fetch(places, NULL, operand, 1, &admission, waits, &w->stall.error) == FILCH_OK;
     /* Copies under way to the host must not arrive later. */
     fl_waits_abandon(places, waits);
     if (!is_there) {
         return false;
     }
     copy_view(operand->view, at);
-    return fl_operand_commit(places, NULL, operand, 0, &home, &w->error) == FILCH_OK &&
-           fl_marker_await(places, home, &w->error) == FILCH_OK;
+    return fl_operand_commit(places, NULL, operand, 0, &home, &w->stall.error) == FILCH_OK &&
+           fl_marker_await(places, home, &w->stall.error) == FILCH_OK;
 }
 
 bool fl_private_publish(fl_worker *w, const fl_item *item)
@@ -183,7 +183,7 @@ void fl_private_send(fl_worker *w, fl_in_flight *flight)
 {
     fl_backup_run *run = flight->item.run;
     if (!fl_offload_list(w, &flight->item)) {
-        fl_in_flight_fail(w, flight, &w->error);
+        fl_in_flight_fail(w, flight, &w->stall.error);
         return;
     }
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
@@ -195,9 +195,9 @@ void fl_private_send(fl_worker *w, fl_in_flight *flight)
         /* Blocks are in the order of admission. */
         operand->staging = run->blocks;
         run->blocks = run->blocks->next;
-        if (fl_operand_publish(w->sched->core->places, w->device, operand, &home, &w->error) !=
-            FILCH_OK) {
-            fl_in_flight_fail(w, flight, &w->error);
+        if (fl_operand_publish(w->sched->core->places, w->device, operand, &home,
+                               &w->stall.error) != FILCH_OK) {
+            fl_in_flight_fail(w, flight, &w->stall.error);
         }
         if (home != 0) {
             fl_in_flight_add_home(w, flight, home);

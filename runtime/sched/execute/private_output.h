@@ -13,7 +13,7 @@ void fl_private_give(fl_worker *worker, fl_backup_run *run);
 /* Copies the run's output to the chunk's place. */
 void fl_private_copy(fl_worker *worker, const fl_item *item);
 /* As fl_private_copy where the chunk's place may be in another memory. False: the place cannot be
- * had; worker->error says why. */
+ * had; worker->stall.error says why. */
 bool fl_private_publish(fl_worker *worker, const fl_item *item);
 /* GPU: the memory of the operands just launched becomes the run's. */
 void fl_private_hold(fl_worker *worker, fl_backup_run *run);

@@ -16,8 +16,8 @@
 
 static void keep(fl_worker *w, fl_task *task)
 {
-    task->link.next = w->kept;
-    w->kept = &task->link;
+    task->link.next = w->ready.kept;
+    w->ready.kept = &task->link;
 }
 
 static void park(fl_partial *partial, fl_task *task)
@@ -47,7 +47,7 @@ static fl_partial *partial_of(const fl_worker *w, const fl_task *task, uint32_t 
 /* Fails a task lacking memory for a partial result. */
 static void refuse(fl_worker *w, fl_item *item, const fl_reduction *reduction)
 {
-    fl_error_fill(&w->error,
+    fl_error_fill(&w->stall.error,
                   (fl_fault){.status = FILCH_OUT_OF_MEMORY,
                              .device = w->device->info.name,
                              .label = fl_task_name(item->task)},

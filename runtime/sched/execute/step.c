@@ -22,6 +22,7 @@
 #include "sched/execute/offload.h"
 #include "sched/execute/reduce.h"
 #include "sched/model/explore.h"
+#include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -50,26 +51,26 @@ static uint64_t now(const fl_worker *w)
  * job, at the end of the step. */
 void fl_worker_flush(fl_worker *w)
 {
-    filch_job *job = w->job;
+    filch_job *job = w->now.job;
     if (job == NULL) {
         return;
     }
     uint64_t t = now(w);
-    fl_count(&w->share->busy_ns, t - w->busy_since);
+    fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
     fl_account_flush(w, t);
-    int64_t retired = w->retired;
-    w->job = NULL;
-    w->share = NULL;
-    w->graph = NULL;
-    w->retired = 0;
+    int64_t retired = w->now.retired;
+    w->now.job = NULL;
+    w->now.share = NULL;
+    w->now.graph = NULL;
+    w->now.retired = 0;
     /* Acquire-release: our items' effects go to the completing worker; if we complete the job,
      * every worker's effects come to us. */
     if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
         /* Completion runs the host's callback, so the job waits for the end of the step. No second
          * thread can complete the job meanwhile. */
         fl_add_relaxed(&job->remaining, 1);
-        job->next = w->completed;
-        w->completed = job;
+        job->next = w->now.completed;
+        w->now.completed = job;
     }
 }
 
@@ -77,7 +78,7 @@ void fl_worker_flush(fl_worker *w)
  * not together with the later items, which may take long. */
 static void mark_off(fl_worker *w)
 {
-    if (w->computing != 0 && w->device->backend->mark != NULL) {
+    if (w->pipeline.computing != 0 && w->device->backend->mark != NULL) {
         /* A later wait marks again, and reports an error. */
         (void)w->device->backend->mark(w->device, NULL);
     }
@@ -86,15 +87,15 @@ static void mark_off(fl_worker *w)
 static __attribute__((noinline)) void switch_job(fl_worker *w, filch_job *job,
                                                  const filch_graph *graph)
 {
-    if (w->job != job) {
+    if (w->now.job != job) {
         mark_off(w);
         fl_worker_flush(w);
-        w->job = job;
-        w->share = fl_job_share(job, w->index);
-        w->busy_since = now(w);
-        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->busy_since);
+        w->now.job = job;
+        w->now.share = fl_job_share(job, w->index);
+        w->now.busy_since = now(w);
+        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->now.busy_since);
     }
-    w->graph = graph;
+    w->now.graph = graph;
 }
 
 void fl_worker_turn(fl_worker *w, filch_job *job)
@@ -104,14 +105,14 @@ void fl_worker_turn(fl_worker *w, filch_job *job)
 
 void fl_worker_resume(fl_worker *w, uint64_t since)
 {
-    const fl_task *task = w->item.task;
-    switch_job(w, w->item.job, task != NULL ? task->graph : NULL);
+    const fl_task *task = w->now.item.task;
+    switch_job(w, w->now.item.job, task != NULL ? task->graph : NULL);
     w->ledger.nested_ns += now(w) - since;
 }
 
 static inline void enter_task(fl_worker *w, const fl_task *task)
 {
-    if (FL_UNLIKELY(w->graph != task->graph)) {
+    if (FL_UNLIKELY(w->now.graph != task->graph)) {
         switch_job(w, task->graph->job, task->graph);
     }
 }
@@ -123,18 +124,18 @@ void fl_worker_push(fl_worker *w, fl_task *task)
     uint32_t level = task->level;
     /* Relaxed: our own ready task. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
-    if (FL_UNLIKELY(!fl_deque_push(&w->levels[level], hint))) {
+    if (FL_UNLIKELY(!fl_deque_push(&w->queues.levels[level], hint))) {
         /* The inbox needs no memory. */
-        fl_inbox_push(&w->inbox, &task->link);
+        fl_inbox_push(&w->queues.inbox, &task->link);
         return;
     }
-    ++w->queued;
-    w->pushed = true;
-    if ((w->mask & (1u << level)) == 0) {
-        w->mask |= 1u << level;
+    ++w->ready.queued;
+    w->ready.pushed = true;
+    if ((w->ready.mask & (1u << level)) == 0) {
+        w->ready.mask |= 1u << level;
         /* Relaxed: the deque publishes the entry; a thief missing the bit is woken or looks
          * again. */
-        fl_store_relaxed(&w->level_mask, w->mask);
+        fl_store_relaxed(&w->queues.level_mask, w->ready.mask);
     }
 }
 
@@ -151,11 +152,11 @@ static void make_ready(fl_worker *w, fl_task *task)
     if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
         return;
     }
-    if (w->next_task == NULL) {
-        w->next_task = task;
-    } else if (task->level > w->next_task->level) {
-        fl_worker_push(w, w->next_task);
-        w->next_task = task;
+    if (w->ready.next_task == NULL) {
+        w->ready.next_task = task;
+    } else if (task->level > w->ready.next_task->level) {
+        fl_worker_push(w, w->ready.next_task);
+        w->ready.next_task = task;
     } else {
         fl_worker_push(w, task);
     }
@@ -240,7 +241,7 @@ static inline __attribute__((always_inline)) void release_successors(fl_worker *
 
 static inline void count_outcome(fl_worker *w, const fl_item *item, uint64_t n, uint64_t tiles)
 {
-    fl_share *share = w->share;
+    fl_share *share = w->now.share;
     if (FL_UNLIKELY(item->skip)) {
         fl_count(&share->skipped, n);
         return;
@@ -262,16 +263,16 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
     double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), item->work, (double)item->fair,
                              item->start + item->ns);
     if (item->task != NULL) {
-        if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->kind)) {
+        if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->theft.kind)) {
             /* The item waited for nested tasks of a second kind. */
             fl_place_turn(w, codelet);
         }
         /* Relaxed: written by the worker only; thieves read an estimate. */
-        double mean = fl_bits_double(fl_load_relaxed(&w->item_ns));
+        double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
         ns = ns != 0 ? ns : 1;
         mean = FL_UNLIKELY(fl_task_is_divided(item->task)) ? mean_by_piece(item, mean, ns)
                                                            : fl_explore_mean(w, item, mean, ns);
-        fl_store_relaxed(&w->item_ns, fl_double_bits(mean));
+        fl_store_relaxed(&w->queues.item_ns, fl_double_bits(mean));
         /* Short tasks carry no evidence while the shared ready queue is out of use. Relaxed: an
          * estimate. */
         fl_slow_learn(w, item->task);
@@ -295,9 +296,9 @@ static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_
         fl_account_spoiled(w, item);
     }
     if (item->is_refused) {
-        fl_job_fail_device(w->job, item->task, &w->error, first, last);
+        fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
     } else {
-        fl_job_fail(w->job, item->task, item->code, w->device->info.name, first, last);
+        fl_job_fail(w->now.job, item->task, item->code, w->device->info.name, first, last);
     }
 }
 
@@ -334,7 +335,7 @@ static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
 static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task *task,
                                                            bool is_plain, bool failed)
 {
-    bool is_open = w->job->is_open;
+    bool is_open = w->now.job->is_open;
     if (is_open) {
         fl_open_retire(task, failed);
     }
@@ -350,7 +351,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
     if (is_open) {
         fl_open_recycle(task);
     }
-    ++w->retired;
+    ++w->now.retired;
 }
 
 /* Retires a task run in pieces when the last piece is over. Each piece has been noted. */
@@ -386,8 +387,8 @@ static void retire_task(fl_worker *w, fl_item *item)
     if (is_plain || !fl_task_is_own(task)) {
         count_outcome(w, item, 1, 1);
         if ((task->codelet->work != NULL || task->has_items) && !item->skip) {
-            double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + (double)task->work;
-            fl_store_relaxed(&w->share->work, fl_double_bits(work));
+            double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + (double)task->work;
+            fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
             if (task->codelet->work != NULL && item->code == 0) {
                 fl_rated_count(w, task->codelet, (double)task->work);
             }
@@ -430,15 +431,15 @@ static void retire_chunk(fl_worker *w, fl_item *item)
             fl_account_timed(w, item);
         }
         fl_batch_learn(w, item);
-        fl_count(&w->share->items, last - first);
-        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + item->work;
-        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        fl_count(&w->now.share->items, last - first);
+        double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
+        fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
         if (fl_batch_codelet(job->batch)->work != NULL && item->code == 0) {
             fl_rated_count(w, fl_batch_codelet(job->batch), item->work);
         }
     }
     count_outcome(w, item, last - first, 1);
-    w->retired += (int64_t)(item->hi - item->lo);
+    w->now.retired += (int64_t)(item->hi - item->lo);
 }
 
 /* Retires every task of a graph launch (graph_launch.c). After a failure, the tasks done cannot be
@@ -450,20 +451,20 @@ static void retire_replay(fl_worker *w, const fl_item *item)
     uint32_t count = graph->task_count;
     switch_job(w, job, graph);
     if (item->code != 0) {
-        fl_job_fail_device(job, graph->roots[0], &w->error, 0, 0);
-        fl_count(&w->share->failed, 1);
-        fl_count(&w->share->skipped, count - 1);
+        fl_job_fail_device(job, graph->roots[0], &w->stall.error, 0, 0);
+        fl_count(&w->now.share->failed, 1);
+        fl_count(&w->now.share->skipped, count - 1);
     } else {
-        fl_count(&w->share->tiles, count);
-        fl_count(&w->share->done, count);
+        fl_count(&w->now.share->tiles, count);
+        fl_count(&w->now.share->done, count);
         if (item->timed) {
-            fl_count(&w->share->account.timed, count);
-            fl_count(&w->share->account.timed_ns, item->ns);
+            fl_count(&w->now.share->account.timed, count);
+            fl_count(&w->now.share->account.timed_ns, item->ns);
         }
-        double work = fl_bits_double(fl_load_relaxed(&w->share->work)) + item->work;
-        fl_store_relaxed(&w->share->work, fl_double_bits(work));
+        double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
+        fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
     }
-    w->retired += count;
+    w->now.retired += count;
 }
 
 void fl_worker_retire(fl_worker *w, fl_item *item)
@@ -483,7 +484,7 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
                                                                bool poisoned, fl_item *item)
 {
     enter_task(w, task);
-    filch_job *job = w->job;
+    filch_job *job = w->now.job;
     item->job = job;
     item->task = task;
     item->code = 0;
@@ -525,9 +526,9 @@ static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_ite
 {
     uint64_t hint;
     /* Relaxed: only we move bottom. */
-    while (fl_load_relaxed(&w->levels[level].bottom) > floor &&
-           fl_deque_pop(&w->levels[level], &hint)) {
-        w->queued -= w->queued != 0;
+    while (fl_load_relaxed(&w->queues.levels[level].bottom) > floor &&
+           fl_deque_pop(&w->queues.levels[level], &hint)) {
+        w->ready.queued -= w->ready.queued != 0;
         fl_task *task;
         bool poisoned;
         if (!w->sched->mails) {
@@ -545,22 +546,22 @@ static inline bool pop_level(fl_worker *w, uint32_t level, int64_t floor, fl_ite
 
 static bool pop_deques(fl_worker *w, fl_item *item)
 {
-    while (w->mask != 0) {
-        uint32_t level = 31u - (uint32_t)__builtin_clz(w->mask);
+    while (w->ready.mask != 0) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready.mask);
         if (pop_level(w, level, -1, item)) {
             return true;
         }
-        w->mask &= ~(1u << level);
+        w->ready.mask &= ~(1u << level);
         /* Relaxed: a hint for thieves. */
-        fl_store_relaxed(&w->level_mask, w->mask);
+        fl_store_relaxed(&w->queues.level_mask, w->ready.mask);
     }
-    w->queued = 0;
+    w->ready.queued = 0;
     return false;
 }
 
 void fl_worker_drain(fl_worker *w)
 {
-    fl_link *link = fl_inbox_drain(&w->inbox);
+    fl_link *link = fl_inbox_drain(&w->queues.inbox);
     while (link != NULL) {
         /* Read before the push: a thief may run the task immediately. */
         fl_link *next = link->next;
@@ -572,7 +573,7 @@ void fl_worker_drain(fl_worker *w)
 static bool take_mail(fl_worker *w, fl_item *item)
 {
     uint64_t hint;
-    while (fl_mailbox_take(&w->mailbox, &hint)) {
+    while (fl_mailbox_take(&w->queues.mailbox, &hint)) {
         fl_task *task;
         bool poisoned;
         if (fl_task_claim(hint, &task, &poisoned)) {
@@ -585,21 +586,21 @@ static bool take_mail(fl_worker *w, fl_item *item)
 
 static bool pick_local(fl_worker *w, fl_item *item)
 {
-    if (w->next_task != NULL) {
-        fl_task *task = w->next_task;
+    if (w->ready.next_task != NULL) {
+        fl_task *task = w->ready.next_task;
         /* Levels above the task's own. */
-        uint32_t above = w->mask >> task->level >> 1;
-        w->next_task = NULL;
+        uint32_t above = w->ready.mask >> task->level >> 1;
+        w->ready.next_task = NULL;
         if (FL_LIKELY(above == 0)) {
             take_task(w, task, fl_task_own(task), item);
             return true;
         }
         fl_worker_push(w, task);
     }
-    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->inbox))) {
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.inbox))) {
         fl_worker_drain(w);
     }
-    return w->mask != 0 && pop_deques(w, item);
+    return w->ready.mask != 0 && pop_deques(w, item);
 }
 
 /* Takes an item of a job in ranges: no second worker knows the item's task. */
@@ -620,12 +621,12 @@ static void take_from_range(fl_worker *w, fl_item *item)
  * ranges. Older tasks might wait in turn, in unlimited number, on our stack. */
 static bool pick_for_wait(fl_worker *w, fl_item *item)
 {
-    const fl_frame *wait = w->frames;
-    if (w->next_task != NULL) {
-        fl_worker_push(w, w->next_task);
-        w->next_task = NULL;
+    const fl_frame *wait = w->now.frames;
+    if (w->ready.next_task != NULL) {
+        fl_worker_push(w, w->ready.next_task);
+        w->ready.next_task = NULL;
     }
-    for (uint32_t mask = w->mask; mask != 0;) {
+    for (uint32_t mask = w->ready.mask; mask != 0;) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
         if (pop_level(w, level, wait->floors[level], item)) {
             return true;
@@ -641,7 +642,7 @@ static bool pick_for_wait(fl_worker *w, fl_item *item)
 
 static bool is_deep(const fl_worker *w)
 {
-    return w->frames != NULL && w->frames->depth > FL_DEEP_WAIT;
+    return w->now.frames != NULL && w->now.frames->depth > FL_DEEP_WAIT;
 }
 
 /* Picks tasks offered by mail or by the shared ready queue. Precedes ranges: graphs in progress
@@ -673,13 +674,13 @@ static __attribute__((noinline)) bool take_near(fl_worker *w, fl_item *item)
 
 static bool pick(fl_worker *w, fl_item *item)
 {
-    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->moved))) {
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.moved))) {
         fl_full_gather(w);
     }
-    if (FL_UNLIKELY(w->kept != NULL || w->adopted != NULL)) {
+    if (FL_UNLIKELY(w->ready.kept != NULL || w->ready.adopted != NULL)) {
         return fl_pick_claimed(w, item);
     }
-    if (FL_UNLIKELY(w->frames != NULL)) {
+    if (FL_UNLIKELY(w->now.frames != NULL)) {
         bool is_away = fl_worker_is_offline(w);
         if (is_away) {
             fl_worker_drain(w);
@@ -688,7 +689,7 @@ static bool pick(fl_worker *w, fl_item *item)
             return true;
         }
         fl_worker_flush(w);
-        if (w->completed != NULL) {
+        if (w->now.completed != NULL) {
             /* The wait may be over: a further item would add a frame to the stack. */
             return false;
         }
@@ -728,9 +729,9 @@ bool fl_worker_pick(fl_worker *w, fl_item *item)
 
 static void run_completions(fl_worker *w)
 {
-    while (w->completed != NULL) {
-        filch_job *job = w->completed;
-        w->completed = job->next;
+    while (w->now.completed != NULL) {
+        filch_job *job = w->now.completed;
+        w->now.completed = job->next;
         job->next = NULL;
         fl_job_retired(job, 1);
     }
@@ -741,11 +742,11 @@ static void run_completions(fl_worker *w)
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
-    const fl_item *item = w->has_stalled ? &w->stalled : NULL;
-    item = w->homing_count != 0 ? &w->flights[w->homing].item : item;
-    for (uint32_t i = 0; i < w->flight_count && w->computing != 0; ++i) {
-        if (w->flights[i].launched != 0) {
-            item = &w->flights[i].item;
+    const fl_item *item = w->stall.has_stalled ? &w->stall.stalled : NULL;
+    item = w->pipeline.homing_count != 0 ? &w->pipeline.flights[w->pipeline.homing].item : item;
+    for (uint32_t i = 0; i < w->pipeline.flight_count && w->pipeline.computing != 0; ++i) {
+        if (w->pipeline.flights[i].launched != 0) {
+            item = &w->pipeline.flights[i].item;
             break;
         }
     }
@@ -757,35 +758,36 @@ static void count_off(fl_worker *w)
 static fl_act end_step(fl_worker *w, fl_act act)
 {
     if (act == FL_ACT_WAIT && !w->device->is_synchronous) {
-        if (w->retired != 0) {
+        if (w->now.retired != 0) {
             count_off(w);
-            act = w->completed != NULL ? FL_ACT_MORE : act;
+            act = w->now.completed != NULL ? FL_ACT_MORE : act;
         }
-        fl_account_wait(w, w->computing == 0 && (w->in_flight != 0 || w->has_stalled));
+        fl_account_wait(w, w->pipeline.computing == 0 &&
+                               (w->pipeline.in_flight != 0 || w->stall.has_stalled));
     }
-    if (w->completed != NULL) {
+    if (w->now.completed != NULL) {
         /* Completions come first: tasks made ready are offered to idle workers, too. */
         run_completions(w);
     }
-    if (w->pushed) {
+    if (w->ready.pushed) {
         fl_worker_wake_others(w);
     }
-    w->in_step = false;
+    w->ready.in_step = false;
     return act;
 }
 
 /* Time of the worker's sleep until the next look without a wake-up, ns. */
 static uint64_t next_nap(const fl_worker *w)
 {
-    uint64_t nap = w->nap_ns == 0 ? FL_NAP_LEAST_NS : w->nap_ns * 2;
+    uint64_t nap = w->idle.nap_ns == 0 ? FL_NAP_LEAST_NS : w->idle.nap_ns * 2;
     if (FL_LIKELY(nap < FL_NAP_MOST_NS)) {
         return nap;
     }
     /* An item on a virtual clock may take years. The number of looks grows with the logarithm of
      * the time, and the delay of a look stays a fixed part of the idle time. */
-    return w->sched->events == NULL || w->nap_ns < FL_NAP_MOST_NS
+    return w->sched->events == NULL || w->idle.nap_ns < FL_NAP_MOST_NS
                ? FL_NAP_MOST_NS
-               : w->nap_ns + w->nap_ns / FL_NAP_LATE;
+               : w->idle.nap_ns + w->idle.nap_ns / FL_NAP_LATE;
 }
 
 /* Sets the time of the next unrequested look. Wake-ups are left out where the queued work seems too
@@ -798,22 +800,22 @@ void fl_worker_begin_idle(fl_worker *w)
      * is woken. */
     if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
         uint64_t at = fl_shared_queue_look_at(w);
-        w->ready_at = at < w->ready_at ? at : w->ready_at;
+        w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     }
     fl_account_idle(w);
-    w->wake_at = w->ready_at;
+    w->idle.wake_at = w->idle.ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_policy_note_idle(w);
     }
     if ((sched->drive == FILCH_DRIVE_THREADS || sched->events != NULL) && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC &&
         fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
-        w->nap_ns = next_nap(w);
-        uint64_t at = now(w) + w->nap_ns;
-        w->wake_at = at < w->wake_at ? at : w->wake_at;
+        w->idle.nap_ns = next_nap(w);
+        uint64_t at = now(w) + w->idle.nap_ns;
+        w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }
-    if (w->idle_since == 0 && fl_trace_of(w) != NULL) {
-        w->idle_since = now(w);
+    if (w->idle.idle_since == 0 && fl_trace_of(w) != NULL) {
+        w->idle.idle_since = now(w);
     }
 }
 
@@ -826,16 +828,16 @@ static __attribute__((noinline)) void end_spell(fl_worker *w)
         return;
     }
     if (ring != NULL) {
-        fl_trace_add(
-            ring, (fl_trace_event){.start = w->idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
+        fl_trace_add(ring, (fl_trace_event){
+                               .start = w->idle.idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
     }
-    w->idle_since = 0;
+    w->idle.idle_since = 0;
 }
 
 void fl_worker_end_idle(fl_worker *w)
 {
-    w->nap_ns = 0;
-    if (FL_UNLIKELY(w->idle_since != 0)) {
+    w->idle.nap_ns = 0;
+    if (FL_UNLIKELY(w->idle.idle_since != 0)) {
         end_spell(w);
     }
 }
@@ -883,16 +885,17 @@ static void refuse(fl_item *item)
 /* Waits until the item's operands have arrived; without operands the item is not run. */
 static fl_act await_operands(fl_worker *w)
 {
-    filch_status status = fl_waits_check(w->sched->core->places, &w->offload->waits, &w->error);
+    filch_status status =
+        fl_waits_check(w->sched->core->places, &w->offload->waits, &w->stall.error);
     fl_account_wait(w, status == FILCH_NOT_READY);
     if (status == FILCH_NOT_READY) {
-        w->wake_at = now(w) + FL_NAP_FETCH_NS;
+        w->idle.wake_at = now(w) + FL_NAP_FETCH_NS;
         return FL_ACT_WAIT;
     }
-    w->is_fetching = false;
-    w->has_item = true;
+    w->stall.is_fetching = false;
+    w->now.has_item = true;
     if (status != FILCH_OK) {
-        refuse(&w->item);
+        refuse(&w->now.item);
         fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
@@ -902,42 +905,43 @@ static fl_act await_operands(fl_worker *w)
 /* Copies the picked item's operands to the host's memory, if the data may be elsewhere. */
 static fl_act fetch(fl_worker *w)
 {
-    if (!fl_offload_fetch(w, &w->item)) {
-        refuse(&w->item);
+    if (!fl_offload_fetch(w, &w->now.item)) {
+        refuse(&w->now.item);
         fl_offload_abandon(w);
         return FL_ACT_MORE;
     }
-    w->is_fetching = true;
+    w->stall.is_fetching = true;
     return await_operands(w);
 }
 
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
-    w->has_item = false;
+    w->now.has_item = false;
     /* A racing item is committed after the decision only. */
-    bool may_race = w->item.task == NULL && w->item.run != NULL;
-    if (w->offload != NULL && !w->item.skip && w->item.code == 0 && !may_race &&
-        fl_offload_concerns(&w->item) &&
-        !(w->item.task != NULL &&
+    bool may_race = w->now.item.task == NULL && w->now.item.run != NULL;
+    if (w->offload != NULL && !w->now.item.skip && w->now.item.code == 0 && !may_race &&
+        fl_offload_concerns(&w->now.item) &&
+        !(w->now.item.task != NULL &&
           /* A divided task is committed after the last piece only. */
-          fl_task_is_divided(w->item.task))) {
-        fl_offload_commit_host(w, &w->item);
+          fl_task_is_divided(w->now.item.task))) {
+        fl_offload_commit_host(w, &w->now.item);
     }
-    fl_worker_retire(w, &w->item);
+    fl_worker_retire(w, &w->now.item);
 }
 
 /* Begins the picked item. In line: runs for each item. */
 static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
-    prepare(w, &w->item);
-    w->has_item = true;
-    w->waited_at = 0;
+    prepare(w, &w->now.item);
+    w->now.has_item = true;
+    w->theft.waited_at = 0;
     fl_worker_end_idle(w);
-    if (fl_load_relaxed(&w->hazard) != w->item.job) {
+    if (fl_load_relaxed(&w->signals.hazard) != w->now.item.job) {
         fl_worker_leave(w);
     }
-    return w->offload != NULL && !w->item.skip && fl_offload_concerns(&w->item) ? fetch(w)
-                                                                                : FL_ACT_RUN;
+    return w->offload != NULL && !w->now.item.skip && fl_offload_concerns(&w->now.item)
+               ? fetch(w)
+               : FL_ACT_RUN;
 }
 
 static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
@@ -947,26 +951,26 @@ static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
 
 static fl_act step_synchronous(fl_worker *w)
 {
-    if (FL_UNLIKELY(w->is_fetching)) {
+    if (FL_UNLIKELY(w->stall.is_fetching)) {
         return await_operands(w);
     }
-    if (w->has_item) {
+    if (w->now.has_item) {
         retire_run(w);
     }
     for (;;) {
-        if (fl_worker_pick(w, &w->item)) {
+        if (fl_worker_pick(w, &w->now.item)) {
             return begin(w);
         }
         fl_worker_flush(w);
         fl_worker_leave(w);
-        if (w->completed != NULL) {
+        if (w->now.completed != NULL) {
             /* Completions may let further jobs start. */
             return FL_ACT_MORE;
         }
         if (!is_deep(w) && fl_worker_steal(w)) {
             continue;
         }
-        if (fl_speculate_pick(w, &w->item)) {
+        if (fl_speculate_pick(w, &w->now.item)) {
             return begin_rare(w);
         }
         fl_worker_leave(w);
@@ -978,14 +982,14 @@ static fl_act step_synchronous(fl_worker *w)
 /* Steps a synchronous device offline: the present item ends. */
 static fl_act rest_synchronous(fl_worker *w)
 {
-    if (w->is_fetching) {
+    if (w->stall.is_fetching) {
         return await_operands(w);
     }
-    if (w->has_item) {
+    if (w->now.has_item) {
         retire_run(w);
     }
     fl_offline_settle(w);
-    if (fl_offline_pick(w, &w->item)) {
+    if (fl_offline_pick(w, &w->now.item)) {
         return begin_rare(w);
     }
     fl_worker_flush(w);
@@ -1000,10 +1004,10 @@ static __attribute__((noinline)) fl_act step_away(fl_worker *w)
 fl_act fl_worker_step(fl_worker *w)
 {
     fl_act act;
-    w->in_step = true;
-    fl_count(&w->steps, 1);
+    w->ready.in_step = true;
+    fl_count(&w->queues.steps, 1);
     /* Relaxed: a thread changing the duties wakes the worker. */
-    uint32_t duties = fl_load_relaxed(&w->duties);
+    uint32_t duties = fl_load_relaxed(&w->signals.duties);
     if (FL_UNLIKELY((duties & FL_DUTY_OFFLINE) != 0)) {
         act = step_away(w);
     } else {
@@ -1017,13 +1021,13 @@ fl_act fl_worker_step(fl_worker *w)
 
 void fl_worker_settle(fl_worker *w)
 {
-    w->in_step = true;
-    if (w->has_item) {
+    w->ready.in_step = true;
+    if (w->now.has_item) {
         retire_run(w);
     }
-    if (w->next_task != NULL) {
-        fl_worker_push(w, w->next_task);
-        w->next_task = NULL;
+    if (w->ready.next_task != NULL) {
+        fl_worker_push(w, w->ready.next_task);
+        w->ready.next_task = NULL;
     }
     fl_worker_flush(w);
     fl_worker_leave(w);
@@ -1032,10 +1036,10 @@ void fl_worker_settle(fl_worker *w)
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
 {
-    if (w->has_item && w->item.job == job) {
+    if (w->now.has_item && w->now.item.job == job) {
         return true;
     }
-    for (const fl_frame *frame = w->frames; frame != NULL; frame = frame->outer) {
+    for (const fl_frame *frame = w->now.frames; frame != NULL; frame = frame->outer) {
         if (frame->item.job == job) {
             return true;
         }

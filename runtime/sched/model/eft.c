@@ -24,6 +24,7 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/pick.h"
 #include "sched/model/explore.h"
+#include "sched/model/speed.h"
 #include "sched/ready/spot.h"
 #include "sched/worker/device.h"
 #include "sched/worker/timeline.h"
@@ -78,7 +79,7 @@ uint32_t fl_eft_depth(const fl_worker *w)
 static bool is_there(const fl_worker *w, uint64_t t, bool asks)
 {
     return !fl_worker_is_unavailable(w) && w->device->joins_at <= t &&
-           (asks || fl_load_relaxed(&w->nested) <= FL_DEEP_WAIT); /* an estimate */
+           (asks || fl_load_relaxed(&w->signals.nested) <= FL_DEEP_WAIT); /* an estimate */
 }
 
 static void longest_below(fl_task *successor, void *user)
@@ -350,7 +351,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 /* Explores whether the device is as fast again as before: no other measurement would ever tell. */
 static bool tries(fl_worker *w, fl_queue_spot *spot)
 {
-    double mean = fl_eft_mean(w), once = w->trial.best;
+    double mean = fl_eft_mean(w), once = w->theft.trial.best;
     if (once <= 0 || mean < FL_EXPLORE_ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
         !find_any(w, true, spot)) {
         return false;

@@ -10,7 +10,7 @@
 /* Recent mean of a device's tasks; 0: it has run none. Estimates, here and below: no order. */
 static inline double fl_eft_mean(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->item_ns));
+    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
 }
 
 /* Tasks that a device computes at once. */
@@ -23,7 +23,7 @@ static inline uint32_t fl_eft_lanes(const fl_worker *w)
 /* The worker's: tasks that keep its device from others. */
 static inline uint32_t fl_eft_in_flight(const fl_worker *w)
 {
-    return w->in_flight - w->homing_count;
+    return w->pipeline.in_flight - w->pipeline.homing_count;
 }
 
 /* Ns of a task on a device; above 0. */

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -18,7 +19,7 @@ static uint64_t now(const fl_worker *w)
 
 double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns)
 {
-    fl_explore *trial = &w->trial;
+    fl_explore *trial = &w->theft.trial;
     trial->at = item->start + item->ns;
     trial->is_suspected = trial->is_on && (double)item->ns < FL_EXPLORE_FASTER * mean;
     if (trial->is_suspected && ns < FL_EXPLORE_FASTER * mean) {
@@ -46,13 +47,13 @@ static double least_wait(double ns)
 bool fl_explore_is_due(const fl_worker *w, double mean)
 {
     uint64_t t = now(w);
-    return w->trial.is_suspected ||
-           (t >= w->trial.next && t > w->trial.at && (double)(t - w->trial.at) >= least_wait(mean));
+    return w->theft.trial.is_suspected || (t >= w->theft.trial.next && t > w->theft.trial.at &&
+                                           (double)(t - w->theft.trial.at) >= least_wait(mean));
 }
 
 void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
 {
-    fl_explore *trial = &w->trial;
+    fl_explore *trial = &w->theft.trial;
     double least = least_wait(mean);
     double wait = fmin(fmax(2.0 * (double)trial->after, least), FL_EXPLORE_GROWTH * least);
     trial->after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;

@@ -9,6 +9,7 @@
 #include "memory/tiles/tiles.h"
 #include "sched/decide/pick.h"
 #include "sched/decide/slow.h"
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -38,8 +39,8 @@ static void let_go(fl_worker *w, filch_job *job)
      * complete the job, every worker's effects come before. See fl_worker_flush. */
     if (fl_sub_acq_rel(&job->remaining, 1) == 1) {
         fl_add_relaxed(&job->remaining, 1);
-        job->next = w->completed;
-        w->completed = job;
+        job->next = w->now.completed;
+        w->now.completed = job;
     }
 }
 

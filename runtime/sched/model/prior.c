@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "graph/task/codelet.h"
 
 #define FL_SPEED_SAMPLES 16
 /* Outliers held back: three that agree are a new regime, so many in a row whatever they say. */
@@ -168,5 +169,11 @@ typedef struct fl_speed_view {
 
 /* Returns the published values. Thread-safe. */
 fl_speed_view fl_speed_look(const fl_speed *speed);
+
+/* Measured speed of the codelet on a device. */
+static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
+{
+    return (fl_speed *)(uintptr_t)codelet->speeds + device;
+}
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "sched/decide/locality.h"
 #include "sched/model/eft.h"
+#include "sched/model/speed.h"
 #include "sched/ready/spot.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"

@@ -12,13 +12,13 @@ const fl_core *fl_worker_core(const fl_worker *worker);
  * worker's step finds it. */
 static inline bool fl_worker_has_failed(const fl_worker *w)
 {
-    return fl_load_relaxed(&w->is_lost) != 0;
+    return fl_load_relaxed(&w->signals.is_lost) != 0;
 }
 
 /* Whether the device is offline now. Relaxed: as in fl_worker_has_failed. */
 static inline bool fl_worker_is_offline(const fl_worker *w)
 {
-    return (fl_load_relaxed(&w->duties) & FL_DUTY_OFFLINE) != 0;
+    return (fl_load_relaxed(&w->signals.duties) & FL_DUTY_OFFLINE) != 0;
 }
 
 /* Whether the device starts nothing: failed or offline. */
@@ -41,17 +41,11 @@ static inline bool fl_worker_computes(const fl_worker *w)
     return !w->device->is_synchronous && w->device->backend->mark != NULL && w->offload != NULL;
 }
 
-/* Measured speed of the codelet on a device. */
-static inline fl_speed *fl_codelet_speed(const filch_codelet *codelet, uint32_t device)
-{
-    return (fl_speed *)(uintptr_t)codelet->speeds + device;
-}
-
 /* Ring to record events in, or null. It lives as long as the runtime, so a copy of the pointer is
  * good after recording was stopped. Acquire: the ring was set up before it was published. */
 static inline fl_trace_ring *fl_trace_of(const fl_worker *w)
 {
-    return fl_load_acquire(&w->trace);
+    return fl_load_acquire(&w->call.trace);
 }
 
 #endif

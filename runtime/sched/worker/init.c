@@ -13,36 +13,36 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->sched = sched;
     w->device = device;
     w->index = index;
-    w->theft_ns = FL_THEFT_NS / 2; /* until it is measured */
-    w->wake_at = w->ready_at = FL_TIME_NEVER;
-    w->error = (filch_error)FILCH_ERROR_INIT;
+    w->theft.theft_ns = FL_THEFT_NS / 2; /* until it is measured */
+    w->idle.wake_at = w->idle.ready_at = FL_TIME_NEVER;
+    w->stall.error = (filch_error)FILCH_ERROR_INIT;
     fl_ledger_init(&w->ledger, &sched->backlogs[device->implementations % FL_KINDS],
                    fl_clock_now(&sched->core->clock));
-    fl_store_relaxed(&w->duties,
+    fl_store_relaxed(&w->signals.duties,
                      index == sched->polling.worker ? FL_DUTY_POLL_EVENTS : 0); /* still ours */
-    fl_inbox_init(&w->inbox);
-    fl_inbox_init(&w->moved);
-    fl_mailbox_init(&w->mailbox);
+    fl_inbox_init(&w->queues.inbox);
+    fl_inbox_init(&w->queues.moved);
+    fl_mailbox_init(&w->queues.mailbox);
     const fl_memory *memory = &sched->core->memory;
-    w->views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->views);
-    if (w->views == NULL) {
+    w->call.views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->call.views);
+    if (w->call.views == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
     filch_status status = fl_in_flight_init(w);
-    if (status != FILCH_OK || (status = fl_eventcount_init(&w->event)) != FILCH_OK) {
+    if (status != FILCH_OK || (status = fl_eventcount_init(&w->signals.event)) != FILCH_OK) {
         fl_in_flight_fini(w);
-        fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+        fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
         return status;
     }
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        status = fl_deque_init(&w->levels[level], memory, 6);
+        status = fl_deque_init(&w->queues.levels[level], memory, 6);
         if (status != FILCH_OK) {
             while (level-- > 0) {
-                fl_deque_fini(&w->levels[level]);
+                fl_deque_fini(&w->queues.levels[level]);
             }
-            fl_eventcount_fini(&w->event);
+            fl_eventcount_fini(&w->signals.event);
             fl_in_flight_fini(w);
-            fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+            fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
             return status;
         }
     }
@@ -53,11 +53,11 @@ void fl_worker_fini(fl_worker *w)
 {
     const fl_memory *memory = &w->sched->core->memory;
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        fl_deque_fini(&w->levels[level]);
+        fl_deque_fini(&w->queues.levels[level]);
     }
-    fl_eventcount_fini(&w->event);
+    fl_eventcount_fini(&w->signals.event);
     fl_in_flight_fini(w);
-    fl_free_aligned(memory, w->scratch, w->scratch_bytes, 64);
-    fl_free_aligned(memory, w->shadow, w->private_bytes, 64);
-    fl_free(memory, w->views, FL_MOST_VIEWS * sizeof *w->views);
+    fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
+    fl_free_aligned(memory, w->backup.shadow, w->backup.private_bytes, 64);
+    fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
 }

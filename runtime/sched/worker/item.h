@@ -38,7 +38,7 @@ typedef struct fl_item {
     bool
         is_claimed; /* the task was claimed when it was picked; skip tells whether it is poisoned */
     bool is_ahead;  /* launched before its predecessors were over */
-    bool is_refused;    /* the device could not take it: worker->error says why */
+    bool is_refused;    /* the device could not take it: worker->stall.error says why */
     int code;           /* result of the host function */
     double work;        /* declared units; valid when timed */
     uint64_t start;     /* ns; valid when timed */
@@ -67,7 +67,7 @@ typedef struct fl_in_flight {
     bool is_timed;    /* counted in offload->timed */
     bool is_ahead;    /* in the ring of items whose successors are to be looked at */
     uint32_t next;    /* index of the next element of a list */
-    bool has_failed;  /* still runs; worker->late says why it failed */
+    bool has_failed;  /* still runs; worker->stall.late says why it failed */
     bool is_admitted; /* its operands are pinned, except the staged operands of a chunk */
     fl_staged staged;
     uint32_t home_count;
