@@ -27,6 +27,7 @@
 #include "sched/decide/slow.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/step.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 

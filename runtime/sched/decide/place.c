@@ -6,6 +6,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* Returns the index + 1 of the core that last used the access's tile; 0: unknown, or never written.
  */

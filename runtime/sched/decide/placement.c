@@ -11,6 +11,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* Handles a ready task whose home is a different device. True: the task is dealt with. */
 static bool send_home(fl_worker *w, fl_task *task)

@@ -8,6 +8,7 @@
 #include "sched/execute/step.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* --- Beginning and end --- */
 

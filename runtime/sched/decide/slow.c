@@ -10,6 +10,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* --- Lagging devices --- */
 

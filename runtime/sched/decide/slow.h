@@ -25,13 +25,6 @@ void fl_slow_init(fl_sched *sched);
 /* Updates the worker's lag after a timed task. */
 void fl_slow_learn(fl_worker *worker, const fl_task *task);
 
-/* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
- * before the first job. */
-static inline bool fl_slow_is_on(const fl_worker *w)
-{
-    return fl_load_relaxed(&w->theft.lag.is_on) != 0;
-}
-
 /* Notes that the worker takes a claimed task given by a lagging device. Relaxed: an estimate; a few
  * tasks came by other ways. */
 static inline void fl_slow_note_taken(fl_worker *w)

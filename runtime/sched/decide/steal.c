@@ -22,6 +22,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* Of the oldest of a deque that it can run, one of so many: that for which it lacks least. */
 #define OLDEST 8u

@@ -8,6 +8,7 @@
 #include "sched/execute/step.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 static bool is_stopping(const fl_sched *sched)
 {

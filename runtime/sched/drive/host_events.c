@@ -6,6 +6,7 @@
 
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 void fl_host_events_init(fl_sched *sched)
 {

@@ -34,6 +34,7 @@
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* Memory node where the device runs pieces: 0, the host's memory, for host devices and for devices
  * sharing memory; otherwise the device's own. */

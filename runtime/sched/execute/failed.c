@@ -14,6 +14,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* Tells whether a device still answering can run our task; under the static policy a device's work
  * stays with the device. */

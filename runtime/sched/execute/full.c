@@ -15,6 +15,7 @@
 #include "sched/execute/step.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* Tells whether the device of `other` has room by present knowledge. A device sharing the worker's
  * memory node has no room. */

@@ -26,6 +26,7 @@
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 /* --- Presence --- */
 

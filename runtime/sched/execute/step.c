@@ -40,81 +40,9 @@ const filch_codelet *fl_item_codelet(const fl_item *item)
     return item->task != NULL ? item->task->codelet : fl_batch_codelet(item->job->batch);
 }
 
-/* --- Time and counts of the current job --- */
-
 static uint64_t now(const fl_worker *w)
 {
     return fl_clock_now(&w->sched->core->clock);
-}
-
-/* Subtracts the grains and tasks retired for the current job. The last subtraction completes the
- * job, at the end of the step. */
-void fl_worker_flush(fl_worker *w)
-{
-    filch_job *job = w->now.job;
-    if (job == NULL) {
-        return;
-    }
-    uint64_t t = now(w);
-    fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
-    fl_account_flush(w, t);
-    int64_t retired = w->now.retired;
-    w->now.job = NULL;
-    w->now.share = NULL;
-    w->now.graph = NULL;
-    w->now.retired = 0;
-    /* Acquire-release: our items' effects go to the completing worker; if we complete the job,
-     * every worker's effects come to us. */
-    if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
-        /* Completion runs the host's callback, so the job waits for the end of the step. No second
-         * thread can complete the job meanwhile. */
-        fl_add_relaxed(&job->remaining, 1);
-        job->next = w->now.completed;
-        w->now.completed = job;
-    }
-}
-
-/* Marks the lane before a second job's items follow. The end of items in flight is then seen early,
- * not together with the later items, which may take long. */
-static void mark_off(fl_worker *w)
-{
-    if (w->pipeline.computing != 0 && w->device->backend->mark != NULL) {
-        /* A later wait marks again, and reports an error. */
-        (void)w->device->backend->mark(w->device, NULL);
-    }
-}
-
-static __attribute__((noinline)) void switch_job(fl_worker *w, filch_job *job,
-                                                 const filch_graph *graph)
-{
-    if (w->now.job != job) {
-        mark_off(w);
-        fl_worker_flush(w);
-        w->now.job = job;
-        w->now.share = fl_job_share(job, w->index);
-        w->now.busy_since = now(w);
-        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->now.busy_since);
-    }
-    w->now.graph = graph;
-}
-
-void fl_worker_turn(fl_worker *w, filch_job *job)
-{
-    switch_job(w, job, NULL);
-}
-
-void fl_worker_resume(fl_worker *w, uint64_t since)
-{
-    const fl_task *task = w->now.item.task;
-    switch_job(w, w->now.item.job, task != NULL ? task->graph : NULL);
-    w->ledger.nested_ns += now(w) - since;
-}
-
-static inline void enter_task(fl_worker *w, const fl_task *task)
-{
-    if (FL_UNLIKELY(w->now.graph != task->graph)) {
-        switch_job(w, task->graph->job, task->graph);
-    }
 }
 
 /* --- Ready tasks --- */
@@ -304,7 +232,7 @@ static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_
 
 static inline void note(fl_worker *w, const fl_item *item)
 {
-    enter_task(w, item->task);
+    fl_worker_enter(w, item->task);
     if (FL_UNLIKELY(item->code != 0 && !item->skip)) {
         fail_tile(w, item, 0, 0);
     }
@@ -358,7 +286,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
 static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item)
 {
     if (fl_divide_retire(w, item)) {
-        enter_task(w, item->task);
+        fl_worker_enter(w, item->task);
         count_outcome(w, item, 1, 0);
         end_task(w, item->task, false, item->code != 0 || item->skip);
     }
@@ -415,7 +343,7 @@ static void retire_chunk(fl_worker *w, fl_item *item)
         retire_lost(w, item);
         return;
     }
-    switch_job(w, job, NULL);
+    fl_worker_switch(w, job, NULL);
     uint64_t first, last;
     fl_batch_range(job->batch, item->lo, item->hi, &first, &last);
     if (item->skip) {
@@ -449,7 +377,7 @@ static void retire_replay(fl_worker *w, const fl_item *item)
     filch_job *job = item->job;
     const filch_graph *graph = job->graph;
     uint32_t count = graph->task_count;
-    switch_job(w, job, graph);
+    fl_worker_switch(w, job, graph);
     if (item->code != 0) {
         fl_job_fail_device(job, graph->roots[0], &w->stall.error, 0, 0);
         fl_count(&w->now.share->failed, 1);
@@ -483,7 +411,7 @@ void fl_worker_retire(fl_worker *w, fl_item *item)
 static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
                                                                bool poisoned, fl_item *item)
 {
-    enter_task(w, task);
+    fl_worker_enter(w, task);
     filch_job *job = w->now.job;
     item->job = job;
     item->task = task;
@@ -607,13 +535,13 @@ static bool pick_local(fl_worker *w, fl_item *item)
 static void take_from_range(fl_worker *w, fl_item *item)
 {
     if (FL_UNLIKELY(item->is_graph)) {
-        switch_job(w, item->job, item->job->graph);
+        fl_worker_switch(w, item->job, item->job->graph);
     } else if (item->task != NULL) {
         bool poisoned = FL_UNLIKELY(item->is_claimed) ? item->skip : fl_task_own(item->task);
         take_task(w, item->task, poisoned, item);
     } else {
         /* Busy time of the job starts. */
-        switch_job(w, item->job, NULL);
+        fl_worker_switch(w, item->job, NULL);
     }
 }
 
@@ -751,7 +679,7 @@ static void count_off(fl_worker *w)
         }
     }
     if (item != NULL) {
-        switch_job(w, item->job, item->task != NULL || item->is_graph ? item->job->graph : NULL);
+        fl_worker_switch(w, item->job, item->task != NULL || item->is_graph ? item->job->graph : NULL);
     }
 }
 
@@ -774,72 +702,6 @@ static fl_act end_step(fl_worker *w, fl_act act)
     }
     w->ready.in_step = false;
     return act;
-}
-
-/* Time of the worker's sleep until the next look without a wake-up, ns. */
-static uint64_t next_nap(const fl_worker *w)
-{
-    uint64_t nap = w->idle.nap_ns == 0 ? FL_NAP_LEAST_NS : w->idle.nap_ns * 2;
-    if (FL_LIKELY(nap < FL_NAP_MOST_NS)) {
-        return nap;
-    }
-    /* An item on a virtual clock may take years. The number of looks grows with the logarithm of
-     * the time, and the delay of a look stays a fixed part of the idle time. */
-    return w->sched->events == NULL || w->idle.nap_ns < FL_NAP_MOST_NS
-               ? FL_NAP_MOST_NS
-               : w->idle.nap_ns + w->idle.nap_ns / FL_NAP_LATE;
-}
-
-/* Sets the time of the next unrequested look. Wake-ups are left out where the queued work seems too
- * short to share, and predictions may be wrong. While jobs run, an idle worker therefore looks
- * again after a nap that doubles each time. */
-void fl_worker_begin_idle(fl_worker *w)
-{
-    fl_sched *sched = w->sched;
-    /* Relaxed: a stale nonzero value only makes the next look earlier; a worker reading a stale 0
-     * is woken. */
-    if (FL_UNLIKELY(fl_load_relaxed(&sched->boarding) != 0)) {
-        uint64_t at = fl_shared_queue_look_at(w);
-        w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
-    }
-    fl_account_idle(w);
-    w->idle.wake_at = w->idle.ready_at;
-    if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
-        fl_policy_note_idle(w);
-    }
-    if ((sched->drive == FILCH_DRIVE_THREADS || sched->events != NULL) && sched->count > 1 &&
-        sched->policy != FILCH_POLICY_STATIC &&
-        fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
-        w->idle.nap_ns = next_nap(w);
-        uint64_t at = now(w) + w->idle.nap_ns;
-        w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
-    }
-    if (w->idle.idle_since == 0 && fl_trace_of(w) != NULL) {
-        w->idle.idle_since = now(w);
-    }
-}
-
-/* Ends an idle spell. Out of line: tested before each item, rarely needed. */
-static __attribute__((noinline)) void end_spell(fl_worker *w)
-{
-    fl_trace_ring *ring = fl_trace_of(w);
-    if (w->ledger.is_gap) {
-        fl_account_end_gap(w, true);
-        return;
-    }
-    if (ring != NULL) {
-        fl_trace_add(ring, (fl_trace_event){
-                               .start = w->idle.idle_since, .end = now(w), .kind = FL_TRACE_WAIT});
-    }
-    w->idle.idle_since = 0;
-}
-
-void fl_worker_end_idle(fl_worker *w)
-{
-    w->idle.nap_ns = 0;
-    if (FL_UNLIKELY(w->idle.idle_since != 0)) {
-        end_spell(w);
-    }
 }
 
 static bool is_gate(const fl_item *item)

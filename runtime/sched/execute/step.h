@@ -3,7 +3,9 @@
 #ifndef FL_SCHED_EXECUTE_STEP_H
 #define FL_SCHED_EXECUTE_STEP_H
 
+#include "sched/execute/current_job.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/idle.h"
 #include "sched/execute/reduce.h"
 #include "sched/worker/worker.h"
 
@@ -15,10 +17,6 @@ void fl_worker_settle(fl_worker *worker);
 void fl_worker_push(fl_worker *worker, fl_task *task);
 /* Whether the job, or a job it waits for, is the job of the calling task. */
 bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
-/* The item that has waited for nested work since `since` goes on. */
-void fl_worker_resume(fl_worker *worker, uint64_t since);
-/* The worker is at a chunk of the job from now on. */
-void fl_worker_turn(fl_worker *worker, filch_job *job);
 /* A task's item is over: notes a failure, and the duration. */
 void fl_worker_note(fl_worker *worker, const fl_item *item);
 /* Fills *item with a task that the caller owns. */
@@ -28,10 +26,6 @@ bool fl_worker_pick(fl_worker *worker, fl_item *item);
 /* Moves the tasks of the inbox to the deques. */
 void fl_worker_drain(fl_worker *worker);
 void fl_worker_retire(fl_worker *worker, fl_item *item);
-/* Counts the retired items of the current job. */
-void fl_worker_flush(fl_worker *worker);
-void fl_worker_begin_idle(fl_worker *worker);
-void fl_worker_end_idle(fl_worker *worker);
 
 /* A picked item. True: it can be run, though it may have become another; false: it is dealt with.
  */

@@ -25,6 +25,7 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/timeline.h"
 #include "sched/worker/tuning.h"
+#include "sched/worker/wake.h"
 
 static uint64_t now(const fl_sched *sched)
 {

@@ -41,6 +41,13 @@ static inline bool fl_worker_computes(const fl_worker *w)
     return !w->device->is_synchronous && w->device->backend->mark != NULL && w->offload != NULL;
 }
 
+/* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
+ * before the first job. */
+static inline bool fl_slow_is_on(const fl_worker *w)
+{
+    return fl_load_relaxed(&w->theft.lag.is_on) != 0;
+}
+
 /* Ring to record events in, or null. It lives as long as the runtime, so a copy of the pointer is
  * good after recording was stopped. Acquire: the ring was set up before it was published. */
 static inline fl_trace_ring *fl_trace_of(const fl_worker *w)

@@ -125,11 +125,6 @@ void fl_sched_sort_devices(fl_sched *sched);
 /* No job runs. Stops and joins the threads. */
 void fl_sched_fini(fl_sched *sched);
 
-/* Makes a full fence, then wakes up to count idle workers, or so many of each kind where not all
- * can run the same; for work that is already visible. */
-void fl_sched_wake(fl_sched *sched, uint32_t count);
-/* Wakes one particular worker if it sleeps; false if it does not. */
-bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
 /* The worker that the calling thread is, or null. */
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */

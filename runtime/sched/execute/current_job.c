@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/execute/current_job.h"
+
+#include "sched/account/account.h"
+#include "sched/worker/sched.h"
+
+/* Subtracts the grains and tasks retired for the current job. The last subtraction completes the
+ * job, at the end of the step. */
+void fl_worker_flush(fl_worker *w)
+{
+    filch_job *job = w->now.job;
+    if (job == NULL) {
+        return;
+    }
+    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
+    fl_account_flush(w, t);
+    int64_t retired = w->now.retired;
+    w->now.job = NULL;
+    w->now.share = NULL;
+    w->now.graph = NULL;
+    w->now.retired = 0;
+    /* Acquire-release: our items' effects go to the completing worker; if we complete the job,
+     * every worker's effects come to us. */
+    if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
+        /* Completion runs the host's callback, so the job waits for the end of the step. No second
+         * thread can complete the job meanwhile. */
+        fl_add_relaxed(&job->remaining, 1);
+        job->next = w->now.completed;
+        w->now.completed = job;
+    }
+}
+
+/* Marks the lane before a second job's items follow. The end of items in flight is then seen early,
+ * not together with the later items, which may take long. */
+static void mark_off(fl_worker *w)
+{
+    if (w->pipeline.computing != 0 && w->device->backend->mark != NULL) {
+        /* A later wait marks again, and reports an error. */
+        (void)w->device->backend->mark(w->device, NULL);
+    }
+}
+
+void fl_worker_switch(fl_worker *w, filch_job *job, const filch_graph *graph)
+{
+    if (w->now.job != job) {
+        mark_off(w);
+        fl_worker_flush(w);
+        w->now.job = job;
+        w->now.share = fl_job_share(job, w->index);
+        w->now.busy_since = fl_clock_now(&w->sched->core->clock);
+        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->now.busy_since);
+    }
+    w->now.graph = graph;
+}
+
+void fl_worker_turn(fl_worker *w, filch_job *job)
+{
+    fl_worker_switch(w, job, NULL);
+}
+
+void fl_worker_resume(fl_worker *w, uint64_t since)
+{
+    const fl_task *task = w->now.item.task;
+    fl_worker_switch(w, w->now.item.job, task != NULL ? task->graph : NULL);
+    w->ledger.nested_ns += fl_clock_now(&w->sched->core->clock) - since;
+}
