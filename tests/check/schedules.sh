@@ -24,7 +24,8 @@ options()
     nbody) echo --n 20000 ;;
     stream) echo --n 200 --tile 16 --cost 10 ;;
     wavefront) echo --n 64 ;;
-    chain | empty | create | open | busy) echo --n 5000 ;;
+    busy) echo --n 200 ;;
+    chain | empty | create | open) echo --n 5000 ;;
     narrow) echo --width 8 --steps 200 --task-us 2 ;;
     heat | cg) echo --n 64 --steps 20 ;;
     esac

@@ -59,8 +59,9 @@ void fl_worker_end_spell(fl_worker *w)
         return;
     }
     if (ring != NULL) {
-        fl_trace_add(ring, (fl_trace_event){
-                               .start = w->idle.idle_since, .end = fl_clock_now(&w->sched->core->clock), .kind = FL_TRACE_WAIT});
+        fl_trace_add(ring, (fl_trace_event){.start = w->idle.idle_since,
+                                            .end = fl_clock_now(&w->sched->core->clock),
+                                            .kind = FL_TRACE_WAIT});
     }
     w->idle.idle_since = 0;
 }

@@ -679,7 +679,8 @@ static void count_off(fl_worker *w)
         }
     }
     if (item != NULL) {
-        fl_worker_switch(w, item->job, item->task != NULL || item->is_graph ? item->job->graph : NULL);
+        fl_worker_switch(w, item->job,
+                         item->task != NULL || item->is_graph ? item->job->graph : NULL);
     }
 }
 
