@@ -19,7 +19,7 @@ sed -n 's/^ *X([a-z_]*, "\(FILCH_[A-Z_]*\)", [A-Z]*, "\([^"]*\)".*/\1 \2/p' runt
     done
 
 count=0
-for page in README.md docs/*.md; do
+for page in README.md docs/*.md docs/rooms/*.md $(find runtime -name README.md); do
     while read -r target; do
         count=$((count + 1))
         [ -e "$(dirname "$page")/$target" ] || { echo "$page: no such file: $target"; exit 1; }
