@@ -4,6 +4,8 @@
 set(check ${CMAKE_CURRENT_SOURCE_DIR}/check)
 filch_test(layers check 60 ${check}/layers.sh)
 filch_test(size check 60 ${check}/size.sh)
+filch_test(structure check 60 ${check}/structure.sh)
+filch_test(prose check 60 ${check}/prose.sh)
 filch_test(format check 60 ${check}/format.sh)
 filch_test(tidy check 600 ${check}/tidy.sh ${PROJECT_BINARY_DIR})
 filch_test(state check 60 ${check}/state.sh $<TARGET_FILE:filch_static>)
