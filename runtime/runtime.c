@@ -477,7 +477,8 @@ filch_status filch_runtime_create(const filch_config *given, filch_error *error,
 static void keep_speeds(filch_runtime *rt)
 {
     filch_error error = FILCH_ERROR_INIT;
-    if (fl_speed_file_is_on(&rt->sched.history) && fl_prior_save(&rt->sched, &error) != FILCH_OK) {
+    if (fl_speed_file_is_on(&rt->sched.speed_file) &&
+        fl_prior_save(&rt->sched, &error) != FILCH_OK) {
         fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "measured speeds are not kept: %s",
                      error.text);
     }

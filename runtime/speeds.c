@@ -56,9 +56,9 @@ filch_status filch_speeds_info(filch_runtime *rt, filch_speeds *speeds)
     }
     const fl_sched *sched = &rt->sched;
     /* Relaxed: statistics. */
-    speeds->loaded = sched->history.loaded;
+    speeds->loaded = sched->speed_file.loaded;
     speeds->saved = (filch_status)fl_load_relaxed(&sched->saved);
-    speeds->records = sched->history.count;
+    speeds->records = sched->speed_file.count;
     speeds->used = fl_load_relaxed(&sched->recalled);
     speeds->saves = fl_load_relaxed(&sched->saves);
     return FILCH_OK;
@@ -70,7 +70,7 @@ filch_status filch_speeds_save(filch_runtime *rt)
     if (status != FILCH_OK) {
         return status;
     }
-    if (!fl_speed_file_is_on(&rt->sched.history)) {
+    if (!fl_speed_file_is_on(&rt->sched.speed_file)) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_speeds_save", NULL,
                             "neither the configuration nor FILCH_SPEEDS names a file");
     }

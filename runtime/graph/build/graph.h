@@ -196,7 +196,7 @@ struct filch_graph {
     /* Number of additional runs before the next try, because the last try found no memory. */
     uint32_t replay_rest;
     bool cannot_replay;
-    struct fl_graph_launch *replay;
+    struct fl_graph_launch *graph_launch;
     /* Next-use oracle: the users of each tile in order (sched/model/next_use.c). Made when memory
      * first runs short. The block begins with its own size, a size_t. */
     _Atomic(void *) forecast;

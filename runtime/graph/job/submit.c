@@ -260,7 +260,7 @@ void fl_graph_free(filch_graph *graph)
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
     fl_infer_drop(graph);
-    if (graph->replay != NULL || graph->root_room != NULL) {
+    if (graph->graph_launch != NULL || graph->root_room != NULL) {
         core->scheduler->graph_drop(core->scheduler, graph);
     }
     /* Relaxed: no second thread has the graph. */

@@ -185,16 +185,16 @@ void fl_account_divide(fl_worker *w, fl_item *item)
         backend->own == NULL || lanes < 2) {
         return;
     }
-    if (offload->stint_of != item->job->sequence) {
-        offload->stint_of = item->job->sequence;
-        offload->stint_count = 0;
+    if (offload->chunk_job != item->job->sequence) {
+        offload->chunk_job = item->job->sequence;
+        offload->chunk_count = 0;
     }
     item->own = backend->own(w->device);
-    offload->stints[offload->stint_count++ % lanes] =
+    offload->chunk_times[offload->chunk_count++ % lanes] =
         (fl_chunk_time){(double)item->own, item->work};
-    for (uint32_t i = 0; i < lanes && i < offload->stint_count; ++i) {
-        ns += offload->stints[i].ns;
-        work += offload->stints[i].work;
+    for (uint32_t i = 0; i < lanes && i < offload->chunk_count; ++i) {
+        ns += offload->chunk_times[i].ns;
+        work += offload->chunk_times[i].work;
     }
     /* The fair time is at most the elapsed time. A caller's function may return arbitrary work. */
     double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)

@@ -37,7 +37,7 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most = w->offload != NULL && w->offload->pressed != 0 ? FL_DEPTH_WRITE_BACK * window
                                                                    : w->pipeline.flight_count;
-    uint32_t count = w->pipeline.in_flight - w->pipeline.homing_count;
+    uint32_t count = w->pipeline.in_flight - w->pipeline.writing_back_count;
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */
     bool is_full = w->sched->mails && computes(w) && w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&

@@ -133,7 +133,7 @@ void fl_locality_note(fl_worker *w)
     count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_PRESSED);
     if (fl_locality_chooses(w)) {
         bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
-        count_down(&offload->hauls, hauls, FL_LOCALITY_HAULS);
+        count_down(&offload->host_copies, hauls, FL_LOCALITY_HAULS);
     }
     offload->window_lacks = offload->window_lacks || evicted != offload->evicted;
     offload->evicted = evicted;
@@ -156,7 +156,7 @@ uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
 static void add(fl_offload *offload, fl_local_task near)
 {
     offload->window_lacks = true;
-    offload->near[offload->window_count++] = near;
+    offload->window[offload->window_count++] = near;
 }
 
 void fl_locality_add(fl_worker *w, fl_task *task)
@@ -224,11 +224,11 @@ static void give_back(fl_worker *w)
     uint32_t kept = 0, left = offload->window_count;
     bool is_coming = !w->device->backend->is_past(w->device, offload->fetched[0]);
     for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
-        fl_local_task *near = &offload->near[i];
+        fl_local_task *near = &offload->window[i];
         bool is_bound =
             near->is_claimed || (near->is_fetched && (is_coming || kept < FL_LOCALITY_KEPT_FEW));
         if (is_bound || kept + left <= FL_LOCALITY_KEPT_FEW) {
-            offload->near[kept++] = *near;
+            offload->window[kept++] = *near;
         } else {
             fl_worker_push(w, near->task);
         }
@@ -264,7 +264,7 @@ static uint32_t most_kept(const fl_worker *w)
     if (fl_load_relaxed(&w->sched->hungry) != 0) {
         return FL_LOCALITY_KEPT_LEAST;
     }
-    return w->offload->hauls != 0 ? FL_LOCALITY_KEPT : FL_LOCALITY_KEPT_FEW;
+    return w->offload->host_copies != 0 ? FL_LOCALITY_KEPT : FL_LOCALITY_KEPT_FEW;
 }
 
 bool fl_locality_gather(fl_worker *w)
@@ -279,7 +279,7 @@ bool fl_locality_gather(fl_worker *w)
     /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
     int level = -1;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
-        level = offload->near[i].task->level > level ? offload->near[i].task->level : level;
+        level = offload->window[i].task->level > level ? offload->window[i].task->level : level;
     }
     while (offload->window_count < FL_LOCALITY_WINDOW &&
            (offload->window_count < (is_shared(w) ? few : most) || next_level(w) > level) &&
@@ -297,7 +297,7 @@ bool fl_locality_gather(fl_worker *w)
 static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *before)
 {
     const fl_offload *offload = w->offload;
-    bool is_by_rank = w->sched->count > 1 && offload->hauls == 0;
+    bool is_by_rank = w->sched->count > 1 && offload->host_copies == 0;
     return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
 }
 
@@ -309,12 +309,12 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
     uint32_t best = offload->window_count;
     *least = UINT64_MAX;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
-        const fl_task *task = offload->near[i].task;
-        const fl_task *before = best < offload->window_count ? offload->near[best].task : NULL;
+        const fl_task *task = offload->window[i].task;
+        const fl_task *before = best < offload->window_count ? offload->window[best].task : NULL;
         if (before != NULL && task->level < before->level) {
             continue;
         }
-        uint64_t lacks = weigh(kept_lack(w, &offload->near[i]));
+        uint64_t lacks = weigh(kept_lack(w, &offload->window[i]));
         if (before == NULL || task->level > before->level || lacks < *least ||
             (lacks == 0 && *least == 0 && is_sooner(w, task, before))) {
             *least = lacks;
@@ -329,15 +329,15 @@ void fl_locality_take(fl_worker *w, fl_item *item)
     fl_offload *offload = w->offload;
     uint64_t least;
     uint32_t best = choose(w, &least);
-    item->task = offload->near[best].task;
-    item->is_claimed = offload->near[best].is_claimed;
-    item->skip = offload->near[best].is_poisoned;
+    item->task = offload->window[best].task;
+    item->is_claimed = offload->window[best].is_claimed;
+    item->skip = offload->window[best].is_poisoned;
     item->is_graph = false;
     /* Present tiles may have left in the meantime. */
     offload->window_lacks = true;
     --offload->window_count;
     for (uint32_t i = best; i < offload->window_count; ++i) { /* in order of arrival */
-        offload->near[i] = offload->near[i + 1];
+        offload->window[i] = offload->window[i + 1];
     }
 }
 
@@ -379,11 +379,11 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
     uint32_t at[WEIGHED], count = 0, best = offload->window_count;
     int level = -1;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
-        const fl_task *task = offload->near[i].task;
+        const fl_task *task = offload->window[i].task;
         if (task->level < level || (task->level == level && count == WEIGHED)) {
             continue;
         }
-        fl_lack lack = kept_lack(w, &offload->near[i]);
+        fl_lack lack = kept_lack(w, &offload->window[i]);
         if (lack.bytes != 0) {
             count = task->level > level ? 0 : count; /* highest level only */
             level = task->level;
@@ -416,7 +416,7 @@ void fl_locality_fetch(fl_worker *w)
     uint32_t ahead = 0;
     share(w);
     for (uint32_t i = 0; i < offload->window_count; ++i) {
-        ahead += offload->near[i].is_fetched;
+        ahead += offload->window[i].is_fetched;
     }
     while (offload->window_lacks &&
            ahead < (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) &&
@@ -429,10 +429,11 @@ void fl_locality_fetch(fl_worker *w)
             return;
         }
         /* Without capacity now, the reason is reported when the task is due to run. */
-        if (!fl_offload_fetch_ahead(w, offload->near[next].task, offload->near[next].is_claimed)) {
+        if (!fl_offload_fetch_ahead(w, offload->window[next].task,
+                                    offload->window[next].is_claimed)) {
             return;
         }
-        ahead += !offload->near[next].is_fetched;
-        offload->near[next].is_fetched = true;
+        ahead += !offload->window[next].is_fetched;
+        offload->window[next].is_fetched = true;
     }
 }

@@ -79,7 +79,7 @@ static bool leave_to_faster(fl_worker *w, fl_task *task)
 bool fl_worker_sends(fl_worker *w, fl_task *task)
 {
     const fl_sched *sched = w->sched;
-    if (sched->board != NULL && fl_shared_queue_put(w->sched, w, task)) {
+    if (sched->shared_queue != NULL && fl_shared_queue_put(w->sched, w, task)) {
         return true;
     }
     if (fl_rules_place(&sched->rules)) {

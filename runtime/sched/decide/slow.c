@@ -16,7 +16,7 @@
 
 static double times_of(const fl_worker *w)
 {
-    return fl_bits_double(fl_load_relaxed(&w->theft.lag.times)); /* an estimate: no order */
+    return fl_bits_double(fl_load_relaxed(&w->theft.slow.times)); /* an estimate: no order */
 }
 
 static bool counts(const fl_worker *w)
@@ -49,7 +49,7 @@ void fl_slow_init(fl_sched *sched)
     }
     for (uint32_t d = 0; d < sched->count && sched->rules.kind == FILCH_POLICY_STEAL; ++d) {
         fl_worker *w = &sched->workers[d];
-        fl_slow *lag = &w->theft.lag;
+        fl_slow *lag = &w->theft.slow;
         double score = sched->scores[d];
         lag->by_score = score > 0 && most > score ? most / score : 1;
         lag->alike = lag->by_score >= FL_SLOW_FROM ? 0 : FL_SLOW_UNTIL;
@@ -75,7 +75,7 @@ static bool can_take(const fl_worker *w, const fl_task *task)
 void fl_slow_learn(fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
-    fl_slow *lag = &w->theft.lag;
+    fl_slow *lag = &w->theft.slow;
     double own = measured_ns(w, task), least = INFINITY;
     if (!sched->mails || sched->rules.kind != FILCH_POLICY_STEAL || !counts(w) || own <= 0) {
         return;
@@ -110,7 +110,7 @@ static double waiting(const fl_worker *w, uint32_t level)
     for (; level < FL_LEVELS; ++level) {
         entries += fl_deque_size(&w->queues.levels[level]);
     }
-    return (double)entries + fl_load_relaxed(&w->theft.lag.given);
+    return (double)entries + fl_load_relaxed(&w->theft.slow.given);
 }
 
 static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
@@ -135,7 +135,7 @@ static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
 static double own_ns(const fl_worker *w, const fl_task *task, double least)
 {
     double ns = measured_ns(w, task);
-    return ns > 0 ? ns : least * fmin(times_of(w), w->theft.lag.by_score);
+    return ns > 0 ? ns : least * fmin(times_of(w), w->theft.slow.by_score);
 }
 
 /* Returns the time of the items in flight, ns, as though no item had run yet. An item of unknown
@@ -193,7 +193,7 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
     /* Tasks added by filch, and partial results, are bound to devices. */
     bool is_bound = task->is_gate || task->reduces || task->combines || task->begins;
     if (FL_LIKELY(!fl_slow_is_on(w)) || is_bound || w->now.frames != NULL ||
-        (w->theft.trial.is_on && w->pipeline.in_flight == 0)) {
+        (w->theft.explore.is_on && w->pipeline.in_flight == 0)) {
         return false;
     }
     fl_rivals rivals = find_rivals(w, task);
@@ -203,7 +203,7 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
         return w->pipeline.in_flight != 0 && rivals.ahead == 0;
     }
     double own = own_ns(w, task, rivals.least);
-    if (own < FL_SLOW_FROM * rivals.least && !w->theft.lag.is_far) {
+    if (own < FL_SLOW_FROM * rivals.least && !w->theft.slow.is_far) {
         return false;
     }
     fl_missing_total haul = fl_missing_haul(w, task);
@@ -219,9 +219,9 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
 static bool is_better(const fl_worker *w, const fl_worker *other)
 {
     double own = times_of(w), theirs = times_of(other);
-    return w->theft.lag.is_far > other->theft.lag.is_far
+    return w->theft.slow.is_far > other->theft.slow.is_far
                ? theirs < FL_SLOW_FROM * fmax(own, 1)
-               : w->theft.lag.is_far == other->theft.lag.is_far && theirs * FL_SLOW_FROM <= own;
+               : w->theft.slow.is_far == other->theft.slow.is_far && theirs * FL_SLOW_FROM <= own;
 }
 
 /* Finds the better device with the earliest finish time of the task; among equals the home, or the
@@ -279,7 +279,7 @@ bool fl_slow_passes_on(fl_worker *w, const fl_item *item)
     }
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
-    fl_add_relaxed(&better->theft.lag.given, 1);
+    fl_add_relaxed(&better->theft.slow.given, 1);
     fl_inbox_push(&better->queues.moved, &task->link);
     fl_sched_wake_worker(w->sched, better->index);
     return true;

@@ -29,8 +29,8 @@ void fl_slow_learn(fl_worker *worker, const fl_task *task);
  * tasks came by other ways. */
 static inline void fl_slow_note_taken(fl_worker *w)
 {
-    if (fl_load_relaxed(&w->theft.lag.given) != 0) {
-        fl_sub_relaxed(&w->theft.lag.given, 1);
+    if (fl_load_relaxed(&w->theft.slow.given) != 0) {
+        fl_sub_relaxed(&w->theft.slow.given, 1);
     }
 }
 

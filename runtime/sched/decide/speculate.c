@@ -314,13 +314,13 @@ bool fl_speculate_pick(fl_worker *w, fl_item *item)
     if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->now.frames != NULL) {
         return false;
     }
-    if (w->backup.spoil_at != 0) {
-        if (now(w) < w->backup.spoil_at) {
+    if (w->backup.next_at != 0) {
+        if (now(w) < w->backup.next_at) {
             w->idle.ready_at =
-                w->backup.spoil_at < w->idle.ready_at ? w->backup.spoil_at : w->idle.ready_at;
+                w->backup.next_at < w->idle.ready_at ? w->backup.next_at : w->idle.ready_at;
             return false;
         }
-        w->backup.spoil_at = 0;
+        w->backup.next_at = 0;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
@@ -354,7 +354,7 @@ void fl_speculate_refused(fl_worker *w, fl_item *item)
     if (fl_speculate_forgo(item) || item->run == NULL) {
         return;
     }
-    w->backup.spoil_at = now(w) + FL_RESTART_REFUSED_NS;
+    w->backup.next_at = now(w) + FL_RESTART_REFUSED_NS;
     fl_speculate_drop(w, item);
 }
 
@@ -454,7 +454,7 @@ bool fl_speculate_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
         /* Inputs of the run may be lost. */
-        w->backup.spoil_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
+        w->backup.next_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
     }
     run->has_lost = end != FL_RACE_WON;
     fl_private_give(w, run);

@@ -134,7 +134,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
     }
     if (candidate->speed == NULL) {
         /* Tasks: only from deques, since a graph's roots are not known individually here. */
-        double once = w->theft.trial.best;
+        double once = w->theft.explore.best;
         return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
                once + FL_THEFT_NS < candidate->ns_left && fl_explore_is_due(w, mean_tile(w));
     }
@@ -152,7 +152,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
  * stolen data arrive in the same time. */
 static double ns_before(const fl_worker *w)
 {
-    return w->pipeline.in_flight != w->pipeline.homing_count ? mean_tile(w) : 0;
+    return w->pipeline.in_flight != w->pipeline.writing_back_count ? mean_tile(w) : 0;
 }
 
 /* Cores: tells whether the worker has been idle, with work to steal, for as long as the transfer of
@@ -802,7 +802,7 @@ static fl_steal_candidate find_loot(fl_worker *w, const fl_victim_list *victims,
  * the thief takes a part, and the present devices share the rest regardless of speed. */
 static uint32_t part_of_off(const fl_sched *sched, uint32_t entries)
 {
-    uint32_t away = fl_load_relaxed(&sched->away_count); /* a hint */
+    uint32_t away = fl_load_relaxed(&sched->offline_count); /* a hint */
     uint32_t there = sched->count > away ? sched->count - away : 1;
     return entries / (FL_STEAL_PARTS * there) + 1;
 }
@@ -906,7 +906,7 @@ bool fl_worker_steal(fl_worker *w)
     if (sched->policy == FILCH_POLICY_STATIC) {
         /* Relaxed: a thread withdrawing a device, or leaving a batch, wakes every worker
          * afterwards. */
-        uint32_t some = fl_load_relaxed(&sched->away_count) | fl_load_relaxed(&sched->has_left);
+        uint32_t some = fl_load_relaxed(&sched->offline_count) | fl_load_relaxed(&sched->has_left);
         return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
     }
     /* A nested wait takes work needed by the awaited job, from every owner. */

@@ -39,7 +39,7 @@ bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     return fl_pick_goal(w, goal, item) || fl_policy_pick_of(w, goal, false, item) ||
-           (w->sched->board != NULL && fl_shared_queue_pick_of(w, goal, false, item));
+           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, goal, false, item));
 }
 
 bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
@@ -52,7 +52,8 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
     }
     for (uint32_t i = 0; i < ahead.count; ++i) {
         if (fl_policy_pick_of(w, ahead.jobs[i], true, item) ||
-            (sched->board != NULL && fl_shared_queue_pick_of(w, ahead.jobs[i], true, item))) {
+            (sched->shared_queue != NULL &&
+             fl_shared_queue_pick_of(w, ahead.jobs[i], true, item))) {
             return true;
         }
     }

@@ -38,8 +38,8 @@ static fl_in_flight *shortest_flight(const fl_worker *w)
 static uint64_t look_homing(const fl_worker *w, uint64_t t)
 {
     uint64_t begun = w->pipeline.last_done, moved = 0;
-    if (w->pipeline.homing_count != 0) {
-        moved = w->pipeline.flights[w->pipeline.homing_last].item.start;
+    if (w->pipeline.writing_back_count != 0) {
+        moved = w->pipeline.flights[w->pipeline.writing_back_last].item.start;
     }
     begun = moved > begun ? moved : begun;
     uint64_t nap = t > begun ? (t - begun) / FL_POLL_OF_ITEM : 0;

@@ -202,7 +202,7 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
     fl_device_part parts[FL_DEVICE_LIMIT];
     uint32_t able = choose_devices(sched, fl_batch_devices(job->batch), devices, scores);
     uint32_t count = 0;
-    if (sched->pool->is_virtual || fl_load_relaxed(&sched->away_count) != 0) {
+    if (sched->pool->is_virtual || fl_load_relaxed(&sched->offline_count) != 0) {
         able = drop_absent(sched, devices, scores, able);
     }
     if (fl_partition(&sched->core->memory, FL_PARTITION_MAKESPAN, grains, scores, able, parts,
@@ -680,7 +680,7 @@ static void set_scores(fl_sched *sched, const double *scores)
 static void graph_drop(fl_scheduler *self, filch_graph *graph)
 {
     (void)self;
-    if (graph->replay != NULL) {
+    if (graph->graph_launch != NULL) {
         fl_graph_launch_drop(graph);
     }
     if (graph->root_room != NULL) {
@@ -693,7 +693,7 @@ static void fill_interface(fl_sched *sched)
     sched->scheduler = (fl_scheduler){
         .device_count = sched->count,
         .looks_ahead = sched->looks_ahead,
-        .recalls = fl_speed_file_is_on(&sched->history),
+        .recalls = fl_speed_file_is_on(&sched->speed_file),
         .speed_bytes = sched->count * sizeof(fl_speed),
         .codelet_init = codelet_init,
         .able = able,
@@ -847,7 +847,7 @@ static void free_arrays(fl_sched *sched)
 
 static void open_history(fl_sched *sched)
 {
-    fl_speed_file *history = &sched->history;
+    fl_speed_file *history = &sched->speed_file;
     fl_speed_file_open(history, &sched->core->memory, sched->core->settings.speeds);
     if (history->loaded != FILCH_OK && history->loaded != FILCH_NOT_FOUND) {
         fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
@@ -902,7 +902,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
         return FILCH_OK;
     }
     what = "worker threads";
-    fl_speed_file_close(&sched->history);
+    fl_speed_file_close(&sched->speed_file);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
@@ -923,7 +923,7 @@ void fl_sched_fini(fl_sched *sched)
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_worker_fini(&sched->workers[d]);
     }
-    fl_speed_file_close(&sched->history);
+    fl_speed_file_close(&sched->speed_file);
     fini_locks(sched);
     fl_shared_queue_close(sched);
     fl_rules_fini(sched);

@@ -63,7 +63,7 @@ static void refuse(fl_worker *w, fl_item *item)
     if (!item->skip) {
         item->code = -1;
         item->is_refused = true;
-        w->stall.error = w->stall.loss;
+        w->stall.error = w->stall.failure;
     }
     fl_worker_retire(w, item);
 }

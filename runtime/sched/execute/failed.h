@@ -5,7 +5,8 @@
 
 #include "sched/worker/worker.h"
 
-/* The step of a worker whose device failed: worker->stall.loss says how, and nothing is in flight.
+/* The step of a worker whose device failed: worker->stall.failure says how, and nothing is in
+ * flight.
  */
 fl_act fl_failed_step(fl_worker *worker);
 /* Whether a second device that has not failed (now: nor is offline) can run the task of a live

@@ -230,7 +230,7 @@ static bool make(fl_worker *w, filch_graph *graph)
         drop(graph, replay);
         replay = NULL;
     }
-    graph->replay = replay;
+    graph->graph_launch = replay;
     graph->replayed = 0;
     graph->replayed_ns = 0;
     return fits;
@@ -238,8 +238,8 @@ static bool make(fl_worker *w, filch_graph *graph)
 
 void fl_graph_launch_drop(filch_graph *graph)
 {
-    drop(graph, graph->replay);
-    graph->replay = NULL;
+    drop(graph, graph->graph_launch);
+    graph->graph_launch = NULL;
 }
 
 /* --- Using a graph launch --- */
@@ -249,7 +249,7 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
                              uint32_t tile, filch_view *view)
 {
     filch_data *data = graph->slots[slot]->use.data;
-    uint32_t bits = graph->replay->tiles[slot][tile].bits;
+    uint32_t bits = graph->graph_launch->tiles[slot][tile].bits;
     *view = fl_data_tile_view(data, tile);
     return (fl_operand){
         .data = data,
@@ -269,7 +269,7 @@ static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count
     filch_view view;
     for (size_t s = 0; s < graph->slot_count; ++s) {
         for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
-            if (graph->replay->tiles[s][t].bits != 0) {
+            if (graph->graph_launch->tiles[s][t].bits != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fl_operands_release(places_of(w), w->device, &operand, 1, NULL);
                 --count;
@@ -295,7 +295,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     waits->count = 0;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
-            const fl_graph_launch_tile *tile = &graph->replay->tiles[s][t];
+            const fl_graph_launch_tile *tile = &graph->graph_launch->tiles[s][t];
             if (tile->bits == 0) {
                 continue;
             }
@@ -328,7 +328,7 @@ static uint64_t fastest_plain(const filch_graph *graph)
  * many recent plain runs. */
 static bool has_lost(const fl_worker *w, const filch_graph *graph)
 {
-    return w->sched->core->settings.replay == OWN_CHOICE && graph->replay != NULL &&
+    return w->sched->core->settings.replay == OWN_CHOICE && graph->graph_launch != NULL &&
            graph->replayed > FL_PLAIN_RUNS && graph->replayed_ns >= fastest_plain(graph);
 }
 
@@ -384,7 +384,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
         graph->cannot_replay = true;
         return false;
     }
-    if (graph->replay == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
+    if (graph->graph_launch == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
         give_up(w, graph);
         return false;
     }
@@ -409,7 +409,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
             fl_marker home = 0;
-            if ((graph->replay->tiles[s][t].bits & TILE_WRITTEN) != 0) {
+            if ((graph->graph_launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
                                          &w->stall.error) == FILCH_OK;
@@ -428,7 +428,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     const filch_graph *graph = item->job->graph;
     fl_launch launch = {
         .tag = tag,
-        .replay = graph->replay->handle,
+        .replay = graph->graph_launch->handle,
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
@@ -439,7 +439,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         return false;
     }
     flight->is_admitted = true;
-    item->work = graph->replay->work;
+    item->work = graph->graph_launch->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {

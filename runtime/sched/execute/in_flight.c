@@ -47,7 +47,7 @@ static bool computes(const fl_worker *w)
 filch_status fl_in_flight_init(fl_worker *w)
 {
     const fl_memory *memory = &w->sched->core->memory;
-    w->pipeline.homing = w->pipeline.homing_last = NO_FLIGHT;
+    w->pipeline.writing_back = w->pipeline.writing_back_last = NO_FLIGHT;
     if (w->sched->core->places->count > 1) {
         w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
         if (w->offload == NULL) {
@@ -148,13 +148,13 @@ static void finish(fl_worker *w, uint32_t index)
         return;
     }
     flight->next = NO_FLIGHT;
-    ++w->pipeline.homing_count;
-    if (w->pipeline.homing == NO_FLIGHT) {
-        w->pipeline.homing = index;
+    ++w->pipeline.writing_back_count;
+    if (w->pipeline.writing_back == NO_FLIGHT) {
+        w->pipeline.writing_back = index;
     } else {
-        w->pipeline.flights[w->pipeline.homing_last].next = index;
+        w->pipeline.flights[w->pipeline.writing_back_last].next = index;
     }
-    w->pipeline.homing_last = index;
+    w->pipeline.writing_back_last = index;
 }
 
 void fl_in_flight_add_home(fl_worker *w, fl_in_flight *flight, fl_marker home)
@@ -200,14 +200,14 @@ static bool is_home(fl_worker *w, fl_in_flight *flight)
 static bool land_homing(fl_worker *w)
 {
     bool any = false;
-    while (w->pipeline.homing != NO_FLIGHT) {
-        uint32_t index = w->pipeline.homing;
+    while (w->pipeline.writing_back != NO_FLIGHT) {
+        uint32_t index = w->pipeline.writing_back;
         fl_in_flight *flight = &w->pipeline.flights[index];
         if (!is_home(w, flight)) {
             return any;
         }
-        w->pipeline.homing = flight->next;
-        --w->pipeline.homing_count;
+        w->pipeline.writing_back = flight->next;
+        --w->pipeline.writing_back_count;
         land(w, index);
         any = true;
     }
@@ -225,7 +225,7 @@ static void fail_flight(fl_worker *w, uint32_t index)
             fl_marker_await(w->sched->core->places, home, NULL);
         }
     }
-    fl_in_flight_fail(w, flight, &w->stall.loss);
+    fl_in_flight_fail(w, flight, &w->stall.failure);
     land(w, index);
 }
 
@@ -233,10 +233,10 @@ static void fail_flight(fl_worker *w, uint32_t index)
 static void lose(fl_worker *w)
 {
     const fl_backend *backend = w->device->backend;
-    w->stall.loss = w->stall.error;
-    fl_store_relaxed(&w->signals.is_lost, 1);
+    w->stall.failure = w->stall.error;
+    fl_store_relaxed(&w->signals.has_failed, 1);
     fl_log_write(&w->sched->core->log, FILCH_LOG_ERROR, "device %s is lost: %s",
-                 w->device->info.name, w->stall.loss.text);
+                 w->device->info.name, w->stall.failure.text);
     /* A single lane may have failed: the remaining lanes are drained before the memory in use is
      * reported free, and nothing more is launched. */
     if (w->pipeline.computing != 0) {
@@ -255,17 +255,17 @@ static void lose(fl_worker *w)
             fail_flight(w, i);
         }
     }
-    while (w->pipeline.homing != NO_FLIGHT) {
-        uint32_t index = w->pipeline.homing;
-        w->pipeline.homing = w->pipeline.flights[index].next;
-        --w->pipeline.homing_count;
+    while (w->pipeline.writing_back != NO_FLIGHT) {
+        uint32_t index = w->pipeline.writing_back;
+        w->pipeline.writing_back = w->pipeline.flights[index].next;
+        --w->pipeline.writing_back_count;
         fail_flight(w, index);
     }
     if (w->stall.has_stalled) {
         w->stall.has_stalled = false;
         w->stall.piece = 0;
         fail(&w->stall.stalled);
-        w->stall.error = w->stall.loss;
+        w->stall.error = w->stall.failure;
         fl_worker_retire(w, &w->stall.stalled);
     }
     if (w->offload != NULL) {
@@ -720,7 +720,7 @@ static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = now(w);
     w->idle.wake_at = w->device->backend->next_event(w->device, t);
-    if (w->pipeline.homing != NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
+    if (w->pipeline.writing_back != NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
         w->idle.wake_at = t + FL_ARRIVAL_NS;
     }
     return FL_ACT_WAIT;
@@ -836,7 +836,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     fl_act act = wait_computing(w);
     /* Relaxed: as in fl_worker_begin_idle. */
-    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->boarding) != 0)) {
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->shared_jobs) != 0)) {
         uint64_t at = fl_shared_queue_look_at(w);
         w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }
@@ -853,7 +853,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
  * parallel. */
 static bool is_time_to_steal(const fl_worker *w)
 {
-    return w->pipeline.in_flight - w->pipeline.homing_count <= (w->theft.brought_ns > 0);
+    return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_ns > 0);
 }
 
 fl_act fl_in_flight_step(fl_worker *w)
@@ -920,7 +920,8 @@ fl_act fl_in_flight_step(fl_worker *w)
         if (fl_worker_steal(w)) {
             continue;
         }
-        if (w->pipeline.in_flight != w->pipeline.homing_count || !fl_speculate_pick(w, &item)) {
+        if (w->pipeline.in_flight != w->pipeline.writing_back_count ||
+            !fl_speculate_pick(w, &item)) {
             break;
         }
         fl_worker_end_idle(w);

@@ -35,7 +35,7 @@ static void count_change(fl_sched *sched, bool was_away, bool is_away)
 {
     if (was_away != is_away) {
         /* Adds -1 modulo 2^32. */
-        fl_add_relaxed(&sched->away_count, is_away ? 1 : UINT32_MAX);
+        fl_add_relaxed(&sched->offline_count, is_away ? 1 : UINT32_MAX);
     }
     /* Release: orders the duties, or the cancellation, before the count announcing the change. */
     fl_add_release(&sched->roster, 1);
@@ -82,10 +82,10 @@ void fl_offline_cancelled(fl_sched *sched)
 {
     /* Fence: orders the cancellation against a device going offline. */
     fl_fence_seq_cst();
-    if (fl_load_relaxed(&sched->away_count) != 0) {
+    if (fl_load_relaxed(&sched->offline_count) != 0) {
         fl_add_release(&sched->roster, 1);
         tell(sched);
-    } else if (fl_load_relaxed(&sched->boarding) != 0) {
+    } else if (fl_load_relaxed(&sched->shared_jobs) != 0) {
         /* A cancelled task is no longer better left to a second device. */
         fl_sched_wake(sched, sched->count);
     }

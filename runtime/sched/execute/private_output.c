@@ -47,32 +47,32 @@ bool fl_private_take(fl_worker *w, const fl_item *item, fl_backup_run *run)
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
         bytes += is_written(batch, i) ? view_bytes(&w->call.views[i]) : 0;
     }
-    run->shadow = NULL;
-    run->private_bytes = bytes;
-    if (bytes != 0 && bytes <= w->backup.private_bytes) {
-        run->shadow = w->backup.shadow;
-        run->private_bytes = w->backup.private_bytes;
-        w->backup.shadow = NULL;
-        w->backup.private_bytes = 0;
+    run->output = NULL;
+    run->output_bytes = bytes;
+    if (bytes != 0 && bytes <= w->backup.output_bytes) {
+        run->output = w->backup.output;
+        run->output_bytes = w->backup.output_bytes;
+        w->backup.output = NULL;
+        w->backup.output_bytes = 0;
     } else if (bytes != 0) {
-        run->shadow = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
+        run->output = fl_alloc_aligned(memory, bytes, SHADOW_ALIGN);
     }
-    return bytes == 0 || run->shadow != NULL;
+    return bytes == 0 || run->output != NULL;
 }
 
 /* Returns the private output. The largest host allocation is kept for the next run. */
 void fl_private_give(fl_worker *w, fl_backup_run *run)
 {
     const fl_memory *memory = &w->sched->core->memory;
-    if (run->private_bytes > w->backup.private_bytes) {
-        fl_free_aligned(memory, w->backup.shadow, w->backup.private_bytes, SHADOW_ALIGN);
-        w->backup.shadow = run->shadow;
-        w->backup.private_bytes = run->private_bytes;
+    if (run->output_bytes > w->backup.output_bytes) {
+        fl_free_aligned(memory, w->backup.output, w->backup.output_bytes, SHADOW_ALIGN);
+        w->backup.output = run->output;
+        w->backup.output_bytes = run->output_bytes;
     } else {
-        fl_free_aligned(memory, run->shadow, run->private_bytes, SHADOW_ALIGN);
+        fl_free_aligned(memory, run->output, run->output_bytes, SHADOW_ALIGN);
     }
-    run->shadow = NULL;
-    run->private_bytes = 0;
+    run->output = NULL;
+    run->output_bytes = 0;
     /* The run is past, or never began. */
     while (run->blocks != NULL) {
         fl_block *block = run->blocks;
@@ -84,7 +84,7 @@ void fl_private_give(fl_worker *w, fl_backup_run *run)
 void fl_speculate_views(const fl_item *item, filch_view *views)
 {
     const fl_batch *batch = item->job->batch;
-    char *at = item->run->shadow;
+    char *at = item->run->output;
     for (uint32_t i = 0; i < fl_batch_view_count(batch); ++i) {
         if (is_written(batch, i)) {
             views[i].ptr = at;
@@ -108,7 +108,7 @@ static void copy_view(const filch_view *view, const char *at)
 void fl_private_copy(fl_worker *w, const fl_item *item)
 {
     const fl_batch *batch = item->job->batch;
-    const char *at = item->run->shadow;
+    const char *at = item->run->output;
     if (at == NULL || !find_views(w, item)) {
         return;
     }
@@ -144,7 +144,7 @@ static bool publish_operand(fl_worker *w, fl_operand *operand, const char *at)
 
 bool fl_private_publish(fl_worker *w, const fl_item *item)
 {
-    const char *at = item->run->shadow;
+    const char *at = item->run->output;
     bool fits = true;
     if (at == NULL) {
         return true;

@@ -204,8 +204,8 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
         /* Short tasks carry no evidence while the shared ready queue is out of use. Relaxed: an
          * estimate. */
         fl_slow_learn(w, item->task);
-        if (w->sched->board != NULL &&
-            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->boarding) != 0)) {
+        if (w->sched->shared_queue != NULL &&
+            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->shared_jobs) != 0)) {
             fl_shared_queue_learn(w, item);
         }
     }
@@ -581,7 +581,8 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
         return true;
     }
     /* Relaxed: as for is_careful in make_ready. */
-    if (fl_load_relaxed(&w->sched->boarding) == 0 || is_deep(w) || !fl_shared_queue_pick(w, item)) {
+    if (fl_load_relaxed(&w->sched->shared_jobs) == 0 || is_deep(w) ||
+        !fl_shared_queue_pick(w, item)) {
         return false;
     }
     take_from_range(w, item);
@@ -671,7 +672,8 @@ static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
     const fl_item *item = w->stall.has_stalled ? &w->stall.stalled : NULL;
-    item = w->pipeline.homing_count != 0 ? &w->pipeline.flights[w->pipeline.homing].item : item;
+    item = w->pipeline.writing_back_count != 0 ? &w->pipeline.flights[w->pipeline.writing_back].item
+                                               : item;
     for (uint32_t i = 0; i < w->pipeline.flight_count && w->pipeline.computing != 0; ++i) {
         if (w->pipeline.flights[i].launched != 0) {
             item = &w->pipeline.flights[i].item;

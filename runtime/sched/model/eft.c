@@ -32,7 +32,7 @@
 
 static fl_timeline *seat_of(const fl_worker *w)
 {
-    return &w->sched->board->timelines[w->index];
+    return &w->sched->shared_queue->timelines[w->index];
 }
 
 /* --- Predictions --- */
@@ -115,7 +115,7 @@ void fl_eft_arrive(fl_worker *w)
     }
     timeline->others = left - timeline->count;
     timeline->is_held = false;
-    if (timeline->called_for != w->sched->board->changes) {
+    if (timeline->called_for != w->sched->shared_queue->changes) {
         timeline->called_at = 0; /* kept otherwise: the device answers the call */
     }
 }
@@ -124,7 +124,7 @@ void fl_eft_arrive(fl_worker *w)
 static bool is_called(const fl_worker *w)
 {
     const fl_timeline *timeline = seat_of(w);
-    return timeline->called_at != 0 && timeline->called_for == w->sched->board->changes;
+    return timeline->called_at != 0 && timeline->called_for == w->sched->shared_queue->changes;
 }
 
 /* Leaves a task to a device. A free device may sleep and not know of the queue's task: the device
@@ -137,8 +137,8 @@ static void call(const fl_sched *sched, uint32_t device, uint64_t t)
         return;
     }
     timeline->called_at = t != 0 ? t : 1; /* a virtual clock begins at 0 */
-    timeline->called_for = sched->board->changes;
-    sched->board->called[device / 64] |= (uint64_t)1 << device % 64;
+    timeline->called_for = sched->shared_queue->changes;
+    sched->shared_queue->called[device / 64] |= (uint64_t)1 << device % 64;
 }
 
 /* Ns until one more task could begin on a device. A device busy for longer than predicted is
@@ -190,7 +190,7 @@ static void survey(const fl_worker *asker, uint64_t t, const fl_task *task)
     bool is_known = fl_eft_mean(asker) > 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
-        fl_timeline *timeline = &sched->board->timelines[d];
+        fl_timeline *timeline = &sched->shared_queue->timelines[d];
         bool counts = is_there(w, t, w == asker) && fl_worker_can_run(w, task) &&
                       (!is_known || fl_eft_mean(w) > 0);
         timeline->rest = time_to_free(w, t, w == asker);
@@ -208,7 +208,7 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
     double soonest = INFINITY;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
-        const fl_timeline *timeline = &sched->board->timelines[d];
+        const fl_timeline *timeline = &sched->shared_queue->timelines[d];
         if (timeline->speed == 0 || !fl_worker_can_run(w, task)) {
             continue;
         }
@@ -252,7 +252,7 @@ static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
            : most < FL_EFT_MOST_URGENT ? most
                                        : FL_EFT_MOST_URGENT;
     *spot = (fl_queue_spot){0};
-    while (most-- > 0 && fl_spot_step(sched->board, spot, false)) {
+    while (most-- > 0 && fl_spot_step(sched->shared_queue, spot, false)) {
         double ns = 0;
         const fl_task *task = fl_task_of_link(spot->link);
         uint32_t best = first_to_end(sched, task, &ns);
@@ -261,7 +261,7 @@ static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
         }
         if (best != UINT32_MAX) {
             call(sched, best, t);
-            sched->board->timelines[best].rest += ns;
+            sched->shared_queue->timelines[best].rest += ns;
         }
     }
     return false;
@@ -277,7 +277,7 @@ typedef struct fl_outlay {
 
 static fl_outlay sum_up(const fl_sched *sched, uint64_t t)
 {
-    const fl_timeline *timelines = sched->board->timelines;
+    const fl_timeline *timelines = sched->shared_queue->timelines;
     fl_outlay sum = {0};
     for (uint32_t d = 0; d < sched->count; ++d) {
         sum.speed = fmax(sum.speed, timelines[d].speed);
@@ -303,7 +303,7 @@ static double least_ns(const fl_sched *sched, const fl_task *task)
     double least = INFINITY;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *w = &sched->workers[d];
-        if (sched->board->timelines[d].speed > 0 && fl_worker_can_run(w, task)) {
+        if (sched->shared_queue->timelines[d].speed > 0 && fl_worker_can_run(w, task)) {
             least = fmin(least, fl_eft_ns(w, task));
         }
     }
@@ -315,7 +315,7 @@ static double least_ns(const fl_sched *sched, const fl_task *task)
 static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
-    const fl_shared_queue *board = sched->board;
+    const fl_shared_queue *board = sched->shared_queue;
     double top = (64 - __builtin_clzll(board->ranks)) / (double)FL_RANKS;
     *spot = (fl_queue_spot){0};
     for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_spot_step(board, spot, true); ++i) {
@@ -340,7 +340,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
 static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 {
     *spot = (fl_queue_spot){0};
-    while (fl_spot_step(w->sched->board, spot, is_upwards)) {
+    while (fl_spot_step(w->sched->shared_queue, spot, is_upwards)) {
         if (fl_worker_can_run(w, fl_task_of_link(spot->link))) {
             return true;
         }
@@ -351,7 +351,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 /* Explores whether the device is as fast again as before: no other measurement would ever tell. */
 static bool tries(fl_worker *w, fl_queue_spot *spot)
 {
-    double mean = fl_eft_mean(w), once = w->theft.trial.best;
+    double mean = fl_eft_mean(w), once = w->theft.explore.best;
     if (once <= 0 || mean < FL_EXPLORE_ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
         !find_any(w, true, spot)) {
         return false;
@@ -364,7 +364,7 @@ static bool tries(fl_worker *w, fl_queue_spot *spot)
 static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
 {
     const fl_sched *sched = w->sched;
-    const fl_shared_queue *board = sched->board;
+    const fl_shared_queue *board = sched->shared_queue;
     fl_timeline *timeline = seat_of(w);
     if (!find_any(w, false, spot)) {
         return false;
@@ -414,7 +414,8 @@ bool fl_eft_wins(fl_worker *w, uint64_t t, const fl_task *task)
         before = (double)(timeline->due[timeline->count - 1].end - t);
     }
     for (uint32_t d = 0; d < sched->count; ++d) {
-        sched->board->timelines[d].rest = fmax(sched->board->timelines[d].rest, before);
+        sched->shared_queue->timelines[d].rest =
+            fmax(sched->shared_queue->timelines[d].rest, before);
     }
     return first_to_end(sched, task, &ns) == w->index;
 }

@@ -23,7 +23,7 @@ static inline uint32_t fl_eft_lanes(const fl_worker *w)
 /* The worker's: tasks that keep its device from others. */
 static inline uint32_t fl_eft_in_flight(const fl_worker *w)
 {
-    return w->pipeline.in_flight - w->pipeline.homing_count;
+    return w->pipeline.in_flight - w->pipeline.writing_back_count;
 }
 
 /* Ns of a task on a device; above 0. */

@@ -19,7 +19,7 @@ static uint64_t now(const fl_worker *w)
 
 double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns)
 {
-    fl_explore *trial = &w->theft.trial;
+    fl_explore *trial = &w->theft.explore;
     trial->at = item->start + item->ns;
     trial->is_suspected = trial->is_on && (double)item->ns < FL_EXPLORE_FASTER * mean;
     if (trial->is_suspected && ns < FL_EXPLORE_FASTER * mean) {
@@ -47,13 +47,14 @@ static double least_wait(double ns)
 bool fl_explore_is_due(const fl_worker *w, double mean)
 {
     uint64_t t = now(w);
-    return w->theft.trial.is_suspected || (t >= w->theft.trial.next && t > w->theft.trial.at &&
-                                           (double)(t - w->theft.trial.at) >= least_wait(mean));
+    return w->theft.explore.is_suspected ||
+           (t >= w->theft.explore.next && t > w->theft.explore.at &&
+            (double)(t - w->theft.explore.at) >= least_wait(mean));
 }
 
 void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
 {
-    fl_explore *trial = &w->theft.trial;
+    fl_explore *trial = &w->theft.explore;
     double least = least_wait(mean);
     double wait = fmin(fmax(2.0 * (double)trial->after, least), FL_EXPLORE_GROWTH * least);
     trial->after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;

@@ -36,12 +36,12 @@ static fl_digest key_of(const fl_device *device, const filch_codelet *codelet)
 
 void fl_prior_set(fl_sched *sched, filch_codelet *codelet)
 {
-    if (sched->history.count == 0) {
+    if (sched->speed_file.count == 0) {
         return;
     }
     for (uint32_t device = 0; device < sched->count; ++device) {
         fl_digest key = key_of(&sched->pool->devices[device], codelet);
-        const fl_record *record = fl_speed_file_find(&sched->history, &key);
+        const fl_record *record = fl_speed_file_find(&sched->speed_file, &key);
         if (record != NULL) {
             const fl_prior prior = {record->rate, record->fixed, record->most_work, record->taken};
             fl_speed_set_prior(fl_codelet_speed(codelet, device), &prior);
@@ -94,7 +94,7 @@ filch_status fl_prior_save(fl_sched *sched, filch_error *error)
     }
     fl_mutex_unlock(&sched->core->lock);
     filch_status status = records != NULL
-                              ? fl_speed_file_save(&sched->history, records, count, error)
+                              ? fl_speed_file_save(&sched->speed_file, records, count, error)
                               : fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
                                               "no memory for what is to be saved");
     fl_free(memory, records, (capacity != 0 ? capacity : 1) * sizeof *records);

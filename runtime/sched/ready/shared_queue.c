@@ -35,7 +35,7 @@ static uint64_t now(const fl_sched *sched)
 static bool is_boarding(const fl_sched *sched)
 {
     /* Relaxed: a worker reading a stale 0 is woken; see the head of the file. */
-    return fl_load_relaxed(&sched->boarding) != 0;
+    return fl_load_relaxed(&sched->shared_jobs) != 0;
 }
 
 /* --- Beginning and end --- */
@@ -91,16 +91,16 @@ filch_status fl_shared_queue_open(fl_sched *sched)
     for (uint32_t d = 0; d < sched->count; ++d) {
         board->timelines[d].look_at = FL_TIME_NEVER;
     }
-    sched->board = board;
+    sched->shared_queue = board;
     return FILCH_OK;
 }
 
 void fl_shared_queue_close(fl_sched *sched)
 {
-    if (sched->board != NULL) {
-        fl_mutex_fini(&sched->board->lock);
-        fl_free_aligned(&sched->core->memory, sched->board, board_bytes(sched), 64);
-        sched->board = NULL;
+    if (sched->shared_queue != NULL) {
+        fl_mutex_fini(&sched->shared_queue->lock);
+        fl_free_aligned(&sched->core->memory, sched->shared_queue, board_bytes(sched), 64);
+        sched->shared_queue = NULL;
     }
 }
 
@@ -239,7 +239,7 @@ static void admit(fl_sched *sched, filch_graph *graph)
     fl_store_relaxed(&graph->is_on_board, 1);
     fl_store_relaxed(&sched->is_careful, 1);
     fl_store_relaxed(&sched->has_offers, 1);
-    fl_add_relaxed(&sched->boarding, 1);
+    fl_add_relaxed(&sched->shared_jobs, 1);
 }
 
 /* Tells whether devices differ in speed for the task. *is_known: at least two devices have a
@@ -268,7 +268,7 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
  * step. */
 static void judge_length(const fl_sched *sched)
 {
-    fl_shared_queue *board = sched->board;
+    fl_shared_queue *board = sched->shared_queue;
     uint32_t is_hasty =
         runs_beside(sched) && !are_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
     /* Relaxed, both accesses: an estimate. */
@@ -293,7 +293,7 @@ static void judge(fl_shared_queue *board, bool is_unlike)
 void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
 {
     fl_sched *sched = w->sched;
-    fl_shared_queue *board = sched->board;
+    fl_shared_queue *board = sched->shared_queue;
     filch_graph *graph = item->task->graph;
     bool is_known;
     judge_length(sched);
@@ -334,7 +334,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
 bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
 {
     filch_graph *graph = job->graph;
-    fl_shared_queue *board = sched->board;
+    fl_shared_queue *board = sched->shared_queue;
     uint32_t count = graph->root_count, own = 0;
     graph->rank_taken = 0;
     graph->was_on_board = false;
@@ -377,14 +377,14 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
         return;
     }
     /* The lock keeps the stores apart from the stores of a second job's admission. */
-    fl_mutex_lock_soon(&sched->board->lock);
+    fl_mutex_lock_soon(&sched->shared_queue->lock);
     /* Relaxed, for every access: no task of the job is left in the queue; a worker with a stale
      * value looks once more. */
-    if (fl_sub_relaxed(&sched->boarding, 1) == 1) {
+    if (fl_sub_relaxed(&sched->shared_jobs, 1) == 1) {
         fl_store_relaxed(&sched->is_careful, sched->mails);
         fl_store_relaxed(&sched->has_offers, sched->mails);
     }
-    fl_mutex_unlock(&sched->board->lock);
+    fl_mutex_unlock(&sched->shared_queue->lock);
 }
 
 /* --- Taking --- */
@@ -393,7 +393,7 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
 static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_queue_spot spot)
 {
     fl_sched *sched = w->sched;
-    fl_task *task = take(sched->board, sched->count, spot);
+    fl_task *task = take(sched->shared_queue, sched->count, spot);
     if (is_weighed) {
         fl_eft_take(w, t, task);
     }
@@ -421,7 +421,7 @@ static void set_waiting(fl_shared_queue *board, uint32_t index, bool waits)
 
 static bool is_hasty(const fl_sched *sched)
 {
-    return fl_load_relaxed(&sched->board->is_hasty) != 0;
+    return fl_load_relaxed(&sched->shared_queue->is_hasty) != 0;
 }
 
 static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
@@ -442,7 +442,7 @@ static void wake_called(fl_sched *sched, const uint64_t *called)
 
 bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
 {
-    fl_shared_queue *board = w->sched->board;
+    fl_shared_queue *board = w->sched->shared_queue;
     board->timelines[w->index].look_at = FL_TIME_NEVER;
     if (!is_boarding(w->sched)) {
         return false;
@@ -486,7 +486,7 @@ static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void 
 
 bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
-    fl_shared_queue *board = w->sched->board;
+    fl_shared_queue *board = w->sched->shared_queue;
     fl_task *task = NULL;
     fl_queue_spot spot;
     if (!is_boarding(w->sched)) {
@@ -506,7 +506,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
 
 bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
 {
-    fl_shared_queue *board = w->sched->board;
+    fl_shared_queue *board = w->sched->shared_queue;
     if (is_hasty(w->sched)) {
         return !is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
     }
@@ -528,7 +528,7 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
 
 uint64_t fl_shared_queue_look_at(fl_worker *w)
 {
-    fl_timeline *timeline = &w->sched->board->timelines[w->index];
+    fl_timeline *timeline = &w->sched->shared_queue->timelines[w->index];
     uint64_t at = timeline->look_at;
     /* A full worker woken for a different reason need not look. */
     timeline->look_at = FL_TIME_NEVER;
@@ -550,7 +550,7 @@ static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user
 fl_task *fl_shared_queue_drop(fl_worker *w,
                               bool (*is_left)(const fl_worker *worker, const fl_task *task))
 {
-    fl_shared_queue *board = w->sched->board;
+    fl_shared_queue *board = w->sched->shared_queue;
     const fl_leftover left = {is_left};
     fl_task *task = NULL;
     fl_queue_spot spot;
@@ -568,7 +568,7 @@ fl_task *fl_shared_queue_drop(fl_worker *w,
 
 bool fl_shared_queue_leave(fl_worker *w)
 {
-    fl_shared_queue *board = w->sched->board;
+    fl_shared_queue *board = w->sched->shared_queue;
     if (board == NULL) {
         return false;
     }
@@ -599,7 +599,7 @@ static bool is_for_any(const fl_sched *sched, const fl_task *task)
  * worker. */
 static uint32_t call_one(fl_sched *sched, const fl_task *task)
 {
-    fl_shared_queue *board = sched->board;
+    fl_shared_queue *board = sched->shared_queue;
     uint32_t best = UINT32_MAX;
     double least = INFINITY;
     bool is_free = false;
@@ -635,7 +635,7 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
 
 bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
-    fl_shared_queue *board = sched->board;
+    fl_shared_queue *board = sched->shared_queue;
     /* Relaxed: a stale value only leaves the task in a deque. */
     if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
         (self != NULL && FL_UNLIKELY(fl_locality_keeps(self, task)))) {

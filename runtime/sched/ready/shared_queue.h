@@ -29,8 +29,9 @@
 
 typedef struct fl_shared_queue fl_shared_queue;
 
-/* Makes sched->board if the devices may be unlike and the policy calls for a queue; otherwise the
- * member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted. */
+/* Makes sched->shared_queue if the devices may be unlike and the policy calls for a queue;
+ * otherwise the member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted.
+ */
 filch_status fl_shared_queue_open(fl_sched *sched);
 void fl_shared_queue_close(fl_sched *sched);
 /* Begins a closed graph's job. False: the roots belong in ranges. True: the roots are in the queue

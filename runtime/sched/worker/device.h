@@ -12,7 +12,7 @@ const fl_core *fl_worker_core(const fl_worker *worker);
  * worker's step finds it. */
 static inline bool fl_worker_has_failed(const fl_worker *w)
 {
-    return fl_load_relaxed(&w->signals.is_lost) != 0;
+    return fl_load_relaxed(&w->signals.has_failed) != 0;
 }
 
 /* Whether the device is offline now. Relaxed: as in fl_worker_has_failed. */
@@ -45,7 +45,7 @@ static inline bool fl_worker_computes(const fl_worker *w)
  * before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)
 {
-    return fl_load_relaxed(&w->theft.lag.is_on) != 0;
+    return fl_load_relaxed(&w->theft.slow.is_on) != 0;
 }
 
 /* Ring to record events in, or null. It lives as long as the runtime, so a copy of the pointer is

@@ -22,8 +22,8 @@ typedef struct fl_backup_run {
     uint64_t word;  /* a second run that has not joined yet: the race as last read */
     bool is_taken, is_second;
     bool has_lost; /* the second run's or the first run's results count instead */
-    char *shadow; /* private output on the host; null: the chunk writes nothing, or no output yet */
-    size_t private_bytes;
+    char *output; /* private output on the host; null: the chunk writes nothing, or no output yet */
+    size_t output_bytes;
     fl_block *blocks; /* private output on a GPU, linked by next */
 } fl_backup_run;
 

@@ -33,26 +33,26 @@ typedef struct fl_offload {
     void *params[FL_MOST_VIEWS + 2];
     uint32_t param_bytes[FL_MOST_VIEWS + 2];
     uint64_t range[2];
-    fl_block *scratch[FL_LANE_LIMIT];    /* scratch memory of a lane's items, or null */
-    uint32_t lane_load[FL_LANE_LIMIT];   /* items in flight */
-    uint32_t lane_last;                  /* lane of the last launch */
-    uint32_t timed;                      /* timed items in flight */
-    fl_chunk_time stints[FL_LANE_LIMIT]; /* the last chunks, as many as lanes: a ring */
-    uint32_t stint_count;                /* chunks ever of one job */
-    uint64_t stint_of;                   /* number of that job; 0: no chunk yet */
+    fl_block *scratch[FL_LANE_LIMIT];         /* scratch memory of a lane's items, or null */
+    uint32_t lane_load[FL_LANE_LIMIT];        /* items in flight */
+    uint32_t lane_last;                       /* lane of the last launch */
+    uint32_t timed;                           /* timed items in flight */
+    fl_chunk_time chunk_times[FL_LANE_LIMIT]; /* the last chunks, as many as lanes: a ring */
+    uint32_t chunk_count;                     /* chunks ever of one job */
+    uint64_t chunk_job;                       /* number of that job; 0: no chunk yet */
     /* Items in flight whose tasks' successors are to be looked at, oldest first: a ring. */
     uint32_t ahead[FL_LOOKAHEAD];
     uint32_t ahead_first, ahead_count;
-    fl_local_task near[FL_LOCALITY_WINDOW]; /* the locality window, in order of arrival */
-    bool window_lacks;                      /* an operand of the window may be missing */
+    fl_local_task window[FL_LOCALITY_WINDOW]; /* the locality window, in order of arrival */
+    bool window_lacks;                        /* an operand of the window may be missing */
     uint32_t window_count;
     /* Newest copies of operands fetched ahead: from the host's memory, and from other devices; 0:
      * past. */
     fl_marker fetched[2];
-    uint32_t choosy;  /* items until copies count as rare */
-    uint32_t hauls;   /* items until copies from the host's memory count as rare */
-    uint32_t pressed; /* items until memory counts as sufficient */
-    uint64_t evicted; /* evictions in the memory node, when last read */
+    uint32_t choosy;      /* items until copies count as rare */
+    uint32_t host_copies; /* items until copies from the host's memory count as rare */
+    uint32_t pressed;     /* items until memory counts as sufficient */
+    uint64_t evicted;     /* evictions in the memory node, when last read */
 } fl_offload;
 
 #endif

@@ -118,9 +118,9 @@ typedef struct fl_worker_queues {
 typedef struct fl_worker_signals {
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_eventcount event;
-    _Atomic uint32_t held;     /* poll mode: a thread drives this worker */
-    _Atomic uint32_t is_lost;  /* the device failed; set once, by the owner */
-    _Atomic uint32_t duties;   /* FL_DUTY_*; FL_DUTY_OFFLINE changes under sched->slots_lock */
+    _Atomic uint32_t held;       /* poll mode: a thread drives this worker */
+    _Atomic uint32_t has_failed; /* the device failed; set once, by the owner */
+    _Atomic uint32_t duties;     /* FL_DUTY_*; FL_DUTY_OFFLINE changes under sched->slots_lock */
     _Atomic uint32_t nested;   /* waits inside items on the owner's stack; release, by the owner */
     _Atomic uint32_t is_quiet; /* offline, and nothing is in flight any more */
     _Atomic uint32_t racing; /* first runs in flight here that may get a backup run; the owner's */
@@ -164,10 +164,11 @@ typedef struct fl_worker_now {
 typedef struct fl_worker_pipeline {
     fl_in_flight *flights; /* flight_count elements */
     uint32_t flight_count, free_flight, in_flight;
-    uint32_t computing;           /* items in flight that are not past on their lane */
-    uint64_t long_ns;             /* predicted time of the long items that compute, ns */
-    uint32_t homing, homing_last; /* items past whose results are on the way home, oldest first */
-    uint32_t homing_count;
+    uint32_t computing; /* items in flight that are not past on their lane */
+    uint64_t long_ns;   /* predicted time of the long items that compute, ns */
+    uint32_t writing_back,
+        writing_back_last; /* items past whose results are on the way home, oldest first */
+    uint32_t writing_back_count;
     uint64_t clock;     /* time of a recent launch, ns */
     uint32_t clock_age; /* launches since */
     uint64_t last_done; /* when an item was last seen past, ns */
@@ -181,7 +182,7 @@ typedef struct fl_worker_stall {
     fl_item stalled;
     uint32_t piece;      /* grains at once of a chunk that is too large for the memory; 0: all */
     uint64_t stalled_at; /* when the stalled item was last tried, ns */
-    filch_error loss;    /* how the device failed */
+    filch_error failure; /* how the device failed */
     filch_error late;    /* of the item that failed last while in flight */
     filch_error error;   /* of the item that was refused last */
 } fl_worker_stall;
@@ -198,8 +199,8 @@ typedef struct fl_worker_idle {
 typedef struct fl_worker_theft {
     fl_watch watch;      /* one victim of the last refusals */
     fl_watch next_watch; /* victim to watch after the present theft */
-    fl_explore trial;
-    fl_slow lag;
+    fl_explore explore;
+    fl_slow slow;
     fl_victim_order victim_order;
     double brought_ns; /* time to bring the operands of the last stolen task, ns */
     /* Time since the last theft that the worker was idle beside work it could steal, and when it
@@ -216,9 +217,9 @@ typedef struct fl_worker_theft {
 /* Backup runs. */
 typedef struct fl_worker_backup {
     fl_backup_run runs[FL_RACES]; /* one a race, and second runs in free elements */
-    uint64_t spoil_at; /* no backup run begins before, ns: the device refused the last one */
-    char *shadow;      /* private output of a run that is over, kept for the next run; or null */
-    size_t private_bytes;
+    uint64_t next_at; /* no backup run begins before, ns: the device refused the last one */
+    char *output;     /* private output of a run that is over, kept for the next run; or null */
+    size_t output_bytes;
 } fl_worker_backup;
 
 /* What a call of a codelet gets. */

@@ -47,7 +47,7 @@ struct fl_sched {
     uint32_t count;
     filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
     fl_rules rules;
-    fl_shared_queue *board; /* where ready tasks of graphs may go, or null */
+    fl_shared_queue *shared_queue; /* where ready tasks of graphs may go, or null */
     filch_drive drive;
     bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
@@ -58,7 +58,7 @@ struct fl_sched {
     bool keeps_holders;
     _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
     _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
-    _Atomic uint32_t boarding;   /* jobs whose tasks may be on the board */
+    _Atomic uint32_t shared_jobs; /* jobs whose tasks may be on the board */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;
@@ -85,7 +85,7 @@ struct fl_sched {
      * do. Relaxed: a guess. */
     _Atomic uint32_t hungry;
     /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
-    _Atomic uint32_t away_count;
+    _Atomic uint32_t offline_count;
     _Atomic uint64_t roster;
     /* Some device had no room for a part of a batch: those whose policy is to wait look for such.
      */
@@ -97,7 +97,7 @@ struct fl_sched {
 
     fl_event_polling polling;
 
-    fl_speed_file history; /* speeds of earlier runs */
+    fl_speed_file speed_file; /* speeds of earlier runs */
     _Atomic uint64_t recalled, saves;
     _Atomic uint32_t saved; /* a filch_status */
 
