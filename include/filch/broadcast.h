@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file broadcast.h
- * One handle on many devices: what is there once is copied to all that will read it, in pieces that
- * each receiver hands on while the next ones arrive, so that no memory sends everything to
- * everybody.
+ * Broadcast of a handle to many devices. The contents, present once, are copied to all devices
+ * about to read them, in pieces. Every receiver hands a piece on while the next pieces arrive, so
+ * no memory sends everything to everybody.
  */
 #ifndef FILCH_BROADCAST_H
 #define FILCH_BROADCAST_H
@@ -15,34 +15,36 @@
 extern "C" {
 #endif
 
-/** Who sends to whom. */
+/** Pattern of senders and receivers. */
 typedef enum filch_broadcast_way {
-    /** A chain or a tree, whichever should be over sooner. */
+    /** Chain or tree, whichever is predicted to finish sooner. */
     FILCH_BROADCAST_DEFAULT = 0,
-    /** Each receiver hands on to one more: the most bandwidth, for large handles. */
+    /** Every receiver hands on to one more: the most bandwidth, for large handles. */
     FILCH_BROADCAST_CHAIN = 1,
-    /** Each hands on to two: fewer steps, for small ones and many devices. */
+    /** Every receiver hands on to two: fewer steps, for small handles and many devices. */
     FILCH_BROADCAST_TREE = 2,
-    /** Who has it sends to all, one after the other's copy and whole tiles at a time: what the
-        others are to be compared with. */
+    /**
+     * A memory with the contents sends to every receiver, one copy after another and a whole tile
+     * at a time: a baseline for comparison with the other patterns.
+     */
     FILCH_BROADCAST_DIRECT = 3
 } filch_broadcast_way;
 
-/** What is broadcast, and where; see ::FILCH_BROADCAST_INIT. */
+/** Contents and receivers of a broadcast; see ::FILCH_BROADCAST_INIT. */
 typedef struct filch_broadcast {
     size_t size;             /**< sizeof(filch_broadcast). */
-    const uint32_t *devices; /**< Indices of the devices that are to have it, in any order; a place
-                                  shared by several counts once, and a host device means the host's
-                                  memory. Null: every device with memory of its own that is
-                                  not lost. Copied. */
-    uint32_t device_count;   /**< Elements of devices; 0 where that is null. */
-    uint32_t one_tile;       /**< 1: the tile (row, col) alone; 0: all of them. */
-    uint32_t row;            /**< Tile row, of one; else 0. */
-    uint32_t col;            /**< Tile column, likewise. */
-    filch_broadcast_way way; /**< Who sends to whom. */
+    const uint32_t *devices; /**< Indices of the receiving devices, in any order; a memory node
+                                  shared by several devices counts once, and a host device means the
+                                  host's memory. Null: every device with memory of its own, except
+                                  for failed devices. Copied. */
+    uint32_t device_count;   /**< Elements of devices; 0 where devices is null. */
+    uint32_t one_tile;       /**< 1: the tile (row, col) alone; 0: all tiles. */
+    uint32_t row;            /**< Tile row where one_tile is 1; else 0. */
+    uint32_t col;            /**< Tile column where one_tile is 1; else 0. */
+    filch_broadcast_way way; /**< Pattern of senders and receivers. */
     uint32_t reserved;       /**< 0. */
-    uint64_t piece;          /**< Bytes that are handed on at once; 0: chosen from the size of the
-                                  whole and the number of steps. At least 4096 else. */
+    uint64_t piece;          /**< Bytes handed on at once, at least 4096; 0: chosen from the total
+                                  size and the number of steps. */
 } filch_broadcast;
 
 /** Initializer of a ::filch_broadcast: the whole handle to every device. */
@@ -52,37 +54,36 @@ typedef struct filch_broadcast {
     }
 
 /**
- * Makes the contents of a managed handle valid on many devices, where later tasks find them. A job
- * like any other: it runs behind those submitted before that use the handle, and those submitted
- * after it that use the handle run behind it.
+ * Makes the contents of a managed handle valid on many devices, for use by later tasks. The
+ * broadcast is a job like any other: it runs after jobs using the handle submitted earlier, and
+ * before jobs using the handle submitted later.
  *
- * Copies go straight from GPU to GPU where the machine lets one reach the other's memory, along the
- * links that the driver ranks best, else through the host's memory. Each device receives each byte
- * once, and none that it has already. filch_job_stats() tells the bytes.
+ * Copies go directly from GPU to GPU where the machine gives a GPU access to the memory of the
+ * other, along the links ranked best by the driver, else through the host's memory. Every device
+ * receives every byte once, and no byte already present. filch_job_stats() tells the bytes.
  *
- * A job that fails or is cancelled leaves the handle as it was, but for tiles that have arrived
- * everywhere by then; nothing is valid that is not all there. filch_job_error() tells which device
- * failed.
+ * A failed or cancelled job leaves the handle as it was, except for tiles arrived on every receiver
+ * by then; a tile not fully present is not valid. filch_job_error() tells the failed device.
  *
- * Only managed handles: replicas of others do not outlive a job. Where devices have no room for all
- * of the handle it fails, with FILCH_NO_DEVICE_MEMORY; other handles' tiles make room for it, as
- * they do for tasks.
+ * Managed handles only: replicas of other handles do not outlive a job. The job fails with
+ * FILCH_NO_DEVICE_MEMORY where devices have no capacity for the whole contents; tiles of other
+ * handles are evicted to make room, as for tasks.
  *
  * @param data      the handle.
- * @param broadcast what and where; copied. Null: all of it to every device.
- * @param submit    as for filch_graph_submit(); null is fine.
+ * @param broadcast contents and receivers; copied. Null: the whole handle to every device.
+ * @param submit    as for filch_graph_submit(); may be null.
  * @param job       receives the job, to be given to filch_job_release(); may be null.
- * @return FILCH_OK; FILCH_WRONG_STATE (nothing ever wrote a tile of a handle without a buffer);
- *         FILCH_INVALID_ARGUMENT (sizes that are not set, an unknown way, reserved fields
- *         that are not 0, a device count that contradicts the devices, a piece below 4096);
- *         FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the handle is not managed
- *         or a partition; events in a runtime without a GPU); FILCH_BUSY while the host has
- *         acquired the handle; FILCH_OUT_OF_MEMORY; those of filch_graph_submit() for the events of
- * @p submit; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_WRONG_STATE (a handle without a buffer has a tile never written);
+ *         FILCH_INVALID_ARGUMENT (unset sizes, an unknown way, reserved fields not 0, one_tile over
+ *         1, a row or column while one_tile is 0, a device count in contradiction to the devices, a
+ *         piece below 4096); FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the
+ *         handle is not managed or is a partition; events in a runtime without a GPU); FILCH_BUSY
+ *         while the host has acquired the handle; FILCH_OUT_OF_MEMORY; for events of @p submit as
+ *         filch_graph_submit(); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: a short lock; where nothing is before the job, also until
- * the first copies are started, for which device memory may have to be taken and which, from
- * pageable memory, take as long as they copy. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. If no earlier job is in the way, the call also
+ * blocks until the first copies are started. Starting may include taking device memory, and copies
+ * from pageable memory block for their whole duration. Since 0.1.
  */
 FILCH_API filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broadcast,
                                             const filch_submit *submit, filch_job **job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file codelet.h
- * Codelets: what a task or a batch runs.
+ * Codelets: code run by tasks and batches.
  */
 #ifndef FILCH_CODELET_H
 #define FILCH_CODELET_H
@@ -18,64 +18,69 @@ typedef struct filch_codelet filch_codelet;
 struct filch_cuda_desc; /* filch/cuda.h */
 
 /**
- * The part of a data handle that a call may touch: a column-major block. For FILCH_SCRATCH: bytes,
- * their number rounded up to a multiple of 64, at a multiple of 64, with undefined contents.
+ * Part of a data handle accessible to a call: a column-major block. FILCH_SCRATCH: bytes with
+ * undefined contents; the number of bytes is rounded up to a multiple of 64, and the address is a
+ * multiple of 64.
  */
 typedef struct filch_view {
-    void *ptr;        /**< First element; in the memory of the device that runs the call. */
+    void *ptr;        /**< First element, in the memory of the device running the call. */
     uint64_t rows;    /**< Rows, or elements of a 1-D range. */
     uint64_t cols;    /**< Columns; 1 for a 1-D range. */
-    uint64_t ld;      /**< Elements from one column to the next. */
-    uint64_t row;     /**< Row of the handle at which the view starts. */
-    uint64_t col;     /**< Column of the handle at which the view starts. */
+    uint64_t ld;      /**< Elements from a column to the next. */
+    uint64_t row;     /**< First row of the view within the handle. */
+    uint64_t col;     /**< First column of the view within the handle. */
     uint64_t element; /**< Bytes an element. */
 } filch_view;
 
 /**
- * What a host function is given; it and all that it points to are valid during the call only.
+ * Input of a host function. The structure and the data behind its pointers are valid during the
+ * call only.
  *
- * Work and cost functions get the same structure with less in it: see ::filch_work_fn.
+ * Work and cost functions get a partly filled structure: see ::filch_work_fn.
  */
 typedef struct filch_call {
-    const filch_view *views; /**< One per access, in the order of the declaration. */
+    const filch_view *views; /**< A view per access, in the order of the declaration. */
     uint32_t view_count;     /**< Number of views. */
-    uint32_t device;         /**< Index of the device that runs the call. */
-    uint32_t team;           /**< Cores the function must use; 1 except on host:NxT devices. On a
-                                  GPU its multiprocessors. */
+    uint32_t device;         /**< Index of the device running the call. */
+    uint32_t team;           /**< Cores for the function to use; 1 except on host:NxT devices. GPUs:
+                                  number of multiprocessors. */
     uint32_t reserved;       /**< 0. */
-    const void *args;       /**< Copy of the task's arguments, aligned to 16 bytes; null if none. */
-    uint64_t lo;            /**< First item of a batch chunk, or of a divisible task's piece; 0 for
-                                 other tasks. */
-    uint64_t hi;            /**< One past the last of these; 0 for other tasks. */
-    filch_runtime *runtime; /**< The runtime, for submitting more from inside. */
-    void *opaque;           /**< filch's own. */
+    const void *args;        /**< Copy of the task's arguments, aligned to 16 bytes; null if the
+                                  task has no arguments. */
+    uint64_t lo;             /**< First item of a batch chunk, or of a divisible task's piece; 0 for
+                                  other tasks. */
+    uint64_t hi;             /**< One past the last item of the chunk or piece; 0 for other
+                                  tasks. */
+    filch_runtime *runtime;  /**< The runtime, for submitting more work from inside. */
+    void *opaque;            /**< Private to filch. */
 } filch_call;
 
 /**
  * Host implementation of a codelet.
  *
- * Runs on a worker's thread, or in poll mode and on a virtual clock on the host's thread that
- * drives the workers, with no filch lock held. It may create, submit and wait for other work (a
- * simulated device's cannot wait). It must not drain, destroy, abort or poll the runtime, and must
- * not leave by longjmp or by a C++ exception.
+ * Runs on a worker's thread, with no filch lock held. In poll mode and on a virtual clock the host
+ * thread driving the workers runs the function. The function may create, submit and wait for other
+ * work (a simulated device's function cannot wait). It must not drain, destroy, abort or poll the
+ * runtime, and must not leave by longjmp or by a C++ exception.
  *
- * @param call what to do.
- * @return 0, or the caller's own code, which fails the job and is found in the job's error. filch
- *         itself fails a task with FILCH_OUT_OF_MEMORY when there is no memory for its scratch, and
- *         a chunk with FILCH_ALIAS when a mapping of the caller's turns out wrong.
+ * @param call the work to do.
+ * @return 0, or the caller's own code, which fails the job and appears in the job's error. filch
+ *         itself fails a task with FILCH_OUT_OF_MEMORY if memory for its scratch is missing, and a
+ *         chunk with FILCH_ALIAS if a mapping of the caller's turns out wrong.
  */
 typedef int (*filch_host_fn)(const filch_call *call);
 
 /**
  * Work of a call in abstract units (flops, cells, …); used to predict durations, never results.
  *
- * Must be pure, quick and must not call filch: for a task it is called once, inside
- * filch_graph_add() with the graph's lock held, with the task's views (what their pointers lead to
- * is not to be touched, and need not exist yet) and arguments, but no runtime, device 0 and null
- * scratch, and for one with items (filch_task_desc.items) lo = 0 and hi = items; for a batch it is
- * called for chunks, on worker threads, with lo, hi, the arguments and no views.
+ * Must be pure, quick and must not call filch. For a task filch calls the function once, inside
+ * filch_graph_add() with the graph's lock held. The call has the task's views and arguments, but no
+ * runtime, device 0 and null scratch. Memory behind the views' pointers must not be touched, and
+ * need not exist yet. A task with items (filch_task_desc.items) has lo = 0 and hi = items. For a
+ * batch filch calls the function for chunks, on worker threads, with lo, hi, the arguments and no
+ * views.
  *
- * @param call the call whose work is asked for.
+ * @param call the call to be measured.
  * @return units, finite and at least 0; negative and NaN count as 0.
  */
 typedef double (*filch_work_fn)(const filch_call *call);
@@ -83,51 +88,56 @@ typedef double (*filch_work_fn)(const filch_call *call);
 /** Properties of a codelet; combine with |. */
 typedef enum filch_codelet_flags {
     /**
-     * Two devices may run a call of it at once. Where the others have nothing left to do, and a
-     * chunk of a batch that is in flight would be done elsewhere first, as measured, or is late for
-     * as long as it takes elsewhere, it is begun there, too; the run that is done first counts, and
-     * the other one does not, whatever it returns. Only a device that is lost says nothing: then
-     * the other run counts. Each item is done, fails and is counted once, as without the flag. The
-     * two may be any: cores, GPUs, slices of one GPU.
+     * Allows speculative execution: two devices may run a call of the codelet concurrently. An idle
+     * device without other work may begin a backup run of a batch chunk in flight on another
+     * device. A backup run begins where measured speeds predict an earlier end, or where the chunk
+     * is late by the time of a whole backup run. The first run to finish counts; the other run does
+     * not, whatever it returns. A run on a failed device never counts: then the other run counts.
+     * Every item is done, fails and is counted once, as without the flag. The two devices may be of
+     * any kind: cores, GPUs, slices of a GPU.
      *
-     * Its functions must do nothing but to write through their views; and twice at once, in two
-     * places. For each chunk these are memory of filch's, in the memory of the device that runs it.
-     * From there the results of the run that counts are copied to the host's buffer, on GPUs only
-     * when the host has seen the kernel end; where a handle is managed and a GPU wrote it, the
-     * memory becomes the handle's own, and what the tiles had there before goes back. That, and
-     * memory for the results of up to eight chunks a device beside the place they have, is what the
-     * flag costs. A run that lost is not stopped, and may outlast the job. Until
-     * it is over it reads what it reads: its call's arguments, and handles, where later jobs that
-     * write them, and filch_data_acquire_tiles(), wait for it, while filch_data_acquire() of these
-     * returns FILCH_BUSY, as does filch_data_destroy() of any handle of the batch. So the host
-     * changes or frees what such a batch reads (and what arguments lead to) behind one of these, or
-     * behind filch_runtime_drain(), which waits for such runs as filch_runtime_destroy() does. What
-     * the batch has written is the host's as soon as the job is complete.
+     * Functions of the codelet must have no effect except writing through their views, and must
+     * support two concurrent runs on different memory. The written views of a chunk lie in private
+     * output memory of filch, in the memory of the device running the chunk. filch copies the
+     * results of the counting run to the host's buffer, on GPUs only after the host has seen the
+     * kernel end. If a GPU wrote a managed handle, the private output becomes the handle's own
+     * memory, and the previous memory of the tiles is given back. The flag costs the copies, and
+     * memory for the results of up to eight chunks a device beside the memory of the tiles.
      *
-     * Not run twice, but counted where they might have been (filch_losses.restarts_refused), are
-     * chunks of a batch with a FILCH_READWRITE access, a callback mapping, or results for a buffer
-     * of the caller's in a GPU's memory; those for whose results a GPU has no memory without that
-     * something has to leave it, and those beyond eight in flight on a device; all under another
-     * policy than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins a chunk anew while a
-     * task waits on it, none whose like was not measured on both devices, and no GPU one for which
-     * something would have to leave its memory.
+     * filch does not stop a losing run, which may outlast the job. Until its end the run reads its
+     * call's arguments and its handles. Later jobs writing the handles, and
+     * filch_data_acquire_tiles(), wait for the run; filch_data_acquire() of the handles returns
+     * FILCH_BUSY, as does filch_data_destroy() of any handle of the batch. The host may change or
+     * free memory read by such a batch (including memory behind pointers in the arguments) only
+     * after a wait of the kinds named, or after filch_runtime_drain(). Both filch_runtime_drain()
+     * and filch_runtime_destroy() wait for losing runs. Data written by the batch belong to the
+     * host as soon as the job is complete.
+     *
+     * Some work runs only once; filch counts possible backup runs refused
+     * (filch_losses.restarts_refused). The cases are chunks of a batch with a FILCH_READWRITE
+     * access, a callback mapping, or results for a caller's buffer in a GPU's memory; chunks whose
+     * results need an eviction from a GPU's memory; chunks beyond eight in flight on a device; all
+     * chunks under a policy other than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins
+     * a backup run while a task waits on the device, or before chunks of the codelet were measured
+     * on both devices. No GPU begins a backup run that needs an eviction from its memory.
      */
     FILCH_CODELET_RESTARTABLE = 1
 } filch_codelet_flags;
 
-/** How a codelet is made; see ::FILCH_CODELET_DESC_INIT. */
+/** Description of a new codelet; see ::FILCH_CODELET_DESC_INIT. */
 typedef struct filch_codelet_desc {
-    size_t size;        /**< sizeof(filch_codelet_desc). */
-    const char *name;   /**< Appears in errors and traces; copied, cut at 63 bytes. */
-    filch_host_fn host; /**< Host implementation; may be null if @p cuda is not. */
+    size_t size;                        /**< sizeof(filch_codelet_desc). */
+    const char *name;                   /**< Appears in errors and traces; copied, cut at 63
+                                             bytes. */
+    filch_host_fn host;                 /**< Host implementation; may be null if @p cuda is not. */
     const struct filch_cuda_desc *cuda; /**< CUDA implementation; may be null if @p host is not. */
-    filch_work_fn work;                 /**< Work of a call; null: 1 a task, the number of items a
-                                             chunk, or a task with items. */
-    filch_work_fn cost; /**< Simulated devices only: the true work of a call, where it differs from
-                             what work declares; null: work. */
-    uint32_t arg_size;  /**< Bytes of arguments that every task of this codelet carries by value
-                             (at most 65,535). */
-    uint32_t flags;     /**< filch_codelet_flags. */
+    filch_work_fn work;                 /**< Work of a call; null: 1 for a task, the number of items
+                                             for a chunk or a task with items. */
+    filch_work_fn cost;                 /**< Simulated devices only: the true work of a call, where
+                                             different from the declared work; null: work. */
+    uint32_t arg_size;                  /**< Bytes of arguments carried by value in every task of
+                                             the codelet (at most 65,535). */
+    uint32_t flags;                     /**< Combination of filch_codelet_flags. */
 } filch_codelet_desc;
 
 /** Initializer of a ::filch_codelet_desc. */
@@ -137,22 +147,22 @@ typedef struct filch_codelet_desc {
     }
 
 /**
- * Makes a codelet. It lives as long as its runtime: there is nothing to destroy.
+ * Makes a codelet. The codelet lives as long as its runtime: no call destroys a codelet.
  *
- * A CUDA implementation is compiled and loaded here for every GPU of the runtime, which may take a
- * while the first time (compiled kernels are kept in a cache on disk); nothing of that is left for
- * the first task. Where the runtime has no GPU it is not looked at.
+ * The call compiles and loads a CUDA implementation for every GPU of the runtime, which may take a
+ * while the first time (a cache on disk keeps compiled kernels); no compilation is left for the
+ * first task. A runtime without a GPU ignores the CUDA implementation.
  *
  * @param runtime the runtime.
- * @param desc    how; copied.
+ * @param desc    description; copied.
  * @param codelet receives the codelet.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, no name, no implementation, unknown flags,
- *         arguments too large, a CUDA descriptor that contradicts itself); FILCH_COMPILE (the CUDA
+ *         arguments too large, a CUDA descriptor with contradictions); FILCH_COMPILE (the CUDA
  *         source is wrong: line and text of the error say where); FILCH_NO_COMPILER,
  *         FILCH_COMPILER_BROKEN, FILCH_DRIVER_TOO_OLD (for the compiler), FILCH_UNSUPPORTED (the
- *         compiler does not know so old a GPU any more), FILCH_IMAGE, FILCH_NOT_FOUND (the entry),
+ *         compiler no longer knows so old a GPU), FILCH_IMAGE, FILCH_NOT_FOUND (the entry),
  *         FILCH_NO_DEVICE_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST (no device of the runtime can
- *         have the implementation, and there is no other); FILCH_OUT_OF_MEMORY;
+ *         have the implementation, and no other implementation exists); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: while a CUDA implementation is compiled and loaded. Since

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file filch.h
- * The whole public interface: every header of filch.
+ * Whole public interface: includes every header of filch.
  */
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H

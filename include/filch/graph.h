@@ -3,27 +3,29 @@
  * @file graph.h
  * Task graphs.
  *
- * Tasks are added in program order; who must wait for whom follows from the tiles they read and
- * write, as if they ran one after the other, plus any explicit edges.
+ * The caller adds tasks in program order. The tiles read and written by the tasks define the
+ * dependencies: results equal a sequential execution. Explicit edges add further dependencies.
  *
- * A *closed* graph is built, then submitted as often as one likes; a submission allocates nothing.
- * An *open* graph is submitted empty and runs while tasks are still added, from any thread and from
- * running tasks, until it is closed; finished tasks' memory is reused.
+ * A *closed* graph is built first, then submitted any number of times. Submissions after the first
+ * allocate nothing once earlier jobs are released. An *open* graph is submitted empty and runs
+ * while tasks are added, from any thread and from running tasks, until the caller closes the graph.
+ * filch reuses the memory of finished tasks.
  *
- * An open graph takes its place in the order of jobs (job.h) handle by handle, when the first task
- * that names the handle is added, and keeps it until its job is complete. It reads the handle,
- * beside others that read it, until a task that does more is added: from there on it writes it,
- * once the others that read it are complete. It goes before jobs that were submitted after it and
- * have not begun to use the handle, behind those that have. A job of an open graph begins to use a
- * handle when a task is added that names it, and the job need not wait at any handle that the task
- * names; any other job when it starts.
+ * An open graph enters the order of jobs (job.h) handle by handle: its position at a handle begins
+ * when the first task naming the handle is added, and ends when its job is complete. The graph
+ * reads the handle, concurrently with other readers, until a task with a stronger access is added.
+ * From then on the graph writes the handle, once the remaining readers are complete. The graph
+ * precedes jobs submitted later that have not begun to use the handle, and follows jobs that have
+ * begun. A job of an open graph begins to use a handle when a task naming the handle is added and
+ * no handle of the task makes the job wait. A job of a closed graph or a batch begins at its start.
  *
- * Jobs never wait for each other: what would make them is refused with FILCH_DEADLOCK when it is
- * added, and the error names the two jobs, by label and number of submission, and the handle. This
- * happens where each of two has begun to use what the other asks for, or both read a handle that
- * both want to write, and in longer circles. Two graphs whose first tasks name all handles that
- * they share, with the modes that they will need, are never refused. A host that is refused adds
- * something else, or ends the graph and does the rest in another one.
+ * Jobs never wait for each other. An addition closing a circle of waits is refused with
+ * FILCH_DEADLOCK. The error names the handle and the two jobs, by label and submission number. A
+ * circle arises where each of two jobs has begun to use a handle requested by the other job, where
+ * two readers of a handle request write access, and through longer chains. Two graphs are never
+ * refused if the first task of either graph names every shared handle, with the modes needed later.
+ * After a refusal the host adds a different task, or ends the graph and runs the rest in a new
+ * graph.
  */
 #ifndef FILCH_GRAPH_H
 #define FILCH_GRAPH_H
@@ -36,45 +38,48 @@
 extern "C" {
 #endif
 
-/** A graph; made by filch_graph_create(). */
+/** A graph made by filch_graph_create(). */
 typedef struct filch_graph filch_graph;
 
 /**
- * Names a task within its graph. 0 names none. In an open graph the name may be given to a later
- * task when the task has finished.
+ * Name of a task within its graph. 0 names no task. In an open graph filch may give the name of a
+ * finished task to a later task.
  */
 typedef uint64_t filch_task;
 
 /** Kind of a graph. */
 typedef enum filch_graph_kind {
-    FILCH_GRAPH_CLOSED = 0, /**< Built, then run many times. */
-    FILCH_GRAPH_OPEN = 1    /**< Runs while it is built, once. */
+    FILCH_GRAPH_CLOSED = 0, /**< Built first, then run many times. */
+    FILCH_GRAPH_OPEN = 1    /**< Runs once, while being built. */
 } filch_graph_kind;
 
-/** Where priorities come from. */
+/** Source of task priorities. */
 typedef enum filch_priorities {
     FILCH_PRIORITIES_RANK = 0,  /**< Closed graphs: the longest path to an exit, in predicted time
                                      where speeds are known when the graph is sealed, else in units
-                                     of work. Computed anew when the graph is submitted again and
-                                     its codelets' speeds have changed against each other, unless
-                                     there is one device only, or filch_graph_edge() led from a task
-                                     to an earlier one. Open graphs: all tasks alike. */
-    FILCH_PRIORITIES_CALLER = 1 /**< filch_task_desc.priority. */
+                                     of work. A later submission computes ranks anew after the
+                                     relative speeds of the codelets changed, unless the runtime has
+                                     a single device, or filch_graph_edge() led from a task to an
+                                     earlier task. Open graphs: every task has equal priority. */
+    FILCH_PRIORITIES_CALLER = 1 /**< Value of filch_task_desc.priority. */
 } filch_priorities;
 
 /**
- * How a graph is made; see ::FILCH_GRAPH_DESC_INIT.
+ * Description of a new graph; see ::FILCH_GRAPH_DESC_INIT.
  *
- * Priorities are kept in eight levels, over which the range (open graphs: priority_min to
- * priority_max; closed: the least used to the greatest) is spread evenly. They order the ready
- * tasks of one device; nothing that runs is interrupted.
+ * filch keeps eight levels of priority and spreads the range of priorities evenly over the levels.
+ * The range of an open graph is priority_min to priority_max; the range of a closed graph is the
+ * least to the greatest priority in use. Levels order the ready tasks of a single device; filch
+ * never interrupts running work.
  */
 typedef struct filch_graph_desc {
     size_t size;                 /**< sizeof(filch_graph_desc). */
     filch_graph_kind kind;       /**< Closed or open. */
     filch_priorities priorities; /**< Rank or the caller's. */
-    int32_t priority_min;        /**< Caller's priorities in open graphs: the least one … */
-    int32_t priority_max;        /**< … and the greatest; both 0: -5 to 5. Others are clamped. */
+    int32_t priority_min;        /**< Least caller's priority of an open graph. Lower values are
+                                      clamped. */
+    int32_t priority_max;        /**< Greatest caller's priority of an open graph. Higher values are
+                                      clamped. Minimum and maximum 0: -5 to 5. */
     const char *label;           /**< Appears in errors; copied, cut at 63 bytes; may be null. */
 } filch_graph_desc;
 
@@ -84,67 +89,74 @@ typedef struct filch_graph_desc {
         sizeof(filch_graph_desc), FILCH_GRAPH_CLOSED, FILCH_PRIORITIES_RANK, 0, 0, NULL \
     }
 
-/** Any device will do. */
+/** No preferred device. */
 #define FILCH_ANY_DEVICE 0
 
 /**
- * A task to add; see ::FILCH_TASK_DESC_INIT.
+ * Description of a task to add; see ::FILCH_TASK_DESC_INIT.
  *
- * **Divisible tasks.** Where filch_task_desc.items is not 0 the task's codelet is called for ranges
- * of items, filch_call.lo to filch_call.hi: once for all of them, or several times for disjoint
- * ranges that cover them, in any order and possibly at once on several devices. Each call sees the
- * whole views of all the task's accesses, and must write only what belongs to its items, and read
- * nothing that belongs to others' and is written; scratch memory is each call's own. Calls must not
- * wait for one another. Dependencies know of the task alone: it begins once, and is over when all
- * its items are, whoever ran them; what comes after waits for that.
+ * **Divisible tasks.** A task with a non-zero filch_task_desc.items is divisible. filch calls the
+ * codelet for ranges of items, filch_call.lo to filch_call.hi: a single call for all items, or
+ * several calls for disjoint ranges covering the items, in any order and possibly concurrently on
+ * several devices. Every call sees the whole views of the task's accesses. A call writes only data
+ * belonging to its items, and reads no data written for items of a different call. Scratch memory
+ * is private to a call. Calls must not wait for other calls. Dependencies know the task as a whole:
+ * the task begins once, and ends when every item is done, on whatever device; successors wait for
+ * the end.
  *
- * A device that begins such a task runs it piece by piece, if it is long enough, as measured; the
- * others that find nothing else to run, nor to steal, run pieces of what has not begun, where they
- * would not be done later than those who are at it. So one long task that everything waits for, or
- * that is the last of its graph, takes the time of all these devices together.
+ * A device beginning a divisible task runs the task piece by piece if the measured time is long
+ * enough. Devices that find nothing else to run or to steal form a work-sharing team: an idle
+ * device runs pieces not yet begun where it would finish no later than the devices at work. A
+ * single long task on the critical path, or at the end of its graph, thus uses the combined speed
+ * of the team.
  *
- * All pieces of a task run in one memory: on cores of the host, also beside GPUs; on the slices of
- * one GPU (`cuda:0/88+24+8`); on simulated devices without links, or that share a memory. A device
- * with a memory of its own runs the task in one call for all items. So does any where no other
- * could take part, under another policy than ::FILCH_POLICY_STEAL, and where an access is
- * ::FILCH_COMMUTE or ::FILCH_REDUCE; and slices do where one is ::FILCH_SCRATCH. A CUDA kernel gets
- * lo and hi as for a batch, and a geometry by filch_cuda_desc.shape_of is asked for each piece.
+ * Every piece of a task runs in a single memory: on cores of the host, even beside GPUs; on the
+ * slices of a GPU (`cuda:0/88+24+8`); on simulated devices without links or with a shared memory. A
+ * device with a memory of its own runs the task in a single call for every item. A single call also
+ * serves tasks without a possible second device, tasks under a policy other than
+ * ::FILCH_POLICY_STEAL, and tasks with a ::FILCH_COMMUTE or ::FILCH_REDUCE access. Slices also use
+ * a single call for a task with a ::FILCH_SCRATCH access. A CUDA kernel receives lo and hi as for a
+ * batch. filch asks filch_cuda_desc.shape_of for the geometry of every piece.
  *
- * What slices divide stays in the GPU's memory, with all that the task uses, until it is over. It
- * begins when what was before it has been seen to end, and its results go home, and what comes
- * after it begins, when all pieces have: a task in one call may be put behind others on the device,
- * and others behind it, before that.
+ * A task divided by slices keeps its data in the GPU's memory until its end. The task begins when
+ * the host has seen its predecessors end. Write-back of its results and its successors begin when
+ * the host has seen every piece end. In contrast, a task in a single call may be queued on the
+ * device behind unfinished tasks, and successors may be queued behind the task.
  *
- * A call that fails fails the task, with its code; pieces that have not begun then are left out, as
- * they are once the job is cancelled (the task counts as skipped if that left some out). What was
- * begun ends. A device that is withdrawn ends the piece that it is at; where no other of that
- * memory is there the rest waits until one is taken back. One that is lost fails the task. A task
- * counts once in filch_job_info, but each piece is one of filch_device_stats.tiles;
- * filch_losses.divided and .pieces count both.
+ * A failing call fails the task, with the code of the call. filch then leaves out pieces not yet
+ * begun, as after a cancellation of the job; a task with left-out pieces counts as skipped if the
+ * reason is a cancellation. Pieces in flight finish. A device taken offline finishes its current
+ * piece; if no device of the memory is online, the remaining pieces wait until a device is
+ * readmitted. A failed device fails the task. A task counts once in filch_job_info, but every piece
+ * counts in filch_device_stats.tiles; filch_losses.divided counts the tasks, and
+ * filch_losses.pieces the pieces.
  *
- * Its work is what filch_codelet_desc.work says of lo = 0 and hi = items, and is taken to be spread
- * evenly over the items; without such a function it is the number of items.
+ * Work of a divisible task is the result of filch_codelet_desc.work for lo = 0 and hi = items.
+ * filch assumes an even distribution over the items. Without a work function, work is the number of
+ * items.
  */
 typedef struct filch_task_desc {
     size_t size;                  /**< sizeof(filch_task_desc). */
-    filch_codelet *codelet;       /**< What it runs. */
-    const void *args;             /**< codelet's arg_size bytes; copied. Null when that is 0. */
-    const filch_access *accesses; /**< access_count of them; copied. */
+    filch_codelet *codelet;       /**< Codelet of the task. */
+    const void *args;             /**< Arguments: arg_size bytes of the codelet; copied. Null where
+                                       arg_size is 0. */
+    const filch_access *accesses; /**< Array of access_count accesses; copied. */
     uint32_t access_count;        /**< At most 255. */
-    int32_t priority;             /**< Greater runs sooner (FILCH_PRIORITIES_CALLER). */
+    int32_t priority;             /**< Greater values run sooner (FILCH_PRIORITIES_CALLER). */
     const char *label;            /**< Appears in errors in place of the codelet's name. Not copied:
                                        must live as long as the graph. May be null. */
     uint32_t affinity;            /**< FILCH_ANY_DEVICE, or device index + 1: preferred device.
-                                       FILCH_POLICY_STATIC obeys it; else it says where a task of a
-                                       closed graph without predecessors starts out, and for devices
-                                       of different places who is told when the task is ready. A
-                                       device that cannot run the codelet counts as none. */
+                                       FILCH_POLICY_STATIC obeys the preference. Otherwise the
+                                       preference decides where a task of a closed graph without
+                                       predecessors starts and, for devices with separate memory
+                                       nodes, which device is notified of the ready task. A device
+                                       unable to run the codelet counts as no preference. */
     uint32_t reserved;            /**< 0. */
-    uint64_t items;               /**< 0, or how many items the task is made of, below 2^63: it may
-                                       be run in pieces, see below. */
-    uint64_t grain;               /**< Of a task with items: pieces are cut at multiples of it; 0
-                                       means 1. Raised so that there are fewer than 2^32 grains. 0
-                                       where items is 0. */
+    uint64_t items;               /**< 0, or the number of items of a divisible task, below 2^63;
+                                       see above. */
+    uint64_t grain;               /**< Divisible tasks: pieces are cut at multiples of the grain; 0
+                                       means 1. filch raises the grain to keep the number of grains
+                                       below 2^32. 0 where items is 0. */
 } filch_task_desc;
 
 /** Initializer of a ::filch_task_desc. */
@@ -157,7 +169,7 @@ typedef struct filch_task_desc {
  * Makes an empty graph.
  *
  * @param runtime the runtime.
- * @param desc    how, or null for a closed graph with all defaults; copied.
+ * @param desc    description, or null for a closed graph with default settings; copied.
  * @param graph   receives the graph, to be given to filch_graph_destroy() or left to the runtime.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p graph, a size too small, an unknown kind or
  *         priorities, priority_min over priority_max); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
@@ -171,104 +183,102 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
 /**
  * Adds a task.
  *
- * It waits for the earlier tasks whose accesses conflict with its own: a reader of a tile for the
- * last writer, a writer for the last writer and the readers since. Tasks that commute on a tile, or
- * reduce to it, wait for what was before the first of them as writers do, but not for each other;
- * what comes after waits for all of them. In a running open graph the task may start, and end,
- * before the call returns.
+ * The task waits for earlier tasks with conflicting accesses. A reader of a tile waits for the last
+ * writer; a writer waits for the last writer and for the readers since. Tasks commuting on a tile,
+ * or reducing to a tile, form a group. The group waits for its predecessors as a writer does; tasks
+ * of the group do not wait for members of the group. Successors wait for the whole group. In a
+ * running open graph the task may start, and end, before the call returns.
  *
- * @param graph a closed graph that is not sealed, or an open one that runs.
- * @param desc  the task; copied, but for its label.
+ * @param graph a closed graph not yet sealed, or a running open graph.
+ * @param desc  the task; copied, except for its label.
  * @param task  receives the task's name, for edges; may be null.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a tile outside its handle, one tile accessed
- *         twice unless both read, a bad mode or affinity, a grain without items);
- *         FILCH_WRONG_RUNTIME (codelet or handle);
- *         FILCH_NO_DEVICE (no device can run the codelet; or it reduces, and one can that has no
- *         implementation of the handle's neutral element); FILCH_NO_DEVICE_MEMORY (no device that
- *         can run the codelet, or combine what the task reduces to, has room for what is used at
- *         once); FILCH_WRONG_STATE (the task reduces to a
- *         handle without filch_data_reduction(), or names a partition
- *         or its parent where the graph uses the other; a closed graph that was sealed or
- * submitted; an open one that was not yet submitted, or is closed or cancelled); FILCH_BUSY (an
- * open graph, and the host has acquired a handle that the graph did not use before); FILCH_DEADLOCK
- * (an open graph, whose job would wait for another one that waits for it, see above);
- * FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole life; items or grain of
- * 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED.
- * On failure no task is added; a handle may count as used by the graph from then on if the failure
- * is FILCH_OUT_OF_MEMORY.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, missing or superfluous arguments, too many
+ *         accesses, a tile outside its handle, a tile accessed twice unless with reads only, a bad
+ *         mode or affinity, a grain without items, reserved is not 0); FILCH_WRONG_RUNTIME (codelet
+ *         or handle); FILCH_NO_DEVICE (no device can run the codelet; or the task reduces, and a
+ *         device able to run the codelet has no implementation of the handle's neutral element);
+ *         FILCH_NO_DEVICE_MEMORY (no device able to run the codelet, or to combine the partial
+ *         results, has capacity for the data used at once); FILCH_WRONG_STATE (the task reduces to
+ *         a handle without filch_data_reduction(), or names either a partition or its parent while
+ *         the graph uses the alternative; a closed graph sealed or submitted already; an open graph
+ *         not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the host has
+ *         acquired a handle new to the graph); FILCH_DEADLOCK (an open graph, whose job would wait
+ *         in a circle, see above); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over
+ *         its whole life; items or grain of 2^63 or more); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED. On failure no task is added.
+ *         After FILCH_OUT_OF_MEMORY a handle may count as used by the graph.
  *
- * Thread safety: any thread. Blocking: one caller a graph at a time gets in (a short lock);
- * dependencies follow the order in which callers do. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock admits one caller a graph at a time;
+ * dependencies follow the order of admission. Since 0.1.
  */
 FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc,
                                        filch_task *task);
 
 /**
- * Makes one task wait for another. Closed graphs only, before they are sealed.
+ * Makes a task wait for a second task. Closed graphs only, before sealing.
  *
- * A cycle is found by filch_graph_seal(), not here.
+ * The call does not look for cycles: filch_graph_seal() does.
  *
- * @param graph  the graph of both.
+ * @param graph  the graph of the two tasks.
  * @param before the task to wait for.
- * @param after  the task that waits.
- * @return FILCH_OK; FILCH_INVALID_ARGUMENT (not tasks of this graph, or the same task twice);
+ * @param after  the waiting task.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (not tasks of the graph, or a task given twice);
  *         FILCH_WRONG_STATE (the graph is open or sealed); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: a short lock. Takes time in proportion to the graph's size
- * divided by 255. Since 0.1.
+ * Thread safety: any thread. Blocking: a short lock. Takes constant time. Since 0.1.
  */
 FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task after);
 
 /**
- * Lets the tasks that are added from here on use a handle as it is cut by one of its partitions.
+ * Lets tasks added from now on use a handle in the tiles of a partition.
  *
- * It is no barrier: nothing waits for more than it needs. A task that uses a tile of the partition
- * waits for those that use the tiles of the parent that it overlaps, in whatever mode, and for no
- * others; so does, after filch_graph_unpartition(), a task that uses a tile of the parent. Between
- * the two, tasks that name the parent are refused, at other times those that name the partition.
- * What is still partitioned when the graph is sealed or closed is given back then.
+ * The call is no barrier. A task using a tile of the partition waits for tasks using overlapping
+ * tiles of the parent, in whatever mode, and for no further tasks. After filch_graph_unpartition()
+ * the rule applies to a task using a tile of the parent. Between the two calls, tasks naming the
+ * parent are refused; outside, tasks naming the partition are refused. Sealing or closing the graph
+ * ends a remaining partition.
  *
- * The tilings share the buffer on the host, and contents go from one to the other there. Where all
- * devices are the host's, nothing is copied. Else filch adds tasks, which fail as others do, and
- * are skipped in a cancelled job, but which no count of the job's includes. They bring a tile home
- * before tiles of another tiling are used that it overlaps, if it was written since it last was
- * home. A device then gets a tile from there when it first uses it in the job, and again when
- * something that it overlaps was written since: also where the same elements are in the device's
- * memory as part of another tile.
+ * The tilings share the buffer on the host, and contents pass between tilings there. Nothing is
+ * copied where every device is the host's. Otherwise filch adds tasks of its own, not included in
+ * any count of the job. Added tasks can fail like the caller's, and are skipped in a cancelled job.
+ * An added task writes a tile back to the buffer before overlapping tiles of a different tiling are
+ * used, if the tile was written since its last write-back. A device then copies a tile from the
+ * buffer at the first use in the job, and again after a write to an overlapping tile, even where
+ * the device's memory holds the elements as part of a tile of a different tiling.
  *
- * To other jobs, a graph that partitions a handle is one that writes all of the parent. Of a job of
- * it that fails or is cancelled, tiles of the parent hold old, new or intermediate values where
- * some task of the graph writes, managed or not.
+ * Other jobs see a partitioning graph as a writer of the whole parent. After a failed or cancelled
+ * job of the graph, tiles of the parent written by a task hold old, new or intermediate values,
+ * managed or not.
  *
- * @param graph  a closed graph that is not sealed, or an open one that runs.
+ * @param graph  a closed graph not yet sealed, or a running open graph.
  * @param parent the handle.
- * @param child  a partition of it, made by filch_data_partition().
+ * @param child  a partition of the handle, made by filch_data_partition().
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (@p child is no partition of @p parent);
- *         FILCH_WRONG_RUNTIME; FILCH_WRONG_STATE (the parent is partitioned at this point, in this
- * or another way; a closed graph that was sealed or submitted; an open one that was not yet
- *         submitted, or is closed or cancelled); FILCH_BUSY (an open graph, and the host has
- * acquired the parent, which the graph did not use before); FILCH_DEADLOCK (as of
- *         filch_graph_add(), to which this writes the parent); FILCH_OUT_OF_MEMORY;
- *         FILCH_INVALID_HANDLE; FILCH_FORKED. On failure the handles may count as used by the graph
- *         from then on if it is FILCH_OUT_OF_MEMORY; else nothing changes.
+ *         FILCH_WRONG_RUNTIME; FILCH_WRONG_STATE (the parent is partitioned already at this point,
+ *         by @p child or another partition; a closed graph sealed or submitted already; an open
+ *         graph not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the host
+ *         has acquired the parent, which is new to the graph); FILCH_DEADLOCK (see
+ *         filch_graph_add(): partitioning writes the parent); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED. After FILCH_OUT_OF_MEMORY the handles may count as
+ *         used by the graph; a different failure changes nothing.
  *
- * Thread safety: any thread; it counts for the tasks that are added when it has returned. Blocking:
- * short locks. Since 0.1.
+ * Thread safety: any thread; tasks added after the return see the partition. Blocking: short locks.
+ * Since 0.1.
  */
 FILCH_API filch_status filch_graph_partition(filch_graph *graph, filch_data *parent,
                                              filch_data *child);
 
 /**
- * Lets the tasks that are added from here on use a handle in its own tiles again; see
- * filch_graph_partition().
+ * Lets tasks added from now on use a handle in its own tiles again; see filch_graph_partition().
  *
  * @param graph  the graph.
  * @param parent the handle.
- * @param child  the partition of it that tasks use at this point.
+ * @param child  the partition in use by tasks at this point.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT, FILCH_WRONG_RUNTIME, FILCH_INVALID_HANDLE, FILCH_FORKED
- *         as there; FILCH_WRONG_STATE (the graph does not use the parent so at this point; or as
- *         there). On failure nothing changes.
+ *         as for filch_graph_partition(); FILCH_WRONG_STATE (the graph does not use the parent
+ *         through @p child at this point; or as for filch_graph_partition()). On failure nothing
+ *         changes.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
@@ -276,51 +286,56 @@ FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *p
                                                filch_data *child);
 
 /**
- * Ends the building of a closed graph: checks it, and computes priorities and placement. The first
- * submission does it if the caller did not. Sealing a sealed graph does nothing.
+ * Ends the building of a closed graph: checks the graph, and computes priorities and placement. The
+ * first submission seals the graph if the caller did not. Sealing a sealed graph does nothing.
  *
  * @param graph a closed graph.
  * @return FILCH_OK; FILCH_CYCLE (the error's text names the tasks; the graph can only be
- * destroyed); FILCH_WRONG_STATE (open); FILCH_OUT_OF_MEMORY (may be tried again);
- * FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         destroyed); FILCH_WRONG_STATE (an open graph); FILCH_OUT_OF_MEMORY (the caller may try
+ *         again); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: in proportion to tasks and edges. Since 0.1.
  */
 FILCH_API filch_status filch_graph_seal(filch_graph *graph);
 
 /**
- * Starts a graph: a closed one as often as one likes, one job at a time; an open one once.
+ * Starts a graph: a closed graph any number of times, with a single job at a time; an open graph
+ * once.
  *
  * The completion callback may run before the call returns, also on the calling thread; @p job is
- * written before.
+ * written earlier.
  *
  * @param graph  the graph.
- * @param submit how, or null for defaults; copied.
- * @param job    receives the job, to be given back with filch_job_release(); null: nobody waits.
+ * @param submit submission parameters, or null for defaults; copied.
+ * @param job    receives the job, to be given back with filch_job_release(); null: the caller keeps
+ *               no handle and does not wait.
  * @return FILCH_OK; FILCH_BUSY (a closed graph still runs, or the host has acquired a handle of the
- *         graph's); FILCH_WRONG_STATE (an open graph was already submitted, or a task reads what
- *         nobody has written of a handle without a buffer); FILCH_CYCLE;
- *         FILCH_INVALID_ARGUMENT (@p submit); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
- *         FILCH_FORKED. On failure nothing runs and no callback is called.
+ *         graph); FILCH_WRONG_STATE (an open graph was already submitted, or a task reads a never
+ *         written tile of a handle without a buffer); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p
+ *         submit, a null event, more than 1,024 events); FILCH_UNSUPPORTED (CUDA events in a
+ *         runtime without a GPU, cuda_signal_device is no GPU, or cuda_waits of an open graph);
+ *         FILCH_BAD_INDEX (cuda_signal_device); FILCH_BACKEND, FILCH_DEVICE_LOST (the driver
+ *         refuses an event); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
+ *         nothing runs and no callback is called.
  *
  * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
- * ones allocate nothing once earlier jobs were released. Since 0.1.
+ * submissions allocate nothing once earlier jobs are released. Since 0.1.
  */
 FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit,
                                           filch_job **job);
 
 /**
- * Says that no more tasks will be added to an open graph; its job completes when all have run,
- * which may be at once, on the calling thread. A task of the graph may close it. A cancelled open
- * graph must be closed too.
+ * Closes an open graph: no more tasks follow. The job completes when every task has run, possibly
+ * at once, on the calling thread. A task of the graph may make the call. A cancelled open graph
+ * must be closed, too.
  *
- * @param graph an open graph that was submitted.
+ * @param graph a submitted open graph.
  * @return FILCH_OK; FILCH_WRONG_STATE (a closed graph, not submitted, or closed already);
- *         FILCH_OUT_OF_MEMORY (for the tasks that combine what was reduced, or give back what is
- *         partitioned: nothing changed, and it may be tried again); FILCH_INVALID_HANDLE;
+ *         FILCH_OUT_OF_MEMORY (no memory for tasks combining partial results, or ending a
+ *         partition: the call changes nothing, and may be repeated); FILCH_INVALID_HANDLE;
  *         FILCH_FORKED.
  *
- * Thread safety: any thread. Blocking: short locks; it does not wait for the job. Since 0.1.
+ * Thread safety: any thread. Blocking: short locks; the call does not wait for the job. Since 0.1.
  */
 FILCH_API filch_status filch_graph_close(filch_graph *graph);
 
@@ -328,10 +343,11 @@ FILCH_API filch_status filch_graph_close(filch_graph *graph);
  * Destroys a graph and its tasks. Handles of its jobs stay valid until released.
  *
  * @param graph the graph.
- * @return FILCH_OK; FILCH_BUSY while it runs (nothing changes); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_BUSY while the graph runs (nothing changes); FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
  *
- * Thread safety: any thread, with no other call on the graph in progress. Blocking: short locks.
- * Since 0.1.
+ * Thread safety: any thread, with no concurrent call on the graph. Blocking: short locks. Since
+ * 0.1.
  */
 FILCH_API filch_status filch_graph_destroy(filch_graph *graph);
 

@@ -3,32 +3,33 @@
  * @file status.h
  * Status codes and error records.
  *
- * Every filch function that can fail returns a ::filch_status. The details of a failure (which
- * task, device, driver call, character or line) are kept in a ::filch_error, which is copied into
- * memory of the caller's; filch owns no static text buffer.
+ * Every filch function that can fail returns a ::filch_status. Details of a failure (task, device,
+ * driver call, character or line) are kept in a ::filch_error, and copied into memory of the
+ * caller; filch owns no static text buffer.
  *
- * What holds for every call:
+ * Rules for every call:
  *
- * - A failed call changes nothing that a later call could notice, unless its text says otherwise.
+ * - A failed call changes nothing observable by a later call, unless its text says otherwise.
  *   Results are written on success only.
- * - Records of the caller's begin with their size, sizeof the record in the caller's header; later
- *   versions only append. A size that is 0 or below that of the record's first version is refused
- *   with FILCH_INVALID_ARGUMENT. Fields that a caller's older record lacks have their defaults, and
- *   of results that it has no room for nothing is written. A record that is larger than this filch
- *   knows, of a newer header, is accepted where all bytes beyond are 0, so that nothing asked for
- *   is left undone in silence; else, or where they are over 4,096, it is refused. Where filch
- *   writes the record, it leaves what lies beyond as it is.
- * - FILCH_INVALID_HANDLE: the handle is null, of another kind, or destroyed. A destroyed handle is
- *   recognised in builds of filch without NDEBUG only, and a destroyed runtime, or what belonged to
- *   one, in none; where it is not recognised, using it is undefined.
- * - FILCH_FORKED: the process is a child of the one that made the runtime. The child may only
- *   forget its handles. Noticing costs one load a call.
- * - These two record no details where they concern the call's first argument, as there may be no
- *   runtime to keep them. Nor do answers that are no mistake of the caller's: FILCH_NOT_READY,
- *   FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result (filch_job_error() has its details).
- *   Every other failure of a call on a runtime is kept for filch_runtime_error().
- * - "Any thread" means: also from tasks and completion callbacks, and concurrently with every other
- *   call, as long as no handle is destroyed or released meanwhile by another thread.
+ * - Records of the caller begin with their size, sizeof the record in the caller's header; later
+ *   versions only append. A size of 0, or below the size of the record's first version, is refused
+ *   with FILCH_INVALID_ARGUMENT. Fields missing in the caller's older record have their defaults;
+ *   results without room in the record are not written. A record larger than known to the present
+ *   filch, from a newer header, is accepted where all bytes beyond the known size are 0: no request
+ *   is ignored in silence. A record with other bytes beyond, or with more than 4,096 bytes beyond,
+ *   is refused. Where filch writes the record, bytes beyond the known size stay as they are.
+ * - FILCH_INVALID_HANDLE: the handle is null, of another kind, or destroyed. Only builds of filch
+ *   without NDEBUG recognise a destroyed handle; no build recognises a destroyed runtime, or former
+ *   objects of a destroyed runtime. Using an unrecognised handle is undefined.
+ * - FILCH_FORKED: the process is a child of the process that made the runtime. The child may only
+ *   forget its handles. The check costs a load a call.
+ * - The two statuses above record no details where the call's first argument is the cause, as there
+ *   may be no runtime to keep details. Answers other than mistakes of the caller record no details,
+ *   either: FILCH_NOT_READY, FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result
+ *   (filch_job_error() has its details). Every other failure of a call on a runtime is kept for
+ *   filch_runtime_error().
+ * - "Any thread" includes tasks and completion callbacks, and concurrency with every other call, as
+ *   long as no other thread destroys or releases a handle meanwhile.
  */
 #ifndef FILCH_STATUS_H
 #define FILCH_STATUS_H
@@ -40,7 +41,7 @@
 extern "C" {
 #endif
 
-/** Marks what the shared library exports. */
+/** Marks the functions exported by the shared library. */
 #if defined(__GNUC__)
 #define FILCH_API __attribute__((visibility("default")))
 #else
@@ -48,7 +49,7 @@ extern "C" {
 #endif
 
 /**
- * The one table of statuses: X(NAME, number, message).
+ * Central table of statuses: X(NAME, number, message).
  *
  * Numbers are part of the ABI: they are never reused or renumbered.
  */
@@ -94,7 +95,7 @@ extern "C" {
     X(COMPILER_BROKEN, 38, "the CUDA C compiler library (NVRTC) does not work")   \
     X(DEADLOCK, 39, "jobs would wait for each other")
 
-/** Result of a filch call; the names and their meanings are those of ::FILCH_STATUS_TABLE. */
+/** Result of a filch call; ::FILCH_STATUS_TABLE has the names and their meanings. */
 typedef enum filch_status {
 #define FILCH_STATUS_ENUM(name, number, message) FILCH_##name = (number),
     FILCH_STATUS_TABLE(FILCH_STATUS_ENUM)
@@ -102,21 +103,24 @@ typedef enum filch_status {
 } filch_status;
 
 /**
- * What is known of a failure.
+ * Details of a failure.
  *
- * Texts are always terminated; a text that does not fit is cut. Empty text means "does not apply".
+ * Texts are always terminated; a text too long for its field is cut. Empty text means "does not
+ * apply".
  */
 typedef struct filch_error {
     size_t size;          /**< sizeof(filch_error), set by the caller (::FILCH_ERROR_INIT). */
-    filch_status status;  /**< The status that the failing call or job returned. */
-    int32_t native_code;  /**< The driver's, the system's or the task's own code; 0 if none. */
-    int64_t line;         /**< Line or character position in the input, from 1; 0 if none. */
+    filch_status status;  /**< Status returned by the failing call or job. */
+    int32_t native_code;  /**< Own code of the driver, the system or the task; 0 if there is
+                               none. */
+    int64_t line;         /**< Line or character position in the input, from 1; 0 if there is
+                               none. */
     char native_name[48]; /**< The driver's name of its native_code, e.g.
                                "CUDA_ERROR_OUT_OF_MEMORY". */
-    char call[48];        /**< The call that failed, e.g. "filch_graph_add" or a driver call. */
+    char call[48];        /**< Name of the failed call, e.g. "filch_graph_add" or a driver call. */
     char device[48];      /**< Name of the device concerned. */
     char label[64];       /**< Label of the task, codelet, handle or caller concerned. */
-    char text[256];       /**< One sentence that says what and where. */
+    char text[256];       /**< A sentence describing the failure and its location. */
 } filch_error;
 
 /** Initializer of a ::filch_error. */
@@ -126,7 +130,7 @@ typedef struct filch_error {
     }
 
 /**
- * Name of a status, e.g. "OUT_OF_MEMORY".
+ * Returns the name of a status, e.g. "OUT_OF_MEMORY".
  *
  * @param status a status, or any other number.
  * @return the name; "UNKNOWN" for a number outside the table. Constant, never freed.
@@ -136,11 +140,11 @@ typedef struct filch_error {
 FILCH_API const char *filch_status_name(filch_status status);
 
 /**
- * What a status means, in a few words.
+ * Returns the meaning of a status, in a few words.
  *
  * @param status a status, or any other number.
- * @return the message of ::FILCH_STATUS_TABLE, or a text that says that the number is none of them.
- *         Constant, never freed.
+ * @return the message of ::FILCH_STATUS_TABLE; for a number outside the table, a text saying that
+ *         the status is unknown. Constant, never freed.
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
