@@ -6,7 +6,7 @@
  * memory; filch tracks the valid copies, and moves them.
  *
  * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
- * (r, c) covers rows r * tile_rows … and columns c * tile_cols …; the last tiles may be smaller.
+ * (r, c) begins at row r * tile_rows and column c * tile_cols; the last tiles may be smaller.
  * filch_data_desc.row_cuts and col_cuts define tiles of unlike sizes.
  *
  * Two uses conflict when both name the same handle, and within a graph the same tile of the handle.
