@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=${1:-build/path}
+mkdir -p "$dir"
 cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFILCH_BENCH=OFF -DFILCH_JEMALLOC=OFF \
     -DCMAKE_C_FLAGS="-finstrument-functions" -DCMAKE_C_FLAGS_DEBUG="-g -O0" >"$dir.log" 2>&1 ||
     { cat "$dir.log" >&2; exit 1; }

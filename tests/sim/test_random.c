@@ -6,7 +6,9 @@
  *     test_sim_random [CASES [SEED]]
  *
  * FL_TEST_SCHEDULES=FILE: a line for each job is appended, which kind, which seed, and a hash of
- * who did what and when (tests/check/schedules.sh). */
+ * who did what and when (tests/check/schedules.sh).
+ * FL_TEST_MAKESPANS=FILE: a line for each job without a failure is appended, which kind, which seed,
+ * and its time over the area bound (bench/suites/machines). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +54,7 @@ static uint64_t cases, first_seed = 1, seed;
 static machine machines[MOST_DEVICES];
 static uint32_t machine_count, memory_bytes; /* of each; 0: not said */
 static sim_outcome outcome;
-static FILE *schedules;
+static FILE *schedules, *makespans;
 
 #define check(condition)                                                     \
     do {                                                                     \
@@ -74,6 +76,15 @@ static double between(double least, double most)
 static bool chance(uint32_t percent)
 {
     return below(100) < percent;
+}
+
+/* bound: seconds. */
+static void note_makespan(const char *kind, double bound)
+{
+    if (makespans != NULL && outcome.info.failed == 0) {
+        fprintf(makespans, "%s %llu %.9g\n", kind, (unsigned long long)seed,
+                outcome.info.seconds / bound);
+    }
 }
 
 static void note_schedule(const char *kind)
@@ -347,6 +358,7 @@ static void check_batch(bool is_restartable)
     /* Rounding to nanoseconds may make a tile end half of one early. */
     check(outcome.info.seconds >= area_bound((double)outcome.info.done) - 1e-9);
     check_makespan(area_bound((double)desc.n), is_restartable);
+    note_makespan(is_restartable ? "batch-twice" : "batch", area_bound((double)desc.n));
 }
 
 static void check_batches(bool is_restartable)
@@ -507,6 +519,7 @@ static void check_graph(void)
     sim_ok(filch_graph_destroy(graph));
     sim_close(&world);
     check_nodes();
+    note_makespan("graph", area_bound(total));
     if (outcome.info.failed == 0) {
         check(outcome.info.seconds >= area_bound(total) - 1e-9);
     }
@@ -614,6 +627,7 @@ static void run_memories(void)
     note_schedule("memory");
     check(outcome.status == FILCH_OK || outcome.status == FILCH_TASK_FAILED);
     check(outcome.info.done + outcome.info.failed + outcome.info.skipped == node_count);
+    note_makespan("memory", area_bound(total));
     if (outcome.info.failed == 0) {
         check(outcome.info.seconds >= area_bound(total) - 1e-9);
     }
@@ -645,6 +659,19 @@ static void test_memories(void **state)
     }
 }
 
+/* False: the variable names a file that cannot be opened. */
+static bool open_notes(const char *variable, FILE **file)
+{
+    const char *path = getenv(variable);
+    *file = path != NULL ? fopen(path, "a") : NULL;
+    return path == NULL || *file != NULL;
+}
+
+static bool close_notes(FILE *file)
+{
+    return file == NULL || fclose(file) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -663,11 +690,11 @@ int main(int argc, char **argv)
     }
     printf("%llu cases from seed %llu\n", (unsigned long long)cases,
            (unsigned long long)first_seed);
-    const char *path = getenv("FL_TEST_SCHEDULES");
-    schedules = path != NULL ? fopen(path, "a") : NULL;
+    bool is_written = open_notes("FL_TEST_SCHEDULES", &schedules) &&
+                      open_notes("FL_TEST_MAKESPANS", &makespans);
     chunks = malloc(MOST_CHUNKS * sizeof *chunks);
     int failed = chunks != NULL ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
     free(chunks);
-    bool is_written = path == NULL || (schedules != NULL && fclose(schedules) == 0);
+    is_written = close_notes(schedules) && close_notes(makespans) && is_written;
     return failed != 0 || !is_written;
 }
