@@ -7,8 +7,8 @@
  *
  * FL_TEST_SCHEDULES=FILE: a line for each job is appended, which kind, which seed, and a hash of
  * who did what and when (tests/check/schedules.sh).
- * FL_TEST_MAKESPANS=FILE: a line for each job without a failure is appended, which kind, which seed,
- * and its time over the area bound (bench/suites/machines). */
+ * FL_TEST_MAKESPANS=FILE: a line for each job without a failure is appended, which kind, which
+ * seed, and its time over the area bound (bench/suites/machines). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -690,8 +690,8 @@ int main(int argc, char **argv)
     }
     printf("%llu cases from seed %llu\n", (unsigned long long)cases,
            (unsigned long long)first_seed);
-    bool is_written = open_notes("FL_TEST_SCHEDULES", &schedules) &&
-                      open_notes("FL_TEST_MAKESPANS", &makespans);
+    bool is_written =
+        open_notes("FL_TEST_SCHEDULES", &schedules) && open_notes("FL_TEST_MAKESPANS", &makespans);
     chunks = malloc(MOST_CHUNKS * sizeof *chunks);
     int failed = chunks != NULL ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
     free(chunks);
