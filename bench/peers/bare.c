@@ -2,10 +2,10 @@
 /* The driver alone: a loop of cuLaunchKernel of an empty kernel on one stream of each GPU, each
  * from a thread of its own. A stream keeps the order of its launches, which is stronger than what a
  * wavefront needs; that and the chain run on the first GPU. */
-#include "fail.h"
-#include "gpu.h"
+#include "offload/gpu.h"
 #include "peers/peer.h"
-#include "timing.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include "base/thread.h"
 

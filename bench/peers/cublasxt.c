@@ -2,11 +2,11 @@
 /* cuBLASXt, which is part of cuBLAS: one call for the whole product, from the host's page-locked
  * memory and back, on all GPUs of the run. Its one setting, the side of the blocks that it cuts
  * matrices into, is tried out beforehand. */
-#include "fail.h"
-#include "gpu.h"
-#include "library.h"
+#include "offload/gpu.h"
+#include "offload/library.h"
 #include "peers/peer.h"
-#include "timing.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <math.h>
 #include <stdio.h>

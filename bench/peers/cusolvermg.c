@@ -2,11 +2,11 @@
 /* cuSOLVERMg: one call for the whole factorization, on all GPUs of the run. The matrix lies on
  * them in blocks of columns, dealt out in turn; neither that nor fetching the factor is timed. The
  * width of a block is tried out beforehand. */
-#include "fail.h"
-#include "gpu.h"
-#include "library.h"
+#include "offload/gpu.h"
+#include "offload/library.h"
 #include "peers/peer.h"
-#include "timing.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <math.h>
 #include <stdio.h>

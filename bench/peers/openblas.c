@@ -4,10 +4,10 @@
  * Its threads spin for tens of milliseconds (2^26 cycles) after a call before they sleep. The
  * caller settles (timing.h) between measurements, so they neither slow the next nor start this one
  * awake. */
-#include "fail.h"
 #include "peers/peer.h"
-#include "tiles.h"
-#include "timing.h"
+#include "problems/tiles.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

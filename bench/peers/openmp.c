@@ -3,12 +3,12 @@
  * OpenMP has no graph to keep, so each run creates its tasks. GCC's runtime runs a task at once, on
  * its creator, while more than 64 a thread wait: independent tasks on several threads are then
  * partly plain calls. */
-#include "fail.h"
-#include "narrow.h"
 #include "peers/openmp_loops.h"
 #include "peers/peer.h"
-#include "tiles.h"
-#include "timing.h"
+#include "problems/narrow.h"
+#include "problems/tiles.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peers/openmp_loops.h"
 
-#include "cg.h"
-#include "heat.h"
-#include "timing.h"
+#include "problems/cg.h"
+#include "problems/heat.h"
+#include "support/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #define BENCH_PEERS_PEER_H
 
 #include "filch/status.h"
-#include "tiles.h"
+#include "problems/tiles.h"
 
 #include <stdbool.h>
 

@@ -6,10 +6,10 @@
  * memory node nothing is ever copied, and the codelets may use the tiles where they lie.
  *
  * StarPU is one per process. Between runs its workers are paused: they would poll otherwise. */
-#include "fail.h"
 #include "peers/peer.h"
-#include "tiles.h"
-#include "timing.h"
+#include "problems/tiles.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <starpu.h>
 

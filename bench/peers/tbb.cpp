@@ -3,11 +3,11 @@
  * once and rerun, for the rest; in each run where the work says so. A continue node fires when all
  * its predecessors have sent, and then counts anew, so a finished graph is ready to run again. The
  * lightweight policy is not used: it calls every body inside its predecessor, on one thread. */
-#include "fail.h"
-#include "narrow.h"
 #include "peers/peer.h"
-#include "tiles.h"
-#include "timing.h"
+#include "problems/narrow.h"
+#include "problems/tiles.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>

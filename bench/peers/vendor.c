@@ -2,10 +2,10 @@
 /* cuBLAS and cuSOLVER on whole matrices, on one GPU: from the host's memory and back, copies
  * included, or resident: then the input is on the device before the clock starts and the result
  * stays there until it has stopped. */
-#include "vendor.h"
-#include "fail.h"
+#include "offload/vendor.h"
 #include "peers/peer.h"
-#include "timing.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <stdlib.h>
 

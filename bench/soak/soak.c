@@ -4,11 +4,11 @@
 #define _GNU_SOURCE
 #include "soak/soak.h"
 
-#include "cli.h"
-#include "fail.h"
+#include "cli/cli.h"
 #include "soak/watch.h"
 #include "soak/world.h"
-#include "timing.h"
+#include "support/fail.h"
+#include "support/timing.h"
 
 #include <errno.h>
 #include <getopt.h>

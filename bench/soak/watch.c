@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "soak/watch.h"
 
-#include "timing.h"
+#include "support/timing.h"
 
 #include <dirent.h>
 #include <stdarg.h>

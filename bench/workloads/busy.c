@@ -3,10 +3,10 @@
  * the time, and of the host's processors, is what the runtime takes. A kernel fills its device, so
  * that two of them take turns; on the host a task spins. Each leaves a mark in memory that the host
  * and every GPU reach. */
-#include "fail.h"
-#include "offload.h"
-#include "timing.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "support/fail.h"
+#include "support/timing.h"
+#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * one adds up again, and a task a block makes the next direction. An iteration is a graph, or some
  * are, which is submitted again when it is over. The vectors are made by tasks, so that each page
  * is first touched by a device. */
-#include "cg.h"
-#include "fail.h"
-#include "marks.h"
-#include "workload.h"
+#include "problems/cg.h"
+#include "support/fail.h"
+#include "workloads/marks.h"
+#include "workloads/workload.h"
 
 #include <math.h>
 #include <stdio.h>

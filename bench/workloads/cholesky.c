@@ -12,12 +12,12 @@
  *
  * A kernel cannot fail its task: on GPUs the diagonal tiles' factorizations leave what they found
  * in a handle of their own, which is looked at after the job. */
-#include "dense.h"
-#include "fail.h"
-#include "matrix_market.h"
-#include "offload.h"
-#include "tiles.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/dense.h"
+#include "problems/matrix_market.h"
+#include "problems/tiles.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include "filch/kernels.h"
 

@@ -3,9 +3,9 @@
  * wavefront, built once and submitted again; and independent ones created and run each time. The
  * body is the one that the peers run; on GPUs it is an empty kernel, and in a run that is checked
  * one that leaves a mark in memory that the host and every GPU reach. */
-#include "fail.h"
-#include "offload.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

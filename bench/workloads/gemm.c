@@ -8,13 +8,13 @@
  * there. Columns of C are taken in blocks, and each block step by step, which needs few tiles of A
  * and B at once, and has a step's to compute while it brings the next (R. van de Geijn, J. Watts,
  * "SUMMA: scalable universal matrix multiplication algorithm", Concurrency 9(4), 1997). */
-#include "dense.h"
-#include "fail.h"
-#include "offload.h"
-#include "product_check.h"
-#include "tiles.h"
-#include "traffic.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/dense.h"
+#include "problems/product_check.h"
+#include "problems/tiles.h"
+#include "problems/traffic.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include "filch/kernels.h"
 

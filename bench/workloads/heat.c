@@ -3,10 +3,10 @@
  * neighbours in one of two grids and writes the strip in the other. Some steps make a graph, which
  * is submitted again when it is over, as a solver does that looks at the result now and then. The
  * strips are made by tasks, so that each page is first touched by a device. */
-#include "heat.h"
-#include "fail.h"
-#include "marks.h"
-#include "workload.h"
+#include "problems/heat.h"
+#include "support/fail.h"
+#include "workloads/marks.h"
+#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

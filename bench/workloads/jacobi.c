@@ -4,10 +4,10 @@
  * reads the initial grid, which nothing writes, so a run needs no preparation.
  *
  * The kernel promises the same bits everywhere, and the check holds it to that. */
-#include "dense.h"
-#include "fail.h"
-#include "offload.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/dense.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include "filch/kernels.h"
 

@@ -6,9 +6,9 @@
  * Trans. Parallel Distrib. Syst. 13(3), 2002, section 5). An element of a result depends on the
  * same element of what was read alone, so that a few elements of all tasks are checked in little
  * time. */
-#include "fail.h"
-#include "offload.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * handle, since storage is column-major.
  *
  * Where there are GPUs, filch's own kernel runs everywhere. It does not say who computed a row. */
-#include "fail.h"
-#include "offload.h"
-#include "parallel.h"
-#include "png_image.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/png_image.h"
+#include "support/fail.h"
+#include "support/parallel.h"
+#include "workloads/workload.h"
 
 #include "base/hash.h"
 #include "filch/kernels.h"

@@ -2,9 +2,9 @@
 /* Graphs of short tasks, a few side by side, as they are in narrow.h: built once and submitted
  * again, or built while they run. Who waits for whom follows from the cells that tasks read and
  * write, one tile each, so that the runtime knows who wrote them. */
-#include "narrow.h"
-#include "fail.h"
-#include "workload.h"
+#include "problems/narrow.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

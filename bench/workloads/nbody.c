@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A time step of the gravitational n-body problem, all pairs, as a batch over bodies: much work on
  * little data, all of which every device needs. A run starts from the initial state. */
-#include "dense.h"
-#include "fail.h"
-#include "offload.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/dense.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include "filch/kernels.h"
 

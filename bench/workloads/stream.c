@@ -5,10 +5,10 @@
  *
  * f repeats v := v / 2 + x from v = x. Halving is exact, so that the sum is rounded once however it
  * is compiled, and every device computes the same bits, to which the check holds it. */
-#include "dense.h"
-#include "fail.h"
-#include "offload.h"
-#include "workload.h"
+#include "offload/offload.h"
+#include "problems/dense.h"
+#include "support/fail.h"
+#include "workloads/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fakecuda.h"
-#include "micro.h"
+#include "micro/micro.h"
 
 #define SMALL ((size_t)64 << 10)
 #define ROUNDS (MICRO_ROUNDS + 1)

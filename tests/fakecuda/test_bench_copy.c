@@ -13,9 +13,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "fakecuda.h"
-#include "micro.h"
+#include "micro/micro.h"
 
 #define SMALL ((size_t)64 << 10)
 

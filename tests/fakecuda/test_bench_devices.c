@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "fakecuda.h"
 
 /* The document of one run. */

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "fakecuda.h"
-#include "gpu.h"
-#include "versus.h"
+#include "measure/versus.h"
+#include "offload/gpu.h"
 
 #define THREE "{\"devices\": [{\"count\": 3}]}"
 

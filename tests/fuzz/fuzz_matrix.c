@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "matrix_market.h"
+#include "problems/matrix_market.h"
 
 #define LIMIT ((size_t)1 << 20)
 

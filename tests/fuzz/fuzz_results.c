@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare.h"
+#include "report/compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

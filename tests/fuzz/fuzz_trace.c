@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "overlap.h"
-#include "sim_trace.h"
+#include "measure/overlap.h"
+#include "sim/sim_trace.h"
 
 static void require_sound(const bench_sim_record *record)
 {

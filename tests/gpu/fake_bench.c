@@ -3,8 +3,8 @@
  * checked, every task run, in order. */
 #define _GNU_SOURCE
 #include "gpu/twins.h"
-#include "sim_replay.h"
-#include "versus.h"
+#include "measure/versus.h"
+#include "sim/sim_replay.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

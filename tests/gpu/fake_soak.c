@@ -3,7 +3,7 @@
  * driver and its primary contexts, with little memory now and then. The fake NVRTC compiles. The
  * test runs it a second time with a driver that fails: allocations without memory, and kernels that
  * lose their GPU. */
-#include "cli.h"
+#include "cli/cli.h"
 #include "gpu/twins.h"
 
 int main(void)

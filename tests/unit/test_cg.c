@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conjugate gradients by blocks: the matrix, convergence, and what a slowed device does again. */
-#include "cg.h"
+#include "problems/cg.h"
 
 #include <math.h>
 #include <setjmp.h>

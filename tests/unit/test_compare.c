@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result document and its comparison: what json_out writes, compare reads. */
 #define _GNU_SOURCE
-#include "compare.h"
-#include "json_out.h"
+#include "report/compare.h"
+#include "report/json_out.h"
 
 #include <math.h>
 #include <setjmp.h>

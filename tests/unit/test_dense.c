@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dense references and the tile kernels under them. */
-#include "dense.h"
-#include "matrix_market.h"
-#include "parallel.h"
-#include "tiles.h"
+#include "problems/dense.h"
+#include "problems/matrix_market.h"
+#include "problems/tiles.h"
+#include "support/parallel.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bench's files: each option's target is replaced whole, or refused and left alone. */
 #define _GNU_SOURCE
-#include "cli.h"
-#include "file_out.h"
-#include "json_out.h"
-#include "png_image.h"
-#include "report.h"
+#include "cli/cli.h"
+#include "problems/png_image.h"
+#include "report/json_out.h"
+#include "report/report.h"
+#include "support/file_out.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loss report as the bench shows it: table, JSON, page. */
 #define _GNU_SOURCE
-#include "loss_table.h"
-#include "report.h"
-#include "session.h"
+#include "measure/session.h"
+#include "report/loss_table.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who last worked on each part of a problem: visits, and moves among them. */
-#include "marks.h"
+#include "workloads/marks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "matrix_market.h"
+#include "problems/matrix_market.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of graphs of short tasks: who reads what, and whom a task comes after. */
-#include "narrow.h"
+#include "problems/narrow.h"
 
-#include "workload.h"
+#include "workloads/workload.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "options.h"
+#include "cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

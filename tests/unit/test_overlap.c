@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much kernels and copies overlapped, by a trace that is known. */
 #define _GNU_SOURCE
-#include "overlap.h"
-#include "show.h"
+#include "measure/overlap.h"
+#include "report/show.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of products: what is right passes, any wrong element does not, and each is read once.
  */
-#include "dense.h"
-#include "product_check.h"
-#include "tiles.h"
+#include "problems/dense.h"
+#include "problems/product_check.h"
+#include "problems/tiles.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static char sim[] = "/tmp/filch-rates-XXXXXX", speeds[] = "/tmp/filch-rates-XXXXXX";
 

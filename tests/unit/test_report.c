@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people see: report, table, picture. */
 #define _GNU_SOURCE
-#include "png_image.h"
-#include "report.h"
-#include "table.h"
+#include "problems/png_image.h"
+#include "report/report.h"
+#include "support/table.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The run and sim commands as a user types them. */
 #define _GNU_SOURCE
-#include "cli.h"
-#include "run.h"
+#include "cli/cli.h"
+#include "measure/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

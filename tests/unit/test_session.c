@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every workload in a session: runs, checks, fails with the right words. */
 #define _GNU_SOURCE
-#include "session.h"
+#include "measure/session.h"
 
 #include <math.h>
 #include <setjmp.h>

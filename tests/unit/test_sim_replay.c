@@ -17,7 +17,7 @@
 
 #include "../random.h"
 #include "filch/filch.h"
-#include "sim_replay.h"
+#include "sim/sim_replay.h"
 
 #define ok(call) assert_int_equal((call), FILCH_OK)
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim_times.h"
-#include "sim_trace.h"
+#include "sim/sim_times.h"
+#include "sim/sim_trace.h"
 
 #define ok(call) assert_int_equal((call), FILCH_OK)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device that becomes slower: what is asked for, when it counts, and the time that it allows. */
-#include "slow.h"
+#include "measure/slow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stats.h"
+#include "support/stats.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The least that a product must move, against what can be reckoned by hand and a search. */
-#include "traffic.h"
+#include "problems/traffic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers and the static policy beside a session. */
-#include "versus.h"
+#include "measure/versus.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

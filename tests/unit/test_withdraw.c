@@ -2,7 +2,7 @@
 /* A device that is withdrawn during a run of the bench: what is asked for, that it happens and is
  * undone, and the time that it allows. */
 #define _GNU_SOURCE
-#include "withdraw.h"
+#include "measure/withdraw.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "problems/tiles.h"
+
+#include <cblas.h>
+#include <lapack.h>
+#include <math.h>
+
+int bench_blas_threads_set(int count)
+{
+    int before = openblas_get_num_threads();
+    openblas_set_num_threads(count > 0 ? count : openblas_get_num_procs());
+    return before;
+}
+
+typedef double d_real;
+typedef float s_real;
+
+/* The kernels of a precision whose letter in BLAS is p.
+ *
+ * potrf is LAPACK's Fortran entry, which libopenblas brings in its own fast version; LAPACKE would
+ * scan the tile for not-a-number first. */
+#define KERNELS(p)                                                                              \
+    static int p##_potrf(size_t n, void *a, size_t lda)                                         \
+    {                                                                                           \
+        lapack_int order = (lapack_int)n;                                                       \
+        lapack_int ld = (lapack_int)lda;                                                        \
+        lapack_int info = 0;                                                                    \
+        LAPACK_##p##potrf("L", &order, a, &ld, &info);                                          \
+        return (int)info;                                                                       \
+    }                                                                                           \
+    static void p##_trsm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
+    {                                                                                           \
+        cblas_##p##trsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
+                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
+    }                                                                                           \
+    static void p##_trsm_left(size_t n, const void *l, size_t ldl, void *b, size_t ldb)         \
+    {                                                                                           \
+        cblas_##p##trsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,       \
+                        (blasint)n, (blasint)n, 1, l, (blasint)ldl, b, (blasint)ldb);           \
+    }                                                                                           \
+    static void p##_trmm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
+    {                                                                                           \
+        cblas_##p##trmm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
+                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
+    }                                                                                           \
+    static void p##_syrk(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc)    \
+    {                                                                                           \
+        cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)k, -1, a, \
+                        (blasint)lda, 1, c, (blasint)ldc);                                      \
+    }                                                                                           \
+    static void p##_gemm_nt(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
+                            const void *b, size_t ldb, void *c, size_t ldc)                     \
+    {                                                                                           \
+        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasTrans, (blasint)m, (blasint)n,        \
+                        (blasint)k, -1, a, (blasint)lda, b, (blasint)ldb, 1, c, (blasint)ldc);  \
+    }                                                                                           \
+    static void p##_gemm_nn(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
+                            const void *b, size_t ldb, int keep, void *c, size_t ldc)           \
+    {                                                                                           \
+        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n,      \
+                        (blasint)k, 1, a, (blasint)lda, b, (blasint)ldb, (p##_real)keep, c,     \
+                        (blasint)ldc);                                                          \
+    }                                                                                           \
+    static void p##_solve(size_t n, const void *l, size_t ldl, void *b)                         \
+    {                                                                                           \
+        cblas_##p##trsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, (blasint)n, l,   \
+                        (blasint)ldl, b, 1);                                                    \
+        cblas_##p##trsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, (blasint)n, l,     \
+                        (blasint)ldl, b, 1);                                                    \
+    }                                                                                           \
+    static bool p##_round(size_t count, const double *from, void *to)                           \
+    {                                                                                           \
+        bool fits = true;                                                                       \
+        p##_real *rounded = to;                                                                 \
+        for (size_t k = 0; k < count; k++) {                                                    \
+            rounded[k] = (p##_real)from[k];                                                     \
+            fits &= isfinite(rounded[k]) != 0;                                                  \
+        }                                                                                       \
+        return fits;                                                                            \
+    }                                                                                           \
+    static void p##_set(void *a, size_t index, double value)                                    \
+    {                                                                                           \
+        ((p##_real *)a)[index] = (p##_real)value;                                               \
+    }                                                                                           \
+    static double p##_get(const void *a, size_t index)                                          \
+    {                                                                                           \
+        return ((const p##_real *)a)[index];                                                    \
+    }
+
+KERNELS(d)
+KERNELS(s)
+
+const bench_kernels bench_kernels_double = {
+    .element = sizeof(d_real),
+    .unit = 0x1p-53,
+    .potrf = d_potrf,
+    .trsm = d_trsm,
+    .trsm_left = d_trsm_left,
+    .trmm = d_trmm,
+    .syrk = d_syrk,
+    .gemm_nt = d_gemm_nt,
+    .gemm_nn = d_gemm_nn,
+    .solve = d_solve,
+    .round = d_round,
+    .set = d_set,
+    .get = d_get,
+};
+
+const bench_kernels bench_kernels_single = {
+    .element = sizeof(s_real),
+    .unit = 0x1p-24,
+    .potrf = s_potrf,
+    .trsm = s_trsm,
+    .trsm_left = s_trsm_left,
+    .trmm = s_trmm,
+    .syrk = s_syrk,
+    .gemm_nt = s_gemm_nt,
+    .gemm_nn = s_gemm_nn,
+    .solve = s_solve,
+    .round = s_round,
+    .set = s_set,
+    .get = s_get,
+};
+
+bench_grid bench_grid_make(size_t n, size_t tile, const double *a, const double *b, double *c)
+{
+    return (bench_grid){n, tile, (n + tile - 1) / tile, c, a, b};
+}
+
+size_t bench_grid_extent(const bench_grid *grid, size_t index)
+{
+    size_t left = grid->n - index * grid->tile;
+    return left < grid->tile ? left : grid->tile;
+}
+
+static size_t offset(const bench_grid *grid, size_t i, size_t j)
+{
+    return i * grid->tile + j * grid->tile * grid->n;
+}
+
+double *bench_grid_at(const bench_grid *grid, size_t i, size_t j)
+{
+    return grid->c + offset(grid, i, j);
+}
+
+int bench_grid_factor(const bench_grid *grid, size_t k)
+{
+    int info =
+        bench_kernels_double.potrf(bench_grid_extent(grid, k), bench_grid_at(grid, k, k), grid->n);
+    return info > 0 ? info + (int)(k * grid->tile) : info;
+}
+
+void bench_grid_solve(const bench_grid *grid, size_t i, size_t k)
+{
+    bench_kernels_double.trsm(bench_grid_extent(grid, i), bench_grid_extent(grid, k),
+                              bench_grid_at(grid, k, k), grid->n, bench_grid_at(grid, i, k),
+                              grid->n);
+}
+
+void bench_grid_update(const bench_grid *grid, size_t i, size_t j, size_t k)
+{
+    size_t rows = bench_grid_extent(grid, i);
+    size_t cols = bench_grid_extent(grid, j);
+    size_t inner = bench_grid_extent(grid, k);
+    if (i == j)
+        bench_kernels_double.syrk(rows, inner, bench_grid_at(grid, i, k), grid->n,
+                                  bench_grid_at(grid, i, i), grid->n);
+    else
+        bench_kernels_double.gemm_nt(rows, cols, inner, bench_grid_at(grid, i, k), grid->n,
+                                     bench_grid_at(grid, j, k), grid->n, bench_grid_at(grid, i, j),
+                                     grid->n);
+}
+
+void bench_grid_multiply(const bench_grid *grid, size_t i, size_t j)
+{
+    bench_kernels_double.gemm_nn(bench_grid_extent(grid, i), bench_grid_extent(grid, j), grid->n,
+                                 grid->a + offset(grid, i, 0), grid->n,
+                                 grid->b + offset(grid, 0, j), grid->n, 0,
+                                 bench_grid_at(grid, i, j), grid->n);
+}
