@@ -63,13 +63,13 @@ filch_status filch_device_scope(filch_runtime *rt, uint32_t index, filch_scope_f
     }
     fl_device *device = &rt->pool.devices[index];
     fl_fault fault = {.call = "filch_device_scope", .device = device->info.name};
-    if (device->backend->within == NULL) {
+    if (device->backend->interop == NULL) {
         fault.status = FILCH_UNSUPPORTED;
         return fl_error_record(&core->errors, fault, "%s has no context", device->info.name);
     }
     filch_error error = FILCH_ERROR_INIT;
     int code = 0;
-    status = device->backend->within(device, fn, user, &code, &error);
+    status = device->backend->interop->within(device, fn, user, &code, &error);
     if (status != FILCH_OK) {
         fl_error_store(&core->errors, &error);
         return status;

@@ -154,7 +154,7 @@ static filch_status make_rings(filch_runtime *rt)
 {
     for (size_t i = 0; i < ring_count(rt); ++i) {
         size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / FL_COPY_LANES;
-        if (i < rt->pool.count || rt->pool.devices[device].backend->trace_start != NULL) {
+        if (i < rt->pool.count || rt->pool.devices[device].backend->trace != NULL) {
             rt->rings[i] =
                 fl_trace_ring_new(&rt->core.memory, (uint64_t)rt->core.settings.trace_events);
             if (rt->rings[i] == NULL) {
@@ -177,8 +177,8 @@ static void stop_trace(filch_runtime *rt)
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
         fl_store_release(&rt->sched.workers[i].call.trace, NULL);
-        if (backend->trace_stop != NULL) {
-            backend->trace_stop(&rt->pool.devices[i]);
+        if (backend->trace != NULL) {
+            backend->trace->stop(&rt->pool.devices[i]);
         }
     }
 }
@@ -189,8 +189,8 @@ static filch_status start_trace(filch_runtime *rt)
     for (uint32_t i = 0; i < rt->sched.count && status == FILCH_OK; ++i) {
         fl_device *device = &rt->pool.devices[i];
         fl_trace_ring **copies = copy_rings(rt, i);
-        if (device->backend->trace_start != NULL) {
-            status = device->backend->trace_start(device, &rt->core.memory, copies);
+        if (device->backend->trace != NULL) {
+            status = device->backend->trace->start(device, &rt->core.memory, copies);
         }
     }
     if (status != FILCH_OK) {
@@ -211,8 +211,8 @@ static void hold_copies(filch_runtime *rt, bool begins)
     fl_mutex_lock(&rt->core.lock); /* no trace starts while the lock is held */
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
-        if (backend->trace_hold != NULL) {
-            backend->trace_hold(&rt->pool.devices[i], begins);
+        if (backend->trace != NULL && backend->trace->hold != NULL) {
+            backend->trace->hold(&rt->pool.devices[i], begins);
         }
     }
     fl_mutex_unlock(&rt->core.lock);
@@ -222,7 +222,7 @@ static void hold_copies(filch_runtime *rt, bool begins)
 static bool has_memories(const fl_pool *pool)
 {
     for (size_t i = 0; i < pool->count; ++i) {
-        if (pool->devices[i].backend->memory_take != NULL) {
+        if (pool->devices[i].backend->memory != NULL) {
             return true;
         }
     }

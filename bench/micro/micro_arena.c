@@ -97,14 +97,22 @@ static filch_status imagined_reached(fl_device *device, fl_marker marker, filch_
     return FILCH_OK;
 }
 
-static const fl_backend imagined = {
-    .name = "imagined",
-    .memory_take = imagined_block,
+static const fl_lane_ops imagined_lane_ops = {
+    .reached = imagined_reached,
+    .is_past = imagined_past,
+};
+
+static const fl_memory_ops imagined_memory_ops = {
+    .take = imagined_block,
     .chunk_granularity = imagined_granularity,
     .chunk_take = imagined_chunk,
     .chunk_give = imagined_chunk_end,
-    .is_past = imagined_past,
-    .reached = imagined_reached,
+};
+
+static const fl_backend imagined = {
+    .name = "imagined",
+    .lane = &imagined_lane_ops,
+    .memory = &imagined_memory_ops,
 };
 
 /* --- The bed --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interface of a backend: plain data, a table of functions per backend. A new backend is a new
- * folder under runtime/backend and a line in backend.c. Members may be NULL where the text says
- * NULL.
+/* Interface of a backend: plain data, and a table of functions for each capability. A new backend
+ * is a new folder under runtime/backend and a line in backend.c. Members may be NULL where the text
+ * says NULL.
  *
  * Every call returns a status, never aborts, and records its native code in the fl_fault of the
  * error. */
@@ -169,7 +169,7 @@ typedef struct fl_launch {
     uint32_t param_count;
     filch_shape shape;        /* the kernel's geometry */
     filch_enqueue_fn enqueue; /* function called in place of a kernel */
-    void *replay;             /* graph launched in place of a kernel: see replay_new */
+    void *graph;              /* graph launched in place of a kernel: see fl_graph_ops */
     void *const *states;      /* states for enqueue, one per compute lane; or null */
     const filch_call *call;   /* argument of enqueue */
     /* markers to be past before the work item starts; mark was called for every marker */
@@ -221,11 +221,8 @@ typedef struct fl_stay {
     void *what, *before;
 } fl_stay;
 
-struct fl_backend {
-    const char *name; /* "host", "cuda", "sim": the word of the device grammar */
-    filch_backend kind;
-    bool is_virtual; /* runs on the virtual clock */
-
+/* Devices: found, opened, entered by threads, closed. Every backend has the table. */
+typedef struct fl_device_ops {
     /* Appends the devices named by spec to *devices (capacity grows with fl_array_reserve). A false
      * spec->has_number means every device of the backend. Devices come closed: state is NULL, or a
      * backend description freed by close. */
@@ -244,11 +241,19 @@ struct fl_backend {
     void (*leave)(fl_stay *stay);
     /* Reads the free bytes of the device's memory node. */
     filch_status (*memory_free)(const fl_device *device, uint64_t *bytes);
+    /* NULL: never lost. Returns whether a call has found the device lost, for good; a non-null
+     * error then gives the cause. Any thread. */
+    bool (*lost)(const fl_device *device, filch_error *error);
+    /* Simulated devices: true ns of a work item of the given cost, begun at a given time on the
+     * idle device, dispatch overhead included. NULL where unknown. Any thread. */
+    double (*item_ns)(const fl_device *device, double cost, uint64_t from);
+} fl_device_ops;
 
-    /* Asynchronous devices only (NULL when is_synchronous): */
+/* Work items handed to a device. Null where every device is synchronous. Owner only. */
+typedef struct fl_queue_ops {
     /* Starts a work item at time now; items of a lane run in launch order. Returns FILCH_BUSY and
      * starts nothing where too many items are in flight. The limit is at least the device's window.
-     * Brief items may start as late as the next call of mark. */
+     * Brief items may start as late as the next call of mark (fl_lane_ops). */
     filch_status (*launch)(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error);
     /* Reports tag and device time of a work item launched and finished by now, once per item, in
      * lane order. *busy_ns is UINT64_MAX where the item was not timed. FILCH_NOT_READY: no item is
@@ -257,9 +262,21 @@ struct fl_backend {
      * status: the device is lost, with every item in flight. */
     filch_status (*poll)(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
                          uint64_t *next, filch_error *error);
+    /* Drops launches held back: after the loss of the device or of a lane they never start. NULL:
+     * no launch is held back. */
+    void (*discard)(fl_device *device);
+    /* Returns the time at which the last work item reported by poll began, if timed; 0: not known,
+     * as while no trace records. NULL: never known. */
+    uint64_t (*began)(const fl_device *device);
+    /* Returns the own share of the timed work item last reported by poll: its time after the ends
+     * of every earlier reported item, ns. Summed over timed items, the shares give the device's
+     * busy time, however items overlapped. NULL: items never overlap. */
+    uint64_t (*own)(const fl_device *device);
+} fl_queue_ops;
 
-    /* Asynchronous devices computing for real (NULL for simulated devices). Calls naming a compute
-     * lane's markers belong to the worker; any thread may make the remaining calls. */
+/* Markers on the lanes of a device. Null for synchronous devices, and for simulated devices without
+ * memory. A device with the table computes by itself: its backend has copies and memory, too. */
+typedef struct fl_lane_ops {
     /* Makes every launch up to now available for waits elsewhere. Owner only. */
     filch_status (*mark)(fl_device *device, filch_error *error);
     /* Returns whether further devices may wait for the marker, of a compute lane of this device:
@@ -268,151 +285,187 @@ struct fl_backend {
     /* Returns FILCH_OK once the marker, of this device, is past; FILCH_NOT_READY before. Any
      * thread. */
     filch_status (*reached)(fl_device *device, fl_marker marker, filch_error *error);
+    /* Returns whether the marker, of this device, is known to be past, without asking the driver.
+     * Any thread; wait-free. */
+    bool (*is_past)(const fl_device *device, fl_marker marker);
     /* Blocks until the marker is past; otherwise as reached, but never FILCH_NOT_READY. NULL: the
      * caller repeats reached. A virtual device does not block, as no thread would move the clock:
      * work started next begins no sooner than the marker. Any thread. */
     filch_status (*await)(fl_device *device, fl_marker marker, filch_error *error);
     /* Virtual devices: returns the earliest time after now of an operation's end on a lane, or of
-     * the device's loss. FL_TIME_NEVER: no event. Owner only. */
+     * the device's loss. FL_TIME_NEVER: no event. Null for other devices. Owner only. */
     uint64_t (*next_event)(const fl_device *device, uint64_t now);
-    /* Returns whether the marker, of this device, is known to be past, without asking the driver.
-     * Any thread; wait-free. */
-    bool (*is_past)(const fl_device *device, fl_marker marker);
+    /* Waits until nothing is in flight on any lane of the device. Any thread. */
+    filch_status (*drain)(fl_device *device, filch_error *error);
+} fl_lane_ops;
+
+/* Copies on the copy lanes, and links between memories. Null unless devices compute by themselves.
+ * Any thread. */
+typedef struct fl_copy_ops {
     /* Starts a copy on a copy lane of the device: to its memory node, or from the node to the host
-     * or to a reachable node. Any thread. Copies from or to pageable memory may block for the
-     * copy's whole time. */
-    filch_status (*copy)(fl_device *device, fl_copy *copy, filch_error *error);
+     * or to a reachable node. Copies from or to pageable memory may block for the copy's whole
+     * time. */
+    filch_status (*start)(fl_device *device, fl_copy *copy, filch_error *error);
     /* Lets the device's copies reach a second device's memory where the machine can: sets
      * device->peers. Both devices are open. unlink undoes the link before either device is
      * closed. */
     void (*link)(fl_device *device, const fl_device *other);
     void (*unlink)(fl_device *device, const fl_device *other);
     /* Describes the link from the device's memory to a second device of the backend, or (null) to
-     * the host's memory. Fills has_access, has_atomics and rank. NULL where nothing is known. Any
-     * thread. */
+     * the host's memory. Fills has_access, has_atomics and rank. */
     filch_status (*link_describe)(const fl_device *device, const fl_device *other, filch_link *link,
                                   filch_error *error);
     /* Measures copies between the memories of two devices of the backend, in bytes a second. Either
-     * device may be null: the host. Blocks. Any thread. */
+     * device may be null: the host. Blocks. */
     filch_status (*link_measure)(const fl_device *from, const fl_device *to, double *rate,
                                  filch_error *error);
-    /* Take and give memory of the device's memory node. May serialize the device. Any thread. */
-    filch_status (*memory_take)(fl_device *device, size_t bytes, void **block, filch_error *error);
-    void (*memory_give)(fl_device *device, void *block);
+} fl_copy_ops;
+
+/* Memory of the device's node. Null unless devices compute by themselves. Every call but clear may
+ * serialize the device. Any thread. */
+typedef struct fl_memory_ops {
+    /* Take and give a block of the node's memory. */
+    filch_status (*take)(fl_device *device, size_t bytes, void **block, filch_error *error);
+    void (*give)(fl_device *device, void *block);
+    /* Starts to fill a block with zeroes on the device's own FL_LANE_IN, after a marker (0: no
+     * marker). */
+    filch_status (*clear)(fl_device *device, void *block, size_t bytes, fl_marker behind,
+                          fl_marker *marker, filch_error *error);
     /* Take and give chunks of the node's memory, for the arena to cut. Chunks are mapped readable
      * and writable for every device whose copies reach the node. bytes is a multiple of the
      * granularity. The granularity is a power of two of at least 4096 and the alignment of chunks.
-     * May serialize the device. A chunk given back is used by nothing in flight. Any thread. */
+     * A chunk given back is used by nothing in flight. */
     filch_status (*chunk_granularity)(const fl_device *device, size_t *bytes, filch_error *error);
     filch_status (*chunk_take)(fl_device *device, size_t bytes, void **chunk, filch_error *error);
     void (*chunk_give)(fl_device *device, void *chunk, size_t bytes);
-    /* A driver's memory pool, made for filch, keeping blocks given back until a trim; NULL for
-     * backends without pools. FILCH_UNSUPPORTED: the device has no pools. A block taken is usable
-     * on any lane at once; a block given back is used by nothing in flight. Any thread. */
-    filch_status (*pool_open)(fl_device *device, const fl_memory *memory, void **pool,
-                              filch_error *error);
-    void (*pool_close)(fl_device *device, const fl_memory *memory, void *pool);
-    filch_status (*pool_take)(fl_device *device, void *pool, size_t bytes, void **block,
-                              filch_error *error);
-    void (*pool_give)(fl_device *device, void *pool, void *block);
-    void (*pool_trim)(fl_device *device, void *pool);
-    /* Starts to fill a block with zeroes on the device's own FL_LANE_IN, after a marker (0: no
-     * marker). Any thread. */
-    filch_status (*memory_clear)(fl_device *device, void *block, size_t bytes, fl_marker behind,
-                                 fl_marker *marker, filch_error *error);
-    /* Checks whether `bytes` from a pointer on lie in a single allocation of the device's memory
-     * node. Anybody may have made the allocation in the device's context; the device's kernels and
-     * copies may use the memory. Returns FILCH_INVALID_ARGUMENT otherwise; error gives the reason.
-     * Null where the host's programs have no device pointers. Any thread. */
-    filch_status (*memory_check)(const fl_device *device, const void *pointer, size_t bytes,
-                                 const char *label, filch_error *error);
-    /* Page-locks a buffer of the host, until unpinned, for the copies of every device of the
-     * backend. FILCH_WRONG_STATE: the buffer or a part is locked already. Null for backends without
-     * page-locking. May serialize the device; an unpinned buffer is used by nothing in flight. Any
-     * thread. */
-    filch_status (*memory_pin)(fl_device *device, void *buffer, size_t bytes, const char *label,
-                               filch_error *error);
-    void (*memory_unpin)(fl_device *device, void *buffer);
-    /* Waits until nothing is in flight on any lane of the device. Any thread. */
-    filch_status (*drain)(fl_device *device, filch_error *error);
-    /* Drops launches held back: after the loss of the device or of a lane they never start. Owner
-     * only. */
-    void (*discard)(fl_device *device);
-    /* Returns whether a call has found the device lost, for good; a non-null error then gives the
-     * cause. Any thread. */
-    bool (*lost)(const fl_device *device, filch_error *error);
+} fl_memory_ops;
+
+/* A driver's memory pool, made for filch, keeping blocks given back until a trim. Null for backends
+ * without pools. Any thread. */
+typedef struct fl_pool_ops {
+    /* FILCH_UNSUPPORTED: the device has no pools. */
+    filch_status (*open)(fl_device *device, const fl_memory *memory, void **pool,
+                         filch_error *error);
+    void (*close)(fl_device *device, const fl_memory *memory, void *pool);
+    /* A block taken is usable on any lane at once; a block given back is used by nothing in
+     * flight. */
+    filch_status (*take)(fl_device *device, void *pool, size_t bytes, void **block,
+                         filch_error *error);
+    void (*give)(fl_device *device, void *pool, void *block);
+    void (*trim)(fl_device *device, void *pool);
+} fl_pool_ops;
+
+/* Compiled images and their kernels. Null for backends without kernels. Any thread. */
+typedef struct fl_module_ops {
     /* Code of the device's target, for which its images are compiled, e.g. 90. */
     uint32_t (*target)(const fl_device *device);
     /* Version of the driver loading the images, e.g. 12040 for CUDA 12.4. */
     int (*version)(const fl_device *device);
-    /* Multicast objects; null where unsupported. Only memory/host/multicast.c uses the table. */
-    const struct fl_multicast_ops *multicast;
-    /* Loads an image for the device's memory node, and finds a kernel in a loaded image. Any
-     * thread. */
-    filch_status (*module_load)(fl_device *device, const void *image, size_t bytes,
-                                const char *label, void **module, filch_error *error);
-    void (*module_unload)(fl_device *device, void *module);
+    /* Loads an image for the device's memory node, and finds a kernel in a loaded image. */
+    filch_status (*load)(fl_device *device, const void *image, size_t bytes, const char *label,
+                         void **module, filch_error *error);
+    void (*unload)(fl_device *device, void *module);
     filch_status (*function_get)(fl_device *device, void *module, const char *entry,
                                  const char *label, fl_function *function, filch_error *error);
-    /* A graph of kernels and dependences, put on a lane repeatedly by a single call
-     * (fl_launch.replay); null for backends without graphs. Added kernels are numbered from 0; a
-     * kernel runs after the kernels listed in `behind`. Parameters are copied. Seal makes the graph
-     * ready, and may take long. Owner only. */
-    filch_status (*replay_new)(fl_device *device, const fl_memory *memory, void **replay,
-                               filch_error *error);
-    filch_status (*replay_add)(fl_device *device, void *replay, const fl_launch *launch,
-                               const uint32_t *behind, uint32_t behind_count, filch_error *error);
-    filch_status (*replay_seal)(fl_device *device, void *replay, filch_error *error);
+} fl_module_ops;
+
+/* A graph of kernels and dependences, put on a lane repeatedly by a single call (fl_launch.graph).
+ * Null for backends without graphs. Owner only. */
+typedef struct fl_graph_ops {
+    /* Makes an empty graph. */
+    filch_status (*create)(fl_device *device, const fl_memory *memory, void **graph,
+                           filch_error *error);
+    /* Adds a kernel, numbered from 0, to run after the kernels listed in `behind`. Parameters are
+     * copied. */
+    filch_status (*add)(fl_device *device, void *graph, const fl_launch *launch,
+                        const uint32_t *behind, uint32_t behind_count, filch_error *error);
+    /* Makes the graph ready, and may take long. */
+    filch_status (*seal)(fl_device *device, void *graph, filch_error *error);
     /* Frees a graph with no launch in flight. Any thread. */
-    void (*replay_free)(fl_device *device, void *replay);
-    /* Events of the host, made with the device's programming interface; null for backends without
-     * events. label names the events' owner in errors. Any thread. */
-    /* Returns FILCH_OK once the last recording is past; FILCH_NOT_READY before. */
+    void (*free)(fl_device *device, void *graph);
+} fl_graph_ops;
+
+/* Traces of copies. Null for backends without copies. */
+typedef struct fl_trace_ops {
+    /* Starts to record the copies of every copy lane, from FL_LANE_IN on. Every call passes the
+     * same rings; the rings outlive the lanes. Copies refused by the driver are counted as missed.
+     * May return FILCH_OUT_OF_MEMORY. A single call at a time. */
+    filch_status (*start)(fl_device *device, const fl_memory *memory,
+                          struct fl_trace_ring *const rings[FL_COPY_LANES]);
+    /* Stops recording, except for copies under way. Any thread; wait-free. */
+    void (*stop)(fl_device *device);
+    /* begins: adds copies known to be over to the rings, and then nothing until a second call with
+     * false. Must not overlap with start. NULL: a copy is in its ring once it is over. */
+    void (*hold)(fl_device *device, bool begins);
+} fl_trace_ops;
+
+/* The host program's own use of the device, by the device's programming interface: calls, events,
+ * memory. Null for backends without an interface. Any thread. */
+typedef struct fl_interop_ops {
+    /* Calls body with the device's context current and a stream used by no work item (lane->lane is
+     * the number of compute lanes); *code is the value returned by body. Restores the caller's
+     * context, whatever body leaves. */
+    filch_status (*within)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                           void *user, int *code, filch_error *error);
+    /* Calls body once per compute lane, with the device's context current, until a call returns a
+     * value other than 0, and returns the last value. */
+    int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
+                     void *user);
+    /* Returns FILCH_OK once the event's last recording is past; FILCH_NOT_READY before. label names
+     * the event's owner in errors. */
     filch_status (*event_past)(const fl_device *device, void *event, const char *label,
                                filch_error *error);
     /* Records an event of the device's context, after no work. */
     filch_status (*event_record)(fl_device *device, void *event, const char *label,
                                  filch_error *error);
-    /* Calls body once per compute lane, with the device's context current, until a call returns a
-     * value other than 0, and returns the last value. Any thread. */
-    int (*each_lane)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
-                     void *user);
-    /* Calls body with the device's context current and a stream used by no work item (lane->lane is
-     * the number of compute lanes); *code is the value returned by body. Restores the caller's
-     * context, whatever body leaves. Any thread. */
-    filch_status (*within)(fl_device *device, int (*body)(const filch_lane *lane, void *user),
-                           void *user, int *code, filch_error *error);
-    /* Traces; null for backends without copies. Starts to record the copies of every copy lane,
-     * from FL_LANE_IN on. Every call passes the same rings; the rings outlive the lanes. Copies
-     * refused by the driver are counted as missed. May return FILCH_OUT_OF_MEMORY. A single call at
-     * a time. */
-    filch_status (*trace_start)(fl_device *device, const fl_memory *memory,
-                                struct fl_trace_ring *const rings[FL_COPY_LANES]);
-    /* Stops recording, except for copies under way. Any thread; wait-free. */
-    void (*trace_stop)(fl_device *device);
-    /* begins: adds copies known to be over to the rings, and then nothing until a second call with
-     * false. Must not overlap with trace_start. */
-    void (*trace_hold)(fl_device *device, bool begins);
-    /* Returns the time at which the last work item reported by poll began, if timed; 0: not known,
-     * as while no trace records. Owner only. */
-    uint64_t (*began)(const fl_device *device);
-    /* Returns the own share of the timed work item last reported by poll: its time after the ends
-     * of every earlier reported item, ns. Summed over timed items, the shares give the device's
-     * busy time, however items overlapped. NULL: items never overlap. Owner only. */
-    uint64_t (*own)(const fl_device *device);
-    /* Simulated devices: true ns of a work item of the given cost, begun at a given time on the
-     * idle device, dispatch overhead included. NULL where unknown. Any thread. */
-    double (*item_ns)(const fl_device *device, double cost, uint64_t from);
+    /* Checks whether `bytes` from a pointer on lie in a single allocation of the device's memory
+     * node. Anybody may have made the allocation in the device's context; the device's kernels and
+     * copies may use the memory. Returns FILCH_INVALID_ARGUMENT otherwise; error gives the
+     * reason. */
+    filch_status (*check)(const fl_device *device, const void *pointer, size_t bytes,
+                          const char *label, filch_error *error);
+    /* Page-locks a buffer of the host, until unpinned, for the copies of every device of the
+     * backend. FILCH_WRONG_STATE: the buffer or a part is locked already. May serialize the device;
+     * an unpinned buffer is used by nothing in flight. */
+    filch_status (*pin)(fl_device *device, void *buffer, size_t bytes, const char *label,
+                        filch_error *error);
+    void (*unpin)(fl_device *device, void *buffer);
+} fl_interop_ops;
+
+/* A backend without a capability has a null table. */
+struct fl_backend {
+    const char *name; /* "host", "cuda", "sim": the word of the device grammar */
+    filch_backend kind;
+    bool is_virtual; /* runs on the virtual clock */
+    const fl_device_ops *device;
+    const fl_queue_ops *queue;
+    const fl_lane_ops *lane;
+    const fl_copy_ops *copy;
+    const fl_memory_ops *memory;
+    const fl_pool_ops *pool;
+    const fl_module_ops *module;
+    const fl_graph_ops *graph;
+    const fl_trace_ops *trace;
+    const fl_interop_ops *interop;
+    /* Multicast objects. Only memory/host/multicast.c uses the table. */
+    const struct fl_multicast_ops *multicast;
 };
 
-/* Blocks until the marker, of this device, is past; otherwise as fl_backend.reached. */
+/* Returns whether a call has found the device lost; see fl_device_ops.lost. */
+static inline bool fl_device_is_lost(const fl_device *device, filch_error *error)
+{
+    return device->backend->device->lost != NULL && device->backend->device->lost(device, error);
+}
+
+/* Blocks until the marker, of this device, is past; otherwise as fl_lane_ops.reached. */
 static inline filch_status fl_device_await(fl_device *device, fl_marker marker, filch_error *error)
 {
+    const fl_lane_ops *lane = device->backend->lane;
     filch_status status;
-    if (device->backend->await != NULL) {
-        return device->backend->await(device, marker, error);
+    if (lane->await != NULL) {
+        return lane->await(device, marker, error);
     }
-    while ((status = device->backend->reached(device, marker, error)) == FILCH_NOT_READY) {
+    while ((status = lane->reached(device, marker, error)) == FILCH_NOT_READY) {
         fl_relax();
     }
     return status;

@@ -72,7 +72,7 @@ static const fl_backend *backend_of(const fl_device *from, const fl_device *to)
     const fl_backend *backend = from != NULL ? from->backend : to->backend;
     bool is_one = from == NULL || to == NULL || from->backend == to->backend;
 
-    return is_one && backend->link_describe != NULL ? backend : NULL;
+    return is_one && backend->copy != NULL ? backend : NULL;
 }
 
 filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link *link,
@@ -104,8 +104,8 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
         const bool is_outward = source != NULL;
 
         if (backend != NULL)
-            status = backend->link_describe(is_outward ? source : target,
-                                            is_outward ? target : source, &made, error);
+            status = backend->copy->link_describe(is_outward ? source : target,
+                                                  is_outward ? target : source, &made, error);
         made.bandwidth = fl_bandwidths_get(&pool->bandwidths, pool->place_count, place_of(source),
                                            place_of(target));
     }
@@ -136,10 +136,10 @@ static void measure(fl_pool *pool, uint32_t from, uint32_t to, filch_status *sta
     if (source == target)
         return; /* the host's memory, or places without a device */
     const fl_backend *backend = backend_of(source, target);
-    if (backend == NULL || backend->link_measure == NULL)
+    if (backend == NULL || backend->copy == NULL)
         return;
     filch_status result =
-        backend->link_measure(source, target, &rate, *status == FILCH_OK ? error : NULL);
+        backend->copy->link_measure(source, target, &rate, *status == FILCH_OK ? error : NULL);
     if (result == FILCH_OK)
         fl_bandwidths_set(&pool->bandwidths, pool->place_count, from, to, rate);
     else if (*status == FILCH_OK)
@@ -153,7 +153,7 @@ filch_status fl_pool_measure_links(fl_pool *pool, const fl_memory *memory, filch
     bool can_measure = false;
 
     for (size_t i = 0; i < pool->count; i++)
-        can_measure = can_measure || pool->devices[i].backend->link_measure != NULL;
+        can_measure = can_measure || pool->devices[i].backend->copy != NULL;
     if (!can_measure)
         return FILCH_OK;
     fl_mutex_lock(&bandwidths->lock);

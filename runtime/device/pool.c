@@ -79,7 +79,7 @@ static filch_status item_enumerate(fl_pool *pool, const fl_device_spec *item,
 {
     const fl_backend *backend = fl_backend_by_kind(item->backend);
 
-    return backend->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
+    return backend->device->enumerate(how, item, &pool->devices, &pool->count, &pool->capacity);
 }
 
 /* Checks for unique names, with a hash table, because a thousand devices are possible. file: file
@@ -175,7 +175,9 @@ static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
         filch_status status;
 
         inner.error = &reason;
-        status = device->backend->open == NULL ? FILCH_OK : device->backend->open(device, &inner);
+        status = device->backend->device->open == NULL
+                     ? FILCH_OK
+                     : device->backend->device->open(device, &inner);
         if (status == FILCH_OK) {
             i++;
             continue;
@@ -187,7 +189,7 @@ static filch_status devices_open(fl_pool *pool, const fl_discovery *how)
         }
         fl_backend_refuse(&inner, device->backend->kind, device->info.name, device->info.ordinal,
                           &reason);
-        device->backend->close(device, how->memory);
+        device->backend->device->close(device, how->memory);
         device_remove(pool, i);
     }
     return FILCH_OK;
@@ -199,13 +201,13 @@ static void devices_link(fl_pool *pool, bool on)
     for (size_t i = 0; i < pool->count; i++) {
         fl_device *device = &pool->devices[i];
 
-        for (size_t j = 0; device->backend->link != NULL && j < pool->count; j++) {
+        for (size_t j = 0; device->backend->copy != NULL && j < pool->count; j++) {
             if (pool->devices[j].place == device->place)
                 continue;
             if (on)
-                device->backend->link(device, &pool->devices[j]);
+                device->backend->copy->link(device, &pool->devices[j]);
             else
-                device->backend->unlink(device, &pool->devices[j]);
+                device->backend->copy->unlink(device, &pool->devices[j]);
         }
     }
 }
@@ -291,7 +293,7 @@ void fl_pool_close(fl_pool *pool, const fl_memory *memory)
     fl_probes_fini(&pool->probes, memory);
     fl_bandwidths_fini(&pool->bandwidths, memory);
     for (size_t i = pool->count; i-- > 0;)
-        pool->devices[i].backend->close(&pool->devices[i], memory);
+        pool->devices[i].backend->device->close(&pool->devices[i], memory);
     fl_free(memory, pool->devices, pool->capacity * sizeof *pool->devices);
     fl_free(memory, pool->refusals.items, pool->refusals.capacity * sizeof *pool->refusals.items);
     memset(pool, 0, sizeof *pool);
@@ -325,7 +327,7 @@ static uint64_t free_bytes(const fl_device *device)
 {
     uint64_t bytes = 0;
 
-    if (device->backend->memory_free(device, &bytes) != FILCH_OK)
+    if (device->backend->device->memory_free(device, &bytes) != FILCH_OK)
         return 0;
     return bytes;
 }

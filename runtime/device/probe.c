@@ -27,7 +27,7 @@ void fl_probes_fini(fl_probes *probes, const fl_memory *memory)
     if (!probes->is_ready)
         return;
     for (size_t i = probes->late_count; i-- > 0;)
-        probes->late[i].backend->close(&probes->late[i], memory);
+        probes->late[i].backend->device->close(&probes->late[i], memory);
     fl_free(memory, probes->late, probes->late_capacity * sizeof *probes->late);
     fl_free(memory, probes->records, probes->capacity * sizeof *probes->records);
     fl_mutex_fini(&probes->lock);
@@ -103,17 +103,17 @@ static filch_status late_open(fl_probes *probes, const fl_discovery *how, uint32
         .number = ordinal,
         .column = 1, /* as if named: every failure is reported */
     };
-    filch_status status =
-        backend->enumerate(how, &spec, &probes->late, &probes->late_count, &probes->late_capacity);
+    filch_status status = backend->device->enumerate(how, &spec, &probes->late, &probes->late_count,
+                                                     &probes->late_capacity);
     fl_device *device;
 
     if (status != FILCH_OK)
         return status;
     device = &probes->late[probes->late_count - 1];
     device->info.index = UINT32_MAX;
-    status = backend->open(device, how);
+    status = backend->device->open(device, how);
     if (status != FILCH_OK) {
-        backend->close(device, how->memory);
+        backend->device->close(device, how->memory);
         probes->late_count--;
         return status;
     }
@@ -235,7 +235,7 @@ static filch_status probe_run(fl_pool *pool, const char *label, const fl_discove
         if (record == NULL)
             return refuse(how, label, &cause, "no memory to remember a build step");
     }
-    status = device->backend->within(device, visit, visited, &code, &cause);
+    status = device->backend->interop->within(device, visit, visited, &code, &cause);
     if (status != FILCH_OK)
         return refuse_context(how, label, &cause, desc->ordinal);
     if (!visited->wants_build)

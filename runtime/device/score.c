@@ -127,7 +127,8 @@ void fl_pool_score(fl_pool *pool, filch_score kind, filch_device_rate_fn rate, v
         fl_device *device = &pool->devices[i];
         filch_device_info info = device->info;
 
-        if (uses_memory && device->backend->memory_free(device, &info.memory_free) != FILCH_OK)
+        if (uses_memory &&
+            device->backend->device->memory_free(device, &info.memory_free) != FILCH_OK)
             info.memory_free = 0;
         if (rate != NULL)
             device->info.score = rate(&info, user);

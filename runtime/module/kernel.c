@@ -11,8 +11,9 @@ filch_status fl_modules_init(fl_modules *modules, fl_core *core, fl_device *devi
     filch_status status =
         fl_images_init(&modules->images, &core->memory, &core->log, &core->settings);
     for (size_t d = 0; status == FILCH_OK && d < device_count; ++d) {
-        if (devices[d].backend->version != NULL) { /* a process has a single driver */
-            fl_images_set_driver(&modules->images, devices[d].backend->version(&devices[d]));
+        if (devices[d].backend->module != NULL) { /* a process has a single driver */
+            fl_images_set_driver(&modules->images,
+                                 devices[d].backend->module->version(&devices[d]));
             break;
         }
     }
@@ -101,7 +102,8 @@ static filch_status open_device(fl_kernel *kernel, fl_device *device, const char
                                 filch_error *error)
 {
     fl_opening opening = {kernel, device->info.index, 0};
-    if (kernel->open == NULL || device->backend->each_lane(device, open_lane, &opening) == 0) {
+    if (kernel->open == NULL ||
+        device->backend->interop->each_lane(device, open_lane, &opening) == 0) {
         return FILCH_OK;
     }
     return fl_error_fill(error,
@@ -146,19 +148,19 @@ static filch_status load_place(fl_modules *modules, const filch_cuda_desc *desc,
         return FILCH_OK; /* loaded for an earlier device of the place */
     }
     filch_status status =
-        find_image(modules, desc, name, backend->target(device), &data, &bytes, error);
+        find_image(modules, desc, name, backend->module->target(device), &data, &bytes, error);
     if (status != FILCH_OK) {
         return status;
     }
-    status = backend->module_load(device, data, bytes, name, &loaded->module, error);
+    status = backend->module->load(device, data, bytes, name, &loaded->module, error);
     if (status != FILCH_OK) {
         loaded->module = NULL;
         return status;
     }
-    status =
-        backend->function_get(device, loaded->module, desc->entry, name, &loaded->function, error);
+    status = backend->module->function_get(device, loaded->module, desc->entry, name,
+                                           &loaded->function, error);
     if (status != FILCH_OK) {
-        backend->module_unload(device, loaded->module);
+        backend->module->unload(device, loaded->module);
         loaded->module = NULL;
         return status;
     }
@@ -177,7 +179,7 @@ filch_status fl_kernel_make(fl_modules *modules, const filch_cuda_desc *desc, co
     for (uint32_t d = 0; d < modules->device_count; ++d) {
         fl_device *device = &modules->devices[d];
         if (!has_bit(runs_on, d) || (device->implementations & FL_IMPL_CUDA) == 0 ||
-            device->backend->module_load == NULL) {
+            device->backend->module == NULL) {
             any = any || has_bit(runs_on, d);
             continue;
         }
@@ -223,11 +225,11 @@ void fl_kernel_free(fl_modules *modules, fl_kernel *kernel)
         fl_device *device = &modules->devices[d];
         if (kernel->close != NULL && kernel->open_lanes[d] != 0) {
             fl_opening opening = {kernel, d, 0};
-            device->backend->each_lane(device, close_lane, &opening);
+            device->backend->interop->each_lane(device, close_lane, &opening);
         }
         fl_loaded *loaded = &kernel->places[device->place];
         if (loaded->module != NULL) {
-            device->backend->module_unload(device, loaded->module);
+            device->backend->module->unload(device, loaded->module);
             loaded->module = NULL;
         }
     }

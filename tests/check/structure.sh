@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The scheduler's structure: a worker has at most 15 members, a part of it at most 25; every file of code has
-# a header of its name, but the second files of a unit; constants are in one table of at most 172 rows (wanted:
-# 150), and each is used.
+# The scheduler's structure: a worker has at most 15 members, a part of it at most 25, a backend's table of
+# functions at most 12; every file of code has a header of its name, but the second files of a unit; constants
+# are in one table of at most 172 rows (wanted: 150), and each is used.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 sched=runtime/sched failed=0
@@ -29,6 +29,13 @@ for part in $(sed -n 's/^typedef struct \(fl_worker_[a-z_]*\) {/\1/p' $sched/wor
     check $sched/worker/parts.h "members of $part" "$(members $sched/worker/parts.h "$part")" 25
 done
 check $sched/worker/worker.h "its length" "$(wc -l <$sched/worker/worker.h)" 150
+
+# A backend's tables of functions.
+for table in $(sed -n 's/^typedef struct \(fl_[a-z]*_ops\) {/\1/p' runtime/backend/backend.h); do
+    count=$(sed -n "/^typedef struct $table {/,/^} $table;/p" runtime/backend/backend.h |
+        grep -cE '^    [a-z]\S* \(\*[a-z_]+\)\(')
+    check runtime/backend/backend.h "functions of $table" "$count" 12
+done
 
 # Second files of a unit: code FILE of header FILE.
 second="init virtual report view pieces compare scheduler"

@@ -22,14 +22,14 @@ static inline bench bench_lay(fl_device *device, size_t bytes)
 {
     bench b = {.device = device, .bytes = bytes};
     void *block = NULL;
-    assert_ok(b.device->backend->memory_take(b.device, bytes, &block, NULL));
+    assert_ok(b.device->backend->memory->take(b.device, bytes, &block, NULL));
     b.block = block;
     return b;
 }
 
 static inline void bench_clear(const bench *b)
 {
-    b->device->backend->memory_give(b->device, b->block);
+    b->device->backend->memory->give(b->device, b->block);
 }
 
 static inline fl_marker bench_put_behind(const bench *b, void *host, size_t offset, size_t bytes,
@@ -45,7 +45,7 @@ static inline fl_marker bench_put_behind(const bench *b, void *host, size_t offs
                     .height = 1,
                     .behind = &behind,
                     .behind_count = behind != 0};
-    assert_ok(b->device->backend->copy(b->device, &copy, NULL));
+    assert_ok(b->device->backend->copy->start(b->device, &copy, NULL));
     return copy.marker;
 }
 
@@ -57,7 +57,7 @@ static inline fl_marker bench_put(const bench *b, void *host, size_t offset, siz
 
 static inline filch_status bench_look(const bench *b, fl_marker marker)
 {
-    return b->device->backend->reached(b->device, marker, NULL);
+    return b->device->backend->lane->reached(b->device, marker, NULL);
 }
 
 static inline void bench_await(const bench *b, fl_marker marker)

@@ -485,7 +485,9 @@ static void what_is_home_meanwhile_need_not_be_saved(void **state)
     while (atomic_load(&halts) == 0)
         (void)filch_poll(runtime, 0, NULL);
     hooked = *backend;
-    hooked.lost = lose_and_renew;
+    fl_device_ops hook = *backend->device;
+    hook.lost = lose_and_renew;
+    hooked.device = &hook;
     renewed = data;
     devices[1].backend = &hooked;
     assert_true(fl_residents_clear(((fl_core *)(void *)runtime)->places, &devices[0]));
@@ -530,8 +532,10 @@ static void what_the_host_holds_has_come(void **state)
     const fl_backend *backend = devices[0].backend;
     filch_data *data = handle((uint64_t *)(uintptr_t)home, 1, LARGE, FILCH_DATA_ON_DEVICE);
     hooked = *backend;
-    hooked.reached = look_and_renew;
-    looks = backend->reached;
+    fl_lane_ops hook = *backend->lane;
+    hook.reached = look_and_renew;
+    hooked.lane = &hook;
+    looks = backend->lane->reached;
     renewed = data;
     devices[0].backend = &hooked;
     assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READ, SOON, &hold));

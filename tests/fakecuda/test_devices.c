@@ -292,7 +292,7 @@ static void a_mixed_pool_is_described(void **state)
     assert_string_equal(h200->model, "NVIDIA H200");
     assert_int_equal(h200->capability, 90);
     assert_int_equal(t4->capability, 75);
-    assert_int_equal(pool.devices[1].backend->target(&pool.devices[1]), 75);
+    assert_int_equal(pool.devices[1].backend->module->target(&pool.devices[1]), 75);
     assert_int_equal(h200->team, 132);
     assert_int_equal(h200->multiprocessors, 132);
     assert_int_equal(h200->single_lanes, 128);
@@ -462,9 +462,9 @@ static void a_scope_restores_whatever_happens_inside(void **state)
 
             if (before != NULL)
                 assert_int_equal(how.api->cuCtxPushCurrent(before), FL_CUDA_SUCCESS);
-            assert_int_equal(
-                pool.devices[0].backend->within(&pool.devices[0], misbehave, &how, &code, &error),
-                FILCH_OK);
+            assert_int_equal(pool.devices[0].backend->interop->within(&pool.devices[0], misbehave,
+                                                                      &how, &code, &error),
+                             FILCH_OK);
             assert_int_equal(code, 0);
             assert_int_equal(how.api->cuCtxGetCurrent(&now), FL_CUDA_SUCCESS);
             assert_ptr_equal(now, before);
@@ -620,23 +620,23 @@ static void memory_is_taken_and_given(void **state)
     fl_device *device = &pool.devices[0];
     const fl_backend *backend = device->backend;
 
-    assert_int_equal(backend->memory_free(device, &before), FILCH_OK);
-    assert_int_equal(backend->memory_take(device, 1 << 20, &block, &error), FILCH_OK);
+    assert_int_equal(backend->device->memory_free(device, &before), FILCH_OK);
+    assert_int_equal(backend->memory->take(device, 1 << 20, &block, &error), FILCH_OK);
     assert_non_null(block);
-    assert_int_equal(backend->memory_free(device, &after), FILCH_OK);
+    assert_int_equal(backend->device->memory_free(device, &after), FILCH_OK);
     assert_true(after < before);
-    backend->memory_give(device, block);
-    assert_int_equal(backend->memory_free(device, &after), FILCH_OK);
+    backend->memory->give(device, block);
+    assert_int_equal(backend->device->memory_free(device, &after), FILCH_OK);
     assert_int_equal(after, before);
     block = &error;
-    assert_int_equal(backend->memory_take(device, (size_t)1 << 40, &block, &error),
+    assert_int_equal(backend->memory->take(device, (size_t)1 << 40, &block, &error),
                      FILCH_NO_DEVICE_MEMORY);
     assert_ptr_equal(block, &error);
     assert_string_equal(error.native_name, "CUDA_ERROR_OUT_OF_MEMORY");
     assert_string_equal(error.device, "cuda:0");
     /* Out of memory is no loss. */
-    assert_int_equal(backend->memory_take(device, 64, &block, &error), FILCH_OK);
-    backend->memory_give(device, block);
+    assert_int_equal(backend->memory->take(device, 64, &block, &error), FILCH_OK);
+    backend->memory->give(device, block);
     pool_end(&pool);
 }
 
@@ -654,13 +654,13 @@ static void bad_images_name_their_label(void **state)
     fl_device *device = &pool.devices[0];
     const fl_backend *backend = device->backend;
 
-    assert_int_equal(backend->module_load(device, text, sizeof text, "axpy", &module, &error),
+    assert_int_equal(backend->module->load(device, text, sizeof text, "axpy", &module, &error),
                      FILCH_IMAGE);
     assert_non_null(strstr(error.text, "axpy: the image cannot be loaded on cuda:0"));
     assert_string_equal(error.label, "axpy");
-    assert_int_equal(backend->module_load(device, text, 0, "axpy", &module, &error), FILCH_IMAGE);
+    assert_int_equal(backend->module->load(device, text, 0, "axpy", &module, &error), FILCH_IMAGE);
     fakecuda_fail("cuModuleLoadDataEx", 1, 1, 209, -1, false);
-    assert_int_equal(backend->module_load(device, text, sizeof text, "axpy", &module, &error),
+    assert_int_equal(backend->module->load(device, text, sizeof text, "axpy", &module, &error),
                      FILCH_IMAGE);
     assert_non_null(strstr(error.text, "no code for cuda:0, compute capability 9.0"));
     assert_null(module);
@@ -689,7 +689,7 @@ static void a_worker_is_bound_to_its_context(void **state)
             break;
         }
     }
-    assert_int_equal(device->backend->bind(device), FILCH_OK);
+    assert_int_equal(device->backend->device->bind(device), FILCH_OK);
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_int_equal(CPU_COUNT(&after), 1);
     assert_int_equal(gpu->api->cuCtxGetCurrent(&now), FL_CUDA_SUCCESS);

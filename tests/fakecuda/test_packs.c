@@ -50,11 +50,11 @@ static void load(void)
 {
     filch_error error = FILCH_ERROR_INIT;
     const fl_backend *backend = device->backend;
-    must(backend->module_load(device, IMAGE, sizeof IMAGE, "test", &module, &error), &error);
-    must(backend->function_get(device, module, "note", "test", &note, &error), &error);
-    must(backend->function_get(device, module, "other", "test", &other, &error), &error);
-    must(backend->function_get(device, module, "wide", "test", &wide, &error), &error);
-    must(backend->function_get(device, module, "pair", "test", &paired, &error), &error);
+    must(backend->module->load(device, IMAGE, sizeof IMAGE, "test", &module, &error), &error);
+    must(backend->module->function_get(device, module, "note", "test", &note, &error), &error);
+    must(backend->module->function_get(device, module, "other", "test", &other, &error), &error);
+    must(backend->module->function_get(device, module, "wide", "test", &wide, &error), &error);
+    must(backend->module->function_get(device, module, "pair", "test", &paired, &error), &error);
 }
 
 static void open_device(const char *spec)
@@ -71,7 +71,7 @@ static void open_device(const char *spec)
     fakecuda_register("pair", note_twin, 0, NULL);
     must(fl_pool_open(&pool, spec, &how), &error);
     device = &pool.devices[0];
-    must(device->backend->enter(device, &stay, &error), &error);
+    must(device->backend->device->enter(device, &stay, &error), &error);
     load();
     atomic_store(&notes, 0);
     next_tag = 0;
@@ -80,10 +80,10 @@ static void open_device(const char *spec)
 static void close_device(void)
 {
     static const char *const kinds[] = {"module", "graph", "exec"};
-    device->backend->module_unload(device, module);
+    device->backend->module->unload(device, module);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         assert_int_equal(fakecuda_live(kinds[i]), 0);
-    device->backend->leave(&stay);
+    device->backend->device->leave(&stay);
     fl_pool_close(&pool, &memory);
     if (fakecuda_violations() != 0)
         fail_msg("%s", fakecuda_last_violation());
@@ -108,14 +108,14 @@ static fl_marker put(const fl_function *function, uint32_t lane, bool is_brief,
                         .behind = behind,
                         .behind_count = behind_count,
                         .brief = is_brief};
-    must(device->backend->launch(device, &launch, 1, &error), &error);
+    must(device->backend->queue->launch(device, &launch, 1, &error), &error);
     return launch.marker;
 }
 
 static void mark(void)
 {
     filch_error error = FILCH_ERROR_INIT;
-    must(device->backend->mark(device, &error), &error);
+    must(device->backend->lane->mark(device, &error), &error);
 }
 
 /* Takes `count` tiles that are over; returns the tag of one that was refused, or UINT64_MAX. */
@@ -126,7 +126,7 @@ static uint64_t take(uint32_t count)
     while (count != 0) {
         filch_error error = FILCH_ERROR_INIT;
         uint64_t tag, busy, next;
-        filch_status status = device->backend->poll(device, 1, &tag, &busy, &next, &error);
+        filch_status status = device->backend->queue->poll(device, 1, &tag, &busy, &next, &error);
         if (status == FILCH_NOT_READY) {
             fl_relax();
             continue;
@@ -296,9 +296,9 @@ static void what_is_discarded_never_runs(void **state)
     open_device("cuda:0");
     (void)put(&note, 0, false, NULL, 0);
     (void)put(&note, 0, true, NULL, 0);
-    device->backend->discard(device);
+    device->backend->queue->discard(device);
     mark();
-    assert_int_equal(device->backend->drain(device, NULL), FILCH_OK);
+    assert_int_equal(device->backend->lane->drain(device, NULL), FILCH_OK);
     expect_order(1);
     close_device();
 }
@@ -309,7 +309,7 @@ static void graphs_go_with_the_modules_that_they_name(void **state)
     open_device("cuda:0");
     put_many(MANY + 100);
     assert_true(fakecuda_live("exec") > 0);
-    device->backend->module_unload(device, module);
+    device->backend->module->unload(device, module);
     assert_int_equal(fakecuda_live("exec"), 0);
     assert_int_equal(fakecuda_live("graph"), 0);
     load();

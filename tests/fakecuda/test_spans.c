@@ -47,8 +47,8 @@ static void open_device(const char *fake)
     assert_true(fakecuda_configure(fake));
     must(fl_pool_open(&pool, "cuda:0", &how), &error);
     device = &pool.devices[0];
-    must(device->backend->enter(device, &stay, &error), &error);
-    must(device->backend->memory_take(device, BYTES, &block, &error), &error);
+    must(device->backend->device->enter(device, &stay, &error), &error);
+    must(device->backend->memory->take(device, BYTES, &block, &error), &error);
     in = fl_trace_ring_new(&memory, 1024);
     out = fl_trace_ring_new(&memory, 1024);
     assert_true(in != NULL && out != NULL);
@@ -57,8 +57,8 @@ static void open_device(const char *fake)
 
 static void close_device(void)
 {
-    device->backend->memory_give(device, block);
-    device->backend->leave(&stay);
+    device->backend->memory->give(device, block);
+    device->backend->device->leave(&stay);
     fl_pool_close(&pool, &memory);
     fl_trace_ring_free(&memory, in);
     fl_trace_ring_free(&memory, out);
@@ -72,7 +72,7 @@ static void start(void)
 {
     fl_trace_ring *const rings[FL_COPY_LANES] = {in, out};
     uint64_t before = fl_time_now();
-    assert_int_equal(device->backend->trace_start(device, &memory, rings), FILCH_OK);
+    assert_int_equal(device->backend->trace->start(device, &memory, rings), FILCH_OK);
     base_ns = 1000 + (fl_time_now() - before); /* as it was read in between */
 }
 
@@ -88,7 +88,7 @@ static fl_marker put(bool is_in)
                     .from_pitch = BYTES,
                     .width = BYTES,
                     .height = 1};
-    must(device->backend->copy(device, &copy, &error), &error);
+    must(device->backend->copy->start(device, &copy, &error), &error);
     return copy.marker;
 }
 
@@ -96,7 +96,7 @@ static void await(fl_marker marker)
 {
     filch_error error = FILCH_ERROR_INIT;
     filch_status status;
-    while ((status = device->backend->reached(device, marker, &error)) == FILCH_NOT_READY)
+    while ((status = device->backend->lane->reached(device, marker, &error)) == FILCH_NOT_READY)
         fl_relax();
     must(status, &error);
 }
@@ -104,8 +104,8 @@ static void await(fl_marker marker)
 /* What is known to be over is in the rings. */
 static void collect(void)
 {
-    device->backend->trace_hold(device, true);
-    device->backend->trace_hold(device, false);
+    device->backend->trace->hold(device, true);
+    device->backend->trace->hold(device, false);
 }
 
 static fl_cuda_record *record(void)
@@ -175,7 +175,7 @@ static void nothing_is_paid_while_none_records(void **state)
             await(put(i % 2 == 0));
         assert_int_equal(fakecuda_count("cuEventRecord") - recorded, 30);
         collect();
-        device->backend->trace_stop(device);
+        device->backend->trace->stop(device);
     }
     close_device();
 }
@@ -313,12 +313,12 @@ static void rings_may_be_read_while_copies_end(void **state)
     open_device(ONE_DEVICE);
     start();
     await(put(true));
-    device->backend->trace_hold(device, true);
+    device->backend->trace->hold(device, true);
     assert_int_equal(in->next, 1);
     for (int i = 0; i < 5; i++)
         await(put(true));
     assert_int_equal(in->next, 1);
-    device->backend->trace_hold(device, false);
+    device->backend->trace->hold(device, false);
     collect();
     assert_int_equal(in->next, 6);
     close_device();
@@ -338,7 +338,7 @@ static void a_copy_that_is_refused_is_none(void **state)
                     .width = BYTES,
                     .height = 1};
     fakecuda_fail("cuMemcpyHtoDAsync", 1, 1, 1, 0, false);
-    assert_int_not_equal(device->backend->copy(device, &copy, &error), FILCH_OK);
+    assert_int_not_equal(device->backend->copy->start(device, &copy, &error), FILCH_OK);
     await(put(true));
     collect();
     assert_int_equal(in->next, 1);

@@ -922,7 +922,7 @@ static void landings_are_over_when_the_loss_is_told(void **state)
         assert_int_equal(mprotect(host, BYTES, PROT_NONE), 0);
         nap_ms(1);
         losses += status != FILCH_OK;
-        (void)b.device->backend->drain(b.device, NULL); /* it was not lost in truth */
+        (void)b.device->backend->lane->drain(b.device, NULL); /* it was not lost in truth */
         bench_clear(&b);
         stop();
         assert_int_equal(munmap(host, BYTES), 0);

@@ -84,12 +84,11 @@ static void test_description(void **state)
         assert_int_equal(device->window, 1);
         assert_int_equal(device->place, 0);
         assert_int_equal(device->implementations, FL_IMPL_HOST_FN);
-        assert_null(device->backend->launch);
-        assert_null(device->backend->poll);
+        assert_null(device->backend->queue);
         assert_false(device->backend->is_virtual);
         assert_true(strlen(device->info.model) > 0);
         assert_int_equal(device->info.team, 1);
-        assert_int_equal(device->backend->memory_free(device, &bytes), FILCH_OK);
+        assert_int_equal(device->backend->device->memory_free(device, &bytes), FILCH_OK);
         assert_true(bytes > 0 && bytes <= device->info.memory_total);
         /* One thread of one core, that this process may use, and no other device has. */
         assert_int_equal(cpu_count(device), 1);
@@ -357,7 +356,7 @@ static int bound_run(void *arg)
 {
     bound_thread *bound = arg;
 
-    bound->status = bound->device->backend->bind(bound->device);
+    bound->status = bound->device->backend->device->bind(bound->device);
     return sched_getaffinity(0, sizeof bound->set, &bound->set);
 }
 

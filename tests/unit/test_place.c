@@ -102,16 +102,24 @@ static filch_status clear(fl_device *device, void *block, size_t bytes, fl_marke
     return fake.clear_status;
 }
 
-static const fl_backend backend = {
-    .name = "test",
-    .memory_take = take_block,
-    .memory_give = give_block,
+static const fl_lane_ops backend_lane_ops = {
+    .reached = reached,
+    .is_past = is_past,
+};
+
+static const fl_memory_ops backend_memory_ops = {
+    .take = take_block,
+    .give = give_block,
+    .clear = clear,
     .chunk_granularity = granularity,
     .chunk_take = take_chunk,
     .chunk_give = give_chunk,
-    .is_past = is_past,
-    .reached = reached,
-    .memory_clear = clear,
+};
+
+static const fl_backend backend = {
+    .name = "test",
+    .lane = &backend_lane_ops,
+    .memory = &backend_memory_ops,
 };
 
 /* Two devices of one place, which is place 1. */

@@ -451,9 +451,9 @@ static void test_the_table_of_backends(void **state)
         count++;
         assert_ptr_equal(fl_backend_by_kind((*backend)->kind), *backend);
         assert_non_null((*backend)->name);
-        assert_non_null((*backend)->enumerate);
-        assert_non_null((*backend)->close);
-        assert_non_null((*backend)->memory_free);
+        assert_non_null((*backend)->device->enumerate);
+        assert_non_null((*backend)->device->close);
+        assert_non_null((*backend)->device->memory_free);
     }
     assert_true(count >= 2);
     assert_string_equal(fl_backend_by_kind(FILCH_BACKEND_HOST)->name, "host");

@@ -44,8 +44,8 @@ static filch_status enumerate(device_list *devices, filch_error *error)
 
     devices->memory = fl_memory_system();
     (void)snprintf(spec.file, sizeof spec.file, "%s", path);
-    return fl_sim_backend.enumerate(&how, &spec, &devices->list, &devices->count,
-                                    &devices->capacity);
+    return fl_sim_backend.device->enumerate(&how, &spec, &devices->list, &devices->count,
+                                            &devices->capacity);
 }
 
 static void devices_make(device_list *devices, const char *text)
@@ -62,7 +62,7 @@ static void devices_make(device_list *devices, const char *text)
 static void devices_end(device_list *devices)
 {
     for (size_t i = 0; i < devices->count; i++)
-        fl_sim_backend.close(&devices->list[i], &devices->memory);
+        fl_sim_backend.device->close(&devices->list[i], &devices->memory);
     fl_free(&devices->memory, devices->list, devices->capacity * sizeof *devices->list);
 }
 
@@ -70,7 +70,7 @@ static filch_status launch(fl_device *device, double cost, uint64_t tag, uint64_
 {
     fl_launch tile = {.cost = cost, .tag = tag};
 
-    return device->backend->launch(device, &tile, now, NULL);
+    return device->backend->queue->launch(device, &tile, now, NULL);
 }
 
 /* Nothing has finished by now; the time to ask again is next. */
@@ -78,7 +78,7 @@ static void assert_waits(fl_device *device, uint64_t now, uint64_t next)
 {
     uint64_t tag = 77, busy = 77, found = 0;
 
-    assert_int_equal(device->backend->poll(device, now, &tag, &busy, &found, NULL),
+    assert_int_equal(device->backend->queue->poll(device, now, &tag, &busy, &found, NULL),
                      FILCH_NOT_READY);
     assert_true(found == next);
     assert_true(tag == 77 && busy == 77);
@@ -89,8 +89,9 @@ static void assert_finished(fl_device *device, uint64_t now, uint64_t tag, uint6
 {
     uint64_t tag_found = 77, busy_found = 77, next_found = 77;
 
-    assert_int_equal(device->backend->poll(device, now, &tag_found, &busy_found, &next_found, NULL),
-                     FILCH_OK);
+    assert_int_equal(
+        device->backend->queue->poll(device, now, &tag_found, &busy_found, &next_found, NULL),
+        FILCH_OK);
     assert_true(tag_found == tag);
     assert_true(busy_found == busy);
     assert_true(next_found == next);
@@ -122,7 +123,7 @@ static void test_description(void **state)
         assert_false(device->is_synchronous);
         assert_true(device->calls_host_fn);
         assert_int_equal(device->implementations, FL_IMPL_HOST_FN);
-        assert_int_equal(device->backend->memory_free(device, &bytes), FILCH_OK);
+        assert_int_equal(device->backend->device->memory_free(device, &bytes), FILCH_OK);
         assert_true(bytes == device->info.memory_total);
     }
     device = &devices.list[0];
@@ -230,12 +231,12 @@ static void test_lost(void **state)
     assert_int_equal(launch(device, 4000.0, 1, 0), FILCH_OK);
     assert_int_equal(launch(device, 1000.0, 2, 0), FILCH_OK);
     assert_finished(device, 4999, 1, 4000, 5000);
-    assert_false(device->backend->lost(device, &error));
-    assert_int_equal(device->backend->poll(device, 5000, &tag, &busy, &next, &error),
+    assert_false(fl_device_is_lost(device, &error));
+    assert_int_equal(device->backend->queue->poll(device, 5000, &tag, &busy, &next, &error),
                      FILCH_DEVICE_LOST);
     assert_int_equal(error.status, FILCH_DEVICE_LOST);
     assert_string_equal(error.device, "sim:0");
-    assert_true(device->backend->lost(device, NULL));
+    assert_true(fl_device_is_lost(device, NULL));
     assert_int_equal(launch(device, 1.0, 3, 5000), FILCH_DEVICE_LOST);
     devices_end(&devices);
 }
@@ -254,9 +255,10 @@ static void test_rounding_does_not_add_up(void **state)
         uint64_t tag, busy, next;
 
         assert_int_equal(launch(device, 1.0, i, now), FILCH_OK);
-        if (device->backend->poll(device, now, &tag, &busy, &next, NULL) == FILCH_NOT_READY) {
+        if (device->backend->queue->poll(device, now, &tag, &busy, &next, NULL) ==
+            FILCH_NOT_READY) {
             now = next;
-            assert_int_equal(device->backend->poll(device, now, &tag, &busy, &next, NULL),
+            assert_int_equal(device->backend->queue->poll(device, now, &tag, &busy, &next, NULL),
                              FILCH_OK);
         }
         assert_true(tag == i);

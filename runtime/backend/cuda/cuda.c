@@ -754,9 +754,7 @@ static filch_status cuda_within(fl_device *device, int (*body)(const filch_lane 
     return status;
 }
 
-const fl_backend fl_cuda_backend = {
-    .name = "cuda",
-    .kind = FILCH_BACKEND_CUDA,
+static const fl_device_ops cuda_device_ops = {
     .enumerate = cuda_enumerate,
     .open = cuda_open,
     .close = cuda_close,
@@ -764,51 +762,93 @@ const fl_backend fl_cuda_backend = {
     .enter = cuda_enter,
     .leave = cuda_leave,
     .memory_free = cuda_memory_free,
+    .lost = cuda_lost,
+};
+
+static const fl_queue_ops cuda_queue_ops = {
     .launch = fl_cuda_launch,
     .poll = fl_cuda_poll,
+    .discard = fl_cuda_discard,
+    .began = fl_cuda_began,
+    .own = fl_cuda_own,
+};
+
+static const fl_lane_ops cuda_lane_ops = {
     .mark = fl_cuda_mark,
     .is_marked = fl_cuda_is_marked,
     .reached = fl_cuda_reached,
     .is_past = fl_cuda_is_past,
-    .copy = fl_cuda_copy,
+    .drain = fl_cuda_drain,
+};
+
+static const fl_copy_ops cuda_copy_ops = {
+    .start = fl_cuda_copy,
     .link = cuda_link,
     .unlink = cuda_unlink,
     .link_describe = fl_cuda_link_describe,
     .link_measure = fl_cuda_link_measure,
-    .memory_take = cuda_memory_take,
-    .memory_give = cuda_memory_give,
+};
+
+static const fl_memory_ops cuda_memory_ops = {
+    .take = cuda_memory_take,
+    .give = cuda_memory_give,
+    .clear = fl_cuda_clear,
     .chunk_granularity = fl_cuda_chunk_granularity,
     .chunk_take = fl_cuda_chunk_take,
     .chunk_give = fl_cuda_chunk_give,
-    .pool_open = fl_cuda_pool_open,
-    .pool_close = fl_cuda_pool_close,
-    .pool_take = fl_cuda_pool_take,
-    .pool_give = fl_cuda_pool_give,
-    .pool_trim = fl_cuda_pool_trim,
-    .memory_clear = fl_cuda_clear,
-    .memory_check = fl_cuda_memory_check,
-    .memory_pin = fl_cuda_memory_pin,
-    .memory_unpin = fl_cuda_memory_unpin,
-    .drain = fl_cuda_drain,
-    .lost = cuda_lost,
+};
+
+static const fl_pool_ops cuda_pool_ops = {
+    .open = fl_cuda_pool_open,
+    .close = fl_cuda_pool_close,
+    .take = fl_cuda_pool_take,
+    .give = fl_cuda_pool_give,
+    .trim = fl_cuda_pool_trim,
+};
+
+static const fl_module_ops cuda_module_ops = {
     .target = cuda_target,
     .version = cuda_version,
-    .multicast = &fl_cuda_multicast,
-    .module_load = cuda_module_load,
-    .module_unload = cuda_module_unload,
+    .load = cuda_module_load,
+    .unload = cuda_module_unload,
     .function_get = cuda_function_get,
-    .discard = fl_cuda_discard,
-    .replay_new = fl_cuda_replay_new,
-    .replay_add = fl_cuda_replay_add,
-    .replay_seal = fl_cuda_replay_seal,
-    .replay_free = fl_cuda_replay_free,
+};
+
+static const fl_graph_ops cuda_graph_ops = {
+    .create = fl_cuda_graph_new,
+    .add = fl_cuda_graph_add,
+    .seal = fl_cuda_graph_seal,
+    .free = fl_cuda_graph_free,
+};
+
+static const fl_trace_ops cuda_trace_ops = {
+    .start = fl_cuda_trace_start,
+    .stop = fl_cuda_trace_stop,
+    .hold = fl_cuda_trace_hold,
+};
+
+static const fl_interop_ops cuda_interop_ops = {
+    .within = cuda_within,
+    .each_lane = fl_cuda_each_lane,
     .event_past = fl_cuda_event_past,
     .event_record = fl_cuda_event_record,
-    .each_lane = fl_cuda_each_lane,
-    .within = cuda_within,
-    .trace_start = fl_cuda_trace_start,
-    .trace_stop = fl_cuda_trace_stop,
-    .trace_hold = fl_cuda_trace_hold,
-    .began = fl_cuda_began,
-    .own = fl_cuda_own,
+    .check = fl_cuda_memory_check,
+    .pin = fl_cuda_memory_pin,
+    .unpin = fl_cuda_memory_unpin,
+};
+
+const fl_backend fl_cuda_backend = {
+    .name = "cuda",
+    .kind = FILCH_BACKEND_CUDA,
+    .device = &cuda_device_ops,
+    .queue = &cuda_queue_ops,
+    .lane = &cuda_lane_ops,
+    .copy = &cuda_copy_ops,
+    .memory = &cuda_memory_ops,
+    .pool = &cuda_pool_ops,
+    .module = &cuda_module_ops,
+    .graph = &cuda_graph_ops,
+    .trace = &cuda_trace_ops,
+    .interop = &cuda_interop_ops,
+    .multicast = &fl_cuda_multicast,
 };

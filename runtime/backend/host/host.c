@@ -562,11 +562,15 @@ static filch_status host_bind(fl_device *device)
     return FILCH_OK;
 }
 
-const fl_backend fl_host_backend = {
-    .name = "host",
-    .kind = FILCH_BACKEND_HOST,
+static const fl_device_ops host_device_ops = {
     .enumerate = host_enumerate,
     .close = host_close,
     .bind = host_bind,
     .memory_free = host_memory_free,
+};
+
+const fl_backend fl_host_backend = {
+    .name = "host",
+    .kind = FILCH_BACKEND_HOST,
+    .device = &host_device_ops,
 };

@@ -741,36 +741,60 @@ static void memory_close(fl_device *device, const fl_memory *memory)
     device->state = NULL;
 }
 
-const fl_backend fl_sim_memory_backend = {
-    .name = "sim",
-    .kind = FILCH_BACKEND_SIM,
-    .is_virtual = true,
+static const fl_device_ops memory_device_ops = {
     .open = memory_open,
     .close = memory_close,
     .memory_free = memory_free_bytes,
+    .lost = memory_lost,
+    .item_ns = memory_tile_ns,
+};
+
+static const fl_queue_ops memory_queue_ops = {
     .launch = memory_launch,
     .poll = memory_poll,
+    .began = memory_began,
+};
+
+static const fl_lane_ops memory_lane_ops = {
     .mark = memory_mark,
     .is_marked = memory_is_marked,
     .reached = memory_reached,
-    .await = memory_await,
     .is_past = memory_is_past,
+    .await = memory_await,
     .next_event = memory_next_event,
-    .copy = memory_copy,
+    .drain = memory_drain,
+};
+
+static const fl_copy_ops memory_copy_ops = {
+    .start = memory_copy,
     .link = memory_link,
     .unlink = memory_unlink,
     .link_describe = memory_link_describe,
     .link_measure = memory_link_measure,
-    .memory_take = memory_take,
-    .memory_give = memory_give,
+};
+
+static const fl_memory_ops memory_memory_ops = {
+    .take = memory_take,
+    .give = memory_give,
+    .clear = memory_clear,
     .chunk_granularity = chunk_granularity,
     .chunk_take = chunk_take,
     .chunk_give = chunk_give,
-    .memory_clear = memory_clear,
-    .drain = memory_drain,
-    .lost = memory_lost,
-    .trace_start = memory_trace_start,
-    .trace_stop = memory_trace_stop,
-    .began = memory_began,
-    .item_ns = memory_tile_ns,
+};
+
+static const fl_trace_ops memory_trace_ops = {
+    .start = memory_trace_start,
+    .stop = memory_trace_stop,
+};
+
+const fl_backend fl_sim_memory_backend = {
+    .name = "sim",
+    .kind = FILCH_BACKEND_SIM,
+    .is_virtual = true,
+    .device = &memory_device_ops,
+    .queue = &memory_queue_ops,
+    .lane = &memory_lane_ops,
+    .copy = &memory_copy_ops,
+    .memory = &memory_memory_ops,
+    .trace = &memory_trace_ops,
 };

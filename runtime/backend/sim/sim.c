@@ -273,7 +273,7 @@ static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec 
     if (status != FILCH_OK) {
         while (*count > before) {
             --*count;
-            (*devices)[*count].backend->close(&(*devices)[*count], how->memory);
+            (*devices)[*count].backend->device->close(&(*devices)[*count], how->memory);
         }
     }
     if (machine != NULL)
@@ -282,15 +282,23 @@ static filch_status sim_enumerate(const fl_discovery *how, const fl_device_spec 
     return status;
 }
 
-const fl_backend fl_sim_backend = {
-    .name = "sim",
-    .kind = FILCH_BACKEND_SIM,
-    .is_virtual = true,
+static const fl_device_ops sim_device_ops = {
     .enumerate = sim_enumerate,
     .close = sim_close,
     .memory_free = sim_memory_free,
     .lost = sim_lost,
+    .item_ns = sim_tile_ns,
+};
+
+static const fl_queue_ops sim_queue_ops = {
     .launch = sim_launch,
     .poll = sim_poll,
-    .item_ns = sim_tile_ns,
+};
+
+const fl_backend fl_sim_backend = {
+    .name = "sim",
+    .kind = FILCH_BACKEND_SIM,
+    .is_virtual = true,
+    .device = &sim_device_ops,
+    .queue = &sim_queue_ops,
 };

@@ -18,8 +18,7 @@ typedef struct fl_fitting {
  * simulates. */
 static uint64_t room_of(const fl_device *device)
 {
-    return device->place != 0 && device->backend->memory_take != NULL ? device->info.budget
-                                                                      : UINT64_MAX;
+    return device->place != 0 && device->backend->memory != NULL ? device->info.budget : UINT64_MAX;
 }
 
 /* Tells whether some device has room. fitting, if not null, receives the bits of the devices with

@@ -129,7 +129,7 @@ static filch_status choose_places(const filch_data *data, const filch_broadcast 
     }
     for (uint32_t place = 1; how->devices == NULL && place < places->count; ++place) {
         const fl_device *device = places->at[place].device;
-        wants[place] = device != NULL && !device->backend->lost(device, NULL);
+        wants[place] = device != NULL && !fl_device_is_lost(device, NULL);
     }
     return FILCH_OK;
 }

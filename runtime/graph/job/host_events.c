@@ -11,7 +11,7 @@
 
 static bool knows_events(const fl_device *device)
 {
-    return device->backend->event_past != NULL;
+    return device->backend->interop != NULL;
 }
 
 /* Finds a device with a driver that knows events, even a failed device; null: no such device. */
@@ -56,7 +56,8 @@ static filch_status take_waits(filch_job *job, const filch_submit *submit, const
         if (event == NULL) {
             return fl_error_fill(error, fault, "event %u to wait for is null", i);
         }
-        filch_status status = device->backend->event_past(device, event, job->label, error);
+        filch_status status =
+            device->backend->interop->event_past(device, event, job->label, error);
         if (status == FILCH_NOT_READY) {
             job->events[job->event_count++] = event;
         } else if (status != FILCH_OK) {
@@ -81,7 +82,7 @@ static filch_status take_signal(filch_job *job, const filch_submit *submit, fl_d
         return fl_error_fill(error, fault, "cuda_signal_device: %s is no GPU", device->info.name);
     }
     filch_status status =
-        device->backend->event_record(device, submit->cuda_signal, job->label, error);
+        device->backend->interop->event_record(device, submit->cuda_signal, job->label, error);
     if (status == FILCH_OK) {
         job->signal = submit->cuda_signal;
         job->signal_device = device;
@@ -131,8 +132,8 @@ bool fl_job_events_past(filch_job *job, bool *moved)
             fl_store_relaxed(&job->left_out, 1);
             return true;
         }
-        filch_status status = device->backend->event_past(device, job->events[job->event_count - 1],
-                                                          job->label, &error);
+        filch_status status = device->backend->interop->event_past(
+            device, job->events[job->event_count - 1], job->label, &error);
         if (status == FILCH_NOT_READY) {
             return false;
         }
@@ -157,7 +158,8 @@ void fl_job_signal(filch_job *job)
     fl_core *core = job->object.core;
     fl_device *device = job->signal_device;
     filch_error error = FILCH_ERROR_INIT;
-    if (device->backend->event_record(device, job->signal, job->label, &error) != FILCH_OK) {
+    if (device->backend->interop->event_record(device, job->signal, job->label, &error) !=
+        FILCH_OK) {
         fl_log_write(&core->log, FILCH_LOG_ERROR, "job '%s' cannot record its event: %s",
                      job->label, error.text);
     }

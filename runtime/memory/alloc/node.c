@@ -17,7 +17,7 @@ static bool is_past(const void *user, fl_marker marker)
 {
     const fl_places *places = user;
     const fl_device *device = &places->devices[fl_marker_device(marker)];
-    return device->backend->is_past(device, marker);
+    return device->backend->lane->is_past(device, marker);
 }
 
 /* Asks the driver whether the work before a marker is over. Work on a failed device counts as
@@ -25,7 +25,7 @@ static bool is_past(const void *user, fl_marker marker)
 static bool is_over(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
-    return marker == 0 || device->backend->reached(device, marker, NULL) != FILCH_NOT_READY;
+    return marker == 0 || device->backend->lane->reached(device, marker, NULL) != FILCH_NOT_READY;
 }
 
 /* --- Buckets --- */
@@ -367,7 +367,7 @@ static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker 
     fl_device *device = place->device;
     fl_marker cleared = 0;
     filch_status status =
-        device->backend->memory_clear(device, block, bytes, *last, &cleared, error);
+        device->backend->memory->clear(device, block, bytes, *last, &cleared, error);
     if (status == FILCH_OK) {
         *last = cleared;
     }
@@ -646,8 +646,7 @@ filch_status fl_places_init(fl_places *places, fl_core *core, fl_device *devices
     }
     for (size_t d = 0; d < device_count; ++d) {
         /* Devices with a pretended memory have nodes outside the table. */
-        if (devices[d].backend->memory_take != NULL &&
-            places->at[devices[d].place].device == NULL) {
+        if (devices[d].backend->memory != NULL && places->at[devices[d].place].device == NULL) {
             places->at[devices[d].place].device = &devices[d];
         }
     }

@@ -5,45 +5,45 @@ static filch_status chunk_take(const fl_source *source, size_t bytes, void **chu
                                filch_error *error)
 {
     fl_device *device = source->user;
-    return device->backend->chunk_take(device, bytes, chunk, error);
+    return device->backend->memory->chunk_take(device, bytes, chunk, error);
 }
 
 static void chunk_give(const fl_source *source, void *chunk, size_t bytes)
 {
     fl_device *device = source->user;
-    device->backend->chunk_give(device, chunk, bytes);
+    device->backend->memory->chunk_give(device, chunk, bytes);
 }
 
 static filch_status block_take(const fl_source *source, size_t bytes, void **block,
                                filch_error *error)
 {
     fl_device *device = source->user;
-    return device->backend->memory_take(device, bytes, block, error);
+    return device->backend->memory->take(device, bytes, block, error);
 }
 
 static void block_give(const fl_source *source, void *block)
 {
     fl_device *device = source->user;
-    device->backend->memory_give(device, block);
+    device->backend->memory->give(device, block);
 }
 
 static filch_status pool_take(const fl_source *source, size_t bytes, void **block,
                               filch_error *error)
 {
     fl_device *device = source->user;
-    return device->backend->pool_take(device, source->pool, bytes, block, error);
+    return device->backend->pool->take(device, source->pool, bytes, block, error);
 }
 
 static void pool_give(const fl_source *source, void *block)
 {
     fl_device *device = source->user;
-    device->backend->pool_give(device, source->pool, block);
+    device->backend->pool->give(device, source->pool, block);
 }
 
 static void pool_trim(const fl_source *source)
 {
     fl_device *device = source->user;
-    device->backend->pool_trim(device, source->pool);
+    device->backend->pool->trim(device, source->pool);
 }
 
 const char *fl_arena_name(filch_arena kind)
@@ -58,24 +58,24 @@ const char *fl_arena_name(filch_arena kind)
 
 static filch_status try_chunks(fl_source *source, fl_device *device, filch_error *error)
 {
-    if (device->backend->chunk_take == NULL) {
+    if (device->backend->memory == NULL) {
         return FILCH_UNSUPPORTED;
     }
     source->chunk_take = chunk_take;
     source->chunk_give = chunk_give;
-    return device->backend->chunk_granularity(device, &source->granularity, error);
+    return device->backend->memory->chunk_granularity(device, &source->granularity, error);
 }
 
 static filch_status try_pool(fl_source *source, fl_device *device, const fl_memory *memory,
                              filch_error *error)
 {
-    if (device->backend->pool_open == NULL) {
+    if (device->backend->pool == NULL) {
         return FILCH_UNSUPPORTED;
     }
     source->block_take = pool_take;
     source->block_give = pool_give;
     source->blocks_trim = pool_trim;
-    return device->backend->pool_open(device, memory, &source->pool, error);
+    return device->backend->pool->open(device, memory, &source->pool, error);
 }
 
 static filch_status try_one(fl_source *source, fl_device *device, const fl_memory *memory,
@@ -127,6 +127,6 @@ void fl_source_close(const fl_source *source, const fl_memory *memory)
 {
     fl_device *device = source->user;
     if (source->pool != NULL) {
-        device->backend->pool_close(device, memory, source->pool);
+        device->backend->pool->close(device, memory, source->pool);
     }
 }

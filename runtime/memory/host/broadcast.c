@@ -162,8 +162,8 @@ static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
         filch_link link = {.size = sizeof link};
         entry->is_known = true;
         entry->link.is_straight = from < 64 && (receiver->peers >> from & 1) != 0;
-        if (entry->link.is_straight && sender->backend->link_describe != NULL &&
-            sender->backend->link_describe(sender, receiver, &link, NULL) == FILCH_OK) {
+        if (entry->link.is_straight && sender->backend->copy != NULL &&
+            sender->backend->copy->link_describe(sender, receiver, &link, NULL) == FILCH_OK) {
             entry->link.rank = link.rank;
         }
         entry->link.rate =
@@ -291,7 +291,7 @@ static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_p
         .behind = is_root ? from->behind : &b->last[sender],
         .behind_count = is_root ? 2 : 1,
     };
-    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    filch_status status = carrier->backend->copy->start(carrier, &copy, error);
     /* A copy may be on the lane despite a later failure. */
     b->last[node->place] = copy.marker != 0 ? copy.marker : b->last[node->place];
     if (status == FILCH_OK) {
@@ -353,12 +353,13 @@ static bool is_past(fl_broadcast *b, fence *f)
         }
         filch_error error = FILCH_ERROR_INIT;
         fl_device *device = &b->places->devices[fl_marker_device(marker)];
-        filch_status status = device->backend->reached(device, marker, &error);
+        filch_status status = device->backend->lane->reached(device, marker, &error);
         if (status == FILCH_NOT_READY) {
             return false;
         }
         if (status != FILCH_OK) {
-            device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
+            device->backend->lane->drain(device,
+                                         NULL); /* the progress of a failed device is unknown */
             fail(b, status, &error);
         }
         f->last[place] = 0;
@@ -374,7 +375,7 @@ static void check_roots(fl_broadcast *b)
         const fl_device *device = b->places->at[node->place].device;
         filch_error error = FILCH_ERROR_INIT;
         if (node->parent == FL_SPREAD_ROOT && node->children != 0 && node->place != 0 &&
-            device->backend->lost(device, &error)) {
+            fl_device_is_lost(device, &error)) {
             fail(b, FILCH_DEVICE_LOST, &error);
         }
     }

@@ -104,7 +104,7 @@ static filch_status over_ring(fl_places *places, fl_detour *detour, fl_block *ri
     };
     fl_device *relay = places->at[ring->place].device;
     filch_status status = start(places, detour, &where, error);
-    if (status == FILCH_OK && relay->backend->lost(relay, error)) {
+    if (status == FILCH_OK && fl_device_is_lost(relay, error)) {
         status = FILCH_DEVICE_LOST; /* the time of the failure is unknown */
     }
     if (status == FILCH_OK) {

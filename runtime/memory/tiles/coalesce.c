@@ -34,7 +34,8 @@ static bool is_settled(const fl_places *places, const filch_data *data, const fl
         return false;
     }
     return fl_load_relaxed(&host->version) != fl_data_version(data) ||
-           (host->source == 0 && (host->ready == 0 || from->backend->is_past(from, host->ready)));
+           (host->source == 0 &&
+            (host->ready == 0 || from->backend->lane->is_past(from, host->ready)));
 }
 
 static bool is_missing(const fl_places *places, const filch_data *data, const fl_replicas *replicas,

@@ -203,12 +203,12 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
                             d->device);
     }
     const fl_device *device = &places->devices[d->device];
-    if (device->backend->memory_check == NULL || device->place == 0) {
+    if (device->backend->interop == NULL || device->place == 0) {
         return fl_core_fail(core, FILCH_UNSUPPORTED, CREATE, d->label,
                             "%s has no memory that a buffer could be in", device->info.name);
     }
     filch_status status =
-        device->backend->memory_check(device, d->ptr, fl_data_bytes(data), data->label, &error);
+        device->backend->interop->check(device, d->ptr, fl_data_bytes(data), data->label, &error);
     if (status != FILCH_OK) {
         return report(core, status, &error, data->label);
     }
@@ -237,11 +237,11 @@ static filch_status pin(filch_data *data)
     char *host = fl_data_host(data);
     for (uint32_t i = 0; i < places->device_count; ++i) {
         fl_device *device = &places->devices[i];
-        if (device->backend->memory_pin == NULL || device->backend->lost(device, NULL)) {
+        if (device->backend->interop == NULL || fl_device_is_lost(device, NULL)) {
             continue;
         }
         filch_status status =
-            device->backend->memory_pin(device, host, fl_data_bytes(data), data->label, &error);
+            device->backend->interop->pin(device, host, fl_data_bytes(data), data->label, &error);
         if (status != FILCH_OK) {
             return report(core, status, &error, data->label);
         }
@@ -606,7 +606,7 @@ void fl_data_free_parts(filch_data *data)
     const fl_memory *memory = &data->object.core->memory;
     char *host = fl_load_relaxed(&data->host); /* no users of the handle remain */
     if (data->pinned_by != NULL) {
-        data->pinned_by->backend->memory_unpin(data->pinned_by, host);
+        data->pinned_by->backend->interop->unpin(data->pinned_by, host);
         data->pinned_by = NULL;
     }
     if (host != NULL && (!data->has_home || data->home != 0)) {

@@ -66,9 +66,10 @@ static void free_block(fl_places *places, fl_block *block)
 static bool is_past(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
-    filch_status status = marker != 0 ? device->backend->reached(device, marker, NULL) : FILCH_OK;
+    filch_status status =
+        marker != 0 ? device->backend->lane->reached(device, marker, NULL) : FILCH_OK;
     if (status != FILCH_OK && status != FILCH_NOT_READY) {
-        device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
+        device->backend->lane->drain(device, NULL); /* the progress of a failed device is unknown */
     }
     return status != FILCH_NOT_READY;
 }
@@ -333,7 +334,7 @@ static void look_at(const fl_places *places, fl_residents *residents, fl_flow *f
         fl_mutex_unlock(&residents->flow_lock);
         /* A waiter receives the error of a failed copy. */
     } while (oldest != 0 &&
-             places->devices[fl_marker_device(oldest)].backend->reached(
+             places->devices[fl_marker_device(oldest)].backend->lane->reached(
                  &places->devices[fl_marker_device(oldest)], oldest, NULL) == FILCH_OK);
 }
 
@@ -487,11 +488,11 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
         if (home != NULL && fl_replica_at(replicas, tile, data->home)->is_claimed) {
             home = NULL;
         }
-        if (home != NULL && !home->backend->lost(home, NULL)) {
+        if (home != NULL && !fl_device_is_lost(home, NULL)) {
             status = fl_tile_fill(places, data, replicas, tile, data->home, home, traffic, error);
         }
         /* The device may have failed meanwhile. */
-        if (home == NULL || home->backend->lost(home, NULL)) {
+        if (home == NULL || fl_device_is_lost(home, NULL)) {
             status = fl_data_need_host(data, error);
             if (status == FILCH_OK) {
                 status = fl_tile_fill(places, data, replicas, tile, 0, NULL, traffic, error);

@@ -30,7 +30,7 @@ filch_status fl_waits_check(fl_places *places, fl_waits *waits, filch_error *err
     while (waits->count != 0) {
         fl_marker marker = waits->at[waits->count - 1];
         fl_device *device = &places->devices[fl_marker_device(marker)];
-        filch_status status = device->backend->reached(device, marker, error);
+        filch_status status = device->backend->lane->reached(device, marker, error);
         if (status != FILCH_OK) {
             return status;
         }
@@ -51,7 +51,8 @@ void fl_waits_abandon(fl_places *places, fl_waits *waits)
             status = fl_device_await(device, marker, NULL);
         }
         if (status != FILCH_OK) {
-            device->backend->drain(device, NULL); /* the progress of a failed device is unknown */
+            device->backend->lane->drain(device,
+                                         NULL); /* the progress of a failed device is unknown */
         }
     }
 }
@@ -590,7 +591,7 @@ fl_tile_hint fl_tile_next_use(const fl_places *places, const fl_device *device,
     }
     fl_marker marker = fl_load_relaxed(&replica->coming); /* an estimate */
     const fl_device *from = &places->devices[fl_marker_device(marker)];
-    return (fl_tile_hint){0, marker != 0 && !from->backend->is_past(from, marker)};
+    return (fl_tile_hint){0, marker != 0 && !from->backend->lane->is_past(from, marker)};
 }
 
 /* Writes the tiles of an operand back to the caller's buffer on a device. Requires the lock. */

@@ -121,8 +121,8 @@ void fl_replica_clear(const fl_places *places, const fl_replica *replica, const 
 static fl_device *lost_before(const fl_places *places, fl_marker marker)
 {
     fl_device *device = &places->devices[fl_marker_device(marker)];
-    return marker != 0 && device->backend->lost(device, NULL) &&
-                   device->backend->reached(device, marker, NULL) != FILCH_OK
+    return marker != 0 && fl_device_is_lost(device, NULL) &&
+                   device->backend->lane->reached(device, marker, NULL) != FILCH_OK
                ? device
                : NULL;
 }
@@ -131,7 +131,7 @@ fl_device *fl_replica_lost_with(const fl_places *places, const filch_data *data,
                                 const fl_replica *replica, uint32_t place)
 {
     fl_device *device = place != 0 ? places->at[place].device : NULL;
-    if (device != NULL && device->backend->lost(device, NULL)) {
+    if (device != NULL && fl_device_is_lost(device, NULL)) {
         return device;
     }
     if (fl_load_relaxed(&replica->version) != fl_data_version(data)) {
@@ -182,7 +182,7 @@ static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
             !origin->is_straight || (origin->rate > 0 && in > origin->rate && out > origin->rate);
         if (place != origin->place && place != device->place && in > 0 && out > 0 && is_faster &&
             fl_device_reaches(sender, place) && fl_device_reaches(device, place) &&
-            !between->backend->lost(between, NULL)) {
+            !fl_device_is_lost(between, NULL)) {
             relays[count++] =
                 (fl_relay){place, in, out, fl_flow_peer(places, place), fl_flow_out(places, place)};
         }
@@ -200,7 +200,7 @@ static uint32_t next_source(const fl_places *places, const filch_data *data,
         const fl_replica *replica = fl_replica_at(replicas, tile, place);
         const fl_device *third = &places->devices[fl_marker_device(replica->source)];
         if (fl_load_relaxed(&replica->version) != fl_data_version(data) || replica->source == 0 ||
-            third->backend->is_past(third, replica->source)) {
+            third->backend->lane->is_past(third, replica->source)) {
             break;
         }
         place = first_source(places, data, replicas, tile, place + 1);
@@ -277,7 +277,7 @@ filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
                                       ? fl_replica_lost_with(places, data, replica, place)
                                       : NULL;
         if (device != NULL) {
-            device->backend->lost(device, &cause);
+            fl_device_is_lost(device, &cause);
         }
     }
     const fl_fault fault = {
@@ -375,7 +375,7 @@ filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t widt
         .behind_count = behind != 0,
         .vacant = to.vacant,
     };
-    filch_status status = carrier->backend->copy(carrier, &copy, error);
+    filch_status status = carrier->backend->copy->start(carrier, &copy, error);
     *marker = copy.marker;
     if (status == FILCH_OK) {
         count_bytes(traffic, copy.to_device, copy.from_device, width * height);
@@ -544,7 +544,7 @@ static void await_readers(const fl_places *places, const filch_data *data,
             fl_marker_lane(replica->ready) >= FL_LANE_IN &&
             fl_marker_await(places, replica->ready, NULL) != FILCH_OK) {
             fl_device *device = &places->devices[fl_marker_device(replica->ready)];
-            device->backend->drain(device, NULL);
+            device->backend->lane->drain(device, NULL);
         }
     }
 }

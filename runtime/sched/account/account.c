@@ -176,20 +176,20 @@ uint64_t fl_account_guess(const fl_worker *w, const fl_in_flight *flight)
 
 void fl_account_divide(fl_worker *w, fl_item *item)
 {
-    const fl_backend *backend = w->device->backend;
+    const fl_queue_ops *queue = w->device->backend->queue;
     fl_offload *offload = w->offload;
     uint32_t lanes = w->device->lanes;
     double ns = 0, work = 0;
     item->own = item->fair = item->ns;
     if (item->task != NULL || item->is_graph || !item->timed || offload == NULL ||
-        backend->own == NULL || lanes < 2) {
+        queue->own == NULL || lanes < 2) {
         return;
     }
     if (offload->chunk_job != item->job->sequence) {
         offload->chunk_job = item->job->sequence;
         offload->chunk_count = 0;
     }
-    item->own = backend->own(w->device);
+    item->own = queue->own(w->device);
     offload->chunk_times[offload->chunk_count++ % lanes] =
         (fl_chunk_time){(double)item->own, item->work};
     for (uint32_t i = 0; i < lanes && i < offload->chunk_count; ++i) {

@@ -13,7 +13,7 @@
 
 static bool computes(const fl_worker *w)
 {
-    return w->device->backend->mark != NULL;
+    return w->device->backend->lane != NULL;
 }
 
 /* Returns an item's part of w->pipeline.long_ns, ns; 0 for a short item, as many short items may be

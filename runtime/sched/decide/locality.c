@@ -222,7 +222,7 @@ static void give_back(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     uint32_t kept = 0, left = offload->window_count;
-    bool is_coming = !w->device->backend->is_past(w->device, offload->fetched[0]);
+    bool is_coming = !w->device->backend->lane->is_past(w->device, offload->fetched[0]);
     for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
         fl_local_task *near = &offload->window[i];
         bool is_bound =

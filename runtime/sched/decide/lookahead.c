@@ -97,7 +97,7 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run,
     const fl_worker *other = &w->sched->workers[fl_marker_device(point)];
     /* Lanes are in order: an item waiting for a lagging device would delay items without a wait. */
     return !is_alone && !fl_slow_is_on(other) &&
-           other->device->backend->is_marked(other->device, point);
+           other->device->backend->lane->is_marked(other->device, point);
 }
 
 /* Claims a task if the task may be put behind the predecessors on the worker's device. */

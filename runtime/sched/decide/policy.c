@@ -59,12 +59,12 @@ void fl_rules_fini(fl_sched *sched)
 double fl_true_speed(const fl_device *device)
 {
     const double enough = 1e6 * (double)(device->overhead_ns + 1);
-    if (device->backend->item_ns == NULL) {
+    if (device->backend->device->item_ns == NULL) {
         return 0;
     }
     double ns = 0, cost = 1;
     for (uint32_t i = 0; i < 100 && ns < enough; ++i, cost *= 2) {
-        ns = device->backend->item_ns(device, cost, 0);
+        ns = device->backend->device->item_ns(device, cost, 0);
     }
     ns -= (double)device->overhead_ns;
     return ns > 0 ? cost / 2 * 1e9 / ns : 0;

@@ -21,7 +21,7 @@ static double times_of(const fl_worker *w)
 
 static bool counts(const fl_worker *w)
 {
-    return w->device->place != 0 && w->device->backend->mark != NULL;
+    return w->device->place != 0 && w->device->backend->lane != NULL;
 }
 
 /* Tells whether copies come directly to the device's memory from a second device's memory. */
@@ -265,7 +265,7 @@ bool fl_slow_sends(fl_worker *w, fl_task *task)
  * to the caller at the job's end, so the fetching worker has to wait for the copy. */
 static bool is_free(const fl_worker *w)
 {
-    return w->device->backend->is_past(w->device, w->offload->fetched[0]);
+    return w->device->backend->lane->is_past(w->device, w->offload->fetched[0]);
 }
 
 bool fl_slow_passes_on(fl_worker *w, const fl_item *item)

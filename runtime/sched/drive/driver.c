@@ -196,8 +196,8 @@ int fl_drive_thread(void *arg)
     if (!w->device->is_synchronous) {
         fl_thread_slack(FL_TIMER_SLACK_NS);
     }
-    if (w->device->backend->bind != NULL) {
-        filch_status status = w->device->backend->bind(w->device);
+    if (w->device->backend->device->bind != NULL) {
+        filch_status status = w->device->backend->device->bind(w->device);
         if (status != FILCH_OK) {
             fl_log_write(&sched->core->log, FILCH_LOG_WARNING,
                          "device %s: its thread could not be bound (%s)", w->device->info.name,
@@ -298,10 +298,11 @@ static bool advance_as_guest(fl_worker *w)
     const fl_backend *backend = w->device->backend;
     fl_stay stay;
     /* A device refusing entry has failed, as the step will find. */
-    bool enters = backend->enter != NULL && backend->enter(w->device, &stay, NULL) == FILCH_OK;
+    bool enters = backend->device->enter != NULL &&
+                  backend->device->enter(w->device, &stay, NULL) == FILCH_OK;
     bool any = advance(w);
     if (enters) {
-        backend->leave(&stay);
+        backend->device->leave(&stay);
     }
     return any;
 }

@@ -17,7 +17,7 @@ void fl_host_events_init(fl_sched *sched)
     for (uint32_t d = sched->count; d-- > 0;) {
         const fl_backend *backend = sched->pool->devices[d].backend;
         /* Simulated memories have no host events, but still have broadcasts. */
-        if (backend->event_past != NULL || (backend->is_virtual && backend->copy != NULL)) {
+        if (backend->interop != NULL || (backend->is_virtual && backend->copy != NULL)) {
             polling->worker = d;
         }
     }

@@ -56,7 +56,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 static bool has_arrived(const fl_worker *w, fl_in_flight *flight, uint64_t t)
 {
     if (flight->arriving != 0 &&
-        w->device->backend->reached(w->device, flight->arriving, NULL) != FILCH_NOT_READY) {
+        w->device->backend->lane->reached(w->device, flight->arriving, NULL) != FILCH_NOT_READY) {
         /* A failed copy is reported with the item. */
         flight->arriving = 0;
         flight->arrived = t;

@@ -71,9 +71,8 @@ static uint8_t able(fl_scheduler *self, const uint64_t *set)
 static bool device_is_lost(fl_scheduler *self, uint32_t device)
 {
     const fl_worker *w = &sched_of(self)->workers[device];
-    const fl_backend *backend = w->device->backend;
     /* The backend may have found a failure not yet noticed by the worker. */
-    return fl_worker_has_failed(w) || (backend->lost != NULL && backend->lost(w->device, NULL));
+    return fl_worker_has_failed(w) || fl_device_is_lost(w->device, NULL);
 }
 
 /* Lists the devices of the set, or every device for a null set, with scores. Zero scores become
@@ -772,7 +771,7 @@ void fl_sched_sort_devices(fl_sched *sched)
     sched->able_count = FL_ABLE_ALL + 1;
     for (uint32_t d = 0; d < sched->count; ++d) {
         sched->kinds[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
-        sched->looks_ahead |= devices[d].backend->mark != NULL && !fl_rules_place(&sched->rules);
+        sched->looks_ahead |= devices[d].backend->lane != NULL && !fl_rules_place(&sched->rules);
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }

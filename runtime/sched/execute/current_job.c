@@ -35,9 +35,9 @@ void fl_worker_flush(fl_worker *w)
  * not together with the later items, which may take long. */
 static void mark_off(fl_worker *w)
 {
-    if (w->pipeline.computing != 0 && w->device->backend->mark != NULL) {
+    if (w->pipeline.computing != 0 && w->device->backend->lane != NULL) {
         /* A later wait marks again, and reports an error. */
-        (void)w->device->backend->mark(w->device, NULL);
+        (void)w->device->backend->lane->mark(w->device, NULL);
     }
 }
 

@@ -95,7 +95,7 @@ static void drop(filch_graph *graph, fl_graph_launch *replay)
     }
     fl_free(memory, replay->tiles, graph->slot_count * sizeof *replay->tiles);
     if (replay->handle != NULL) {
-        replay->device->backend->replay_free(replay->device, replay->handle);
+        replay->device->backend->graph->free(replay->device, replay->handle);
     }
     fl_free(memory, replay, sizeof *replay);
 }
@@ -115,8 +115,8 @@ static fl_graph_launch *replay_new(fl_worker *w, const filch_graph *graph)
             fl_alloc_zeroed(memory, graph->slots[s]->tile_count * sizeof **replay->tiles);
         fits = replay->tiles[s] != NULL;
     }
-    if (!fits || w->device->backend->replay_new(w->device, memory, &replay->handle,
-                                                &w->stall.error) != FILCH_OK) {
+    if (!fits || w->device->backend->graph->create(w->device, memory, &replay->handle,
+                                                   &w->stall.error) != FILCH_OK) {
         replay->handle = NULL;
         drop((filch_graph *)(uintptr_t)graph, replay);
         return NULL;
@@ -198,7 +198,7 @@ static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, f
     }
     note_tiles(w, replay, task);
     replay->work += task->codelet->work != NULL ? (double)task->work : 0;
-    return w->device->backend->replay_add(w->device, replay->handle, &launch, chains->behind, count,
+    return w->device->backend->graph->add(w->device, replay->handle, &launch, chains->behind, count,
                                           &w->stall.error) == FILCH_OK;
 }
 
@@ -217,7 +217,7 @@ static bool make(fl_worker *w, filch_graph *graph)
     }
     fl_free(&w->sched->core->memory, chains.behind, chains.capacity * sizeof *chains.behind);
     fits = fits &&
-           w->device->backend->replay_seal(w->device, replay->handle, &w->stall.error) == FILCH_OK;
+           w->device->backend->graph->seal(w->device, replay->handle, &w->stall.error) == FILCH_OK;
     /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
@@ -226,7 +226,7 @@ static bool make(fl_worker *w, filch_graph *graph)
     if (!fits && replay != NULL) {
         /* Copies to operands are under way; no thread waits for the copies if the run is
          * cancelled. */
-        w->device->backend->drain(w->device, NULL);
+        w->device->backend->lane->drain(w->device, NULL);
         drop(graph, replay);
         replay = NULL;
     }
@@ -364,7 +364,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
 {
     filch_graph *graph = job->graph;
     uint32_t lo, hi;
-    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->replay_new == NULL ||
+    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->graph == NULL ||
         fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
         /* A smaller range means a run already begun. */
@@ -405,7 +405,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
                        fl_in_flight *flight)
 {
     filch_view view;
-    bool fits = w->device->backend->mark(w->device, &w->stall.error) == FILCH_OK;
+    bool fits = w->device->backend->lane->mark(w->device, &w->stall.error) == FILCH_OK;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
             fl_marker home = 0;
@@ -428,11 +428,11 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     const filch_graph *graph = item->job->graph;
     fl_launch launch = {
         .tag = tag,
-        .replay = graph->graph_launch->handle,
+        .graph = graph->graph_launch->handle,
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
-    if (w->device->backend->launch(w->device, &launch, flight->launched, &w->stall.error) !=
+    if (w->device->backend->queue->launch(w->device, &launch, flight->launched, &w->stall.error) !=
         FILCH_OK) {
         fl_offload_abandon(w);
         fl_graph_launch_release(w, graph);

@@ -39,7 +39,7 @@ static uint64_t now(const fl_worker *w)
 
 static bool computes(const fl_worker *w)
 {
-    return w->device->backend->mark != NULL;
+    return w->device->backend->lane != NULL;
 }
 
 /* --- Beginning and end --- */
@@ -184,7 +184,7 @@ static bool is_home(fl_worker *w, fl_in_flight *flight)
     while (flight->home_count != 0) {
         fl_marker home = flight->homes[flight->home_count - 1];
         fl_device *device = &w->sched->core->places->devices[fl_marker_device(home)];
-        filch_status status = device->backend->reached(device, home, &error);
+        filch_status status = device->backend->lane->reached(device, home, &error);
         if (status == FILCH_NOT_READY) {
             return false;
         }
@@ -244,11 +244,11 @@ static void lose(fl_worker *w)
     }
     w->pipeline.computing = 0;
     w->pipeline.long_ns = 0;
-    if (backend->discard != NULL) {
-        backend->discard(w->device);
+    if (backend->queue->discard != NULL) {
+        backend->queue->discard(w->device);
     }
-    if (backend->drain != NULL) {
-        backend->drain(w->device, NULL);
+    if (backend->lane != NULL) {
+        backend->lane->drain(w->device, NULL);
     }
     for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
         if (w->pipeline.flights[i].launched != 0) {
@@ -277,9 +277,7 @@ static void lose(fl_worker *w)
 /* Tells whether the device has failed, as seen by a call of a worker or of the host. */
 static bool is_down(fl_worker *w)
 {
-    const fl_backend *backend = w->device->backend;
-    if (!fl_worker_has_failed(w) && backend->lost != NULL &&
-        backend->lost(w->device, &w->stall.error)) {
+    if (!fl_worker_has_failed(w) && fl_device_is_lost(w->device, &w->stall.error)) {
         lose(w);
     }
     return fl_worker_has_failed(w);
@@ -288,22 +286,21 @@ static bool is_down(fl_worker *w)
 /* Start time of an item just seen past: the device's own time if a trace is recording. */
 static uint64_t start_of(const fl_worker *w, uint64_t ns)
 {
-    const fl_backend *backend = w->device->backend;
-    uint64_t start = FL_UNLIKELY(fl_trace_of(w) != NULL) && backend->began != NULL
-                         ? backend->began(w->device)
-                         : 0;
+    const fl_queue_ops *queue = w->device->backend->queue;
+    uint64_t start =
+        FL_UNLIKELY(fl_trace_of(w) != NULL) && queue->began != NULL ? queue->began(w->device) : 0;
     return start != 0 ? start : w->pipeline.last_done - ns;
 }
 
 static bool retire_finished(fl_worker *w)
 {
-    const fl_backend *backend = w->device->backend;
+    const fl_queue_ops *queue = w->device->backend->queue;
     uint64_t t = w->pipeline.computing != 0 ? now(w) : 0;
     bool any = false;
     while (w->pipeline.computing != 0) {
         uint64_t tag, busy;
         filch_status status =
-            backend->poll(w->device, t, &tag, &busy, &w->idle.wake_at, &w->stall.error);
+            queue->poll(w->device, t, &tag, &busy, &w->idle.wake_at, &w->stall.error);
         if (status == FILCH_NOT_READY) {
             break;
         }
@@ -380,7 +377,8 @@ static bool launch_pretended(fl_worker *w, fl_in_flight *flight, uint32_t index)
         item->code = w->now.item.code;
         w->now.item = kept;
     }
-    if (w->device->backend->launch(w->device, &launch, item->start, &w->stall.error) == FILCH_OK) {
+    if (w->device->backend->queue->launch(w->device, &launch, item->start, &w->stall.error) ==
+        FILCH_OK) {
         return true;
     }
     item->code = -1;
@@ -562,7 +560,7 @@ static bool note_coming(fl_worker *w, fl_in_flight *flight)
     fl_offload *offload = w->offload;
     bool any = false;
     for (int from = 0; from < 2; ++from) {
-        if (!w->device->backend->is_past(w->device, offload->fetched[from])) {
+        if (!w->device->backend->lane->is_past(w->device, offload->fetched[from])) {
             fl_in_flight_add_home(w, flight, offload->fetched[from]);
             any = true;
         } else {
@@ -653,7 +651,7 @@ static void launch(fl_worker *w, const fl_item *picked)
             /* Marks the end of a long item. Seen together with later items on the lane, the end
              * would be known so late that the device would run out of work. A later wait marks
              * again, and reports an error. */
-            (void)w->device->backend->mark(w->device, NULL);
+            (void)w->device->backend->lane->mark(w->device, NULL);
         }
         if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
             item->task->moves = 0;
@@ -719,7 +717,7 @@ static void launch_parts(fl_worker *w, uint32_t window)
 static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = now(w);
-    w->idle.wake_at = w->device->backend->next_event(w->device, t);
+    w->idle.wake_at = w->device->backend->lane->next_event(w->device, t);
     if (w->pipeline.writing_back != NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
         w->idle.wake_at = t + FL_ARRIVAL_NS;
     }
@@ -736,13 +734,13 @@ static bool is_fetching(const fl_worker *w)
 static fl_act wait_computing(fl_worker *w)
 {
     w->pipeline.clock_age = 0;
-    if (w->pipeline.in_flight != 0 && w->device->backend->next_event != NULL &&
+    if (w->pipeline.in_flight != 0 && computes(w) && w->device->backend->is_virtual &&
         !w->device->is_looked_at) {
         return wait_virtual(w);
     }
     if (w->pipeline.in_flight != 0 && computes(w)) {
         if (w->pipeline.computing != 0 &&
-            w->device->backend->mark(w->device, &w->stall.error) != FILCH_OK) {
+            w->device->backend->lane->mark(w->device, &w->stall.error) != FILCH_OK) {
             lose(w);
             return FL_ACT_MORE;
         }
@@ -763,7 +761,7 @@ static void mark_held(fl_worker *w)
 {
     if (w->pipeline.computing != 0 && computes(w)) {
         /* A later mark reports an error. */
-        (void)w->device->backend->mark(w->device, NULL);
+        (void)w->device->backend->lane->mark(w->device, NULL);
     }
 }
 

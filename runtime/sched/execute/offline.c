@@ -324,7 +324,7 @@ static bool is_fetched(fl_worker *w)
     bool all = true;
     for (int from = 0; from < 2 && offload != NULL && !w->device->is_synchronous; ++from) {
         if (offload->fetched[from] != 0 &&
-            !w->device->backend->is_past(w->device, offload->fetched[from])) {
+            !w->device->backend->lane->is_past(w->device, offload->fetched[from])) {
             all = false;
         } else {
             offload->fetched[from] = 0;

@@ -195,7 +195,7 @@ fl_marker fl_offload_arriving(const fl_worker *w)
         fl_marker marker = waits->at[i];
         uint32_t lane = fl_marker_lane(marker);
         if (fl_marker_device(marker) == w->index && lane >= FL_LANE_IN && lane != FL_LANE_OUT &&
-            marker > found && !w->device->backend->is_past(w->device, marker)) {
+            marker > found && !w->device->backend->lane->is_past(w->device, marker)) {
             found = marker;
         }
     }
@@ -343,7 +343,8 @@ static uint32_t choose_lane(const fl_worker *w)
         fl_marker marker = offload->waits.at[i];
         uint32_t lane = fl_marker_lane(marker);
         if (fl_marker_device(marker) == w->index && lane < w->device->lanes &&
-            offload->lane_load[lane] != 0 && !w->device->backend->is_past(w->device, marker)) {
+            offload->lane_load[lane] != 0 &&
+            !w->device->backend->lane->is_past(w->device, marker)) {
             return lane;
         }
     }
@@ -374,8 +375,8 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
     }
     if (*scratch != NULL) {
         /* Items held back use the old block, too: marking puts the items on their lanes. */
-        w->device->backend->mark(w->device, &w->stall.error);
-        w->device->backend->drain(w->device, &w->stall.error);
+        w->device->backend->lane->mark(w->device, &w->stall.error);
+        w->device->backend->lane->drain(w->device, &w->stall.error);
         fl_block_give(places_of(w), *scratch, 0);
     } else {
         /* Devices wanting the memory wait for us. */
@@ -601,8 +602,8 @@ static bool commit(fl_worker *w, fl_in_flight *flight, fl_marker marker)
         fl_operand *operand = &offload->operands[i];
         if ((operand->is_final || operand->is_streamed) && (operand->mode & FILCH_WRITE) != 0 &&
             !operand->is_shadowed && marker != 0 &&
-            !w->device->backend->is_marked(w->device, marker)) {
-            fits = w->device->backend->mark(w->device, &w->stall.error) == FILCH_OK && fits;
+            !w->device->backend->lane->is_marked(w->device, marker)) {
+            fits = w->device->backend->lane->mark(w->device, &w->stall.error) == FILCH_OK && fits;
         }
         fl_marker home = 0;
         fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home,
@@ -732,7 +733,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->param_bytes = offload->param_bytes;
     launch->param_count = 0;
     launch->enqueue = kernel != NULL ? kernel->enqueue : NULL;
-    launch->replay = NULL;
+    launch->graph = NULL;
     launch->states = kernel != NULL ? kernel->states[w->index] : NULL;
     launch->behind = offload->waits.at;
     launch->behind_count = offload->waits.count;
@@ -744,7 +745,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
         return false;
     }
     filch_status status =
-        w->device->backend->launch(w->device, launch, item->start, &w->stall.error);
+        w->device->backend->queue->launch(w->device, launch, item->start, &w->stall.error);
     if (status != FILCH_OK) {
         item->code = launch->code;
         return false;

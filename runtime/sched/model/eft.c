@@ -69,7 +69,7 @@ uint32_t fl_eft_depth(const fl_worker *w)
     if (mean > 0 && mean <= FL_SHORT_NS) {
         return UINT32_MAX; /* items end too soon for the depth to matter */
     }
-    return w->device->backend->mark != NULL && mean < FL_EFT_FOLLOWED_NS
+    return w->device->backend->lane != NULL && mean < FL_EFT_FOLLOWED_NS
                ? FL_EFT_DEPTH_OF_LANE * lanes
                : lanes;
 }

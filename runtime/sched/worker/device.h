@@ -38,7 +38,7 @@ static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
 /* Whether the device computes by itself, in its own memory. */
 static inline bool fl_worker_computes(const fl_worker *w)
 {
-    return !w->device->is_synchronous && w->device->backend->mark != NULL && w->offload != NULL;
+    return !w->device->is_synchronous && w->device->backend->lane != NULL && w->offload != NULL;
 }
 
 /* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or

@@ -20,8 +20,8 @@ static filch_status no_memory(const fl_device *device, filch_error *error)
                          "no memory for a CUDA graph");
 }
 
-filch_status fl_cuda_replay_new(fl_device *device, const fl_memory *memory, void **replay,
-                                filch_error *error)
+filch_status fl_cuda_graph_new(fl_device *device, const fl_memory *memory, void **replay,
+                               filch_error *error)
 {
     if (fl_cuda_of(device)->slice != NULL) {
         return fl_error_fill(
@@ -42,8 +42,8 @@ filch_status fl_cuda_replay_new(fl_device *device, const fl_memory *memory, void
     return FILCH_OK;
 }
 
-filch_status fl_cuda_replay_add(fl_device *device, void *handle, const fl_launch *launch,
-                                const uint32_t *behind, uint32_t behind_count, filch_error *error)
+filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch *launch,
+                               const uint32_t *behind, uint32_t behind_count, filch_error *error)
 {
     fl_cuda_replay *replay = handle;
     if (fl_array_reserve(replay->memory, &replay->nodes, &replay->capacity, replay->count + 1,
@@ -89,7 +89,7 @@ static void drop_graph(const fl_cuda_api *api, fl_cuda_replay *replay)
     replay->capacity = replay->behind_capacity = 0;
 }
 
-filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *error)
+filch_status fl_cuda_graph_seal(fl_device *device, void *handle, filch_error *error)
 {
     fl_cuda_replay *replay = handle;
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
@@ -102,7 +102,7 @@ filch_status fl_cuda_replay_seal(fl_device *device, void *handle, filch_error *e
     return FILCH_OK;
 }
 
-void fl_cuda_replay_free(fl_device *device, void *handle)
+void fl_cuda_graph_free(fl_device *device, void *handle)
 {
     fl_cuda_replay *replay = handle;
     fl_cuda_gpu *gpu = fl_cuda_of(device)->gpu;
@@ -122,7 +122,7 @@ void fl_cuda_replay_free(fl_device *device, void *handle)
     fl_free(replay->memory, replay, sizeof *replay);
 }
 
-CUgraphExec fl_cuda_replay_executable(const void *replay)
+CUgraphExec fl_cuda_graph_executable(const void *replay)
 {
     return ((const fl_cuda_replay *)replay)->executable;
 }

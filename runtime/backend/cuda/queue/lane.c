@@ -525,9 +525,9 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
         launch->code = launch->enqueue(launch->call, &where, state);
         return launch->code == 0 ? FILCH_OK : FILCH_TASK_FAILED;
     }
-    if (launch->replay != NULL) {
+    if (launch->graph != NULL) {
         CUresult launched =
-            api->cuGraphLaunch(fl_cuda_replay_executable(launch->replay), lane->stream);
+            api->cuGraphLaunch(fl_cuda_graph_executable(launch->graph), lane->stream);
         return launched == FL_CUDA_SUCCESS
                    ? FILCH_OK
                    : fl_cuda_call_fail(device, launched, "cuGraphLaunch", error);
