@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "../random.h"
-#include "sched/drive/event_queue.h"
+#include "sched/worker/event_queue.h"
 
 enum { WORKERS = 200 };
 

@@ -6,9 +6,7 @@
 
 #include <math.h>
 
-#include "sched/account/rated.h"
-#include "sched/decide/speculate.h"
-#include "sched/model/speed.h"
+#include "sched/account/ledger.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/tuning.h"
@@ -90,7 +88,6 @@ void fl_account_timed(fl_worker *w, const fl_item *item)
         fl_count(&account->timed_ns, ns);
         if (codelet->work != NULL && is_counted) {
             fl_count(&account->timed_rated_ns, ns);
-            fl_rated_note(w, codelet, item->work);
         }
     } else {
         fl_count(&account->spoiled_ns, ns);
@@ -126,17 +123,14 @@ void fl_account_end_gap(fl_worker *w, bool counts)
     w->idle.idle_since = 0;
 }
 
-void fl_account_spoiled(fl_worker *w, const fl_item *item)
+void fl_account_spoiled(fl_worker *w, const fl_item *item, double ns)
 {
-    if (item->is_refused) {
-        return; /* the item never ran, or fl_account_land has counted the time */
+    /* A refused item never ran, or fl_account_land has counted the time. */
+    if (!item->is_refused) {
+        /* Relaxed: an estimate. */
+        ns = ns > 0 ? ns : fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        fl_count(&w->now.share->account.spoiled_ns, (uint64_t)ns);
     }
-    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-    if (item->task != NULL) {
-        double known = fl_speed_get(fl_codelet_speed(item->task->codelet, w->index));
-        ns = known > 0 ? known * (double)item->task->work : ns;
-    }
-    fl_count(&w->now.share->account.spoiled_ns, (uint64_t)ns);
 }
 
 void fl_account_lost(fl_worker *w)
@@ -362,10 +356,8 @@ void fl_account_end(fl_sched *sched, filch_job *job)
         return; /* the job never began */
     }
     uint64_t last = last_taken(sched, job);
-    fl_rated_end(sched, job);
     for (uint32_t d = 0; d < sched->count; ++d) {
         fl_account *account = &fl_job_share(job, d)->account;
-        fl_speculate_end(fl_job_share(job, d), job->finished);
         fl_time_parts parts;
         fl_account_measure(sched, job, d, job->finished, last, &parts);
         fl_store_relaxed(&account->starved_ns, parts.starved);

@@ -4,6 +4,8 @@
 #ifndef FL_SCHED_ACCOUNT_ACCOUNT_H
 #define FL_SCHED_ACCOUNT_ACCOUNT_H
 
+#include "sched/account/ledger.h"
+#include "sched/account/preempt.h"
 #include "sched/worker/sched.h"
 
 /* Values of filch_job.accounted. */
@@ -29,8 +31,8 @@ void fl_account_begin(fl_sched *sched, filch_job *job);
 void fl_account_end(fl_sched *sched, filch_job *job);
 /* The current job's timed item is about to retire. */
 void fl_account_timed(fl_worker *worker, const fl_item *item);
-/* An item that was not timed failed. */
-void fl_account_spoiled(fl_worker *worker, const fl_item *item);
+/* An item that was not timed failed. ns: its predicted duration; 0: unknown. */
+void fl_account_spoiled(fl_worker *worker, const fl_item *item, double ns);
 /* All items in flight are lost with their device. */
 void fl_account_lost(fl_worker *worker);
 /* Shows a timed item in the trace, while one records. */
@@ -55,5 +57,8 @@ void fl_account_end_gap(fl_worker *worker, bool counts);
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                        filch_losses *devices, size_t device_bytes, uint32_t count);
+/* fl_scheduler's job_stats (report.c). */
+void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
+                      size_t device_bytes, uint32_t count);
 
 #endif

@@ -6,29 +6,8 @@
 #ifndef FL_SCHED_ACCOUNT_PREEMPT_H
 #define FL_SCHED_ACCOUNT_PREEMPT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "sched/worker/ledger.h"
 #include "sched/worker/tuning.h"
-
-/* System's times and counts of the calling thread, since the start of the thread. */
-typedef struct fl_thread_times {
-    uint64_t wall_ns; /* monotonic time now */
-    uint64_t cpu_ns;
-    uint64_t blocked; /* number of times the thread gave up the core voluntarily */
-    uint64_t taken;   /* number of times the system took the core away */
-} fl_thread_times;
-
-/* Reads the times of the calling thread; false: the system does not report the times. */
-typedef bool (*fl_thread_times_fn)(void *user, fl_thread_times *times);
-
-typedef struct fl_preempt {
-    fl_thread_times_fn read; /* null: no preemption is reported */
-    void *user;
-    fl_thread_times last;
-    uint64_t slept_ns; /* voluntary sleep of the worker since `last`, ns */
-    uint64_t sleeps;   /* number of voluntary sleeps since `last` */
-} fl_preempt;
 
 /* Starts the measurement; null: read uses the system's times. For the worker's thread only, like
  * every function below. */

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -70,36 +69,6 @@ fl_rated_sum fl_rated_total(const fl_sched *sched, const filch_job *job, uint32_
     return sum;
 }
 
-/* Returns the best speed of the device; rate 0: the speed is not proven for items of the given
- * work. */
-static fl_proven look(const filch_codelet *codelet, uint32_t device, double work)
-{
-    fl_proven proven = {.rate = 0};
-    if (fl_codelet_runs_on(codelet, device)) {
-        proven = fl_speed_proven(fl_codelet_speed(codelet, device));
-    }
-    bool holds = work * FL_RATED_BEYOND >= proven.from &&
-                 work <= proven.to * FL_RATED_BEYOND; /* false for NaN */
-    return holds ? proven : (fl_proven){.rate = 0};
-}
-
-static void note(fl_rated *rated, const fl_proven *proven)
-{
-    /* Relaxed: a reader seeing a single new value has an estimate; after the job's end the values
-     * are final. */
-    fl_store_relaxed(&rated->rate, fl_double_bits(proven->rate));
-    fl_store_relaxed(&rated->fixed, fl_double_bits(proven->fixed));
-}
-
-void fl_rated_note(fl_worker *w, const filch_codelet *codelet, double work)
-{
-    fl_share *share = w->now.share;
-    if (share->rated_last == codelet && share->rated_at < FL_RATED) {
-        fl_proven proven = look(codelet, w->index, work);
-        note(&share->rated[share->rated_at], &proven);
-    }
-}
-
 double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind, uint32_t device,
                      fl_rated_sum done)
 {
@@ -113,19 +82,4 @@ double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind,
     }
     double ns = rate * done.work + fixed * (double)done.tiles;
     return rate > 0 && ns > 0 && isfinite(ns) ? ns : 0;
-}
-
-void fl_rated_end(const fl_sched *sched, const filch_job *job)
-{
-    uint32_t kinds = fl_rated_kinds(job);
-    for (uint32_t kind = 0; kind < kinds; ++kind) {
-        const filch_codelet *codelet = (const filch_codelet *)(uintptr_t)fl_load_relaxed(
-            &fl_job_share(job, 0)->rated_of[kind]);
-        fl_rated_sum total = fl_rated_total(sched, job, kind);
-        double mean = total.work / (double)total.tiles;
-        for (uint32_t d = 0; d < sched->count; ++d) {
-            fl_proven proven = look(codelet, d, mean);
-            note(&fl_job_share(job, d)->rated[kind], &proven);
-        }
-    }
 }

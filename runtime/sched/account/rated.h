@@ -5,7 +5,7 @@
 #ifndef FL_SCHED_ACCOUNT_RATED_H
 #define FL_SCHED_ACCOUNT_RATED_H
 
-#include "sched/worker/worker.h"
+#include "sched/worker/sched.h"
 
 /* Counts a successful work item of the current job. For the device's worker; takes a few
  * nanoseconds. */
@@ -26,9 +26,5 @@ fl_rated_sum fl_rated_total(const fl_sched *sched, const filch_job *job, uint32_
  * never change. */
 double fl_rated_best(const fl_sched *sched, const filch_job *job, uint32_t kind, uint32_t device,
                      fl_rated_sum done);
-/* Notes the device's best speed after the worker timed an item of the current job. */
-void fl_rated_note(fl_worker *worker, const filch_codelet *codelet, double work);
-/* Notes the best speeds of all devices at the end of the job. */
-void fl_rated_end(const fl_sched *sched, const filch_job *job);
 
 #endif

@@ -392,3 +392,55 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
     find_twins(&rates, accounted == FL_ACCOUNT_ENDED);
     fill_bounds(&rates, report);
 }
+
+/* --- Totals of a job --- */
+
+void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
+                      size_t device_bytes, uint32_t count)
+{
+    const fl_sched *sched = (fl_sched *)(void *)self;
+    fl_goal goal = {.job = job};
+    /* Relaxed: loaded before the goal is tested. */
+    uint64_t begin = fl_load_relaxed(&job->started);
+    uint64_t end = fl_goal_is_met(&goal) ? job->finished : fl_clock_now(&sched->core->clock);
+    bool has_begun = begin != 0 || sched->pool->is_virtual;
+    info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
+    info->done = info->failed = info->skipped = info->bytes = info->evicted = 0;
+    info->moved = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        const fl_share *share = fl_job_share(job, d);
+        info->done += fl_load_relaxed(&share->done);
+        info->failed += fl_load_relaxed(&share->failed);
+        info->skipped += fl_load_relaxed(&share->skipped);
+        const fl_traffic *traffic = fl_job_traffic(job, sched->count) + d;
+        uint64_t in = fl_load_relaxed(&traffic->in), out = fl_load_relaxed(&traffic->out);
+        uint64_t peer = fl_load_relaxed(&traffic->peer);
+        info->bytes += in + out + peer;
+        info->evicted += fl_load_relaxed(&traffic->evicted);
+        info->moved += fl_load_relaxed(&share->moved);
+        if (d >= count) {
+            continue;
+        }
+        double busy = (double)fl_load_relaxed(&share->busy_ns) / 1e9;
+        double work = fl_bits_double(fl_load_relaxed(&share->work));
+        uint64_t tiles = fl_load_relaxed(&share->tiles);
+        work = work > 0 ? work : (double)tiles;
+        const filch_device_stats stats = {
+            .tiles = tiles,
+            .stolen_in = fl_load_relaxed(&share->stolen_in),
+            .stolen_out = fl_load_relaxed(&share->stolen_out),
+            .items = fl_load_relaxed(&share->items),
+            .work = work,
+            .busy_s = busy,
+            .idle_s = info->seconds > busy ? info->seconds - busy : 0,
+            .speed = busy > 0 ? work / busy : 0,
+            .bytes_in = in,
+            .bytes_out = out,
+            .bytes_peer = peer,
+            .evicted = fl_load_relaxed(&traffic->evicted),
+            .bytes_evicted = fl_load_relaxed(&traffic->written_back),
+            .moved = fl_load_relaxed(&share->moved),
+        };
+        memcpy((char *)devices + d * device_bytes, &stats, device_bytes);
+    }
+}

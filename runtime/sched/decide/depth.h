@@ -6,10 +6,6 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
-/* Items in flight at most on a device that computes: the number that hides the launch latency of
- * short items. */
-#define FL_IN_FLIGHT_COMPUTING 256u
-
 /* Items in flight that keep the device busy. */
 uint32_t fl_depth_of(const fl_worker *worker);
 /* Whether one more item can be put on the device. */

@@ -2,8 +2,7 @@
 /* Batches cut by a policy: into pieces owned by devices, or not at all, with a single range for
  * every device. A range of pieces counts positions in a list ordered by device, and for a device by
  * items. */
-#include "sched/decide/pick.h"
-#include "sched/execute/full.h"
+#include "sched/decide/chunk.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -32,17 +31,6 @@ uint32_t fl_policy_chunk(fl_worker *w, const filch_job *job, uint32_t lo, uint32
     return ask_chunk(w->sched, &view, usual);
 }
 
-/* Returns the default chunk: an equal part. */
-static uint32_t usual_chunk(const fl_sched *sched, const filch_job *job)
-{
-    uint64_t able = 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        able += fl_devices_have(fl_batch_devices(job->batch), d);
-    }
-    uint64_t parts = FL_POLICY_PIECES * (able != 0 ? able : 1);
-    return (uint32_t)((fl_batch_grains(job->batch) + parts - 1) / parts);
-}
-
 /* --- Cutting --- */
 
 /* Returns the grains of a piece, limited by the memory of every device that may have the piece. */
@@ -51,7 +39,7 @@ static uint32_t piece_size(fl_sched *sched, const filch_job *job)
     uint32_t grains = fl_batch_grains(job->batch);
     const filch_policy_view view = {
         .sched = sched, .worker = fl_sched_self(sched), .job = job, .hi = grains, .rest = grains};
-    uint32_t size = ask_chunk(sched, &view, usual_chunk(sched, job));
+    uint32_t size = ask_chunk(sched, &view, fl_chunk_equal(sched, job));
     for (uint32_t d = 0; d < sched->count; ++d) {
         if (fl_devices_have(fl_batch_devices(job->batch), d)) {
             size = fl_chunk_fit(&sched->workers[d], job, 0, size);
@@ -157,129 +145,4 @@ bool fl_pieces_fill(fl_sched *sched, filch_job *job)
     }
     /* Without memory for a list, the static partition applies. */
     return with->batches == FILCH_BATCHES_PLACED && with->place != NULL && cut(sched, job);
-}
-
-/* --- Taking --- */
-
-static bool take_common(fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
-{
-    fl_range *range = &fl_job_share(job, 0)->range;
-    uint32_t rest;
-    /* Acquire, in taking from the range: the cutting thread's writes are visible. */
-    while (fl_devices_have(fl_batch_devices(job->batch), w->index) &&
-           (rest = fl_range_peek(range, lo, hi)) != 0) {
-        bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-        uint32_t most = fl_batch_reach(job->batch, *lo) - *lo, want = rest;
-        if (!is_cancelled) {
-            want = fl_policy_chunk(w, job, *lo, rest, usual_chunk(w->sched, job));
-        }
-        want = want < most ? want : most;
-        want = is_cancelled ? want : fl_chunk_fit(w, job, *lo, want);
-        if (fl_range_take_at(range, *lo, want, hi)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Takes grains that a device could not do, the worker's own device included when trying again. */
-static bool take_left(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
-{
-    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    uint32_t rest;
-    if (!fl_devices_have(fl_batch_devices(job->batch), w->index)) {
-        return false;
-    }
-    for (uint32_t d = 0; d < w->sched->count; ++d) {
-        fl_range *left = &fl_job_share(job, (w->index + d) % w->sched->count)->left;
-        while ((rest = fl_range_peek(left, lo, hi)) != 0) {
-            uint32_t want = is_cancelled ? rest : fl_chunk_fit(w, job, *lo, rest);
-            if (fl_range_take_at(left, *lo, want, hi)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, uint32_t *hi)
-{
-    uint32_t position, end;
-    if (!fl_range_take(&fl_job_share(job, w->index)->range, 1, &position, &end)) {
-        return false;
-    }
-    *lo = job->pieces->at[position].lo;
-    *hi = job->pieces->at[position].hi;
-    return true;
-}
-
-bool fl_pieces_pick(fl_worker *w, filch_job *job, fl_item *item)
-{
-    uint32_t lo, hi;
-    if (fl_load_relaxed(&job->cancelled) == 0 && fl_full_is_out(w, job)) {
-        return false;
-    }
-    if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
-                                    : take_piece(w, job, &lo, &hi)) &&
-        !take_left(w, job, &lo, &hi)) {
-        return false;
-    }
-    bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    *item = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
-    item->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
-    return true;
-}
-
-static fl_range *range_of(const fl_worker *w, const filch_job *job)
-{
-    return &fl_job_share(job, job->cut == FL_CUT_COMMON ? 0 : w->index)->range;
-}
-
-bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
-{
-    fl_range *range = range_of(w, job);
-    if (job->cut != FL_CUT_SHARES && fl_range_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
-        return true;
-    }
-    if (job->cut == FL_CUT_PIECES) {
-        return take_piece(w, job, lo, hi);
-    }
-    while (fl_range_peek(range, lo, hi) != 0) {
-        if (fl_range_take_at(range, *lo, fl_batch_reach(job->batch, *lo) - *lo, hi)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool fl_pieces_return(const fl_worker *w, const fl_item *item)
-{
-    fl_share *share = fl_job_share(item->job, w->index);
-    uint32_t lo, hi;
-    if (item->job->cut == FL_CUT_SHARES) {
-        return fl_range_return(&share->range, item->lo, item->hi);
-    }
-    if (fl_range_peek(&share->left, &lo, &hi) != 0) {
-        return false;
-    }
-    /* The worker alone fills `left`. */
-    fl_range_set(&share->left, item->lo, item->hi);
-    return true;
-}
-
-uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
-{
-    uint32_t lo, hi;
-    return fl_range_peek(range_of(w, job), &lo, &hi) +
-           fl_range_peek(&fl_job_share(job, w->index)->left, &lo, &hi);
-}
-
-double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
-{
-    if (job->cut != FL_CUT_PIECES) {
-        return fl_batch_work(w, job, lo, hi);
-    }
-    /* Every piece is about as large as the first. */
-    fl_piece first = job->pieces->at[lo];
-    return fl_batch_work(w, job, first.lo, first.hi) * (hi - lo);
 }

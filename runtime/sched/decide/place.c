@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/decide/place.h"
 
-#include "sched/decide/pick.h"
+#include "sched/model/predict.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"

@@ -110,21 +110,10 @@ enum {
 
 /* Fills the ranges of a batch by the policy; false: the default rules apply. */
 bool fl_pieces_fill(struct fl_sched *sched, filch_job *job);
-/* Takes the next piece, or a chunk of the common range. */
-bool fl_pieces_pick(struct fl_worker *worker, filch_job *job, struct fl_item *item);
 /* Returns the number of grains to take from a share's rest; `usual` where the policy does not say.
  */
 uint32_t fl_policy_chunk(struct fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t rest,
                          uint32_t usual);
-/* Takes a part without gaps from the worker's part of a batch, for every kind of cut. */
-bool fl_pieces_take_any(const struct fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
-/* Gives back a chunk, the last chunk taken from the worker's part. False: impossible. */
-bool fl_pieces_return(const struct fl_worker *worker, const struct fl_item *item);
-/* Returns the rest of the worker's part, in units of the range. */
-uint32_t fl_pieces_rest(const struct fl_worker *worker, const filch_job *job);
-/* Returns the work of positions [lo, hi) of a range, on the worker's device. */
-double fl_pieces_work(const struct fl_worker *worker, const filch_job *job, uint32_t lo,
-                      uint32_t hi);
 
 /* --- Predictions (view.c) --- */
 

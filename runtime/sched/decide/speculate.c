@@ -21,12 +21,13 @@
 #include <math.h>
 
 #include "sched/account/account.h"
-#include "sched/decide/pick.h"
 #include "sched/execute/private_output.h"
 #include "sched/execute/step.h"
 #include "sched/model/missing.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/tuning.h"
 
 /* Nor is one that would have to wait so long for what it lacks looked at before. */

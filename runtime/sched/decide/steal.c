@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "sched/decide/pick.h"
+#include "sched/account/ledger.h"
+#include "sched/decide/chunk.h"
 #include "sched/decide/place.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
@@ -17,9 +18,11 @@
 #include "sched/execute/step.h"
 #include "sched/model/explore.h"
 #include "sched/model/missing.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/decide/victims.h"
 
+#include "sched/worker/event_queue.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "device/links.h"
-#include "sched/decide/pick.h"
+#include "sched/model/predict.h"
 #include "sched/worker/device.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 

@@ -3,6 +3,7 @@
  * filch_poll, or a task waiting for nested work. The virtual clock is in virtual.c. */
 #include "sched/drive/driver.h"
 
+#include "sched/account/preempt.h"
 #include "sched/execute/full.h"
 #include "sched/execute/host_call.h"
 #include "sched/execute/step.h"

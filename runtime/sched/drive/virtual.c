@@ -4,9 +4,10 @@
  * woken as threads are: a worker without work announces idleness. */
 #include "sched/decide/depth.h"
 #include "sched/drive/driver.h"
-#include "sched/drive/host_events.h"
+#include "sched/execute/host_events.h"
 #include "sched/execute/offline.h"
 #include "sched/execute/step.h"
+#include "sched/worker/event_queue.h"
 #include "sched/worker/sched.h"
 
 /* Tells whether a new task could begin on the worker's device. */

@@ -24,11 +24,12 @@
 
 #include <math.h>
 
+#include "sched/account/ledger.h"
 #include "sched/account/rated.h"
-#include "sched/decide/pick.h"
 #include "sched/execute/in_flight.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/step.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -63,7 +64,7 @@ static bool is_on(const fl_worker *w)
 
 static double dispatch_ns(const fl_worker *w)
 {
-    double ns = (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+    double ns = fl_worker_dispatch_ns(w);
     return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + FL_PIECE_LATENCY_NS : ns;
 }
 

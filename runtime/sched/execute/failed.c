@@ -5,14 +5,15 @@
 #include "sched/execute/failed.h"
 
 #include "sched/decide/locality.h"
-#include "sched/decide/pick.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/full.h"
 #include "sched/execute/offline.h"
+#include "sched/execute/pick.h"
 #include "sched/execute/step.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/wake.h"
 

@@ -12,6 +12,7 @@
 #include "sched/execute/full.h"
 
 #include "sched/execute/divide.h"
+#include "sched/execute/pick.h"
 #include "sched/execute/step.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"

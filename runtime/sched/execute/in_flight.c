@@ -7,11 +7,9 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
-#include "sched/decide/pick.h"
 #include "sched/decide/slow.h"
 #include "sched/decide/speculate.h"
 #include "sched/decide/steal.h"
-#include "sched/drive/poll_interval.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/failed.h"
 #include "sched/execute/full.h"
@@ -19,18 +17,17 @@
 #include "sched/execute/host_call.h"
 #include "sched/execute/offline.h"
 #include "sched/execute/offload.h"
+#include "sched/execute/pick.h"
+#include "sched/execute/poll_interval.h"
 #include "sched/execute/step.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
-
-#define NO_FLIGHT UINT32_MAX
-
-/* Tiles that a device holds at once: what the simulated ones can, which is far more than theirs. */
-#define FLIGHTS 64u
 
 static uint64_t now(const fl_worker *w)
 {
@@ -40,45 +37,6 @@ static uint64_t now(const fl_worker *w)
 static bool computes(const fl_worker *w)
 {
     return w->device->backend->lane != NULL;
-}
-
-/* --- Beginning and end --- */
-
-filch_status fl_in_flight_init(fl_worker *w)
-{
-    const fl_memory *memory = &w->sched->core->memory;
-    w->pipeline.writing_back = w->pipeline.writing_back_last = NO_FLIGHT;
-    if (w->sched->core->places->count > 1) {
-        w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
-        if (w->offload == NULL) {
-            return FILCH_OUT_OF_MEMORY;
-        }
-    }
-    if (w->device->is_synchronous) {
-        return FILCH_OK;
-    }
-    w->pipeline.flight_count = computes(w) ? FL_IN_FLIGHT_COMPUTING : FLIGHTS;
-    w->pipeline.flights =
-        fl_alloc_zeroed(memory, w->pipeline.flight_count * sizeof *w->pipeline.flights);
-    if (w->pipeline.flights == NULL) {
-        return FILCH_OUT_OF_MEMORY;
-    }
-    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
-        w->pipeline.flights[i].next = i + 1 < w->pipeline.flight_count ? i + 1 : NO_FLIGHT;
-    }
-    return FILCH_OK;
-}
-
-void fl_in_flight_fini(fl_worker *w)
-{
-    const fl_memory *memory = &w->sched->core->memory;
-    if (w->offload != NULL) {
-        fl_offload_drop_scratch(w);
-        fl_free(memory, w->offload, sizeof *w->offload);
-    }
-    fl_free(memory, w->pipeline.flights, w->pipeline.flight_count * sizeof *w->pipeline.flights);
-    w->offload = NULL;
-    w->pipeline.flights = NULL;
 }
 
 /* --- Landing --- */
@@ -147,9 +105,9 @@ static void finish(fl_worker *w, uint32_t index)
         land(w, index);
         return;
     }
-    flight->next = NO_FLIGHT;
+    flight->next = FL_NO_FLIGHT;
     ++w->pipeline.writing_back_count;
-    if (w->pipeline.writing_back == NO_FLIGHT) {
+    if (w->pipeline.writing_back == FL_NO_FLIGHT) {
         w->pipeline.writing_back = index;
     } else {
         w->pipeline.flights[w->pipeline.writing_back_last].next = index;
@@ -200,7 +158,7 @@ static bool is_home(fl_worker *w, fl_in_flight *flight)
 static bool land_homing(fl_worker *w)
 {
     bool any = false;
-    while (w->pipeline.writing_back != NO_FLIGHT) {
+    while (w->pipeline.writing_back != FL_NO_FLIGHT) {
         uint32_t index = w->pipeline.writing_back;
         fl_in_flight *flight = &w->pipeline.flights[index];
         if (!is_home(w, flight)) {
@@ -255,7 +213,7 @@ static void lose(fl_worker *w)
             fail_flight(w, i);
         }
     }
-    while (w->pipeline.writing_back != NO_FLIGHT) {
+    while (w->pipeline.writing_back != FL_NO_FLIGHT) {
         uint32_t index = w->pipeline.writing_back;
         w->pipeline.writing_back = w->pipeline.flights[index].next;
         --w->pipeline.writing_back_count;
@@ -718,7 +676,7 @@ static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = now(w);
     w->idle.wake_at = w->device->backend->lane->next_event(w->device, t);
-    if (w->pipeline.writing_back != NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
+    if (w->pipeline.writing_back != FL_NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
         w->idle.wake_at = t + FL_ARRIVAL_NS;
     }
     return FL_ACT_WAIT;

@@ -5,8 +5,6 @@
 
 #include "sched/worker/worker.h"
 
-filch_status fl_in_flight_init(fl_worker *worker);
-void fl_in_flight_fini(fl_worker *worker);
 /* As fl_worker_step. */
 fl_act fl_in_flight_step(fl_worker *worker);
 /* The step while the device is offline. */

@@ -16,14 +16,15 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/locality.h"
-#include "sched/decide/pick.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/failed.h"
 #include "sched/execute/full.h"
+#include "sched/execute/pick.h"
 #include "sched/execute/step.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -78,8 +79,9 @@ bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set)
     return changes;
 }
 
-void fl_offline_cancelled(fl_sched *sched)
+void fl_offline_cancelled(fl_scheduler *self)
 {
+    fl_sched *sched = (fl_sched *)(void *)self;
     /* Fence: orders the cancellation against a device going offline. */
     fl_fence_seq_cst();
     if (fl_load_relaxed(&sched->offline_count) != 0) {

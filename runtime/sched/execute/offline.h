@@ -7,8 +7,9 @@
 
 /* Sets or clears a duty of FL_DUTY_OFFLINE; false: no change. Any thread. */
 bool fl_offline_set(fl_sched *sched, uint32_t index, uint32_t duty, bool is_set);
-/* A job was cancelled: nothing of it waits for a device any more. Any thread. */
-void fl_offline_cancelled(fl_sched *sched);
+/* Function of fl_scheduler: a job was cancelled, and nothing of it waits for a device any more. Any
+ * thread. */
+void fl_offline_cancelled(fl_scheduler *self);
 filch_presence fl_offline_presence(const fl_sched *sched, uint32_t index);
 
 /* Parts of a step while the device is offline. Gives away tasks that other devices can run and that

@@ -7,25 +7,28 @@
 #include "sched/account/rated.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
-#include "sched/decide/pick.h"
 #include "sched/decide/place.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
 #include "sched/decide/speculate.h"
 #include "sched/decide/steal.h"
-#include "sched/drive/host_events.h"
-#include "sched/drive/nested_wait.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/full.h"
+#include "sched/execute/host_events.h"
 #include "sched/execute/in_flight.h"
+#include "sched/execute/nested_wait.h"
 #include "sched/execute/offline.h"
 #include "sched/execute/offload.h"
+#include "sched/execute/pick.h"
 #include "sched/execute/reduce.h"
 #include "sched/model/explore.h"
+#include "sched/model/predict.h"
+#include "sched/model/proven.h"
 #include "sched/model/speed.h"
 #include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -221,12 +224,27 @@ static void note_left_out(filch_job *job)
 static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_t last)
 {
     if (!item->timed) {
-        fl_account_spoiled(w, item);
+        const fl_task *task = item->task;
+        fl_account_spoiled(w, item,
+                           task != NULL ? fl_speed_get(fl_codelet_speed(task->codelet, w->index)) *
+                                              (double)task->work
+                                        : 0);
     }
     if (item->is_refused) {
         fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
     } else {
         fl_job_fail(w->now.job, item->task, item->code, w->device->info.name, first, last);
+    }
+}
+
+/* Accounts a timed item of the current job. */
+static void account_timed(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
+{
+    fl_account_record(w, item, codelet);
+    fl_account_timed(w, item);
+    if (item->code == 0 && codelet->work != NULL &&
+        (item->task == NULL || !fl_task_is_own(item->task))) {
+        fl_proven_note(w, codelet, item->work);
     }
 }
 
@@ -238,8 +256,7 @@ static inline void note(fl_worker *w, const fl_item *item)
     }
     if (item->timed && !item->skip) {
         learn(w, item, item->task->codelet);
-        fl_account_record(w, item, item->task->codelet);
-        fl_account_timed(w, item);
+        account_timed(w, item, item->task->codelet);
     }
 }
 
@@ -355,8 +372,7 @@ static void retire_chunk(fl_worker *w, fl_item *item)
         }
         if (item->timed) {
             learn(w, item, fl_batch_codelet(job->batch));
-            fl_account_record(w, item, fl_batch_codelet(job->batch));
-            fl_account_timed(w, item);
+            account_timed(w, item, fl_batch_codelet(job->batch));
         }
         fl_batch_learn(w, item);
         fl_count(&w->now.share->items, last - first);

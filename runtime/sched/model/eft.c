@@ -21,9 +21,10 @@
 
 #include <math.h>
 
+#include "sched/account/ledger.h"
 #include "sched/decide/depth.h"
-#include "sched/decide/pick.h"
 #include "sched/model/explore.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/ready/spot.h"
 #include "sched/worker/device.h"

@@ -7,10 +7,11 @@
 #include "device/links.h"
 #include "memory/tiles/coalesce.h"
 #include "memory/tiles/tiles.h"
-#include "sched/decide/pick.h"
 #include "sched/decide/slow.h"
+#include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -361,7 +362,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
 static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
 {
     double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);
-    return place == 0             ? bytes / FL_HOST_RATE
+    return place == 0             ? bytes / FL_HOST_COPY_RATE
            : operand->is_streamed ? bytes * slowness(places, place, 0)
                                   : 0;
 }

@@ -41,6 +41,12 @@ static inline bool fl_worker_computes(const fl_worker *w)
     return !w->device->is_synchronous && w->device->backend->lane != NULL && w->offload != NULL;
 }
 
+/* Cost of a dispatch on the device, ns. */
+static inline double fl_worker_dispatch_ns(const fl_worker *w)
+{
+    return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
+}
+
 /* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
  * before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)

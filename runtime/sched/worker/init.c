@@ -2,10 +2,48 @@
 /* What a worker is made with, and gives back. */
 #include <string.h>
 
-#include "sched/execute/in_flight.h"
-#include "sched/model/transfer.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
+
+/* Items in flight on a simulated device at a time, far more than its queue depth. */
+#define FLIGHTS_SIMULATED 64u
+
+static filch_status init_pipeline(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    w->pipeline.writing_back = w->pipeline.writing_back_last = FL_NO_FLIGHT;
+    if (w->sched->core->places->count > 1) {
+        w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
+        if (w->offload == NULL) {
+            return FILCH_OUT_OF_MEMORY;
+        }
+    }
+    if (w->device->is_synchronous) {
+        return FILCH_OK;
+    }
+    w->pipeline.flight_count =
+        w->device->backend->lane != NULL ? FL_IN_FLIGHT_COMPUTING : FLIGHTS_SIMULATED;
+    w->pipeline.flights =
+        fl_alloc_zeroed(memory, w->pipeline.flight_count * sizeof *w->pipeline.flights);
+    if (w->pipeline.flights == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        w->pipeline.flights[i].next = i + 1 < w->pipeline.flight_count ? i + 1 : FL_NO_FLIGHT;
+    }
+    return FILCH_OK;
+}
+
+static void fini_pipeline(fl_worker *w)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    if (w->offload != NULL) {
+        fl_free(memory, w->offload, sizeof *w->offload);
+    }
+    fl_free(memory, w->pipeline.flights, w->pipeline.flight_count * sizeof *w->pipeline.flights);
+    w->offload = NULL;
+    w->pipeline.flights = NULL;
+}
 
 filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, uint32_t index)
 {
@@ -16,8 +54,6 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     w->theft.theft_ns = FL_THEFT_NS / 2; /* until it is measured */
     w->idle.wake_at = w->idle.ready_at = FL_TIME_NEVER;
     w->stall.error = (filch_error)FILCH_ERROR_INIT;
-    fl_ledger_init(&w->ledger, &sched->backlogs[device->implementations % FL_KINDS],
-                   fl_clock_now(&sched->core->clock));
     fl_store_relaxed(&w->signals.duties,
                      index == sched->polling.worker ? FL_DUTY_POLL_EVENTS : 0); /* still ours */
     fl_inbox_init(&w->queues.inbox);
@@ -28,9 +64,9 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     if (w->call.views == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
-    filch_status status = fl_in_flight_init(w);
+    filch_status status = init_pipeline(w);
     if (status != FILCH_OK || (status = fl_eventcount_init(&w->signals.event)) != FILCH_OK) {
-        fl_in_flight_fini(w);
+        fini_pipeline(w);
         fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
         return status;
     }
@@ -41,7 +77,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
                 fl_deque_fini(&w->queues.levels[level]);
             }
             fl_eventcount_fini(&w->signals.event);
-            fl_in_flight_fini(w);
+            fini_pipeline(w);
             fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
             return status;
         }
@@ -56,7 +92,7 @@ void fl_worker_fini(fl_worker *w)
         fl_deque_fini(&w->queues.levels[level]);
     }
     fl_eventcount_fini(&w->signals.event);
-    fl_in_flight_fini(w);
+    fini_pipeline(w);
     fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
     fl_free_aligned(memory, w->backup.output, w->backup.output_bytes, 64);
     fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);

@@ -56,6 +56,13 @@ typedef struct fl_item {
  * copies when an item needs more. */
 #define FL_HOMES 4
 
+/* Items in flight at most on a device that computes: the number that hides the launch latency of
+ * short items. */
+#define FL_IN_FLIGHT_COMPUTING 256u
+
+/* No element of a list of items in flight. */
+#define FL_NO_FLIGHT UINT32_MAX
+
 /* An item in flight on a device that computes by itself. */
 typedef struct fl_in_flight {
     fl_item item;

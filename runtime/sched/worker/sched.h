@@ -15,9 +15,7 @@
 #include "device/pool.h"
 #include "graph/scheduler.h"
 #include "sched/decide/policy.h"
-#include "sched/drive/event_queue.h"
 #include "sched/model/speed_file.h"
-#include "sched/ready/shared_queue.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
@@ -32,6 +30,9 @@ typedef struct fl_event_polling {
     uint64_t since;     /* when the newest arrived */
     uint64_t look_at;
 } fl_event_polling;
+
+typedef struct fl_event_queue fl_event_queue;
+typedef struct fl_shared_queue fl_shared_queue;
 
 #define FL_ACTIVE_SLOTS 256
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)

@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "graph/job/job.h"
-#include "sched/account/ledger.h"
+#include "sched/worker/ledger.h"
 #include "sync/range.h"
 
 /* What a job is charged for its time on a device. The device's worker writes, anybody reads, but

@@ -89,24 +89,24 @@
       "A device is explored that once was so many times as fast as it is.")
 
 /* Predictions */
-#define FL_TUNING_PREDICTIONS(X)                                                             \
-    X(double, FL_LOOK_AGAIN_NS, 20000.0, "ns", "rule of thumb",                              \
-      "Least time until a choice that was refused is looked at again.")                      \
-    X(double, FL_TIE, 1e-12, "of the time", "rounding of doubles",                           \
-      "Finishes that differ by less are equal.")                                             \
-    X(double, FL_WORK_USUAL_NS, 1000.0, "ns a unit", "estimate",                             \
-      "A unit of work on a device with a score of 1 where no speed was measured.")           \
-    X(double, FL_SCORE_LEAST, 1e-9, "score", "estimate", "In place of a score of 0.")        \
-    X(double, FL_LINK_USUAL, 16.0, "bytes a ns", "estimate",                                 \
-      "Rate of a link that was not measured.")                                               \
-    X(double, FL_HOST_RATE, 8.0, "bytes a ns", "estimate", "Rate at which the host copies.") \
-    X(uint32_t, FL_SAMPLED_PARTS, 8u, "parts", "a bound on the time of one decision",        \
-      "Roots, tiles or parts of a rest that are looked at and stand for all.")               \
-    X(uint32_t, FL_MISSING_JOBS, 8u, "jobs", "a bound on the time of one decision",          \
-      "Jobs among which the job of a victim's tasks is looked for.")                         \
-    X(uint32_t, FL_MISSING_SLABS, 4096u, "slabs", "a bound on the time of one decision",     \
-      "Slabs of tasks that are looked at for a victim's job.")                               \
-    X(uint32_t, FL_NEXT_USE_USERS, 32u, "tasks", "a bound on the time of one decision",      \
+#define FL_TUNING_PREDICTIONS(X)                                                                  \
+    X(double, FL_LOOK_AGAIN_NS, 20000.0, "ns", "rule of thumb",                                   \
+      "Least time until a choice that was refused is looked at again.")                           \
+    X(double, FL_TIE, 1e-12, "of the time", "rounding of doubles",                                \
+      "Finishes that differ by less are equal.")                                                  \
+    X(double, FL_WORK_USUAL_NS, 1000.0, "ns a unit", "estimate",                                  \
+      "A unit of work on a device with a score of 1 where no speed was measured.")                \
+    X(double, FL_SCORE_LEAST, 1e-9, "score", "estimate", "In place of a score of 0.")             \
+    X(double, FL_LINK_USUAL, 16.0, "bytes a ns", "estimate",                                      \
+      "Rate of a link that was not measured.")                                                    \
+    X(double, FL_HOST_COPY_RATE, 8.0, "bytes a ns", "estimate", "Rate at which the host copies.") \
+    X(uint32_t, FL_SAMPLED_PARTS, 8u, "parts", "a bound on the time of one decision",             \
+      "Roots, tiles or parts of a rest that are looked at and stand for all.")                    \
+    X(uint32_t, FL_MISSING_JOBS, 8u, "jobs", "a bound on the time of one decision",               \
+      "Jobs among which the job of a victim's tasks is looked for.")                              \
+    X(uint32_t, FL_MISSING_SLABS, 4096u, "slabs", "a bound on the time of one decision",          \
+      "Slabs of tasks that are looked at for a victim's job.")                                    \
+    X(uint32_t, FL_NEXT_USE_USERS, 32u, "tasks", "a bound on the time of one decision",           \
       "Users of a tile that are looked at for one that is likely to run on a memory node.")
 
 /* Earliest finish (eft.h) and the shared ready queue (shared_queue.h) */
@@ -152,7 +152,7 @@
     X(double, FL_WIDE_ENOUGH_HASTY, 4.0, "tasks a device", "measured: docs/performance.md",       \
       "Of graphs so wide no short task is put behind another.")
 
-/* Chunks of ranges: batches (pick.c) and divisible tasks (divide.c) */
+/* Chunks of ranges: batches (chunk.c) and divisible tasks (divide.c) */
 #define FL_TUNING_CHUNKS(X)                                                                       \
     X(double, FL_CHUNK_OF_REST, 0.0025, "of the share", "measured: docs/performance.md",          \
       "A chunk is this part of what is left of the device's share.")                              \

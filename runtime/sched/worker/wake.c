@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sched/worker/device.h"
+#include "sched/worker/event_queue.h"
 #include "sched/worker/sched.h"
 
 /* A step that leaves a task queued loses about one task's time of each core that sleeps. A core is

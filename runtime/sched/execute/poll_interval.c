@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Polling interval of a computing device: long while no item can be over, short when an item should
  * be over. */
-#include "sched/drive/poll_interval.h"
+#include "sched/execute/poll_interval.h"
 
 #include <math.h>
 
-#include "sched/execute/offload.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"

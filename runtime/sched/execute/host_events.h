@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that wait for the host's events, and the worker that polls the events. */
-#ifndef FL_SCHED_DRIVE_HOST_EVENTS_H
-#define FL_SCHED_DRIVE_HOST_EVENTS_H
+#ifndef FL_SCHED_EXECUTE_HOST_EVENTS_H
+#define FL_SCHED_EXECUTE_HOST_EVENTS_H
 
 #include "sched/worker/sched.h"
 
 /* Before there is any job. */
 void fl_host_events_init(fl_sched *sched);
-/* Adds a job that waits. Any thread. */
-void fl_host_events_add(fl_sched *sched, filch_job *job);
+/* Function of fl_scheduler: adds a job that waits. Any thread. */
+void fl_host_events_add(fl_scheduler *self, filch_job *job);
 /* Polls the events, in the step of the worker that has this duty; may change the step's result,
  * `act`. */
 fl_act fl_host_events_step(fl_worker *worker, fl_act act);

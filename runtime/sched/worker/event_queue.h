@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event queue of the virtual clock: the workers to be stepped now, and the times of later steps. A
  * simulation costs time per event, not per device and event. */
-#ifndef FL_SCHED_DRIVE_EVENT_QUEUE_H
-#define FL_SCHED_DRIVE_EVENT_QUEUE_H
+#ifndef FL_SCHED_WORKER_EVENT_QUEUE_H
+#define FL_SCHED_WORKER_EVENT_QUEUE_H
 
 #include "backend/backend.h"
 #include "base/clock.h"
@@ -10,7 +10,8 @@
 
 #define FL_EVENT_QUEUE_WORDS (FL_DEVICE_LIMIT / 64)
 
-typedef struct fl_event_queue {
+typedef struct fl_event_queue fl_event_queue;
+struct fl_event_queue {
     /* Workers to be stepped now. Wakers on every thread set bits; the driver takes bits. */
     _Atomic uint64_t due[FL_EVENT_QUEUE_WORDS];
     _Atomic uint64_t stirs; /* number of wake-ups from threads that are not workers */
@@ -22,7 +23,7 @@ typedef struct fl_event_queue {
     uint32_t workers, count;
     uint64_t engaged[FL_EVENT_QUEUE_WORDS]; /* workers waiting for a device */
     uint32_t engaged_count;
-} fl_event_queue;
+};
 
 filch_status fl_event_queue_init(fl_event_queue *events, const fl_memory *memory, uint32_t workers);
 void fl_event_queue_fini(fl_event_queue *events, const fl_memory *memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/drive/event_queue.h"
+#include "sched/worker/event_queue.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* Work taken by a wait inside a task. The goal job of the wait comes first. The goal job may stand
  * behind preceding jobs at a handle. A deeply nested wait takes only work of the goal job, work of
  * the preceding jobs, and work already held by the worker. */
-#ifndef FL_SCHED_DRIVE_NESTED_WAIT_H
-#define FL_SCHED_DRIVE_NESTED_WAIT_H
+#ifndef FL_SCHED_EXECUTE_NESTED_WAIT_H
+#define FL_SCHED_EXECUTE_NESTED_WAIT_H
 
 #include "sched/worker/worker.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a device that computes by itself is polled next. */
-#ifndef FL_SCHED_DRIVE_POLL_INTERVAL_H
-#define FL_SCHED_DRIVE_POLL_INTERVAL_H
+#ifndef FL_SCHED_EXECUTE_POLL_INTERVAL_H
+#define FL_SCHED_EXECUTE_POLL_INTERVAL_H
 
 #include "sched/worker/worker.h"
 

@@ -2,7 +2,7 @@
 /* Polling of jobs waiting for host events (graph/job/host_events.c has the reason for polling), and
  * of broadcasts in progress. One worker polls; its device never runs a task on the worker's
  * thread. */
-#include "sched/drive/host_events.h"
+#include "sched/execute/host_events.h"
 
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -28,8 +28,9 @@ bool fl_host_events_is_on(const fl_worker *w)
     return w->sched->polling.worker == w->index && w->sched->polling.waiting != NULL;
 }
 
-void fl_host_events_add(fl_sched *sched, filch_job *job)
+void fl_host_events_add(fl_scheduler *self, filch_job *job)
 {
+    fl_sched *sched = (fl_sched *)(void *)self;
     fl_inbox_push(&sched->polling.arrived, &job->awaiting);
     fl_sched_wake_worker(sched, sched->polling.worker);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/drive/nested_wait.h"
+#include "sched/execute/nested_wait.h"
 
 #include "graph/job/job.h"
-#include "sched/decide/pick.h"
+#include "sched/execute/pick.h"
 #include "sched/ready/shared_queue.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 
 /* So many such jobs are looked for at once. */
