@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Public calls that withdraw devices and take withdrawn devices back. */
+#include "sched/worker/presence.h"
 #include "runtime.h"
-#include "sched/execute/offline.h"
 
 static filch_status check(filch_runtime *rt, uint32_t index, const char *call)
 {
@@ -20,10 +20,10 @@ static filch_status change(filch_runtime *rt, uint32_t index, bool is_away, cons
         return status;
     }
     const char *name = rt->pool.devices[index].info.name;
-    if (fl_offline_presence(&rt->sched, index) == FILCH_PRESENCE_LOST) {
+    if (fl_presence_of(&rt->sched, index) == FILCH_PRESENCE_LOST) {
         return fl_core_fail(&rt->core, FILCH_DEVICE_LOST, call, NULL, "%s was lost", name);
     }
-    if (!fl_offline_set(&rt->sched, index, FL_DUTY_WITHDRAWN, is_away)) {
+    if (!fl_presence_set(&rt->sched, index, FL_DUTY_WITHDRAWN, is_away)) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, NULL, "%s is %s", name,
                             is_away ? "withdrawn already" : "not withdrawn");
     }
@@ -48,7 +48,7 @@ filch_status filch_device_presence(filch_runtime *rt, uint32_t index, filch_pres
                               "there is nowhere to put the answer");
     }
     if (status == FILCH_OK) {
-        *presence = fl_offline_presence(&rt->sched, index);
+        *presence = fl_presence_of(&rt->sched, index);
     }
     return status;
 }

@@ -167,7 +167,7 @@ struct filch_graph {
     /* Part of rank_sum begun in this run. The scheduler's, guarded by the lock of the shared ready
      * queue. */
     double rank_taken;
-    /* Ready tasks go to the shared ready queue (sched/ready/shared_queue.h). */
+    /* Ready tasks go to the shared ready queue (sched/decide/shared_queue.h). */
     _Atomic uint32_t is_on_board;
     /* Ready tasks went to the shared ready queue at some time in this run; guarded by the queue's
      * lock. */

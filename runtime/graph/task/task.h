@@ -87,10 +87,10 @@ struct fl_task {
     float work;    /* declared units */
     float rank;    /* longest path to an exit; user's priority in a caller-ordered graph */
     uint16_t home; /* preferred device + 1, or 0 */
-    /* Number of times that the task moved on to a second device (full.c). Owned by the worker that
-     * claimed the task. */
-    uint16_t moves;
-    uint32_t order; /* position in the graph, from 0 */
+    /* Owned by the worker that claimed the task. */
+    uint16_t moves : 15;      /* devices without capacity that the task moved on from */
+    uint16_t is_poisoned : 1; /* valid in a claimed queue: the task is to be skipped */
+    uint32_t order;           /* position in the graph, from 0 */
     /* Members used where cores share a memory. main_access names the main tile: the largest written
      * tile, or the largest tile if far larger than every written tile. mates has a bit for each
      * mate of the main tile among the first eight accesses. Mates are the main tile itself and

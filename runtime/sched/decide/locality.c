@@ -26,7 +26,7 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/offload.h"
-#include "sched/execute/step.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -166,12 +166,12 @@ void fl_locality_add(fl_worker *w, fl_task *task)
 
 /* Makes the worker the owner of a hinted task. Where hints are mailed, an entry may be stale, or be
  * claimed by a second worker at any time: the worker claims the task at once. Elsewhere the entry
- * is the only hint to the task. */
+ * is the only hint to the task, and the task may return to a deque. */
 static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
 {
     near->is_claimed = w->sched->mails;
-    near->task = near->is_claimed ? NULL : fl_hint_task(hint);
-    return !near->is_claimed || fl_task_claim(hint, &near->task, &near->is_poisoned);
+    near->task = fl_hint_task(hint);
+    return !near->is_claimed || fl_ready_claim(w->sched, hint, &near->task, &near->is_poisoned);
 }
 
 /* Takes a ready task of the worker, from then on owned by the worker alone. False: no ready task.
@@ -184,22 +184,7 @@ static bool unqueue(fl_worker *w, fl_local_task *near)
     if (near->task != NULL) {
         return true;
     }
-    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.inbox))) {
-        fl_worker_drain(w);
-    }
-    while (w->ready.mask != 0) {
-        uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready.mask);
-        while (fl_deque_pop(&w->queues.levels[level], &hint)) {
-            w->ready.queued -= w->ready.queued != 0;
-            if (own(w, hint, near)) {
-                return true;
-            }
-        }
-        w->ready.mask &= ~(1u << level);
-        fl_store_relaxed(&w->queues.level_mask, w->ready.mask); /* a hint for thieves */
-        w->ready.queued = w->ready.mask != 0 ? w->ready.queued : 0;
-    }
-    while (w->sched->mails && fl_mailbox_take(&w->queues.mailbox, &hint)) {
+    while (fl_ready_take_hint(w, &hint)) {
         if (own(w, hint, near)) {
             return true;
         }
@@ -210,7 +195,7 @@ static bool unqueue(fl_worker *w, fl_local_task *near)
 /* Returns the level of the next ready task, or more; below 0: no ready task. */
 static int next_level(const fl_worker *w)
 {
-    int queued = w->ready.mask != 0 ? 31 - __builtin_clz(w->ready.mask) : -1;
+    int queued = w->ready.mask != 0 ? (int)fl_ready_top(w) : -1;
     int next = w->ready.next_task != NULL ? w->ready.next_task->level : -1;
     return fl_inbox_is_empty(&w->queues.inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
@@ -230,7 +215,7 @@ static void give_back(fl_worker *w)
         if (is_bound || kept + left <= FL_LOCALITY_KEPT_FEW) {
             offload->window[kept++] = *near;
         } else {
-            fl_worker_push(w, near->task);
+            fl_ready_push(w, near->task);
         }
     }
     offload->window_count = kept;

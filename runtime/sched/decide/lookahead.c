@@ -15,10 +15,10 @@
  */
 #include "sched/decide/lookahead.h"
 
+#include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/step.h"
-#include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 

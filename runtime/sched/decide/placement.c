@@ -3,11 +3,11 @@
  * a policy places tasks. */
 #include "sched/decide/placement.h"
 
+#include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
-#include "sched/execute/step.h"
 #include "sched/model/explore.h"
 #include "sched/model/speed.h"
-#include "sched/ready/shared_queue.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -29,7 +29,7 @@ static bool send_home(fl_worker *w, fl_task *task)
     /* Makes the hint before the push: a thief may own the task afterwards. Relaxed: the worker
      * still owns the task. */
     uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
-    fl_worker_push(w, task);
+    fl_ready_push(w, task);
     if (fl_mailbox_put(&home->queues.mailbox, hint)) {
         fl_sched_wake_worker(sched, home->index);
     }

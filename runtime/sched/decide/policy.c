@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sched/execute/step.h"
+#include "sched/ready/queue.h"
+#include "sched/ready/shared.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/wake.h"
@@ -72,68 +73,6 @@ double fl_true_speed(const fl_device *device)
 
 /* --- Common list --- */
 
-static void common_push(fl_common *common, fl_task *task)
-{
-    fl_link *link = &task->link;
-    link->next = NULL;
-    fl_mutex_lock(&common->lock);
-    if (common->last != NULL) {
-        common->last->next = link;
-    } else {
-        common->first = link;
-    }
-    common->last = link;
-    /* Release, before the waker's fence: a worker that announces idleness and then looks sees the
-     * task. */
-    fl_store_release(&common->filled, 1);
-    fl_mutex_unlock(&common->lock);
-}
-
-/* Tells whether the worker may have the task; `user` is the caller's. */
-typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
-
-/* Takes the oldest task permitted to the worker. Where devices differ, the search may read the
- * whole list. */
-static fl_task *common_take(fl_worker *w, fl_may_fn may, const void *user)
-{
-    fl_common *common = &w->sched->rules.common;
-    if (fl_load_acquire(&common->filled) == 0) { /* acquire: pairs with the release above */
-        return NULL;
-    }
-    fl_mutex_lock(&common->lock);
-    fl_link *before = NULL, *link = common->first;
-    while (link != NULL && !may(w, fl_task_of_link(link), user)) {
-        before = link;
-        link = link->next;
-    }
-    if (link != NULL) {
-        *(before != NULL ? &before->next : &common->first) = link->next;
-        common->last = common->last == link ? before : common->last;
-        fl_store_release(&common->filled, common->first != NULL);
-    }
-    fl_mutex_unlock(&common->lock);
-    return link != NULL ? fl_task_of_link(link) : NULL;
-}
-
-static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
-{
-    (void)user;
-    return fl_worker_can_run(w, task);
-}
-
-static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
-{
-    return task->graph->job == user && fl_worker_can_run(w, task);
-}
-
-/* Permits the additional tasks of a nested wait: tasks made ready by predecessors. Excludes every
- * root: in a deep wait, every root might wait in turn. */
-static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
-{
-    (void)user;
-    return task->predecessors != 0 && fl_worker_can_run(w, task);
-}
-
 static bool take(fl_item *item, fl_task *task)
 {
     item->is_graph = item->is_claimed = false;
@@ -143,7 +82,7 @@ static bool take(fl_item *item, fl_task *task)
 
 bool fl_policy_pick(fl_worker *w, fl_item *item)
 {
-    return take(item, common_take(w, may_run, NULL));
+    return take(item, fl_common_take(w, fl_may_run, NULL));
 }
 
 /* Takes a task of the job sent to a second worker. The second worker may wait for the same job
@@ -161,7 +100,7 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
         } else if (found == NULL) {
             found = task;
         } else {
-            fl_worker_push(w, task);
+            fl_ready_push(w, task);
         }
         link = next;
     }
@@ -181,7 +120,7 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     if (!fl_rules_place(&sched->rules) && !is_stacked) {
         return false;
     }
-    if (take(item, common_take(w, may_run_of, job))) {
+    if (take(item, fl_common_take(w, fl_may_run_of, job))) {
         return true;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
@@ -190,23 +129,12 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
             return true;
         }
     }
-    return !is_strict && take(item, common_take(w, may_run_waiting, NULL));
+    return !is_strict && take(item, fl_common_take(w, fl_may_run_waiting, NULL));
 }
 
-typedef struct fl_undealt {
-    bool (*is_left)(const fl_worker *worker, const fl_task *task);
-} fl_undealt;
-
-static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
+fl_task *fl_policy_drop(fl_worker *w, fl_may_fn may)
 {
-    const fl_undealt *left = user;
-    return fl_worker_can_run(w, task) && left->is_left(w, task);
-}
-
-fl_task *fl_policy_drop(fl_worker *w, bool (*is_left)(const fl_worker *worker, const fl_task *task))
-{
-    const fl_undealt left = {is_left};
-    return fl_rules_place(&w->sched->rules) ? common_take(w, is_left_to, &left) : NULL;
+    return fl_rules_place(&w->sched->rules) ? fl_common_take(w, may, NULL) : NULL;
 }
 
 /* --- Placing --- */
@@ -256,7 +184,7 @@ static bool is_asked_for(const fl_task *task)
 static void give_to_anyone(fl_sched *sched, fl_task *task)
 {
     bool is_for_all = fl_load_relaxed(&task->able) == FL_ABLE_ALL && !task->is_large;
-    common_push(&sched->rules.common, task);
+    fl_common_put(&sched->rules.common, task);
     fl_sched_wake(sched, is_for_all ? 1 : sched->count);
 }
 
@@ -329,7 +257,7 @@ void fl_policy_place_roots(fl_sched *sched, const filch_job *job)
         device = device == FILCH_POLICY_AUTO ? task->home - 1u : device;
         if (device == FILCH_POLICY_ANYONE) {
             --left;
-            common_push(&sched->rules.common, task);
+            fl_common_put(&sched->rules.common, task);
         } else {
             chain_root(fl_job_share(job, device), link);
         }

@@ -13,7 +13,7 @@
 
 #include "filch/policy.h"
 #include "graph/job/job.h"
-#include "sync/inbox.h"
+#include "sync/ranked.h"
 
 struct fl_sched;
 struct fl_item;
@@ -22,7 +22,7 @@ struct fl_worker;
 /* Tasks for every device, oldest first. */
 typedef struct fl_common {
     fl_mutex lock;
-    fl_link *first, *last;   /* under the lock */
+    fl_ranked_lists tasks;   /* in the list of rank 0; under the lock */
     _Atomic uint32_t filled; /* nonzero: a task is listed; release, after the lists */
 } fl_common;
 
@@ -91,9 +91,10 @@ bool fl_policy_pick(struct fl_worker *worker, struct fl_item *item);
 bool fl_policy_pick_of(struct fl_worker *worker, const filch_job *job, bool is_strict,
                        struct fl_item *item);
 /* Takes a task out of the common list that no device can run any more, for the worker of a failed
- * device; is_left tests a task. null: no such task. */
+ * device; `may` tests a task. null: no such task. */
 fl_task *fl_policy_drop(struct fl_worker *worker,
-                        bool (*is_left)(const struct fl_worker *worker, const fl_task *task));
+                        bool (*may)(const struct fl_worker *worker, const fl_task *task,
+                                    const void *user));
 /* Notes an idle worker: the worker had not been given too much work. */
 void fl_policy_note_idle(struct fl_worker *worker);
 /* Asks the policy for a victim and an amount; false: no victim. */

@@ -4,9 +4,10 @@
 #include <math.h>
 
 #include "memory/tiles/tiles.h"
-#include "sched/execute/step.h"
+#include "sched/account/current_job.h"
 #include "sched/model/missing.h"
 #include "sched/model/speed.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -280,7 +281,7 @@ bool fl_slow_passes_on(fl_worker *w, const fl_item *item)
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
     fl_add_relaxed(&better->theft.slow.given, 1);
-    fl_inbox_push(&better->queues.moved, &task->link);
+    fl_claimed_send(better, task);
     fl_sched_wake_worker(w->sched, better->index);
     return true;
 }

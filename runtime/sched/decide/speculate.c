@@ -21,8 +21,8 @@
 #include <math.h>
 
 #include "sched/account/account.h"
+#include "sched/account/current_job.h"
 #include "sched/execute/private_output.h"
-#include "sched/execute/step.h"
 #include "sched/model/missing.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"

@@ -14,15 +14,15 @@
 #include "sched/decide/slow.h"
 #include "sched/decide/victims.h"
 #include "sched/execute/divide.h"
-#include "sched/execute/full.h"
-#include "sched/execute/step.h"
 #include "sched/model/explore.h"
 #include "sched/model/missing.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/model/transfer.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -281,7 +281,8 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candi
     consider(w, best, candidate);
 }
 
-/* Tells whether a device has left the range to other devices (full.c). Relaxed: a hint. */
+/* Tells whether a device has left the range to other devices (execute/unavailable.c). Relaxed: a
+ * hint. */
 static bool is_left(const filch_job *job, uint32_t device)
 {
     return fl_load_relaxed(&fl_job_share(job, device)->is_out) != 0;
@@ -314,7 +315,7 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
         return;
     }
     if (!fl_range_is_open(w, job, hi, &floor) || floor >= hi ||
-        (job->batch != NULL && fl_full_is_out(w, job))) {
+        (job->batch != NULL && fl_share_is_left(w, job))) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         return;
     }
@@ -438,7 +439,7 @@ static bool has_place(const fl_worker *w, const filch_job *job)
 {
     uint32_t lo, hi;
     return job != NULL && fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) == 0 &&
-           !(job->batch != NULL && fl_full_is_out(w, job));
+           !(job->batch != NULL && fl_share_is_left(w, job));
 }
 
 /* Cuts the victim's range; false: the work is gone, look again. */
@@ -465,17 +466,6 @@ static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_
     note_theft(w, job, candidate->victim, hi - lo, start);
     fl_share_refill(fl_job_share(job, w->index), lo, hi);
     return true;
-}
-
-/* Tells whether the device can run the task of a hint. For a live hint, the task's number was
- * published before the hint; a stale hint may lead to an arbitrary number. Where the numbers of
- * device sets ran out, the task is left to the owner. */
-static bool is_for(const fl_worker *w, uint64_t hint)
-{
-    /* Acquire: the set is visible with the number. */
-    uint8_t able = fl_load_acquire(&fl_hint_task(hint)->able);
-    return able == FL_ABLE_ALL || (able != FL_ABLE_UNKNOWN &&
-                                   (w->sched->able[able][w->index / 64] >> w->index % 64 & 1) != 0);
 }
 
 /* Oldest entries of a deque that seem claimable, and that the device can run. */
@@ -506,7 +496,7 @@ static void look_at_oldest(fl_worker *w, fl_deque *deque, uint32_t most, fl_olde
             if (is_top) {
                 fl_deque_drop(deque, index);
             }
-        } else if (!is_for(w, hint)) {
+        } else if (!fl_hint_is_for(w, hint)) {
             fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         } else {
             oldest->hints[oldest->count] = hint;
@@ -567,18 +557,20 @@ static bool weigh_task(fl_worker *w, const fl_steal_candidate *candidate, const 
     return pays(w, &all, missing->ns > 0 ? missing->ns : candidate->ns_thief / candidate->entries);
 }
 
-/* Adopts the entry with the fewest missing bytes among a deque's oldest entries. A claimed entry
+/* Claims the entry with the fewest missing bytes among a deque's oldest entries. A claimed entry
  * below the top stays in the deque, dead, until the entry reaches the top or the owner pops the
- * entry. */
-static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_deque *deque)
+ * entry. Null: no entry. */
+static fl_task *claim_one(fl_worker *w, const fl_steal_candidate *candidate, fl_deque *deque)
 {
     const fl_worker *victim = &w->sched->workers[candidate->victim];
     bool matters = fl_missing_matters(w, victim);
     fl_oldest oldest;
+    fl_task *task;
+    bool poisoned;
     for (int tries = 0; tries < FL_RACE_TRIES; ++tries) {
         look_at_oldest(w, deque, matters ? OLDEST : 1, &oldest);
         if (oldest.count == 0) {
-            return false;
+            return NULL;
         }
         memset(oldest.missing, 0, sizeof oldest.missing);
         if (matters) {
@@ -588,14 +580,14 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
             forget_late(w, &oldest);
         }
         if (oldest.count == 0) {
-            return false;
+            return NULL;
         }
         while (oldest.count != 0) {
             uint32_t best = least_of(&oldest);
             if (!weigh_task(w, candidate, &oldest, best)) {
-                return false;
+                return NULL;
             }
-            if (fl_task_claim(oldest.hints[best], &w->ready.adopted, &w->ready.adopted_poisoned)) {
+            if (fl_ready_claim(w->sched, oldest.hints[best], &task, &poisoned)) {
                 /* An entry found below the top stays. Since the look, the owner may have popped the
                  * entry and pushed an unclaimed entry at the same index. The top may have reached
                  * the index. */
@@ -603,13 +595,14 @@ static bool adopt_one(fl_worker *w, const fl_steal_candidate *candidate, fl_dequ
                     fl_deque_drop(deque, oldest.at[best]);
                 }
                 w->theft.brought_ns = oldest.missing[best].bring_ns;
-                return true;
+                fl_claimed_put(w, task, poisoned);
+                return task;
             }
             fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
             forget(&oldest, best);
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Devices of different memory nodes or kinds: claims a single task in the victim's deques. A
@@ -619,9 +612,10 @@ static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_
     fl_worker *victim = &w->sched->workers[candidate->victim];
     for (uint32_t i = 0; i < FL_LEVELS; ++i) {
         uint32_t level = fl_slow_is_on(w) ? i : FL_LEVELS - 1 - i;
-        if (adopt_one(w, candidate, &victim->queues.levels[level])) {
-            note_trial(w, candidate, w->ready.adopted);
-            note_theft(w, w->ready.adopted->graph->job, candidate->victim, 1, start);
+        const fl_task *task = claim_one(w, candidate, &victim->queues.levels[level]);
+        if (task != NULL) {
+            note_trial(w, candidate, task);
+            note_theft(w, task->graph->job, candidate->victim, 1, start);
             return true;
         }
     }
@@ -653,7 +647,7 @@ static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64
             fl_task *task = fl_hint_task(hint);
             note_theft(w, task->graph->job, candidate->victim, 1, start);
             note_trial(w, candidate, task);
-            fl_worker_push(w, task);
+            fl_ready_push(w, task);
             ++got;
         }
     }
@@ -726,7 +720,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         is_wanted = is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task));
         if (is_wanted && can_run) {
             note_theft(w, task->graph->job, victim->index, 1, 0);
-            fl_worker_push(w, task);
+            fl_ready_push(w, task);
             ++got;
         } else {
             fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_HELD : FL_REFUSED_UNABLE);

@@ -4,9 +4,9 @@
 #include "sched/drive/driver.h"
 
 #include "sched/account/preempt.h"
-#include "sched/execute/full.h"
 #include "sched/execute/host_call.h"
 #include "sched/execute/step.h"
+#include "sched/execute/unavailable.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -144,7 +144,7 @@ static bool search(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         }
         t = fl_time_now();
         if (t >= look_at || !fl_inbox_is_empty(&w->queues.inbox) ||
-            !fl_inbox_is_empty(&w->queues.moved)) {
+            !fl_inbox_is_empty(&w->queues.claimed)) {
             act = fl_worker_step(w);
             /* Only sleeps change the nap time. */
             w->idle.nap_ns = nap;
@@ -264,9 +264,9 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     filch_status status = FILCH_OK;
     /* An item picked and waiting for operands has to be run before the wait returns. */
     do {
-        while (w->stall.is_fetching || w->ready.adopted != NULL ||
+        while (w->stall.is_fetching || w->ready.part != NULL ||
                (status == FILCH_OK && !fl_goal_is_met(&goal))) {
-            bool must_go_on = w->stall.is_fetching || w->ready.adopted != NULL;
+            bool must_go_on = w->stall.is_fetching || w->ready.part != NULL;
             if (!must_go_on && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
                 status = FILCH_TIMEOUT;
             } else {
@@ -277,7 +277,7 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
         fl_worker_settle(w);
         /* The worker may then hold the next piece of a task being divided. The piece is not left
          * behind: a thread waiting for the task would wait for the next work of the task here. */
-    } while (w->ready.adopted != NULL);
+    } while (w->ready.part != NULL);
     fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
     fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
     w->call.views = outer_views;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the graph layer's scheduler interface (graph/scheduler.h), and init and fini of the
  * scheduler. */
+#include "sched/decide/shared_queue.h"
+#include "sched/worker/presence.h"
 #include "sched/worker/sched.h"
 
 #include <stdio.h>
@@ -11,13 +13,11 @@
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
-#include "sched/execute/offline.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/route.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
-#include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
 #include "sched/worker/jobs.h"
@@ -222,7 +222,7 @@ static void fill_interface(fl_sched *sched)
         .job_reset = fl_job_reset_shares,
         .job_start = fl_job_start,
         .job_await = fl_host_events_add,
-        .job_cancelled = fl_offline_cancelled,
+        .job_cancelled = fl_presence_cancelled,
         .job_traffic = job_traffic,
         .job_retire = fl_job_retire,
         .job_is_quiet = fl_jobs_is_quiet,

@@ -5,9 +5,9 @@
 #include "sched/decide/depth.h"
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
-#include "sched/execute/offline.h"
 #include "sched/execute/step.h"
 #include "sched/worker/event_queue.h"
+#include "sched/worker/presence.h"
 #include "sched/worker/sched.h"
 
 /* Tells whether a new task could begin on the worker's device. */
@@ -29,7 +29,7 @@ static void step(fl_sched *sched, uint32_t index)
     fl_and_acq_rel(&sched->idle[index / 64], ~bit);
     fl_tss_set(sched->core->worker, w);
     /* Precedes the step, because the step acts on the new state. */
-    uint64_t turn = fl_offline_turn(w);
+    uint64_t turn = fl_presence_turn(w);
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_depth_is_held(w)) {
         /* A thread looks a second time before sleeping, too. */

@@ -31,6 +31,7 @@
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
@@ -474,8 +475,7 @@ bool fl_divide_join(fl_worker *w)
             return false;
         }
         if (fl_division_join(best.division, best.word)) {
-            w->ready.adopted = (fl_task *)fl_load_relaxed(&best.division->task);
-            w->ready.adopted_poisoned = false;
+            w->ready.part = (fl_task *)fl_load_relaxed(&best.division->task);
             wake_others(w, best.ns_others / 2);
             return true;
         }
@@ -548,14 +548,12 @@ static fl_leaving leave(fl_worker *w, fl_division *division, uint32_t *flags)
 /* Makes the worker's part in the task the next pick. */
 static void go_on(fl_worker *w, fl_task *task)
 {
-    if (FL_LIKELY(w->ready.adopted == NULL)) {
-        w->ready.adopted = task;
-        w->ready.adopted_poisoned = false;
-        return;
+    if (FL_LIKELY(w->ready.part == NULL)) {
+        w->ready.part = task;
+    } else {
+        /* The worker had joined a second task when the present task arrived by the link. */
+        fl_claimed_put(w, task, false);
     }
-    /* The worker had joined a second task when the present task arrived by the link. */
-    task->link.next = w->ready.kept;
-    w->ready.kept = &task->link;
 }
 
 /* Concludes a finished task, now owned by the worker; flags has the outcome. Data written by the
@@ -632,7 +630,7 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
     /* Three kinds of workers leave the rest to the members: a worker that declined the rest, a
      * worker going offline, and a worker with a second part in the task. A second part comes from
      * joining and then receiving the part of an offline device. */
-    if ((!has_run || fl_worker_is_offline(w) || w->ready.adopted == task ||
+    if ((!has_run || fl_worker_is_offline(w) || w->ready.part == task ||
          fl_range_peek(&division->range, &lo, &hi) == 0) &&
         may_conclude(w)) {
         leaving = leave(w, division, &flags);
@@ -648,21 +646,16 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
     return false;
 }
 
+static bool is_divided(const fl_task *task)
+{
+    return fl_task_is_divided(task);
+}
+
 fl_task *fl_divide_part(fl_worker *w)
 {
-    fl_task *task = w->ready.adopted;
-    if (task != NULL && fl_task_is_divided(task)) {
-        w->ready.adopted = NULL;
-        return task;
-    }
-    for (fl_link **at = &w->ready.kept; *at != NULL; at = &(*at)->next) {
-        task = fl_task_of_link(*at);
-        if (fl_task_is_divided(task)) {
-            *at = task->link.next;
-            return task;
-        }
-    }
-    return NULL;
+    fl_task *task = w->ready.part;
+    w->ready.part = NULL;
+    return task != NULL ? task : fl_claimed_take_if(w, is_divided);
 }
 
 bool fl_divide_drop(fl_worker *w, fl_task *task)
@@ -670,7 +663,7 @@ bool fl_divide_drop(fl_worker *w, fl_task *task)
     fl_item item = {0};
     fl_worker_take(w, task, false, &item);
     fl_worker_retire(w, &item);
-    bool stays = w->ready.adopted == task;
-    w->ready.adopted = stays ? NULL : w->ready.adopted;
+    bool stays = w->ready.part == task;
+    w->ready.part = stays ? NULL : w->ready.part;
     return !stays;
 }

@@ -26,7 +26,7 @@ void fl_divide_refused(const fl_item *item);
 fl_task *fl_divide_part(fl_worker *worker);
 /* Whether the device may have a piece of a task that is being divided. */
 bool fl_divide_is_here(const fl_worker *worker, const fl_task *task);
-/* Gives up the worker's part in the task, which is not worker->ready.adopted any more. False: it is
+/* Gives up the worker's part in the task, which is not worker->ready.part any more. False: it is
  * the only part, and items are left; the task's link is then in no list. */
 bool fl_divide_drop(fl_worker *worker, fl_task *task);
 /* Work of an item that has a part in a task with items. */

@@ -7,22 +7,21 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
+#include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
 #include "sched/decide/speculate.h"
 #include "sched/decide/steal.h"
 #include "sched/execute/divide.h"
-#include "sched/execute/failed.h"
-#include "sched/execute/full.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/host_call.h"
-#include "sched/execute/offline.h"
 #include "sched/execute/offload.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/poll_interval.h"
 #include "sched/execute/step.h"
+#include "sched/execute/unavailable.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
-#include "sched/ready/shared_queue.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/jobs.h"
@@ -653,10 +652,10 @@ static void launch_parts(fl_worker *w, uint32_t window)
 {
     fl_task *task;
     fl_item item;
-    fl_full_gather(w);
-    while (w->stall.has_stalled && fl_depth_has_room(w, window) &&
-           ((task = fl_divide_part(w)) != NULL ||
-            (w->pipeline.in_flight == 0 && w->ready.adopted == NULL && fl_divide_join(w)))) {
+    fl_claimed_gather(w);
+    while (
+        w->stall.has_stalled && fl_depth_has_room(w, window) &&
+        ((task = fl_divide_part(w)) != NULL || (w->pipeline.in_flight == 0 && fl_divide_join(w)))) {
         if (task == NULL) {
             /* The worker has joined, or is to look again. */
             continue;

@@ -7,14 +7,14 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/place.h"
+#include "sched/decide/shared_queue.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/graph_launch.h"
-#include "sched/execute/offline.h"
 #include "sched/model/partition.h"
 #include "sched/model/proven.h"
-#include "sched/ready/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/presence.h"
 #include "sched/worker/wake.h"
 
 /* Lists the devices of the set, or every device for a null set, with scores. Zero scores become
@@ -169,7 +169,7 @@ void fl_job_start(fl_scheduler *self, filch_job *job)
     bool is_cancelled = fl_jobs_add(sched, job);
     fl_sched_wake(sched, sched->count);
     if (FL_UNLIKELY(is_cancelled)) {
-        fl_offline_cancelled(self);
+        fl_presence_cancelled(self);
     }
 }
 
@@ -197,7 +197,7 @@ void fl_job_retire(fl_scheduler *self, filch_job *job)
         fl_sched_wake(sched, sched->count);
     }
     if (FL_UNLIKELY(is_cancelled)) {
-        fl_offline_cancelled(self);
+        fl_presence_cancelled(self);
     }
 }
 

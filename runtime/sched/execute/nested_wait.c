@@ -2,8 +2,8 @@
 #include "sched/execute/nested_wait.h"
 
 #include "graph/job/job.h"
+#include "sched/decide/shared_queue.h"
 #include "sched/execute/pick.h"
-#include "sched/ready/shared_queue.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 

@@ -7,39 +7,14 @@
 #include "sched/decide/locality.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
-#include "sched/execute/full.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
-
-/* Takes a claimed task. Parts of divided tasks come first: other tasks may be waiting for memory
- * held by the parts. */
-bool fl_pick_claimed(fl_worker *w, fl_item *item)
-{
-    fl_task *task = fl_divide_part(w);
-    if (task != NULL) {
-        /* The task was claimed at the beginning of the division. */
-        fl_worker_take(w, task, false, item);
-    } else if (w->ready.kept != NULL) {
-        fl_link *link = w->ready.kept;
-        w->ready.kept = link->next;
-        fl_slow_note_taken(w);
-        fl_worker_take(w, fl_task_of_link(link), false, item);
-    } else {
-        task = w->ready.adopted;
-        w->ready.adopted = NULL;
-        if (task->predecessors != 0) {
-            /* Claiming a ready task does likewise. */
-            fl_store_relaxed(&task->pending, task->predecessors);
-        }
-        fl_worker_take(w, task, w->ready.adopted_poisoned, item);
-    }
-    return true;
-}
 
 /* --- Batches cut by a policy --- */
 
@@ -98,7 +73,7 @@ static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, u
 static bool pick_piece(fl_worker *w, filch_job *job, fl_item *item)
 {
     uint32_t lo, hi;
-    if (fl_load_relaxed(&job->cancelled) == 0 && fl_full_is_out(w, job)) {
+    if (fl_load_relaxed(&job->cancelled) == 0 && fl_share_is_left(w, job)) {
         return false;
     }
     if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
@@ -167,7 +142,7 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
     uint32_t lo, hi;
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
     uint32_t rest = fl_range_peek(range, &lo, &hi);
-    bool is_others = rest != 0 && !is_cancelled && fl_full_is_out(w, job);
+    bool is_others = rest != 0 && !is_cancelled && fl_share_is_left(w, job);
     uint32_t want = rest == 0 || is_others ? 0
                     : is_cancelled         ? rest
                                            : fl_chunk_size(w, job, lo, rest);

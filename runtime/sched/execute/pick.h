@@ -5,8 +5,6 @@
 
 #include "sched/worker/worker.h"
 
-/* Takes a task that the worker has claimed before. False: none. */
-bool fl_pick_claimed(fl_worker *worker, fl_item *item);
 /* Takes an item from the worker's own share of a range of any active job. False: none. */
 bool fl_pick_range(fl_worker *worker, fl_item *item);
 /* Takes an item from the ranges of a job that the caller keeps alive: from the worker's own share,

@@ -4,21 +4,16 @@
  * partial result, in sequence, on the single device picking the task.
  *
  * A claimed task unable to run yet waits in the list of the partial result in use. The worker then
- * moves the task to `kept`, and picks the task again before further work. On a device computing
- * asynchronously, markers order the accesses to a partial result, as for tiles, and also the items
- * on parallel lanes. On a synchronous device, a task waiting for nested work lets further tasks run
- * on the worker. A nested task must not use a partial result held by a task in the middle of
- * adding. */
+ * moves the task to the claimed queue, and picks the task again before further work. On a device
+ * computing asynchronously, markers order the accesses to a partial result, as for tiles, and also
+ * the items on parallel lanes. On a synchronous device, a task waiting for nested work lets further
+ * tasks run on the worker. A nested task must not use a partial result held by a task in the middle
+ * of adding. */
 #include "sched/execute/reduce.h"
 
 #include "sched/execute/step.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/sched.h"
-
-static void keep(fl_worker *w, fl_task *task)
-{
-    task->link.next = w->ready.kept;
-    w->ready.kept = &task->link;
-}
 
 static void park(fl_partial *partial, fl_task *task)
 {
@@ -30,7 +25,7 @@ static void unpark_all(fl_worker *w, fl_partial *partial)
 {
     for (fl_link *link = partial->waiting; link != NULL;) {
         fl_link *next = link->next;
-        keep(w, fl_task_of_link(link));
+        fl_claimed_put(w, fl_task_of_link(link), false);
         link = next;
     }
     partial->waiting = NULL;
@@ -141,7 +136,7 @@ static bool retire_combined(fl_worker *w, const fl_item *item)
     }
     fl_worker_note(w, item);
     reduction->current = next;
-    keep(w, item->task);
+    fl_claimed_put(w, item->task, false);
     return true;
 }
 

@@ -3,9 +3,10 @@
 #include "sched/execute/route.h"
 
 #include "sched/decide/place.h"
-#include "sched/execute/step.h"
 #include "sched/model/predict.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
+#include "sched/worker/others.h"
 #include "sched/worker/wake.h"
 
 /* Predicted time of one task, ns; 0 when unknown. */
@@ -18,27 +19,20 @@ static double predicted_ns(const fl_sched *sched, const fl_task *task)
 /* Chooses a device able to run the task, starting at `first`. An available device comes first, then
  * an offline device, then a failed device. The static policy keeps a failed device's work on the
  * failed device. */
-static uint32_t choose_target(const fl_sched *sched, const fl_task *task, uint32_t first)
+static uint32_t choose_target(fl_sched *sched, const fl_task *task, uint32_t first)
 {
-    uint32_t away = sched->count, lost = sched->count;
-    for (uint32_t i = 0, target = first; i < sched->count; ++i, ++target) {
-        target = target == sched->count ? 0 : target;
-        const fl_worker *w = &sched->workers[target];
-        if (!fl_worker_can_run(w, task)) {
-            continue;
-        }
-        if (!fl_worker_is_unavailable(w)) {
-            return target;
-        }
-        if (!fl_worker_has_failed(w)) {
-            away = away == sched->count ? target : away;
-        } else if (sched->policy == FILCH_POLICY_STATIC && away == sched->count) {
-            return target;
-        } else {
-            lost = lost == sched->count ? target : lost;
+    const fl_worker *w = &sched->workers[first];
+    bool is_bound = sched->policy == FILCH_POLICY_STATIC && fl_worker_has_failed(w);
+    if (FL_LIKELY((is_bound || !fl_worker_is_unavailable(w)) && fl_worker_can_run(w, task))) {
+        return first;
+    }
+    for (fl_others state = FL_OTHERS_ONLINE; state <= FL_OTHERS_FAILED; ++state) {
+        const fl_worker *other = fl_other_for(sched, NULL, task, state, first, NULL);
+        if (other != NULL) {
+            return other->index;
         }
     }
-    return away != sched->count ? away : lost != sched->count ? lost : first;
+    return first;
 }
 
 void fl_sched_route(fl_sched *sched, fl_task *task)
@@ -84,7 +78,7 @@ void fl_sched_task_ready(fl_scheduler *self, fl_task *task)
         placed == FL_PLACED_HERE || (w != NULL && (task->home == 0 || task->home == w->index + 1 ||
                                                    sched->policy != FILCH_POLICY_STATIC));
     if (stays && fl_worker_can_run(w, task)) {
-        fl_worker_push(w, task);
+        fl_ready_push(w, task);
         if (!w->ready.in_step) {
             w->ready.pushed = false;
             /* The caller's task may run for long. */

@@ -26,7 +26,6 @@
 #include "sched/model/explore.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
-#include "sched/ready/spot.h"
 #include "sched/worker/device.h"
 #include "sched/worker/timeline.h"
 #include "sched/worker/tuning.h"
@@ -224,9 +223,9 @@ static uint32_t first_to_end(const fl_sched *sched, const fl_task *task, double 
 }
 
 /* Prefers, among the next tasks from the spot on, a task whose home is the worker's device. */
-static void prefer_own(const fl_worker *w, fl_queue_spot *spot)
+static void prefer_own(const fl_worker *w, fl_ranked_spot *spot)
 {
-    fl_queue_spot at = *spot;
+    fl_ranked_spot at = *spot;
     for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && at.link != NULL; ++i) {
         const fl_task *task = fl_task_of_link(at.link);
         if (task->home == w->index + 1 && fl_worker_can_run(w, task)) {
@@ -245,15 +244,15 @@ static bool is_cancelled(const fl_task *task)
 }
 
 /* Finds the first urgent task that is cancelled or that the worker ends before every competitor. */
-static bool find_urgent(fl_worker *w, uint64_t t, fl_queue_spot *spot)
+static bool find_urgent(fl_worker *w, uint64_t t, fl_ranked_spot *spot)
 {
     fl_sched *sched = w->sched;
     uint32_t most = FL_EFT_MOST_WEIGHED / sched->count;
     most = most < FL_EFT_LEAST_URGENT  ? FL_EFT_LEAST_URGENT
            : most < FL_EFT_MOST_URGENT ? most
                                        : FL_EFT_MOST_URGENT;
-    *spot = (fl_queue_spot){0};
-    while (most-- > 0 && fl_spot_step(sched->shared_queue, spot, false)) {
+    *spot = (fl_ranked_spot){0};
+    while (most-- > 0 && fl_ranked_step(&sched->shared_queue->tasks, spot, false)) {
         double ns = 0;
         const fl_task *task = fl_task_of_link(spot->link);
         uint32_t best = first_to_end(sched, task, &ns);
@@ -313,13 +312,13 @@ static double least_ns(const fl_sched *sched, const fl_task *task)
 
 /* Finds the least urgent task with slack: run by the worker, the task does not delay the graph's
  * end. */
-static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spot)
+static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_ranked_spot *spot)
 {
     const fl_sched *sched = w->sched;
     const fl_shared_queue *board = sched->shared_queue;
-    double top = (64 - __builtin_clzll(board->ranks)) / (double)FL_RANKS;
-    *spot = (fl_queue_spot){0};
-    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_spot_step(board, spot, true); ++i) {
+    double top = (64 - __builtin_clzll(board->tasks.ranks)) / (double)FL_RANKS;
+    *spot = (fl_ranked_spot){0};
+    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_ranked_step(&board->tasks, spot, true); ++i) {
         const fl_task *task = fl_task_of_link(spot->link);
         const filch_graph *graph = task->graph;
         double own = own_rank(task);
@@ -338,10 +337,10 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_queue_spot *spo
 }
 
 /* Finds the first task that the worker can run, from the urgent or from the least urgent end. */
-static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
+static bool find_any(const fl_worker *w, bool is_upwards, fl_ranked_spot *spot)
 {
-    *spot = (fl_queue_spot){0};
-    while (fl_spot_step(w->sched->shared_queue, spot, is_upwards)) {
+    *spot = (fl_ranked_spot){0};
+    while (fl_ranked_step(&w->sched->shared_queue->tasks, spot, is_upwards)) {
         if (fl_worker_can_run(w, fl_task_of_link(spot->link))) {
             return true;
         }
@@ -350,7 +349,7 @@ static bool find_any(const fl_worker *w, bool is_upwards, fl_queue_spot *spot)
 }
 
 /* Explores whether the device is as fast again as before: no other measurement would ever tell. */
-static bool tries(fl_worker *w, fl_queue_spot *spot)
+static bool tries(fl_worker *w, fl_ranked_spot *spot)
 {
     double mean = fl_eft_mean(w), once = w->theft.explore.best;
     if (once <= 0 || mean < FL_EXPLORE_ONCE_FASTER * once || !fl_explore_is_due(w, mean) ||
@@ -362,7 +361,7 @@ static bool tries(fl_worker *w, fl_queue_spot *spot)
 }
 
 /* Chooses a task. True: *spot is for the worker. */
-static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
+static bool choose(fl_worker *w, uint64_t t, fl_ranked_spot *spot)
 {
     const fl_sched *sched = w->sched;
     const fl_shared_queue *board = sched->shared_queue;
@@ -376,13 +375,13 @@ static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
     /* A device without a free lane takes urgent tasks only: a device that becomes free meanwhile
      * might take the task sooner. */
     bool is_free = timeline->count + timeline->others < fl_eft_lanes(w);
-    if (fl_eft_mean(w) == 0 && board->count > 1) {
+    if (fl_eft_mean(w) == 0 && board->tasks.count > 1) {
         return is_free && find_any(w, true, spot);
     }
     if (find_urgent(w, t, spot)) {
         return true;
     }
-    if (is_free && board->count > FL_EFT_LEFT_FOR_OTHERS &&
+    if (is_free && board->tasks.count > FL_EFT_LEFT_FOR_OTHERS &&
         (find_spare(w, &outlay, spot) || tries(w, spot))) {
         return true;
     }
@@ -392,11 +391,11 @@ static bool choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     }
     timeline->is_held = true;
-    timeline->seen = board->count;
+    timeline->seen = board->tasks.count;
     return false;
 }
 
-bool fl_eft_choose(fl_worker *w, uint64_t t, fl_queue_spot *spot)
+bool fl_eft_choose(fl_worker *w, uint64_t t, fl_ranked_spot *spot)
 {
     if (!choose(w, t, spot)) {
         return false;

@@ -34,7 +34,7 @@ uint32_t fl_eft_depth(const fl_worker *worker);
 void fl_eft_arrive(fl_worker *worker);
 /* A task for the worker, among those on the board; false: none as yet, and seat->look_at says when
  * to look again. */
-bool fl_eft_choose(fl_worker *worker, uint64_t t, fl_queue_spot *spot);
+bool fl_eft_choose(fl_worker *worker, uint64_t t, fl_ranked_spot *spot);
 /* Whether the worker, behind what it has in flight, would end a task first that depends on some of
  * that. */
 bool fl_eft_wins(fl_worker *worker, uint64_t t, const fl_task *task);

@@ -4,9 +4,12 @@
 #define FL_SCHED_WORKER_DEVICE_H
 
 #include "graph/build/capacity.h"
-#include "sched/worker/worker.h"
+#include "sched/worker/sched.h"
 
-const fl_core *fl_worker_core(const fl_worker *worker);
+static inline const fl_core *fl_worker_core(const fl_worker *w)
+{
+    return w->sched->core;
+}
 
 /* Whether the device failed. Relaxed: a thread that reads an old value leaves work where the failed
  * worker's step finds it. */

@@ -57,7 +57,7 @@ filch_status fl_worker_init(fl_worker *w, fl_sched *sched, fl_device *device, ui
     fl_store_relaxed(&w->signals.duties,
                      index == sched->polling.worker ? FL_DUTY_POLL_EVENTS : 0); /* still ours */
     fl_inbox_init(&w->queues.inbox);
-    fl_inbox_init(&w->queues.moved);
+    fl_inbox_init(&w->queues.claimed);
     fl_mailbox_init(&w->queues.mailbox);
     const fl_memory *memory = &sched->core->memory;
     w->call.views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *w->call.views);

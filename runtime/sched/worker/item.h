@@ -84,7 +84,11 @@ typedef struct fl_in_flight {
 } fl_in_flight;
 
 /* Codelet of the item; null for a gate. */
-const filch_codelet *fl_item_codelet(const fl_item *item);
+static inline const filch_codelet *fl_item_codelet(const fl_item *item)
+{
+    return item->task != NULL ? item->task->codelet : fl_batch_codelet(item->job->batch);
+}
+
 /* Has the item timed. The work of a chunk is known before. */
 void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
 

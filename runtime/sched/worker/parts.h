@@ -110,7 +110,7 @@ typedef struct fl_worker_queues {
      * most often. */
     _Alignas(64) _Atomic uint64_t steps;
     fl_inbox inbox;
-    fl_inbox moved; /* claimed tasks for which another device had no capacity */
+    fl_inbox claimed; /* claimed tasks sent by other workers */
     fl_mailbox mailbox;
 } fl_worker_queues;
 
@@ -141,10 +141,9 @@ typedef struct fl_worker_ready {
     double dear_ns; /* owed_ns at which the next idle worker is woken */
     bool in_step;
     fl_task *next_task; /* the next-task slot: ready, known to the owner alone */
-    fl_task *adopted;   /* claimed by a theft, to be run next */
-    bool adopted_poisoned;
+    fl_link *claimed;   /* claimed tasks, to be run next */
+    fl_task *part;      /* a task in whose team the worker is: the link may be in another's list */
     bool is_dividing; /* asynchronous: a piece of a task is in flight, and nothing else is begun */
-    fl_link *kept;    /* claimed tasks, none poisoned, that could not run when picked: run next */
 } fl_worker_ready;
 
 /* The current job, and the running item. */

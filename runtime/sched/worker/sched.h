@@ -39,6 +39,8 @@ typedef struct fl_shared_queue fl_shared_queue;
 /* Sets of FL_IMPL_* bits. */
 #define FL_KINDS ((FL_IMPL_HOST_FN | FL_IMPL_CUDA) + 1)
 
+typedef struct fl_shared_queue fl_shared_queue;
+
 struct fl_sched {
     fl_scheduler scheduler; /* what the graph layer sees; first member */
     fl_core *core;

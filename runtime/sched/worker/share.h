@@ -78,7 +78,8 @@ typedef struct fl_share {
     double until_end;
     uint32_t believed;
     /* The device had no room for a grain of the batch: others have what is left of it here, while
-     * there are any (full.c). Only ever set; relaxed: who finds out late tries in vain. */
+     * there are any (execute/unavailable.c). Only ever set; relaxed: who finds out late tries in
+     * vain. */
     _Atomic uint32_t is_out;
     /* The graph's positions for the device, since a thief that looks at the job does not keep its
      * graph alive; constant while the job runs. */
@@ -119,6 +120,13 @@ static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
 static inline fl_traffic *fl_job_traffic(const filch_job *job, uint32_t count)
 {
     return (fl_traffic *)(void *)fl_job_share(job, count);
+}
+
+/* Notes grains or tasks skipped without a failure. */
+static inline void fl_job_note_left_out(filch_job *job)
+{
+    /* Relaxed: precedes the subtraction that completes the job. */
+    fl_store_relaxed(&job->left_out, 1);
 }
 
 /* Owner-only counters. */

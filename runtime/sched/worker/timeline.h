@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the board (shared_queue.h): its lists (shared_queue.c), and what each device is thought to
+/* Inside the board (shared_queue.h): its lists (sync/ranked.h), and what each device is thought to
  * be at, by which it is found who takes what (eft.c). All of it is under board->lock but where
  * said. */
 #ifndef FL_SCHED_WORKER_TIMELINE_H
 #define FL_SCHED_WORKER_TIMELINE_H
 
 #include "sched/worker/sched.h"
+#include "sync/ranked.h"
 
-/* Lists of tasks by rank: as many as a mask has bits. */
-#define FL_RANKS 64u
 /* Tasks in flight on one device that are told apart. */
 #define FL_TIMELINE_TASKS 32u
 
@@ -43,20 +42,11 @@ struct fl_shared_queue {
     _Atomic uint32_t alike;     /* so many tasks in a row said that they are not; relaxed */
     _Atomic uint32_t is_hasty;  /* tasks are too short to be weighed; relaxed: an estimate */
     _Alignas(64) fl_mutex lock; /* what is above is read for each task, and changes seldom */
-    uint32_t count;
-    uint64_t changes; /* tasks ever put there or taken */
-    uint64_t ranks;   /* lists that are not empty */
-    fl_link *first[FL_RANKS], *last[FL_RANKS];
+    fl_ranked_lists tasks;
+    uint64_t changes;                /* tasks ever put there or taken */
     uint64_t waiting[FL_IDLE_WORDS]; /* who found nothing since they were woken last */
     uint64_t called[FL_IDLE_WORDS];  /* devices to be woken by the worker that has the lock */
     fl_timeline timelines[];
 };
-
-/* A place in the lists. */
-typedef struct fl_queue_spot {
-    uint32_t rank;
-    fl_link *before; /* null: it is the first */
-    fl_link *link;   /* null: there is none */
-} fl_queue_spot;
 
 #endif

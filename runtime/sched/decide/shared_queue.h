@@ -21,13 +21,11 @@
  * queue does not weigh the location of tiles. Deques also serve a device while memory is short or
  * tiles for ready tasks still arrive, because the worker chooses by the tiles present
  * (locality.c). */
-#ifndef FL_SCHED_READY_SHARED_QUEUE_H
-#define FL_SCHED_READY_SHARED_QUEUE_H
+#ifndef FL_SCHED_DECIDE_SHARED_QUEUE_H
+#define FL_SCHED_DECIDE_SHARED_QUEUE_H
 
-#include "sched/worker/tuning.h"
-#include "sched/worker/worker.h"
-
-typedef struct fl_shared_queue fl_shared_queue;
+#include "sched/ready/shared.h"
+#include "sched/worker/sched.h"
 
 /* Makes sched->shared_queue if the devices may be unlike and the policy calls for a queue;
  * otherwise the member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted.
@@ -54,10 +52,8 @@ bool fl_shared_queue_pick_of(fl_worker *worker, const filch_job *job, bool is_st
 /* Tells whether to put a task of an admitted graph on the worker's device behind items in flight.
  * The task depends on items in flight on the device only. True: the task is counted as taken. */
 bool fl_shared_queue_bid_ahead(fl_worker *worker, fl_task *task);
-/* Takes a task accepted by is_left, for a worker whose device failed or is offline. Null: no
- * task. */
-fl_task *fl_shared_queue_drop(fl_worker *worker,
-                              bool (*is_left)(const fl_worker *worker, const fl_task *task));
+/* Takes a task accepted by `may`, for a worker whose device failed or is offline. Null: no task. */
+fl_task *fl_shared_queue_drop(fl_worker *worker, fl_may_fn may);
 /* Notes the failure of the worker's device. True once, if the remaining workers are to look at the
  * queue again. */
 bool fl_shared_queue_leave(fl_worker *worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched/execute/current_job.h"
+#include "sched/account/current_job.h"
 
 #include "sched/account/account.h"
 #include "sched/worker/sched.h"
@@ -64,4 +64,17 @@ void fl_worker_resume(fl_worker *w, uint64_t since)
     const fl_task *task = w->now.item.task;
     fl_worker_switch(w, w->now.item.job, task != NULL ? task->graph : NULL);
     w->ledger.nested_ns += fl_clock_now(&w->sched->core->clock) - since;
+}
+
+bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
+{
+    if (w->now.has_item && w->now.item.job == job) {
+        return true;
+    }
+    for (const fl_frame *frame = w->now.frames; frame != NULL; frame = frame->outer) {
+        if (frame->item.job == job) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job that a worker is at: its retired items are counted in the worker, and its time counts as
  * busy. */
-#ifndef FL_SCHED_EXECUTE_CURRENT_JOB_H
-#define FL_SCHED_EXECUTE_CURRENT_JOB_H
+#ifndef FL_SCHED_ACCOUNT_CURRENT_JOB_H
+#define FL_SCHED_ACCOUNT_CURRENT_JOB_H
 
 #include "sched/worker/worker.h"
 
@@ -12,6 +12,8 @@ void fl_worker_flush(fl_worker *worker);
 void fl_worker_switch(fl_worker *worker, filch_job *job, const filch_graph *graph);
 /* The worker is at a chunk of the job from now on. */
 void fl_worker_turn(fl_worker *worker, filch_job *job);
+/* Whether the job, or a job it waits for, is the job of the calling task. */
+bool fl_worker_is_inside(const fl_worker *worker, const filch_job *job);
 /* The item that has waited for nested work since `since` goes on. */
 void fl_worker_resume(fl_worker *worker, uint64_t since);
 

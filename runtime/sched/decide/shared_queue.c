@@ -12,16 +12,18 @@
  * No task stays in the queue for ever. A worker leaving a task to a free device wakes the device.
  * While the device does not come, its predicted wait grows with the time passed, so a second device
  * soon has the earliest finish time (eft.c). Any device may take a cancelled task. */
-#include "sched/ready/shared_queue.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "sched/decide/shared_queue.h"
+
 #include "sched/decide/locality.h"
 #include "sched/model/eft.h"
 #include "sched/model/speed.h"
-#include "sched/ready/spot.h"
+#include "sched/ready/shared.h"
 #include "sched/worker/device.h"
+#include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/timeline.h"
 #include "sched/worker/tuning.h"
@@ -118,74 +120,20 @@ static uint32_t rank_of(const fl_task *task)
 
 static void add(fl_shared_queue *board, fl_task *task)
 {
-    uint32_t rank = rank_of(task);
-    task->link.next = NULL;
-    if ((board->ranks >> rank & 1) != 0) {
-        board->last[rank]->next = &task->link;
-    } else {
-        board->first[rank] = &task->link;
-    }
-    board->last[rank] = &task->link;
-    board->ranks |= (uint64_t)1 << rank;
-    ++board->count;
+    fl_ranked_add(&board->tasks, rank_of(task), &task->link);
     ++board->changes;
 }
 
-static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_queue_spot spot)
+static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_ranked_spot spot)
 {
-    fl_link *next = spot.link->next;
-    *(spot.before != NULL ? &spot.before->next : &board->first[spot.rank]) = next;
-    if (next == NULL) {
-        board->last[spot.rank] = spot.before;
-    }
-    if (board->first[spot.rank] == NULL) {
-        board->ranks &= ~((uint64_t)1 << spot.rank);
-    }
-    --board->count;
+    fl_ranked_remove(&board->tasks, spot);
     ++board->changes;
-    for (uint32_t d = 0; d < timelines;
-         /* Every device has seen the tasks left in the list, but not the next task put. */
-         ++d) {
+    for (uint32_t d = 0; d < timelines; ++d) {
+        /* Every device has seen the tasks left in the list, but not the next task put. */
         fl_timeline *timeline = &board->timelines[d];
-        timeline->seen = timeline->seen < board->count ? timeline->seen : board->count;
+        timeline->seen = timeline->seen < board->tasks.count ? timeline->seen : board->tasks.count;
     }
     return fl_task_of_link(spot.link);
-}
-
-bool fl_spot_step(const fl_shared_queue *board, fl_queue_spot *spot, bool is_upwards)
-{
-    uint64_t rest = board->ranks;
-    if (spot->link != NULL) {
-        spot->before = spot->link;
-        spot->link = spot->link->next;
-        if (spot->link != NULL) {
-            return true;
-        }
-        uint64_t own = (uint64_t)1 << spot->rank;
-        rest &= is_upwards ? ~(own | (own - 1)) : own - 1;
-    }
-    if (rest == 0) {
-        return false;
-    }
-    spot->rank = (uint32_t)(is_upwards ? __builtin_ctzll(rest) : 63 - __builtin_clzll(rest));
-    spot->before = NULL;
-    spot->link = board->first[spot->rank];
-    return true;
-}
-
-/* Tells whether the worker may have the task; `user` is the caller's. */
-typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const void *user);
-
-static bool find(const fl_shared_queue *board, const fl_worker *w, fl_may_fn may, const void *user,
-                 fl_queue_spot *spot)
-{
-    *spot = (fl_queue_spot){0};
-    while (fl_spot_step(board, spot, false)) {
-        if (may(w, fl_task_of_link(spot->link), user)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* --- Admission of graphs --- */
@@ -390,7 +338,7 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
 /* --- Taking --- */
 
 /* Takes the task at `spot`, now owned by the worker. Under the lock. */
-static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_queue_spot spot)
+static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_ranked_spot spot)
 {
     fl_sched *sched = w->sched;
     fl_task *task = take(sched->shared_queue, sched->count, spot);
@@ -424,12 +372,6 @@ static bool is_hasty(const fl_sched *sched)
     return fl_load_relaxed(&sched->shared_queue->is_hasty) != 0;
 }
 
-static bool may_run(const fl_worker *w, const fl_task *task, const void *user)
-{
-    (void)user;
-    return fl_worker_can_run(w, task);
-}
-
 /* Wakes the devices left with tasks. */
 static void wake_called(fl_sched *sched, const uint64_t *called)
 {
@@ -453,13 +395,14 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
         return false;
     }
     fl_task *task = NULL;
-    fl_queue_spot spot;
+    fl_ranked_spot spot;
     uint64_t called[FL_IDLE_WORDS];
     uint64_t t = hurries ? 0 : now(w->sched);
     fl_mutex_lock_soon(&board->lock);
     fl_eft_arrive(w);
-    if (board->count != 0 &&
-        (hurries ? find(board, w, may_run, NULL, &spot) : fl_eft_choose(w, t, &spot))) {
+    if (board->tasks.count != 0 &&
+        (hurries ? fl_shared_find(&board->tasks, w, fl_may_run, NULL, &spot)
+                 : fl_eft_choose(w, t, &spot))) {
         task = take_for(w, t, !hurries, spot);
     }
     set_waiting(board, w->index, task == NULL);
@@ -470,33 +413,19 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
     return fill(item, task);
 }
 
-static bool may_run_of(const fl_worker *w, const fl_task *task, const void *user)
-{
-    return task->graph->job == user && fl_worker_can_run(w, task);
-}
-
-/* Tells whether the worker may take a task not of the goal job while waiting. Tasks with
- * predecessors, ready since the jobs began, qualify as the worker's own do. Roots of unrelated jobs
- * do not: in deep waits each root might wait in turn. */
-static bool may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
-{
-    (void)user;
-    return task->predecessors != 0 && !fl_worker_is_offline(w) && fl_worker_can_run(w, task);
-}
-
 bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
     fl_shared_queue *board = w->sched->shared_queue;
     fl_task *task = NULL;
-    fl_queue_spot spot;
+    fl_ranked_spot spot;
     if (!is_boarding(w->sched)) {
         return false;
     }
     fl_mutex_lock_soon(&board->lock);
     fl_eft_arrive(w);
     /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
-    if (find(board, w, may_run_of, job, &spot) ||
-        (!is_strict && find(board, w, may_run_waiting, NULL, &spot))) {
+    if (fl_shared_find(&board->tasks, w, fl_may_run_of, job, &spot) ||
+        (!is_strict && fl_shared_find(&board->tasks, w, fl_may_run_waiting, NULL, &spot))) {
         task = take_for(w, now(w->sched), true, spot);
     }
     set_waiting(board, w->index, task == NULL);
@@ -537,29 +466,17 @@ uint64_t fl_shared_queue_look_at(fl_worker *w)
 
 /* --- Unavailable devices --- */
 
-typedef struct fl_leftover {
-    bool (*is_left)(const fl_worker *worker, const fl_task *task);
-} fl_leftover;
-
-static bool is_left_to(const fl_worker *w, const fl_task *task, const void *user)
-{
-    const fl_leftover *left = user;
-    return fl_worker_can_run(w, task) && left->is_left(w, task);
-}
-
-fl_task *fl_shared_queue_drop(fl_worker *w,
-                              bool (*is_left)(const fl_worker *worker, const fl_task *task))
+fl_task *fl_shared_queue_drop(fl_worker *w, fl_may_fn may)
 {
     fl_shared_queue *board = w->sched->shared_queue;
-    const fl_leftover left = {is_left};
     fl_task *task = NULL;
-    fl_queue_spot spot;
+    fl_ranked_spot spot;
     if (board == NULL || !is_boarding(w->sched)) {
         return NULL;
     }
     fl_mutex_lock_soon(&board->lock);
     fl_eft_arrive(w);
-    if (find(board, w, is_left_to, &left, &spot)) {
+    if (fl_shared_find(&board->tasks, w, may, NULL, &spot)) {
         task = take(board, w->sched->count, spot);
     }
     fl_mutex_unlock(&board->lock);
@@ -580,19 +497,6 @@ bool fl_shared_queue_leave(fl_worker *w)
 }
 
 /* --- Putting --- */
-
-/* Tells whether any available device can take the task. Unavailable devices look at the queue once,
- * when going offline or failing. */
-static bool is_for_any(const fl_sched *sched, const fl_task *task)
-{
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        if (!fl_worker_is_unavailable(&sched->workers[d]) &&
-            fl_worker_can_run(&sched->workers[d], task)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Chooses the waiting worker that is fastest at the task, a free worker first, and ends the wait. A
  * worker that left the present tasks is told once the queue holds more. Returns UINT32_MAX for no
@@ -615,7 +519,7 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
             const fl_timeline *timeline = &board->timelines[d];
             bool has_lane = timeline->count + timeline->others < fl_eft_lanes(w);
             if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
-                (timeline->is_held && board->count <= timeline->seen) ||
+                (timeline->is_held && board->tasks.count <= timeline->seen) ||
                 !fl_worker_can_run(w, task)) {
                 continue;
             }
@@ -642,7 +546,8 @@ bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
         return false;
     }
     fl_mutex_lock_soon(&board->lock);
-    if (!is_for_any(sched, task)) {
+    /* Unavailable devices look at the queue once, when going offline or failing. */
+    if (fl_other_for(sched, NULL, task, FL_OTHERS_ONLINE, 0, NULL) == NULL) {
         fl_mutex_unlock(&board->lock);
         return false;
     }

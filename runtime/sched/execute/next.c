@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/execute/next.h"
+
+#include "sched/account/current_job.h"
+#include "sched/decide/locality.h"
+#include "sched/decide/place.h"
+#include "sched/decide/shared_queue.h"
+#include "sched/decide/slow.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/nested_wait.h"
+#include "sched/execute/pick.h"
+#include "sched/execute/reduce.h"
+#include "sched/ready/queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
+#include "sched/worker/sched.h"
+
+/* Fills the item with a claimed task. In line: runs for every task. */
+static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
+                                                               bool poisoned, fl_item *item)
+{
+    fl_worker_enter(w, task);
+    filch_job *job = w->now.job;
+    item->job = job;
+    item->task = task;
+    item->code = 0;
+    item->is_refused = item->is_ahead = item->is_graph = false;
+    item->skip = poisoned;
+    item->timed = false;
+    if (w->sched->keeps_holders) {
+        fl_place_begin(w, task);
+    }
+    if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
+        item->skip = true;
+        if (FL_LIKELY(!fl_task_is_divided(item->task))) {
+            /* A divided task counts as left out only if a piece is left out. */
+            fl_job_note_left_out(job);
+        }
+    }
+}
+
+void fl_worker_take(fl_worker *w, fl_task *task, bool poisoned, fl_item *item)
+{
+    take_claimed(w, task, poisoned, item);
+}
+
+/* Fills the item with a task from a range, the shared ready queue or the locality window: no second
+ * worker knows the task. */
+static void take_private(fl_worker *w, fl_item *item)
+{
+    if (FL_UNLIKELY(item->is_graph)) {
+        fl_worker_switch(w, item->job, item->job->graph);
+    } else if (item->task != NULL) {
+        bool poisoned = FL_UNLIKELY(item->is_claimed) ? item->skip : fl_ready_own(item->task);
+        take_claimed(w, item->task, poisoned, item);
+    } else {
+        /* Busy time of the job starts. */
+        fl_worker_switch(w, item->job, NULL);
+    }
+}
+
+/* --- Sources --- */
+
+/* Picks a claimed task. Parts of divided tasks come first: other tasks may be waiting for memory
+ * held by the parts. */
+static __attribute__((noinline)) bool pick_claimed(fl_worker *w, fl_item *item)
+{
+    fl_task *task = fl_divide_part(w);
+    bool poisoned = false;
+    if (task == NULL) {
+        task = fl_claimed_take(w);
+        poisoned = task->is_poisoned;
+        fl_slow_note_taken(w);
+    }
+    take_claimed(w, task, poisoned, item);
+    return true;
+}
+
+/* Picks from the next-task slot, the inbox and the deques. In line: runs for every task. */
+static inline __attribute__((always_inline)) bool pick_own(fl_worker *w, fl_item *item)
+{
+    fl_task *task;
+    bool poisoned;
+    if (!fl_ready_take(w, &task, &poisoned)) {
+        return false;
+    }
+    take_claimed(w, task, poisoned, item);
+    return true;
+}
+
+static bool pick_mail(fl_worker *w, fl_item *item)
+{
+    fl_task *task;
+    bool poisoned;
+    if (!w->sched->mails || !fl_ready_take_mail(w, &task, &poisoned)) {
+        return false;
+    }
+    take_claimed(w, task, poisoned, item);
+    return true;
+}
+
+static bool pick_shared(fl_worker *w, fl_item *item)
+{
+    /* Relaxed: a thread putting the first task into the shared ready queue wakes every worker. */
+    if (fl_load_relaxed(&w->sched->shared_jobs) == 0 || !fl_shared_queue_pick(w, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+/* Picks tasks offered by mail or by the shared ready queue. */
+static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
+{
+    return pick_mail(w, item) || pick_shared(w, item);
+}
+
+/* Picks from the ranges of active jobs, or what is left of the locality window. */
+static bool pick_range(fl_worker *w, fl_item *item)
+{
+    if (!fl_pick_range(w, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+static bool pick_window(fl_worker *w, fl_item *item)
+{
+    if (w->offload == NULL || w->offload->window_count == 0) {
+        return false;
+    }
+    fl_locality_take(w, item);
+    take_private(w, item);
+    return true;
+}
+
+/* --- Nested waits --- */
+
+/* Picks a task made ready on the worker since the wait began. Older tasks might wait in turn, in
+ * unlimited number, on our stack. */
+static bool pick_since(fl_worker *w, fl_item *item)
+{
+    const fl_frame *wait = w->now.frames;
+    fl_task *task;
+    bool poisoned;
+    fl_ready_unslot(w);
+    for (uint32_t mask = w->ready.mask; mask != 0;) {
+        uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
+        if (fl_ready_pop_level(w, level, wait->floors[level], &task, &poisoned)) {
+            take_claimed(w, task, poisoned, item);
+            return true;
+        }
+        mask &= ~(1u << level);
+    }
+    return false;
+}
+
+/* Picks from the ranges of the job waited for. */
+static bool pick_goal(fl_worker *w, fl_item *item)
+{
+    if (w->now.frames->goal == NULL || !fl_nested_pick_goal(w, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+/* Picks work of the jobs that the goal stands behind. */
+static bool pick_ahead(fl_worker *w, fl_item *item)
+{
+    if (!fl_nested_pick_ahead(w, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+/* Picks in a nested wait. *is_all: the wait takes nothing else. */
+static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, bool *is_all)
+{
+    bool is_offline = fl_worker_is_offline(w);
+    *is_all = true;
+    if (is_offline) {
+        fl_ready_drain(w);
+    }
+    if (pick_since(w, item) || pick_goal(w, item)) {
+        return true;
+    }
+    fl_worker_flush(w);
+    if (w->now.completed != NULL) {
+        /* The wait may be over: a further item would add a frame to the stack. */
+        return false;
+    }
+    /* The goal may need a task kept in the locality window since before the wait began, and no
+     * second worker can find the task. */
+    if (is_offline) {
+        return pick_window(w, item);
+    }
+    if (fl_worker_is_deep(w)) {
+        return pick_ahead(w, item) || pick_own(w, item) || pick_mail(w, item) ||
+               pick_window(w, item);
+    }
+    *is_all = false;
+    return false;
+}
+
+/* --- The order of the sources --- */
+
+static bool pick(fl_worker *w, fl_item *item)
+{
+    if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.claimed))) {
+        fl_claimed_gather(w);
+    }
+    if (FL_UNLIKELY(w->ready.claimed != NULL || w->ready.part != NULL)) {
+        return pick_claimed(w, item);
+    }
+    if (FL_UNLIKELY(w->now.frames != NULL)) {
+        bool is_all, any = pick_in_wait(w, item, &is_all);
+        if (any || is_all) {
+            return any;
+        }
+    }
+    if (FL_UNLIKELY(fl_locality_chooses(w)) && fl_locality_gather(w)) {
+        return pick_range(w, item);
+    }
+    /* Offers precede ranges: graphs in progress come before jobs not yet begun. Relaxed: as in
+     * pick_shared. */
+    return pick_own(w, item) ||
+           (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, item)) ||
+           pick_range(w, item);
+}
+
+bool fl_worker_pick(fl_worker *w, fl_item *item)
+{
+    while (pick(w, item)) {
+        if (fl_item_admit(w, item)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retiring and releasing stand in one file: both run for every task, in line. */
+#include "sched/execute/retire.h"
+
+#include "sched/account/account.h"
+#include "sched/account/current_job.h"
+#include "sched/account/rated.h"
+#include "sched/decide/lookahead.h"
+#include "sched/decide/place.h"
+#include "sched/decide/placement.h"
+#include "sched/decide/shared_queue.h"
+#include "sched/decide/slow.h"
+#include "sched/decide/speculate.h"
+#include "sched/execute/divide.h"
+#include "sched/execute/reduce.h"
+#include "sched/model/explore.h"
+#include "sched/model/predict.h"
+#include "sched/model/proven.h"
+#include "sched/model/speed.h"
+#include "sched/ready/queue.h"
+#include "sched/worker/device.h"
+#include "sched/worker/item.h"
+#include "sched/worker/sched.h"
+#include "sched/worker/share.h"
+#include "sched/worker/tuning.h"
+
+/* --- Releasing --- */
+
+static void make_ready(fl_worker *w, fl_task *task)
+{
+    /* Relaxed: a worker with a stale value leaves the task in a deque. */
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->is_careful) != 0) && fl_worker_sends(w, task)) {
+        return;
+    }
+    if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
+        fl_sched_route(w->sched, task);
+        return;
+    }
+    if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
+        return;
+    }
+    fl_ready_put(w, task);
+}
+
+/* Message of a finished predecessor to the successors. */
+typedef struct fl_release {
+    uint32_t run; /* epoch of tasks not yet claimed in the run; with is_looked_ahead */
+    bool poisoned, is_open, is_looked_ahead;
+} fl_release;
+
+/* Releases a commuting task. The task becomes ready when holding the commute locks, too; the locks
+ * count as one predecessor. */
+static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *task,
+                                                        const fl_release *how)
+{
+    if (how->poisoned) {
+        /* Relaxed: as in release_one. A commuting task is never claimed ahead: the word belongs to
+         * the present run. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    /* Acquire-release: as in release_one. */
+    if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_commute_locks_take(task)) {
+        make_ready(w, task);
+    }
+}
+
+static inline void release_one(fl_worker *w, fl_task *task, const fl_release *how)
+{
+    bool poisoned = how->poisoned, is_open = how->is_open;
+    if (FL_UNLIKELY(task->commutes)) {
+        release_commuting(w, task, how);
+        return;
+    }
+    if (FL_UNLIKELY(how->is_looked_ahead)) {
+        if (fl_lookahead_release(task, how->run, poisoned)) {
+            make_ready(w, task);
+        }
+        return;
+    }
+    if (FL_UNLIKELY(poisoned)) {
+        /* Relaxed: the decrement below publishes the bit to the worker making the task ready. */
+        fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED);
+    }
+    if (!is_open && task->predecessors == 1) {
+        /* Relaxed: we are the only predecessor. */
+        fl_store_relaxed(&task->pending, 0);
+        make_ready(w, task);
+    } else if (fl_sub_acq_rel(&task->pending, 1) == 1) {
+        /* Acquire-release: every predecessor's writes reach the last predecessor, and through the
+         * last the task. */
+        make_ready(w, task);
+    }
+}
+
+/* Releases the successors. In line, as retiring is. */
+static inline __attribute__((always_inline)) void release_successors(fl_worker *w, fl_task *task,
+                                                                     bool poisoned, bool is_open)
+{
+    const fl_release how = {
+        .poisoned = poisoned,
+        .is_open = is_open,
+        .is_looked_ahead = w->sched->looks_ahead && !is_open,
+        /* Claiming advanced the epoch; only the claimer changes a claimed task's word. */
+        .run = fl_word_epoch(fl_load_relaxed(&task->word)) - 1,
+    };
+    uint32_t inlined = task->successor_count;
+    if (inlined > FL_TASK_SUCCESSORS) {
+        inlined = FL_TASK_SUCCESSORS;
+        for (const fl_more *more = task->more; more != NULL; more = more->next) {
+            for (uint64_t i = 0; i < more->count; ++i) {
+                release_one(w, more->tasks[i], &how);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < inlined; ++i) {
+        release_one(w, task->successors[i], &how);
+    }
+}
+
+/* --- Retiring --- */
+
+static inline void count_outcome(fl_worker *w, const fl_item *item, uint64_t n, uint64_t tiles)
+{
+    fl_share *share = w->now.share;
+    if (FL_UNLIKELY(item->skip)) {
+        fl_count(&share->skipped, n);
+        return;
+    }
+    fl_count(&share->tiles, tiles);
+    fl_count(item->code == 0 ? &share->done : &share->failed, n);
+}
+
+/* Updates the mean by a piece, scaled to the whole task. Exploration uses whole tasks only. */
+static double mean_by_piece(const fl_item *item, double mean, double ns)
+{
+    double whole = fl_divide_whole(item, ns);
+    /* Weight as in fl_explore_mean. */
+    return mean == 0 ? whole : mean + (whole - mean) / 4;
+}
+
+static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
+{
+    double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), item->work, (double)item->fair,
+                             item->start + item->ns);
+    if (item->task != NULL) {
+        if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->theft.kind)) {
+            /* The item waited for nested tasks of a second kind. */
+            fl_place_turn(w, codelet);
+        }
+        /* Relaxed: written by the worker only; thieves read an estimate. */
+        double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        ns = ns != 0 ? ns : 1;
+        mean = FL_UNLIKELY(fl_task_is_divided(item->task)) ? mean_by_piece(item, mean, ns)
+                                                           : fl_explore_mean(w, item, mean, ns);
+        fl_store_relaxed(&w->queues.item_ns, fl_double_bits(mean));
+        /* Short tasks carry no evidence while the shared ready queue is out of use. Relaxed: an
+         * estimate. */
+        fl_slow_learn(w, item->task);
+        if (w->sched->shared_queue != NULL &&
+            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->shared_jobs) != 0)) {
+            fl_shared_queue_learn(w, item);
+        }
+    }
+}
+
+static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_t last)
+{
+    if (!item->timed) {
+        const fl_task *task = item->task;
+        fl_account_spoiled(w, item,
+                           task != NULL ? fl_speed_get(fl_codelet_speed(task->codelet, w->index)) *
+                                              (double)task->work
+                                        : 0);
+    }
+    if (item->is_refused) {
+        fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
+    } else {
+        fl_job_fail(w->now.job, item->task, item->code, w->device->info.name, first, last);
+    }
+}
+
+/* Accounts a timed item of the current job. */
+static void account_timed(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
+{
+    fl_account_record(w, item, codelet);
+    fl_account_timed(w, item);
+    if (item->code == 0 && codelet->work != NULL &&
+        (item->task == NULL || !fl_task_is_own(item->task))) {
+        fl_proven_note(w, codelet, item->work);
+    }
+}
+
+static inline void note(fl_worker *w, const fl_item *item)
+{
+    fl_worker_enter(w, item->task);
+    if (FL_UNLIKELY(item->code != 0 && !item->skip)) {
+        fail_tile(w, item, 0, 0);
+    }
+    if (item->timed && !item->skip) {
+        learn(w, item, item->task->codelet);
+        account_timed(w, item, item->task->codelet);
+    }
+}
+
+void fl_worker_note(fl_worker *w, const fl_item *item)
+{
+    note(w, item);
+}
+
+/* Hands on the commute locks of a finished task. */
+static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
+{
+    for (fl_link *link = fl_commute_locks_give(task); link != NULL;) {
+        /* Read first: making the task ready gives the link away. */
+        fl_link *next = link->next;
+        make_ready(w, fl_task_of_link(link));
+        link = next;
+    }
+}
+
+/* Ends a task already noted and counted. In line: runs for each task. */
+static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task *task,
+                                                           bool is_plain, bool failed)
+{
+    bool is_open = w->now.job->is_open;
+    if (is_open) {
+        fl_open_retire(task, failed);
+    }
+    if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
+        fl_lookahead_retired(task, failed);
+    }
+    if (FL_UNLIKELY(!is_plain) && task->commutes) {
+        give_turns(w, task);
+    }
+    if (task->successor_count != 0) {
+        release_successors(w, task, failed, is_open);
+    }
+    if (is_open) {
+        fl_open_recycle(task);
+    }
+    ++w->now.retired;
+}
+
+/* Retires a task run in pieces when the last piece is over. Each piece has been noted. */
+static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item)
+{
+    if (fl_divide_retire(w, item)) {
+        fl_worker_enter(w, item->task);
+        count_outcome(w, item, 1, 0);
+        end_task(w, item->task, false, item->code != 0 || item->skip);
+    }
+}
+
+static void retire_task(fl_worker *w, fl_item *item)
+{
+    fl_task *task = item->task;
+    /* One test covers every special property. */
+    bool is_plain = fl_task_is_plain(task);
+    if (FL_UNLIKELY(!is_plain)) {
+        if (fl_task_is_divided(task)) {
+            retire_divided(w, item);
+            return;
+        }
+        if (fl_task_has_partials(task) && fl_reduce_retire(w, item)) {
+            return;
+        }
+    }
+    note(w, item);
+    if (w->sched->keeps_holders && task->access_count != 0 && !item->skip) {
+        fl_place_note(w, task);
+    }
+    /* Tasks behind a gate see a cancellation themselves. */
+    bool failed = item->code != 0 || (item->skip && (is_plain || !fl_task_passes(task)));
+    if (is_plain || !fl_task_is_own(task)) {
+        count_outcome(w, item, 1, 1);
+        if ((task->codelet->work != NULL || task->has_items) && !item->skip) {
+            double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + (double)task->work;
+            fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
+            if (task->codelet->work != NULL && item->code == 0) {
+                fl_rated_count(w, task->codelet, (double)task->work);
+            }
+        }
+    }
+    end_task(w, task, is_plain, failed);
+}
+
+/* Retires a run of a chunk that lost to a second run. Only the sample of the device's speed
+ * counts. */
+static void retire_lost(fl_worker *w, fl_item *item)
+{
+    if (item->timed) {
+        learn(w, item, fl_batch_codelet(item->job->batch));
+        fl_account_record(w, item, fl_batch_codelet(item->job->batch));
+    }
+    fl_speculate_drop(w, item);
+}
+
+static void retire_chunk(fl_worker *w, fl_item *item)
+{
+    filch_job *job = item->job;
+    if (FL_UNLIKELY(item->run != NULL) && !fl_speculate_decide(w, item, NULL)) {
+        retire_lost(w, item);
+        return;
+    }
+    fl_worker_switch(w, job, NULL);
+    uint64_t first, last;
+    fl_batch_range(job->batch, item->lo, item->hi, &first, &last);
+    if (item->skip) {
+        fl_job_note_left_out(job);
+        fl_job_note_skipped(job, first, last);
+    } else {
+        if (item->code != 0) {
+            fail_tile(w, item, first, last);
+        }
+        if (item->timed) {
+            learn(w, item, fl_batch_codelet(job->batch));
+            account_timed(w, item, fl_batch_codelet(job->batch));
+        }
+        fl_batch_learn(w, item);
+        fl_count(&w->now.share->items, last - first);
+        double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
+        fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
+        if (fl_batch_codelet(job->batch)->work != NULL && item->code == 0) {
+            fl_rated_count(w, fl_batch_codelet(job->batch), item->work);
+        }
+    }
+    count_outcome(w, item, last - first, 1);
+    w->now.retired += (int64_t)(item->hi - item->lo);
+}
+
+/* Retires every task of a graph launch (graph_launch.c). After a failure, the tasks done cannot be
+ * told from the tasks not done. */
+static void retire_replay(fl_worker *w, const fl_item *item)
+{
+    filch_job *job = item->job;
+    const filch_graph *graph = job->graph;
+    uint32_t count = graph->task_count;
+    fl_worker_switch(w, job, graph);
+    if (item->code != 0) {
+        fl_job_fail_device(job, graph->roots[0], &w->stall.error, 0, 0);
+        fl_count(&w->now.share->failed, 1);
+        fl_count(&w->now.share->skipped, count - 1);
+    } else {
+        fl_count(&w->now.share->tiles, count);
+        fl_count(&w->now.share->done, count);
+        if (item->timed) {
+            fl_count(&w->now.share->account.timed, count);
+            fl_count(&w->now.share->account.timed_ns, item->ns);
+        }
+        double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
+        fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
+    }
+    w->now.retired += count;
+}
+
+void fl_worker_retire(fl_worker *w, fl_item *item)
+{
+    if (FL_UNLIKELY(item->is_graph)) {
+        retire_replay(w, item);
+    } else if (item->task != NULL) {
+        retire_task(w, item);
+    } else {
+        retire_chunk(w, item);
+    }
+}
