@@ -49,7 +49,7 @@ static const char *check_policy(const filch_config *config)
     }
     return config->policy != FILCH_POLICY_DEFAULT && config->policy != FILCH_POLICY_CUSTOM
                ? "policy and custom_policy contradict each other"
-           : desc->reserved != 0                            ? "the policy's reserved is not 0"
+           : desc->flags > FILCH_POLICY_TRUE_TIMES          ? "the policy's flags are unknown"
            : (unsigned)desc->batches > FILCH_BATCHES_COMMON ? "the policy's batches are unknown"
            : desc->batches == FILCH_BATCHES_PLACED && desc->place == NULL
                ? "the policy places batches, but has no function that does"
@@ -263,18 +263,6 @@ static void close_memories(filch_runtime *rt)
     fl_places_fini(&rt->places);
 }
 
-/* Scores the devices by their true speeds; returns false where a device does not tell its speed. */
-static bool score_perfectly(fl_pool *pool)
-{
-    for (size_t d = 0; d < pool->count; ++d) {
-        pool->devices[d].info.score = fl_true_speed(&pool->devices[d]);
-        if (!(pool->devices[d].info.score > 0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static filch_policy choose_policy(const filch_runtime *rt, const filch_config *config)
 {
     return config->custom_policy != NULL            ? FILCH_POLICY_CUSTOM
@@ -282,20 +270,13 @@ static filch_policy choose_policy(const filch_runtime *rt, const filch_config *c
                                                     : (filch_policy)rt->core.settings.policy;
 }
 
-static filch_status score_devices(filch_runtime *rt, const filch_config *config, filch_error *error)
+static void score_devices(filch_runtime *rt, const filch_config *config)
 {
     filch_score score =
         config->score != FILCH_SCORE_DEFAULT ? config->score : (filch_score)rt->core.settings.score;
-    if (config->scores != NULL) {
-        return FILCH_OK; /* the scheduler takes over the caller's scores */
+    if (config->scores == NULL) { /* else the scheduler takes over the caller's scores */
+        fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
     }
-    fl_pool_score(&rt->pool, score, config->rate, config->rate_user);
-    if (config->rate == NULL && choose_policy(rt, config) == FILCH_POLICY_PERFECT &&
-        !score_perfectly(&rt->pool)) {
-        return refuse(error, FILCH_INVALID_ARGUMENT,
-                      "policy perfect needs the devices' measured speeds: scores, or rate");
-    }
-    return FILCH_OK;
 }
 
 /* Builds every part above the core; a failure leaves no part behind. */
@@ -324,10 +305,7 @@ static filch_status build(filch_runtime *rt, const filch_config *config, filch_e
         }
         goto store;
     }
-    status = score_devices(rt, config, error);
-    if (status != FILCH_OK) {
-        goto pool;
-    }
+    score_devices(rt, config);
     fl_clock_init(&core->clock, rt->pool.is_virtual);
     filch_drive drive = choose_drive(rt);
     const fl_sched_config sched = {.scores = config->scores,

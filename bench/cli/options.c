@@ -285,16 +285,12 @@ const char *bench_options_beyond(const bench_options *o, unsigned takes)
     return NULL;
 }
 
-/* As the setting of the same meaning. */
 static filch_status parse_policy(const char *text, bench_options *options, filch_error *error)
 {
-    fl_settings settings;
-    filch_error inner = FILCH_ERROR_INIT;
-    fl_settings_defaults(&settings);
-    if (fl_setting_parse(&settings, "FILCH_POLICY", text, &inner) != FILCH_OK)
+    options->policy = bench_policy_find(text);
+    if (options->policy == BENCH_POLICIES)
         return wrong(error, "--policy", text,
                      "steal, static, perfect, central, guided, round-robin or earliest");
-    options->policy = (filch_policy)settings.policy;
     return FILCH_OK;
 }
 

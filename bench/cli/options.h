@@ -3,6 +3,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
+#include "measure/policies.h"
 #include "measure/slow.h"
 #include "measure/withdraw.h"
 
@@ -42,7 +43,7 @@ typedef struct bench_options {
     filch_score score; /* as --scores or the precision says; FILCH_SCORE_DEFAULT: FILCH_SCORE's */
     double *scores;
     size_t score_count;
-    filch_policy policy;
+    bench_policy policy;
     size_t n;
     size_t tile;
     size_t tile_cols;

@@ -292,7 +292,9 @@ static void describe_result(run *r)
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
     filch_policy_counts policy = {.size = sizeof policy};
     (void)filch_policy_stats(r->session.built.runtime, &policy);
-    snprintf(result->policy, sizeof result->policy, "%.15s", policy.name);
+    snprintf(result->policy, sizeof result->policy, "%.15s",
+             r->options->policy == BENCH_POLICY_DEFAULT ? policy.name
+                                                        : bench_policy_name(r->options->policy));
     snprintf(result->precision, sizeof result->precision, "%s",
              r->options->precision == BENCH_SINGLE ? "single" : "double");
     snprintf(result->work_unit, sizeof result->work_unit, "%s", r->workload->unit);
@@ -389,7 +391,7 @@ static filch_status measure_scores(run *r, filch_error *error)
 {
     bench_session probe;
     bench_session_config config = r->config;
-    config.policy = FILCH_POLICY_STATIC;
+    config.policy = BENCH_POLICY_STATIC;
     filch_status status = bench_session_open(&probe, r->workload, r->state, &config, error);
     if (status != FILCH_OK)
         return status;
@@ -470,7 +472,7 @@ static filch_status open_run(run *r, filch_error *error)
                                        .memory_limit = o->memory_limit,
                                        .slow = o->slow,
                                        .withdraw = o->withdraw};
-    if (o->policy == FILCH_POLICY_PERFECT && !o->scores)
+    if (o->policy == BENCH_POLICY_PERFECT && !o->scores)
         status = measure_scores(r, error);
     if (status == FILCH_OK)
         status = bench_session_open(&r->session, r->workload, r->state, &r->config, error);

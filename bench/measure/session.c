@@ -138,12 +138,12 @@ filch_status bench_session_open(bench_session *s, const bench_workload *workload
     c.score = config->score;
     c.scores = config->scores;
     c.score_count = config->score_count;
-    c.policy = config->policy;
     c.memory_limit = config->memory_limit;
     c.log = print_message;
     c.log_user = stderr;
     *s = (bench_session){
         .workload = workload, .state = state, .slow = config->slow, .withdraw = config->withdraw};
+    bench_policy_choose(config->policy, &s->policy, &c);
     filch_status status = create_runtime(&c, config->spins, error, &s->built.runtime);
     if (status != FILCH_OK)
         return status;
@@ -383,7 +383,7 @@ filch_status bench_session_open_alone(const bench_session *s, const bench_sessio
     bench_session_config alone_config = *config;
     alone_config.scores = scores;
     alone_config.score_count = s->devices;
-    alone_config.policy = FILCH_POLICY_STATIC;
+    alone_config.policy = BENCH_POLICY_STATIC;
     alone_config.slow = (bench_slow){0};
     alone_config.withdraw = (bench_withdraw){0};
     filch_status status = bench_session_open(alone, s->workload, s->state, &alone_config, error);

@@ -3,6 +3,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
+#include "measure/policies.h"
 #include "workloads/workload.h"
 
 typedef struct bench_session {
@@ -13,6 +14,7 @@ typedef struct bench_session {
     bool is_virtual;
     bench_slow slow;
     bench_withdraw withdraw;
+    bench_policy_room policy;
     filch_device_info *device_info; /* one a device */
     /* Of the last run. */
     double cpu_s;                  /* processor time of the whole process */
@@ -30,7 +32,7 @@ typedef struct bench_session_config {
     filch_score score;    /* what filch's own scores are reckoned from */
     const double *scores; /* as many as devices; null: filch's own */
     size_t score_count;
-    filch_policy policy;
+    bench_policy policy;
     bool spins;              /* workers never sleep */
     uint64_t memory_limit;   /* as filch_config's */
     bench_slow slow;         /* during its runs; … */

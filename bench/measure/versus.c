@@ -10,31 +10,28 @@
 #define SPIN_NAME "spin"
 #define ONE_NAME "one"
 
-/* filch's other policies that need to know nothing beforehand. */
-static const struct {
-    const char *name;
-    filch_policy policy;
-} policies[] = {
-    {"static", FILCH_POLICY_STATIC},
-    {"central", FILCH_POLICY_CENTRAL},
-    {"guided", FILCH_POLICY_GUIDED},
-    {"round-robin", FILCH_POLICY_ROUND_ROBIN},
+/* Policies that need to know nothing beforehand. */
+static const bench_policy policies[] = {
+    BENCH_POLICY_STATIC,
+    BENCH_POLICY_CENTRAL,
+    BENCH_POLICY_GUIDED,
+    BENCH_POLICY_ROUND_ROBIN,
 };
 
 #define POLICIES (sizeof policies / sizeof *policies)
 
-/* POLICIES: it is none of them. */
-static size_t find_policy(const char *name)
+/* BENCH_POLICIES: the name is none of a policy here. */
+static bench_policy find_policy(const char *name)
 {
-    size_t k = 0;
-    while (k < POLICIES && strcmp(name, policies[k].name) != 0)
-        k++;
-    return k;
+    for (size_t k = 0; k < POLICIES; k++)
+        if (strcmp(name, bench_policy_name(policies[k])) == 0)
+            return policies[k];
+    return BENCH_POLICIES;
 }
 
 static bool is_filch(const char *name)
 {
-    return find_policy(name) < POLICIES || strcmp(name, SPIN_NAME) == 0 ||
+    return find_policy(name) < BENCH_POLICIES || strcmp(name, SPIN_NAME) == 0 ||
            strcmp(name, ONE_NAME) == 0;
 }
 
@@ -42,7 +39,7 @@ void bench_versus_names(const bench_workload *workload, char *text, size_t size)
 {
     size_t used = 0;
     for (size_t k = 0; k < POLICIES && used < size; k++)
-        used += (size_t)snprintf(text + used, size - used, "%s ", policies[k].name);
+        used += (size_t)snprintf(text + used, size - used, "%s ", bench_policy_name(policies[k]));
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, SPIN_NAME " " ONE_NAME);
     for (size_t k = 0; workload->peer && bench_peer_at(k) && used < size; k++)
@@ -132,8 +129,8 @@ filch_status bench_versus_open(bench_versus *v, const char *name, const bench_se
         if (status != FILCH_OK)
             return status;
     }
-    if (find_policy(name) < POLICIES)
-        v->config.policy = policies[find_policy(name)].policy;
+    if (find_policy(name) < BENCH_POLICIES)
+        v->config.policy = find_policy(name);
     return bench_session_open(&v->session, beside->workload, beside->state, &v->config, error);
 }
 

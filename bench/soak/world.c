@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "soak/world.h"
 
+#include "measure/policies.h"
+
 #include "soak/jobs.h"
 #include "soak/vectors.h"
 
@@ -14,6 +16,7 @@ typedef struct world {
     soak_watch *watch;
     uint64_t random;
     filch_runtime *runtime;
+    bench_policy_room policy;
     uint32_t devices;
     char text[96]; /* what it is, for messages */
     soak_field *field;
@@ -59,22 +62,22 @@ static double any_score(const filch_device_info *info, void *user)
 static bool create(world *w)
 {
     static const char *const specs[] = {"host:1", "host:2", "host:3", "host:1x2,host:1"};
-    static const char *const policies[] = {"",        "steal",  "static",      "",
-                                           "central", "guided", "round-robin", "earliest"};
+    static const bench_policy policies[] = {
+        BENCH_POLICY_STEAL,   BENCH_POLICY_STEAL,  BENCH_POLICY_STATIC,      BENCH_POLICY_STEAL,
+        BENCH_POLICY_CENTRAL, BENCH_POLICY_GUIDED, BENCH_POLICY_ROUND_ROBIN, BENCH_POLICY_EARLIEST};
     filch_config config = FILCH_CONFIG_INIT;
     filch_allocator allocator = {allocate, release, w};
     filch_error error = FILCH_ERROR_INIT;
-    uint32_t policy = soak_below(&w->random, 8);
+    bench_policy policy = policies[soak_below(&w->random, 8)];
     config.devices = specs[soak_below(&w->random, 4)];
-    config.policy = policies[policy][0] ? (filch_policy)policy : FILCH_POLICY_STEAL;
+    bench_policy_choose(policy, &w->policy, &config);
     config.drive = soak_chance(&w->random, 25) ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
     config.trace = soak_chance(&w->random, 20);
     config.allocator = soak_chance(&w->random, 50) ? &allocator : NULL;
     config.rate = soak_chance(&w->random, 30) ? any_score : NULL;
     config.rate_user = &w->random;
     snprintf(w->text, sizeof w->text, "runtime on %s, %s, %s", config.devices,
-             policies[policy][0] ? policies[policy] : "steal",
-             config.drive == FILCH_DRIVE_POLL ? "poll" : "threads");
+             bench_policy_name(policy), config.drive == FILCH_DRIVE_POLL ? "poll" : "threads");
     soak_watch_say(w->watch, "the creation of a %s", w->text);
     if (filch_runtime_create(&config, &error, &w->runtime) != FILCH_OK) {
         soak_fail(w->s, "a %s cannot be made: %s", w->text, error.text);

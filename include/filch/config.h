@@ -62,10 +62,8 @@ typedef enum filch_allocator_kind {
 } filch_allocator_kind;
 
 /**
- * Placement policy: how work finds a device. The default is meant for use; the remaining policies
- * serve comparison or replace the default. Under every policy but static and perfect, work of a
- * failed device goes to the remaining devices. Chunks and pieces "of a fixed size" hold a 32nd of a
- * device's even part of the batch.
+ * Placement policy: how work finds a device. The default is meant for use; a custom policy replaces
+ * the default's rules (policy.h).
  */
 typedef enum filch_policy {
     FILCH_POLICY_DEFAULT = 0, /**< Policy named by FILCH_POLICY, else steal. */
@@ -73,27 +71,8 @@ typedef enum filch_policy {
     FILCH_POLICY_STATIC = 2,  /**< No theft: a device runs the work given by the partition or by
                                    a task's affinity. A task placed by neither runs where the
                                    task became ready. Work awaited by a running task may run on
-                                   the task's device. */
-    FILCH_POLICY_PERFECT = 3, /**< Static, with true speeds for scores. Simulated devices tell
-                                   their true speeds; real devices need measured speeds in scores
-                                   or rate, in an arbitrary unit, else FILCH_INVALID_ARGUMENT.
-                                   Given scores or rates replace the speeds of simulated devices,
-                                   too. */
-    FILCH_POLICY_CENTRAL = 4, /**< A single queue: a device takes the oldest task that the device
-                                   can run. Batches are taken in order, from a single place, in
-                                   chunks of a fixed size. */
-    FILCH_POLICY_GUIDED = 5,  /**< As central, but the chunk size is the rest of the batch over
-                                   twice the number of devices. */
-    FILCH_POLICY_ROUND_ROBIN = 6, /**< Tasks, and pieces of batches of a fixed size, go to the
-                                       devices in turn, and stay. A device that cannot run the
-                                       work is passed over. */
-    FILCH_POLICY_EARLIEST = 7,    /**< Every ready task, and every piece of a fixed size, goes to
-                                       the device with the earliest predicted finish by load,
-                                       missing bytes and speed, and stays. Simulated devices tell
-                                       their true speeds by the codelets' cost functions, called
-                                       for every device that can run a task. Real devices count
-                                       with their measured speeds. */
-    FILCH_POLICY_CUSTOM = 8       /**< Policy of the caller's: filch_config.custom_policy. */
+                                   the task's device. Work of a failed device fails. */
+    FILCH_POLICY_CUSTOM = 3   /**< Policy of the caller's: filch_config.custom_policy. */
 } filch_policy;
 
 /** Threads that run the workers. */

@@ -116,6 +116,8 @@ typedef struct filch_device_info {
     uint64_t l2_bytes;        /**< Bytes of the second-level cache. */
     uint64_t budget;          /**< Bytes of the place that filch may take; see
                                    filch_config.memory_limit. */
+    double true_speed;        /**< Simulated devices: units of work a second at the begin of the
+                                   clock, whatever the score; else 0. */
 } filch_device_info;
 
 /** Record of a device that is present but unusable. */

@@ -118,6 +118,17 @@ typedef uint32_t (*filch_chunk_fn)(const filch_policy_view *view, void *user);
  */
 typedef uint32_t (*filch_steal_fn)(const filch_policy_view *view, uint32_t *amount, void *user);
 
+/** Properties of a policy; combine with |. */
+typedef enum filch_policy_flags {
+    /**
+     * Predictions for simulated devices are true: filch_policy_seconds() and filch_policy_load()
+     * count with the device's true speed and the true work of the item. filch calls the codelets'
+     * cost functions for every device that can run an item. For comparison with a policy that knows
+     * the machine. Predictions for real devices rest on measured speeds as ever.
+     */
+    FILCH_POLICY_TRUE_TIMES = 1
+} filch_policy_flags;
+
 /** Scheduling policy; see ::FILCH_POLICY_DESC_INIT. */
 typedef struct filch_policy_desc {
     size_t size;                  /**< sizeof(filch_policy_desc). */
@@ -128,7 +139,7 @@ typedef struct filch_policy_desc {
     filch_chunk_fn chunk;         /**< Amount of a batch taken at once; null: the default rule. */
     filch_steal_fn steal;         /**< Victim of an idle device; null: the default rule. */
     filch_policy_batches batches; /**< Distribution of batches to the devices. */
-    uint32_t reserved;            /**< 0. */
+    uint32_t flags;               /**< Combination of filch_policy_flags. */
 } filch_policy_desc;
 
 /** Initializer of a ::filch_policy_desc: default rules throughout. */

@@ -21,10 +21,8 @@
 #define FL_SETTINGS_TABLE(X)                                                                   \
     X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                            \
       "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
-    X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0,                          \
-      "steal static perfect central guided round-robin earliest",                              \
-      "How work finds a device: idle ones steal it, or as one of the policies to compare "     \
-      "with.")                                                                                 \
+    X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0, "steal static",          \
+      "How work finds a device: idle ones steal it, or none does.")                            \
     X(score, "FILCH_SCORE", CHOICE, "default", FILCH_SCORE_DEFAULT, 0,                         \
       "default peak peak-double bandwidth memory blend capacity",                              \
       "What the devices' scores are reckoned from; default: peak.")                            \

@@ -50,7 +50,7 @@ function(filch_fake_test name)
     endif()
     set(target test_${arg_KIND}_${name})
     add_executable(${target} ${arg_SOURCES})
-    target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} filch_static filch_flags fakecuda
+    target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} filch_bench_policies filch_static filch_flags fakecuda
                           PkgConfig::cmocka PkgConfig::jansson ${CMAKE_DL_LIBS})
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${fakecuda_include})
     filch_test(${name} ${arg_KIND} ${arg_SECONDS} ${target})

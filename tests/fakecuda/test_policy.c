@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "jobs.h"
+#include "measure/policies.h"
 
 enum { GPUS = 2, CORE = 2, BYTES = N * sizeof(uint64_t) };
 
@@ -168,9 +169,12 @@ static void the_earliest_finish_counts_copies(void **state)
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_codelet *bumps = NULL;
     (void)state;
-    (void)setenv("FILCH_POLICY", "earliest", 1);
+    static bench_policy_room room;
+    filch_config config = FILCH_CONFIG_INIT;
+    bench_policy_choose(BENCH_POLICY_EARLIEST, &room, &config);
+    custom = config.custom_policy;
     start_driven("cuda", "2", "{\"devices\":[{\"count\":2}]}", FILCH_DRIVE_POLL);
-    (void)unsetenv("FILCH_POLICY");
+    custom = NULL;
     cuda.image = IMAGE;
     cuda.image_bytes = sizeof IMAGE;
     cuda.entry = "bump";

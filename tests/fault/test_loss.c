@@ -11,6 +11,7 @@
 
 #include "fake.h"
 #include "jobs.h"
+#include "measure/policies.h"
 
 #define APART                                                                \
     "{\"devices\":[{\"count\":2}],\"links\":[{\"from\":0,\"to\":1,\"peer\":" \
@@ -21,7 +22,11 @@
 
 static void begin(const char *devices, const char *policy, const char *driver)
 {
-    (void)setenv("FILCH_POLICY", policy, 1);
+    static bench_policy_room room;
+    filch_config config = FILCH_CONFIG_INIT;
+    bench_policy_choose(bench_policy_find(policy), &room, &config);
+    custom = config.custom_policy;
+    (void)setenv("FILCH_POLICY", custom != NULL ? "steal" : policy, 1);
     /* The driver's pool waits for the device, which is held here, when it has to grow. */
     (void)setenv("FILCH_ARENA", "pages", 1);
     start(devices, "1", driver);

@@ -134,12 +134,14 @@ static const char *named_devices(void)
     return given && given[0] ? given : NULL;
 }
 
-filch_runtime *gpu_runtime(filch_policy policy)
+static bench_policy_room room; /* of the runtime that there is */
+
+filch_runtime *gpu_runtime(bench_policy policy)
 {
     filch_config config = FILCH_CONFIG_INIT;
     present.devices = named_devices() ? named_devices() : "cuda";
     config.devices = present.devices;
-    config.policy = policy;
+    bench_policy_choose(policy, &room, &config);
     snprintf(present.where, sizeof present.where, "%s", present.devices);
     return open_runtime(&config);
 }
@@ -207,17 +209,12 @@ static filch_runtime *random_runtime(void)
     const char *lane = lanes[fl_random_below(&random, 3)], *devices = "cuda";
     bool polls = fl_random_below(&random, 4) == 0;
     config.drive = polls ? FILCH_DRIVE_POLL : FILCH_DRIVE_THREADS;
-    static const struct {
-        const char *name;
-        filch_policy policy;
-    } policies[] = {
-        {"steal", FILCH_POLICY_STEAL},       {"steal", FILCH_POLICY_STEAL},
-        {"steal", FILCH_POLICY_STEAL},       {"static", FILCH_POLICY_STATIC},
-        {"central", FILCH_POLICY_CENTRAL},   {"guided", FILCH_POLICY_GUIDED},
-        {"earliest", FILCH_POLICY_EARLIEST}, {"round-robin", FILCH_POLICY_ROUND_ROBIN},
+    static const bench_policy policies[] = {
+        BENCH_POLICY_STEAL,   BENCH_POLICY_STEAL,  BENCH_POLICY_STEAL,    BENCH_POLICY_STATIC,
+        BENCH_POLICY_CENTRAL, BENCH_POLICY_GUIDED, BENCH_POLICY_EARLIEST, BENCH_POLICY_ROUND_ROBIN,
     };
-    uint32_t policy = fl_random_below(&random, sizeof policies / sizeof *policies);
-    config.policy = policies[policy].policy;
+    bench_policy policy = policies[fl_random_below(&random, sizeof policies / sizeof *policies)];
+    bench_policy_choose(policy, &room, &config);
 #ifdef FL_FAKE
     vary_machine(&random, machine, sizeof machine);
     devices = vary_pool(&random);
@@ -225,7 +222,7 @@ static filch_runtime *random_runtime(void)
     present.devices = config.devices = named_devices() ? named_devices() : devices;
     setenv("FILCH_LANES", lane, 1);
     snprintf(present.where, sizeof present.where, "%s, %s, lanes: %s, %s%s", present.devices,
-             policies[policy].name, lane, polls ? "polled" : "threads", machine);
+             bench_policy_name(policy), lane, polls ? "polled" : "threads", machine);
     filch_runtime *runtime = open_runtime(&config);
     if (fl_random_below(&random, 2) == 0)
         tell_rates(runtime, &random);

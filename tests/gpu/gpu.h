@@ -12,6 +12,7 @@
 
 #include "filch/filch.h"
 #include "filch/kernels.h"
+#include "measure/policies.h"
 #include "random.h"
 
 #define GPU_SKIP 77
@@ -53,7 +54,7 @@ uint64_t gpu_between(gpu_world *world, uint64_t low, uint64_t high);
 void *gpu_alloc(size_t count, size_t size);
 
 /* Opens a runtime on the test's devices; ends the process with 77 where there is no GPU. */
-filch_runtime *gpu_runtime(filch_policy policy);
+filch_runtime *gpu_runtime(bench_policy policy);
 
 /* Tells the fake driver what a kernel does; all of one source before the first codelet of it. */
 void gpu_twin(const char *entry, filch_host_fn host, uint32_t views, bool is_batch,

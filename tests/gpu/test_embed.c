@@ -223,7 +223,7 @@ static filch_codelet *make_codelet(filch_runtime *runtime)
 static bool can_compile(void)
 {
     filch_codelet *codelet = NULL;
-    filch_runtime *runtime = gpu_runtime(FILCH_POLICY_STEAL);
+    filch_runtime *runtime = gpu_runtime(BENCH_POLICY_STEAL);
     gpu_twin("count_up", count_up, 1, true, 0);
     filch_status status = gpu_codelet(runtime, source, "count_up", count_up, 0, NULL, &codelet);
     CHECK(filch_runtime_abort(runtime) == FILCH_OK);
@@ -270,7 +270,7 @@ static void live(host *h)
     unsigned char value = 1;
     read_state(h, &before);
     for (int round = 0; round < 2; round++) {
-        filch_runtime *first = gpu_runtime(FILCH_POLICY_STEAL);
+        filch_runtime *first = gpu_runtime(BENCH_POLICY_STEAL);
         check_state(h, &before, "after a runtime is made");
         filch_codelet *codelet = make_codelet(first);
         check_state(h, &before, "after a codelet is made");
@@ -279,7 +279,7 @@ static void live(host *h)
         check_state(h, &before, "after a job");
         use(h, value++);
         if (round == 1 && !is_sliced()) {
-            filch_runtime *second = gpu_runtime(FILCH_POLICY_STATIC);
+            filch_runtime *second = gpu_runtime(BENCH_POLICY_STATIC);
             run_filch(second, make_codelet(second));
             check_state(h, &before, "beside another runtime");
             CHECK(filch_runtime_destroy(second) == FILCH_OK);
@@ -301,7 +301,7 @@ static void live_without_context(host *h)
     CHECK(api->cuCtxPopCurrent(&popped) == FL_CUDA_SUCCESS && popped == h->context);
     CHECK(api->cuCtxGetCurrent(&current) == FL_CUDA_SUCCESS);
     CUcontext bottom = current;
-    filch_runtime *runtime = gpu_runtime(FILCH_POLICY_STEAL);
+    filch_runtime *runtime = gpu_runtime(BENCH_POLICY_STEAL);
     run_filch(runtime, make_codelet(runtime));
     CHECK(api->cuCtxGetCurrent(&current) == FL_CUDA_SUCCESS && current == bottom);
     CHECK(filch_runtime_destroy(runtime) == FILCH_OK);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "count.h"
+#include "measure/policies.h"
 
 enum { FAILURES_SHOWN = 10 };
 
@@ -145,9 +146,8 @@ static uint32_t steal_anyhow(const filch_policy_view *view, uint32_t *amount, vo
 
 const char *property_policy(fl_random *random, bool is_sim, filch_config *config)
 {
-    static const char *const names[] = {"",        "steal",  "static",      "perfect",
-                                        "central", "guided", "round-robin", "earliest"};
     static filch_policy_desc policy; /* of the world that is there */
+    static bench_policy_room room;   /* likewise */
     uint32_t chance = fl_random_below(random, 100);
     policy = (filch_policy_desc)FILCH_POLICY_DESC_INIT;
     if (chance < 20) {
@@ -162,14 +162,15 @@ const char *property_policy(fl_random *random, bool is_sim, filch_config *config
         config->custom_policy = &policy;
         return "custom";
     }
-    config->policy = chance < 45 ? FILCH_POLICY_STEAL
-                     : chance < 60
-                         ? FILCH_POLICY_STATIC
-                         : (filch_policy)(FILCH_POLICY_PERFECT + fl_random_below(random, 5));
-    if (config->policy == FILCH_POLICY_PERFECT && !is_sim) {
-        config->policy = FILCH_POLICY_STATIC; /* nothing was measured */
+    bench_policy kind = chance < 45 ? BENCH_POLICY_STEAL
+                        : chance < 60
+                            ? BENCH_POLICY_STATIC
+                            : (bench_policy)(BENCH_POLICY_PERFECT + fl_random_below(random, 5));
+    if (kind == BENCH_POLICY_PERFECT && !is_sim) {
+        kind = BENCH_POLICY_STATIC; /* nothing was measured */
     }
-    return names[config->policy];
+    bench_policy_choose(kind, &room, config);
+    return bench_policy_name(kind);
 }
 
 /* Speeds over three decades, scores that need not agree with them. */
@@ -221,8 +222,7 @@ static void world_open(property_world *world, fl_random *random)
     char devices[32] = "sim";
     world->is_sim = property_chance(random, 40);
     world->policy = property_policy(random, world->is_sim, &config);
-    world->is_static =
-        config.policy == FILCH_POLICY_STATIC || config.policy == FILCH_POLICY_PERFECT;
+    world->is_static = config.policy == FILCH_POLICY_STATIC;
     config.trace = property_chance(random, 10);
     bool polls = !world->is_sim && property_chance(random, 35);
     if (world->is_sim) {

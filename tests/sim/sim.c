@@ -31,12 +31,11 @@ static void describe_text(FILE *file, const void *user, size_t count)
     fputs(user, file);
 }
 
-/* Devices as write(user, count) puts them into a file. */
+/* Devices as write(user, count) puts them into a file; the world is empty. */
 static void open_described(sim_world *world, void (*write)(FILE *, const void *, size_t),
                            const void *user, size_t count, filch_config config)
 {
     const char *folder = getenv("TMPDIR");
-    *world = (sim_world){0};
     snprintf(world->path, sizeof world->path, "%s/filch-sim-XXXXXX", folder ? folder : "/tmp");
     int descriptor = mkstemp(world->path);
     assert_true(descriptor >= 0);
@@ -60,20 +59,23 @@ static void open_described(sim_world *world, void (*write)(FILE *, const void *,
 
 void sim_open_text(sim_world *world, const char *text, const filch_config *config)
 {
+    *world = (sim_world){0};
     open_described(world, describe_text, text, 0, *config);
 }
 
-void sim_open_machine(sim_world *world, const char *text, filch_policy policy)
+void sim_open_machine(sim_world *world, const char *text, bench_policy policy)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    config.policy = policy;
-    sim_open_text(world, text, &config);
+    *world = (sim_world){0};
+    bench_policy_choose(policy, &world->policy, &config);
+    open_described(world, describe_text, text, 0, config);
 }
 
-void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy)
+void sim_open(sim_world *world, const sim_kind *kinds, size_t count, bench_policy policy)
 {
     filch_config config = FILCH_CONFIG_INIT;
-    config.policy = policy;
+    *world = (sim_world){0};
+    bench_policy_choose(policy, &world->policy, &config);
     open_described(world, describe, kinds, count, config);
     for (size_t i = 0; i < count; ++i) {
         world->speed += kinds[i].speed * (kinds[i].count ? kinds[i].count : 1);

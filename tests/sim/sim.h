@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "filch/filch.h"
+#include "measure/policies.h"
 
 enum { SIM_MOST_DEVICES = 1024 };
 
@@ -27,6 +28,7 @@ typedef struct sim_kind {
 
 typedef struct sim_world {
     filch_runtime *runtime;
+    bench_policy_room policy;
     uint32_t count; /* devices */
     double speed;   /* of all devices together */
     char path[256];
@@ -42,11 +44,11 @@ typedef struct sim_outcome {
 /* Fails the test when a filch call does not return FILCH_OK. */
 #define sim_ok(call) assert_int_equal((call), FILCH_OK)
 
-void sim_open(sim_world *world, const sim_kind *kinds, size_t count, filch_policy policy);
+void sim_open(sim_world *world, const sim_kind *kinds, size_t count, bench_policy policy);
 /* The same of devices that are described as the simulator's file has it, and a configuration of
  * which only the devices are set here. world->speed is the caller's to set. */
 void sim_open_text(sim_world *world, const char *text, const filch_config *config);
-void sim_open_machine(sim_world *world, const char *text, filch_policy policy);
+void sim_open_machine(sim_world *world, const char *text, bench_policy policy);
 void sim_close(sim_world *world);
 /* A codelet whose tiles only take time: `work` what they declare, `cost` what they take. */
 filch_codelet *sim_codelet(const sim_world *world, filch_host_fn host, filch_work_fn work,

@@ -16,7 +16,7 @@ static uint64_t elapsed_ns(void)
     return (uint64_t)llround(outcome.info.seconds * 1e9);
 }
 
-static void run(const char *text, filch_policy policy, uint64_t n, uint64_t grain)
+static void run(const char *text, bench_policy policy, uint64_t n, uint64_t grain)
 {
     sim_world world;
     sim_open_machine(&world, text, policy);
@@ -31,12 +31,12 @@ static void test_alone(void **state)
 {
     (void)state;
     run("{\"devices\": [{\"speed\": 1e9, \"leaves_at\": 0.6, \"returns_at\": 2, \"window\": 1}]}",
-        FILCH_POLICY_STEAL, UNITS, UNITS / 4);
+        BENCH_POLICY_STEAL, UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(outcome.info.done, UNITS);
     assert_int_equal(elapsed_ns(), 2250000000); /* the third tile ends at 0.75 s */
     /* Longer than the work takes. */
-    run("{\"devices\": [{\"speed\": 1e9, \"leaves_at\": 1.5}]}", FILCH_POLICY_STEAL, UNITS,
+    run("{\"devices\": [{\"speed\": 1e9, \"leaves_at\": 1.5}]}", BENCH_POLICY_STEAL, UNITS,
         UNITS / 4);
     assert_int_equal(elapsed_ns(), 1000000000);
 }
@@ -45,7 +45,7 @@ static void test_alone(void **state)
     "{\"devices\": [{\"speed\": 1e9, \"overhead_us\": 5}," \
     "{\"speed\": 1e9, \"overhead_us\": 5" times "}]}"
 
-static void expect_bound(const char *text, filch_policy policy, double bound, double slack)
+static void expect_bound(const char *text, bench_policy policy, double bound, double slack)
 {
     run(text, policy, UNITS / 4, 0);
     print_message("policy %d: %.4f of the bound\n", (int)policy, outcome.info.seconds / bound);
@@ -61,10 +61,10 @@ static void test_leaves(void **state)
 {
     (void)state;
     double bound = 0.05 + 0.25 - 2 * 0.05;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
-        bool is_fine = policy == FILCH_POLICY_STEAL || policy == FILCH_POLICY_STATIC ||
-                       policy == FILCH_POLICY_PERFECT;
-        expect_bound(PAIR(", \"leaves_at\": 0.05"), (filch_policy)policy, bound,
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
+        bool is_fine = policy == BENCH_POLICY_STEAL || policy == BENCH_POLICY_STATIC ||
+                       policy == BENCH_POLICY_PERFECT;
+        expect_bound(PAIR(", \"leaves_at\": 0.05"), (bench_policy)policy, bound,
                      is_fine ? 1.02 : 1.2);
         assert_true(outcome.devices[1].items < UNITS / 4 * 35 / 100);
         assert_true(outcome.devices[1].items > 0);
@@ -76,7 +76,7 @@ static void test_returns(void **state)
 {
     (void)state;
     double bound = 0.03 + (0.25 + 0.03) / 2;
-    expect_bound(PAIR(", \"leaves_at\": 0.05, \"returns_at\": 0.08"), FILCH_POLICY_STEAL,
+    expect_bound(PAIR(", \"leaves_at\": 0.05, \"returns_at\": 0.08"), BENCH_POLICY_STEAL,
                  0.015 + 0.125, 1.02);
     assert_true(outcome.devices[1].items > UNITS / 4 * 40 / 100);
     assert_true((double)outcome.devices[1].items <= (bound - 0.03) * 1e9);
@@ -87,9 +87,9 @@ static void test_later_job(void **state)
 {
     static const char text[] = PAIR(", \"leaves_at\": 0.01, \"returns_at\": 0.6");
     (void)state;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
         sim_world world;
-        sim_open_machine(&world, text, (filch_policy)policy);
+        sim_open_machine(&world, text, (bench_policy)policy);
         filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
         sim_batch(&world, codelet, UNITS / 4, 0, &outcome);
         assert_true(outcome.info.seconds < 0.3); /* it is away as this ends */
@@ -144,10 +144,10 @@ static void expect_even(uint64_t tasks)
 static void test_graph(void **state)
 {
     (void)state;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
         sim_world world;
         filch_job *job = NULL;
-        sim_open_machine(&world, TRIO(", \"leaves_at\": 0.0505"), (filch_policy)policy);
+        sim_open_machine(&world, TRIO(", \"leaves_at\": 0.0505"), (bench_policy)policy);
         filch_graph *graph = make_graph(&world, sim_codelet(&world, NULL, NULL, NULL),
                                         FILCH_GRAPH_CLOSED, false, NULL);
         sim_ok(filch_graph_submit(graph, NULL, &job));
@@ -182,7 +182,7 @@ static void test_withdrawn_between_jobs(void **state)
 {
     (void)state;
     sim_world world;
-    sim_open_machine(&world, PAIR(""), FILCH_POLICY_STEAL);
+    sim_open_machine(&world, PAIR(""), BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     sim_ok(filch_device_withdraw(world.runtime, 1));
     assert_int_equal(filch_device_withdraw(world.runtime, 1), FILCH_WRONG_STATE);
@@ -203,12 +203,12 @@ static void test_withdrawn_between_jobs(void **state)
 static void test_all_withdrawn(void **state)
 {
     (void)state;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
         sim_world world;
         filch_job *jobs[3];
         filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
         uint64_t cell = 0;
-        sim_open_machine(&world, PAIR(""), (filch_policy)policy);
+        sim_open_machine(&world, PAIR(""), (bench_policy)policy);
         desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
         desc.n = 1000;
         filch_graph *free_graph = make_graph(&world, desc.codelet, FILCH_GRAPH_CLOSED, false, NULL);
@@ -247,7 +247,7 @@ static void test_open_graph(void **state)
     (void)state;
     sim_world world;
     filch_job *job = NULL;
-    sim_open_machine(&world, TRIO(""), FILCH_POLICY_STEAL);
+    sim_open_machine(&world, TRIO(""), BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     filch_graph *graph = make_graph(&world, codelet, FILCH_GRAPH_OPEN, false, NULL);
     filch_task_desc task = FILCH_TASK_DESC_INIT;
@@ -273,15 +273,15 @@ static void test_open_graph(void **state)
 static void test_only_it_can(void **state)
 {
     (void)state;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
         run("{\"devices\": [{\"speed\": 1e9, \"implements\": [\"cuda\"]}, {\"speed\": 1e9, "
             "\"leaves_at\": 0.1, \"returns_at\": 5, \"window\": 1}]}",
-            (filch_policy)policy, UNITS, UNITS);
+            (bench_policy)policy, UNITS, UNITS);
         assert_int_equal(outcome.status, FILCH_OK);
         assert_int_equal(elapsed_ns(), 1000000000);
         run("{\"devices\": [{\"speed\": 1e9, \"implements\": [\"cuda\"]}, {\"speed\": 1e9, "
             "\"leaves_at\": 0.1, \"returns_at\": 5, \"window\": 1}]}",
-            (filch_policy)policy, UNITS, UNITS / 4);
+            (bench_policy)policy, UNITS, UNITS / 4);
         assert_int_equal(outcome.status, FILCH_OK);
         assert_int_equal(outcome.devices[0].tiles, 0);
         assert_int_equal(outcome.info.done, UNITS);
@@ -295,7 +295,7 @@ static void test_bad_calls(void **state)
     sim_world world;
     filch_presence presence;
     sim_open_machine(&world, "{\"devices\": [{\"speed\": 1}, {\"speed\": 1, \"lost_at\": 1}]}",
-                     FILCH_POLICY_STEAL);
+                     BENCH_POLICY_STEAL);
     assert_int_equal(filch_device_withdraw(NULL, 0), FILCH_INVALID_HANDLE);
     assert_int_equal(filch_device_readmit(NULL, 0), FILCH_INVALID_HANDLE);
     assert_int_equal(filch_device_presence(NULL, 0, &presence), FILCH_INVALID_HANDLE);

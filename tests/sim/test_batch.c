@@ -65,7 +65,7 @@ static void check_makespan(score_kind scores, const char *name)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
         sim_world world;
         fill_kinds(kinds, counts[i], scores);
-        sim_open(&world, kinds, counts[i], FILCH_POLICY_STEAL);
+        sim_open(&world, kinds, counts[i], BENCH_POLICY_STEAL);
         uint64_t n = (uint64_t)(world.speed * OVERHEAD_US * 1e-6 * DISPATCHES);
         filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
         for (int run = 0; run < 2; ++run) {
@@ -113,7 +113,7 @@ static void test_static_policy(void **state)
     for (score_kind scores = SCORE_RIGHT; scores <= SCORE_REVERSED; ++scores) {
         sim_world world;
         fill_kinds(kinds, 4, scores);
-        sim_open(&world, kinds, 4, FILCH_POLICY_STATIC);
+        sim_open(&world, kinds, 4, BENCH_POLICY_STATIC);
         uint64_t n = (uint64_t)(world.speed * OVERHEAD_US * 1e-6 * DISPATCHES);
         sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), n, 0, &outcome);
         double excess = sim_excess(&world, (double)n, &outcome), total = 0, worst = 0;
@@ -162,7 +162,7 @@ static void test_slowdown(void **state)
     double ideal = OVERHEAD_US * 1e-6 * DISPATCHES;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
         sim_world world;
-        sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+        sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
         uint64_t n = (uint64_t)(world.speed * ideal);
         slow_from = parts[i] * ideal;
         spent = 0;
@@ -236,7 +236,7 @@ static void test_cold_start(void **state)
     static const sim_kind kinds[] = {{1e9, 0, OVERHEAD_US, 1, 0}, {1e9, 0, OVERHEAD_US, 1, 0}};
     sim_world world;
     tiles_of[0] = tiles_of[1] = 0;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     uint64_t n = (uint64_t)(world.speed * OVERHEAD_US * 1e-6 * DISPATCHES);
     sim_batch(&world, sim_codelet(&world, NULL, NULL, cost_cold), n, 0, &outcome);
     check_counts(&world, n);
@@ -260,7 +260,7 @@ static void test_undeclared_ramp(void **state)
     (void)state;
     static const sim_kind kinds[] = {{1e9, 0, OVERHEAD_US, 2, 0}, {2e9, 0, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     uint64_t n = (uint64_t)(world.speed * OVERHEAD_US * 1e-6 * DISPATCHES);
     ramp_n = (double)n;
     sim_batch(&world, sim_codelet(&world, NULL, NULL, cost_ramp), n, 0, &outcome);
@@ -328,7 +328,7 @@ static void test_resume(void **state)
         filch_job_info info = {.size = sizeof info};
         double ideal = OVERHEAD_US * 1e-6 * DISPATCHES;
         fill_kinds(kinds, counts[i], SCORE_TENFOLD);
-        sim_open(&world, kinds, counts[i], FILCH_POLICY_STEAL);
+        sim_open(&world, kinds, counts[i], BENCH_POLICY_STEAL);
         desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
         desc.n = (uint64_t)(world.speed * 2 * ideal);
         sim_ok(filch_batch_submit(world.runtime, &desc, NULL, &job));
@@ -357,7 +357,7 @@ static void test_hold_off(void **state)
     (void)state;
     static const sim_kind kinds[] = {{10e9, 1, OVERHEAD_US, 1, 0}, {1e9, 1e-12, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     /* Both learn their speeds. */
     sim_batch(&world, codelet, UINT64_C(2000000000), 0, &outcome);
@@ -390,7 +390,7 @@ static void test_device_counts(void **state)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
         sim_kind kind = {1e9, 0, OVERHEAD_US, counts[i], 0};
         sim_world world;
-        sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+        sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
         assert_int_equal(world.count, counts[i]);
         filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
         uint64_t n = (uint64_t)(world.speed * OVERHEAD_US * 1e-6 * DISPATCHES);
@@ -410,7 +410,7 @@ static void test_many_items(void **state)
     (void)state;
     static const sim_kind kinds[] = {{1e17, 0, OVERHEAD_US, 1, 0}, {3e17, 0, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     uint64_t n = (UINT64_C(1) << 63) - 1;
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), n, 0, &outcome);
     check_counts(&world, n);
@@ -430,7 +430,7 @@ static void record_run(record *made)
     sim_kind kinds[8];
     sim_world world;
     fill_kinds(kinds, 8, SCORE_TENFOLD);
-    sim_open(&world, kinds, 8, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 8, BENCH_POLICY_STEAL);
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), 1000000007, 0, &outcome);
     check_counts(&world, 1000000007);
     made->seconds = outcome.info.seconds;

@@ -89,7 +89,7 @@ static void ends_without_the_device(double withdraw_after)
         "\"peers\": [{\"from\": \"gone\", \"to\": \"slow\", \"bandwidth\": 1e9},"
         "{\"from\": \"slow\", \"to\": \"gone\", \"bandwidth\": 1e9}]}";
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     sim_ok(filch_links_measure(world.runtime));
     desc.flags = FILCH_DATA_NO_BUFFER;
     desc.rows = (uint64_t)TILES * TILE;

@@ -140,7 +140,7 @@ static void check_once(void)
 
 static void open_kinds(const sim_kind *kinds, size_t count)
 {
-    sim_open(&world, kinds, count, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, count, BENCH_POLICY_STEAL);
     bad_item = cancel_item = MOST_ITEMS;
     cancel_job = NULL;
 }
@@ -260,7 +260,7 @@ static void test_grains(void **state)
 static void check_text(const char *text, double ms, double bound, double slack)
 {
     double work;
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     bad_item = cancel_item = MOST_ITEMS;
     filch_codelet *codelet = make_codelet();
     filch_graph *graph = make_fan(codelet, ms, true, false, &work);
@@ -314,7 +314,7 @@ static void test_lost(void **state)
     sim_open_machine(&world,
                      "{\"devices\": [" ONE ", {\"speed\": 1e9, \"overhead_us\": 5,"
                      " \"lost_at\": 0.1}]}",
-                     FILCH_POLICY_STEAL);
+                     BENCH_POLICY_STEAL);
     bad_item = cancel_item = MOST_ITEMS;
     filch_codelet *codelet = make_codelet();
     filch_graph *graph = make_fan(codelet, 380, true, true, &work);
@@ -441,16 +441,16 @@ static void check_whole(bool has_calls)
 static void test_whole(void **state)
 {
     (void)state;
-    for (int policy = FILCH_POLICY_STATIC; policy <= FILCH_POLICY_EARLIEST; ++policy) {
-        sim_open(&world, unlike, 3, (filch_policy)policy);
+    for (int policy = BENCH_POLICY_STATIC; policy <= BENCH_POLICY_EARLIEST; ++policy) {
+        sim_open(&world, unlike, 3, (bench_policy)policy);
         check_whole(true);
     }
-    sim_open(&world, alike, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, alike, 1, BENCH_POLICY_STEAL);
     check_whole(true);
     sim_open_machine(&world,
                      "{\"devices\": [{\"speed\": 1e9, \"count\": 2, \"link\": {\"bandwidth\": "
                      "1e10, \"latency_us\": 1}}]}",
-                     FILCH_POLICY_STEAL);
+                     BENCH_POLICY_STEAL);
     check_whole(false);
 }
 

@@ -54,7 +54,7 @@ static filch_codelet *make_codelet(const char *name)
 
 static void open_machine(const char *text)
 {
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     world.speed = 12e8;
     divisible = make_codelet("divisible");
     plain = make_codelet("plain");

@@ -221,7 +221,7 @@ static double rate_of(uint32_t tile, double peer)
              " \"peers\": [{\"from\": \"gpu\", \"to\": \"gpu\", \"bandwidth\": %g,"
              " \"latency_us\": 5}]}",
              GPUS, other, peer);
-    sim_open_machine(&world, machine, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, machine, BENCH_POLICY_STEAL);
     factorization f = {.side = ORDER / tile};
     uint64_t order = (uint64_t)f.side * tile;
     f.input = new_data(order, order, tile);
@@ -340,7 +340,7 @@ static void test_ranks(void **state)
     double work = (LINKS * 1e6 + OTHERS * 1e4) / (2 * 1e9), seconds[2];
     filch_task before = 0, link;
     (void)state;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *chain = sim_codelet(&world, NULL, one, long_cost);
     filch_codelet *others = sim_codelet(&world, NULL, thousand, short_cost);
     filch_graph *graph = new_graph();

@@ -40,7 +40,7 @@ static void open_graph(const char *text, uint32_t tiles, bool is_measured)
 {
     filch_data_desc data_desc = FILCH_DATA_DESC_INIT;
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     if (is_measured) {
         sim_ok(filch_links_measure(world.runtime));
     }
@@ -206,7 +206,7 @@ static void draw_devices(void)
                       d != 0 ? ", " : "", l->speed, l->score, l->bandwidth);
     }
     (void)sprintf(at, "]}");
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     sim_ok(filch_links_measure(world.runtime));
 }
 

@@ -96,7 +96,7 @@ static void check_theft(bool has_root)
     enum { TASKS = 1000 };
     static const sim_kind kinds[] = {{1e9, 1, OVERHEAD_US, 1, 0}, {1e8, 1, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = has_root ? add(graph, codelet, 0, TASKS, 2, 0) : 0;
@@ -144,7 +144,7 @@ static void test_static_policy(void **state)
     enum { TASKS = 60 };
     static const sim_kind kind = {1e9, 1, OVERHEAD_US, 3, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STATIC);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STATIC);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task before = 0;
@@ -174,7 +174,7 @@ static void test_hold_off(void **state)
     enum { TASKS = 50 };
     static const sim_kind kinds[] = {{1e9, 0, OVERHEAD_US, 1, 0}, {1e7, 0, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     for (uint32_t i = 0; i < TASKS; ++i) {
@@ -198,7 +198,7 @@ static void test_board_beside_a_batch(void **state)
     enum { TASKS = 10 };
     static const sim_kind kinds[] = {{1e10, 0, 0, 1, 1}, {1e9, 0, 0, 1, 1}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     for (uint32_t i = 0; i < TASKS; ++i) {
@@ -230,7 +230,7 @@ static void test_affinity(void **state)
     enum { TASKS = 16 };
     static const sim_kind kind = {1e9, 0, OVERHEAD_US, 2, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     for (uint32_t i = 0; i < TASKS; ++i) {
@@ -279,7 +279,7 @@ static void test_priorities(void **state)
     enum { TASKS = 33 };
     static const sim_kind kind = {1e9, 0, OVERHEAD_US, 1, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_CALLER);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = add(graph, codelet, MS, TASKS, 0, 0);
@@ -304,7 +304,7 @@ static void test_critical_path(void **state)
     enum { CHAIN = 20, SHORT = 20 };
     static const sim_kind kind = {1e9, 0, 0, 2, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     filch_task root = add(graph, codelet, MS, CHAIN + SHORT, 0, 0), before = root;
@@ -330,7 +330,7 @@ static void test_timeouts(void **state)
     (void)state;
     static const sim_kind kind = {1e9, 0, 0, 1, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     add(graph, make_codelet(&world), 1000 * MS, 0, 0, 0);
     filch_job *job = NULL;
@@ -363,7 +363,7 @@ static void test_open_graph_timeout(void **state)
     (void)state;
     static const sim_kind kind = {1e9, 0, 0, 2, 0};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     filch_graph *graph = NULL;
     filch_job *job = NULL;
@@ -393,7 +393,7 @@ static void test_open_graph_overtakes(void **state)
     static const sim_kind kind = {1e9, 0, 0, 2, 0};
     static double cells[2];
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     filch_access accesses[2] = {{.mode = FILCH_READWRITE}, {.mode = FILCH_READWRITE}};
     for (int i = 0; i < 2; ++i) {
@@ -448,7 +448,7 @@ static void record_wavefront(uint32_t *order, uint32_t *where, double *seconds)
                                      {3e9, 1e9, OVERHEAD_US, 2, 0},
                                      {2e8, 3e9, OVERHEAD_US, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 3, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 3, BENCH_POLICY_STEAL);
     filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
     filch_codelet *codelet = make_codelet(&world);
     static filch_task names[SIDE][SIDE];

@@ -60,7 +60,7 @@ static uint64_t run_us(uint32_t count, bool in_order, filch_data *data)
 
 static uint64_t run_on(const char *machine, uint32_t count, bool in_order)
 {
-    sim_open_machine(&world, machine, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, machine, BENCH_POLICY_STEAL);
     uint64_t us = run_us(count, in_order, NULL);
     assert_int_equal(outcome.devices[0].tiles, count);
     sim_close(&world);
@@ -113,7 +113,7 @@ static void test_shared(void **state)
     (void)state;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     filch_data *data = NULL;
-    sim_open_machine(&world, SHARED, FILCH_POLICY_STATIC);
+    sim_open_machine(&world, SHARED, BENCH_POLICY_STATIC);
     desc.flags = FILCH_DATA_NO_BUFFER;
     desc.rows = desc.tile_rows = 1000000;
     desc.element = 1;

@@ -16,7 +16,7 @@ static sim_outcome outcome; /* too large for a stack */
 static sim_world world;
 static filch_data *data;
 static char *buffer;
-static filch_policy sim_policy = FILCH_POLICY_STEAL;
+static bench_policy sim_policy = BENCH_POLICY_STEAL;
 
 static uint64_t elapsed_us(void)
 {
@@ -171,7 +171,7 @@ static void test_peers(void **state)
     (void)state;
     static const use uses[] = {{0, 1, FILCH_WRITE}, {0, 2, FILCH_READ}};
     filch_link link = {.size = sizeof link};
-    sim_policy = FILCH_POLICY_STATIC;
+    sim_policy = BENCH_POLICY_STATIC;
     open_world("{" PAIR ", " LINK ", \"peers\": [{\"from\": \"a\", \"to\": \"b\","
                " \"bandwidth\": 4e9}, {\"from\": \"b\", \"to\": \"a\", \"bandwidth\": 5e8}]}",
                1, true);
@@ -187,7 +187,7 @@ static void test_peers(void **state)
     close_world();
     open_world("{" PAIR ", " LINK "}", 1, true);
     run_uses(uses, 2);
-    sim_policy = FILCH_POLICY_STEAL;
+    sim_policy = BENCH_POLICY_STEAL;
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(outcome.devices[1].bytes_peer, 0);
     /* In parts, of which the second half goes while the first has arrived already, or at once. */

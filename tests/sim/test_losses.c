@@ -218,7 +218,7 @@ static void test_slow(void **state)
     static const sim_kind kind = {1e9, 1, OVERHEAD_US, 1, 1};
     sim_world world;
     filch_report report;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     run_many(&world, codelet, TASKS, 1, 0, &report);
     assert_int_equal(report.total.slow_ns, 0);
@@ -248,7 +248,7 @@ static void test_not_called_slow(void **state)
     static const sim_kind kind = {1e9, 1, OVERHEAD_US, 1, 1};
     sim_world world;
     filch_report report;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet_of(&world, NULL);
     run_many(&world, codelet, TASKS, 1, 0, &report);
     run_many(&world, codelet, TASKS, 3, 0, &report);
@@ -286,7 +286,7 @@ static void test_idle_device(void **state)
     static const sim_kind kinds[] = {{1e9, 1, 0, 1, 1}, {3e9, 1.5, 0, 1, 1}};
     sim_world world;
     filch_report report;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STATIC);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STATIC);
     filch_codelet *codelet = make_codelet(&world);
     run_many(&world, codelet, TASKS, 1, 0, &report);
     assert_int_equal(report.known_count, 1);
@@ -317,7 +317,7 @@ static void test_unshared(void **state)
     const uint64_t each = MS + OVERHEAD_NS;
     sim_world world;
     filch_report report;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STATIC);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STATIC);
     filch_codelet *codelet = make_codelet(&world);
     filch_graph *graph = make_graph(&world);
     filch_task first = add(graph, codelet, MS, 0, 1);
@@ -351,7 +351,7 @@ static void test_chain(void **state)
     const uint64_t each = MS + OVERHEAD_NS;
     sim_world world;
     filch_report report;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     filch_graph *graph = make_graph(&world);
     filch_task before = add(graph, codelet, MS, 0, 1);
@@ -385,7 +385,7 @@ static void test_path(void **state)
     static const sim_kind kinds[] = {{1e9, 1, 0, 1, 0}, {2e9, 1, 0, 1, 0}};
     sim_world world;
     filch_report report;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STATIC);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STATIC);
     filch_codelet *codelet = make_codelet(&world);
     learn(&world, codelet);
     filch_graph *graph = make_graph(&world);
@@ -415,7 +415,7 @@ static void test_tail(void **state)
     static const sim_kind kinds[] = {{1e9, 1, OVERHEAD_US, 1, 0}, {1e8, 1, OVERHEAD_US, 1, 0}};
     sim_world world;
     filch_report report;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STATIC);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STATIC);
     filch_codelet *codelet = make_codelet(&world);
     filch_graph *graph = make_graph(&world);
     add(graph, codelet, MS, 0, 1);
@@ -441,7 +441,7 @@ static void test_hold_off(void **state)
     const uint64_t each = MS + OVERHEAD_NS;
     sim_world world;
     filch_report report;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     learn(&world, codelet);
     filch_graph *graph = make_graph(&world);
@@ -467,7 +467,7 @@ static void test_spoiled(void **state)
     static const sim_kind kind = {1e9, 1, OVERHEAD_US, 1, 0};
     sim_world world;
     filch_report report;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     filch_graph *graph = make_graph(&world);
     filch_task first = add(graph, codelet, MS, 0, 1), second = add(graph, codelet, 2.0 * MS, 7, 1);
@@ -491,7 +491,7 @@ static void test_two_jobs(void **state)
     filch_report report;
     filch_graph *graphs[2];
     filch_job *jobs[2];
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_codelet *codelet = make_codelet(&world);
     for (int i = 0; i < 2; ++i) {
         graphs[i] = make_graph(&world);
@@ -532,7 +532,7 @@ static void test_unable(void **state)
     filch_report report;
     filch_job *job = NULL, *rest = NULL;
     const uint32_t first = 0;
-    sim_open(&world, &kind, 1, FILCH_POLICY_STEAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
     desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
     desc.n = 100u * MS;
@@ -568,7 +568,7 @@ static void test_batch(void **state)
     filch_report report;
     filch_job *job = NULL;
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
     desc.n = 500u * MS;
     desc.grain = 1000;
@@ -662,7 +662,7 @@ static void test_random(void **state)
         uint32_t count = 1 + (uint32_t)fl_random_below(&random, 3);
         random_kinds(&random, kinds, count);
         sim_open(&world, kinds, count,
-                 fl_random_below(&random, 4) == 0 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL);
+                 fl_random_below(&random, 4) == 0 ? BENCH_POLICY_STATIC : BENCH_POLICY_STEAL);
         filch_codelet *tasks = make_codelet(&world),
                       *chunks = sim_codelet(&world, NULL, NULL, NULL);
         for (int i = 0; i < JOBS; ++i) {

@@ -20,7 +20,7 @@ static uint64_t elapsed_ns(void)
     return (uint64_t)llround(outcome.info.seconds * 1e9);
 }
 
-static void run(const char *text, filch_policy policy, uint64_t n, uint64_t grain)
+static void run(const char *text, bench_policy policy, uint64_t n, uint64_t grain)
 {
     sim_world world;
     sim_open_machine(&world, text, policy);
@@ -38,7 +38,7 @@ static void run(const char *text, filch_policy policy, uint64_t n, uint64_t grai
 static void test_tile_in_flight(void **state)
 {
     (void)state;
-    run(CHANGING, FILCH_POLICY_STEAL, UNITS, UNITS);
+    run(CHANGING, BENCH_POLICY_STEAL, UNITS, UNITS);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(outcome.devices[0].tiles, 1);
     assert_int_equal(elapsed_ns(), 1062500000);
@@ -47,7 +47,7 @@ static void test_tile_in_flight(void **state)
 static void test_many_tiles(void **state)
 {
     (void)state;
-    run(CHANGING, FILCH_POLICY_STEAL, UNITS, 1000);
+    run(CHANGING, BENCH_POLICY_STEAL, UNITS, 1000);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_true(outcome.devices[0].tiles > 100);
     assert_int_equal(elapsed_ns(), 1062500000);
@@ -59,10 +59,10 @@ static void test_overhead_is_no_work(void **state)
     (void)state;
     run("{\"devices\": [{\"speed\": 1e9, \"overhead_us\": 5000, \"speeds\": [[0.003, 0], [0.1, "
         "1e8]]}]}",
-        FILCH_POLICY_STEAL, 1000000, 1000000);
+        BENCH_POLICY_STEAL, 1000000, 1000000);
     assert_int_equal(elapsed_ns(), 110000000);
     /* A change at time 0 is the speed from the start; what ends at a change is not touched by it */
-    run("{\"devices\": [{\"speed\": 1, \"speeds\": [[0, 1e9], [1, 1e-6]]}]}", FILCH_POLICY_STEAL,
+    run("{\"devices\": [{\"speed\": 1, \"speeds\": [[0, 1e9], [1, 1e-6]]}]}", BENCH_POLICY_STEAL,
         UNITS, UNITS);
     assert_int_equal(elapsed_ns(), 1000000000);
 }
@@ -74,7 +74,7 @@ static void test_throttled(void **state)
     run("{\"devices\": [{\"speed\": 1e9, \"overhead_us\": 5, \"count\": 3},"
         "{\"name\": \"hot\", \"speed\": 1e9, \"overhead_us\": 5,"
         " \"speeds\": [[0.02, 2.5e8], [0.04, 1e9]]}]}",
-        FILCH_POLICY_STEAL, 4 * UNITS / 20, 0);
+        BENCH_POLICY_STEAL, 4 * UNITS / 20, 0);
     /* 0.02 s at 4e9, 0.02 s at 3.25e9, and what is left of 2e8 at 4e9. */
     double bound = 0.04 + (2e8 - 0.02 * 4e9 - 0.02 * 3.25e9) / 4e9;
     print_message("throttled: %.4f of the bound\n", outcome.info.seconds / bound);
@@ -92,7 +92,7 @@ static void test_throttled(void **state)
 static void test_lost(void **state)
 {
     (void)state;
-    run(LOST, FILCH_POLICY_STEAL, 2 * UNITS, UNITS / 4);
+    run(LOST, BENCH_POLICY_STEAL, 2 * UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_TASK_FAILED);
     assert_int_equal(outcome.info.done + outcome.info.failed, 2 * UNITS);
     assert_int_equal(outcome.info.skipped, 0);
@@ -106,7 +106,7 @@ static void test_lost(void **state)
 static void test_lost_from_start(void **state)
 {
     (void)state;
-    run(LOST, FILCH_POLICY_STEAL, 2 * UNITS, UNITS);
+    run(LOST, BENCH_POLICY_STEAL, 2 * UNITS, UNITS);
     assert_int_equal(outcome.status, FILCH_TASK_FAILED);
     assert_int_equal(outcome.info.done, UNITS);
     assert_int_equal(outcome.info.failed, UNITS);
@@ -117,7 +117,7 @@ static void test_lost_from_start(void **state)
 static void test_lost_static(void **state)
 {
     (void)state;
-    run(LOST, FILCH_POLICY_STATIC, 2 * UNITS, UNITS / 4);
+    run(LOST, BENCH_POLICY_STATIC, 2 * UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_TASK_FAILED);
     assert_int_equal(outcome.info.done, 5 * (UNITS / 4));
     assert_int_equal(elapsed_ns(), 1000000000);
@@ -130,7 +130,7 @@ static void test_lost_is_told(void **state)
     filch_job *job = NULL, *rest = NULL;
     filch_error error = FILCH_ERROR_INIT;
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
-    sim_open_machine(&world, LOST, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, LOST, BENCH_POLICY_STEAL);
     desc.codelet = sim_codelet(&world, NULL, NULL, NULL);
     desc.n = 2 * UNITS;
     sim_ok(filch_batch_submit(world.runtime, &desc, NULL, &job));
@@ -155,12 +155,12 @@ static void test_lost_is_told(void **state)
 static void test_lost_later(void **state)
 {
     (void)state;
-    run("{\"devices\": [{\"speed\": 1e9, \"lost_at\": 1.000000001}]}", FILCH_POLICY_STEAL, UNITS,
+    run("{\"devices\": [{\"speed\": 1e9, \"lost_at\": 1.000000001}]}", BENCH_POLICY_STEAL, UNITS,
         UNITS / 4);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(elapsed_ns(), 1000000000);
     /* What would end at that very time does not. */
-    run("{\"devices\": [{\"speed\": 1e9, \"lost_at\": 1}]}", FILCH_POLICY_STEAL, UNITS, UNITS / 4);
+    run("{\"devices\": [{\"speed\": 1e9, \"lost_at\": 1}]}", BENCH_POLICY_STEAL, UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_TASK_FAILED);
     assert_int_equal(outcome.info.done, 3 * (UNITS / 4));
 }
@@ -172,7 +172,7 @@ static void test_late(void **state)
     (void)state;
     run("{\"devices\": [{\"speed\": 1e9, \"overhead_us\": 5},"
         "{\"speed\": 1e9, \"overhead_us\": 5, \"joins_at\": 0.05}]}",
-        FILCH_POLICY_STEAL, UNITS / 4, 0);
+        BENCH_POLICY_STEAL, UNITS / 4, 0);
     /* 0.05 s of one, then of both. */
     double bound = 0.05 + 0.2 / 2;
     print_message("late: %.4f of the bound\n", outcome.info.seconds / bound);
@@ -186,10 +186,10 @@ static void test_late(void **state)
 static void test_late_and_alone(void **state)
 {
     (void)state;
-    run("{\"devices\": [{\"speed\": 1e9, \"joins_at\": 2}]}", FILCH_POLICY_STEAL, UNITS, UNITS / 4);
+    run("{\"devices\": [{\"speed\": 1e9, \"joins_at\": 2}]}", BENCH_POLICY_STEAL, UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(elapsed_ns(), 3000000000);
-    run("{\"devices\": [{\"speed\": 1e9}, {\"speed\": 1e9, \"joins_at\": 2}]}", FILCH_POLICY_STATIC,
+    run("{\"devices\": [{\"speed\": 1e9}, {\"speed\": 1e9, \"joins_at\": 2}]}", BENCH_POLICY_STATIC,
         UNITS, UNITS / 4);
     assert_int_equal(outcome.status, FILCH_OK);
     assert_int_equal(elapsed_ns(), 1000000000);
@@ -199,14 +199,14 @@ static void test_late_and_alone(void **state)
 static void test_late_home(void **state)
 {
     (void)state;
-    for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_STATIC; ++policy) {
+    for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_STATIC; ++policy) {
         sim_world world;
         filch_graph *graph = NULL;
         filch_job *job = NULL;
         filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
         sim_open_machine(&world,
                          "{\"devices\": [{\"speed\": 1}, {\"speed\": 10, \"joins_at\": 2}]}",
-                         (filch_policy)policy);
+                         (bench_policy)policy);
         sim_ok(filch_graph_create(world.runtime, &desc, &graph));
         filch_task_desc task = FILCH_TASK_DESC_INIT;
         task.codelet = sim_codelet(&world, NULL, NULL, NULL);
@@ -216,7 +216,7 @@ static void test_late_home(void **state)
         sim_finish(job, &outcome);
         assert_int_equal(outcome.status, FILCH_OK);
         /* One unit: 1 s on the device that is there, 0.1 s on the other, once it is. */
-        assert_int_equal(elapsed_ns(), policy == FILCH_POLICY_STATIC ? 2100000000 : 1000000000);
+        assert_int_equal(elapsed_ns(), policy == BENCH_POLICY_STATIC ? 2100000000 : 1000000000);
         sim_ok(filch_graph_destroy(graph));
         sim_close(&world);
     }
@@ -231,7 +231,7 @@ static char *record_trace(const char *text, size_t *size)
     sim_world world;
     assert_true(file >= 0);
     assert_int_equal(close(file), 0);
-    sim_open_machine(&world, text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     sim_ok(filch_trace_start(world.runtime));
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), UNITS / 2, 0, &outcome);
     sim_ok(filch_trace_write(world.runtime, path));

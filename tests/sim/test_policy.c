@@ -162,17 +162,17 @@ static void perfect_scores_are_the_devices_speeds(void **state)
     (void)state;
     static const sim_kind kinds[] = {{1e9, 3, 5, 1, 0}, {3e9, 1, 5, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_PERFECT);
-    filch_policy_counts counts = {.size = sizeof counts};
-    sim_ok(filch_policy_stats(world.runtime, &counts));
-    assert_string_equal(counts.name, "perfect");
-    assert_int_equal(counts.policy, FILCH_POLICY_PERFECT);
+    sim_open(&world, kinds, 2, BENCH_POLICY_PERFECT);
+    filch_device_info info = {.size = sizeof info};
+    sim_ok(filch_device_at(world.runtime, 1, &info));
+    assert_true(fabs(info.true_speed / 3e9 - 1) < 1e-6);
+    assert_true(info.score == info.true_speed);
     run_batch(&world, 4000);
     assert_int_equal(outcome.devices[0].items, 1000);
     assert_int_equal(outcome.devices[1].items, 3000);
     assert_int_equal(outcome.devices[0].stolen_in + outcome.devices[1].stolen_in, 0);
     sim_close(&world);
-    sim_open(&world, kinds, 2, FILCH_POLICY_STATIC);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STATIC);
     run_batch(&world, 4000);
     assert_int_equal(outcome.devices[0].items, 3000);
     sim_close(&world);
@@ -191,13 +191,15 @@ static void perfect_scores_of_others_are_the_callers(void **state)
     filch_config config = FILCH_CONFIG_INIT;
     filch_runtime *runtime = NULL;
     filch_device_info info = {.size = sizeof info};
+    bench_policy_room room;
     config.devices = "host:2";
-    config.policy = FILCH_POLICY_PERFECT;
-    assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
     config.rate = rate_three_to_one;
+    bench_policy_choose(BENCH_POLICY_PERFECT, &room, &config);
+    assert_int_equal(config.policy, FILCH_POLICY_STATIC);
     sim_ok(filch_runtime_create(&config, NULL, &runtime));
     sim_ok(filch_device_at(runtime, 0, &info));
     assert_true(info.score == 3);
+    assert_true(info.true_speed == 0);
     sim_ok(filch_runtime_destroy(runtime));
     config.rate = NULL;
     config.scores = scores;
@@ -216,7 +218,7 @@ static void central_tasks_start_in_order(void **state)
     (void)state;
     static const sim_kind kinds[] = {{2e9, 0, 0, 1, 1}, {1e9, 0, 0, 1, 1}};
     static const uint32_t numbers[] = {0, 1, 2, 3, 4, 5}, devices[] = {0, 1, 0, 0, 1, 0};
-    for (filch_policy policy = FILCH_POLICY_CENTRAL; policy <= FILCH_POLICY_GUIDED; ++policy) {
+    for (bench_policy policy = BENCH_POLICY_CENTRAL; policy <= BENCH_POLICY_GUIDED; ++policy) {
         sim_world world;
         sim_open(&world, kinds, 2, policy);
         filch_graph *graph = NULL;
@@ -242,7 +244,7 @@ static void central_successors_are_anyones(void **state)
     (void)state;
     static const sim_kind kind = {1e9, 0, 0, 3, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_CENTRAL);
+    sim_open(&world, &kind, 1, BENCH_POLICY_CENTRAL);
     filch_graph *graph = NULL;
     sim_ok(filch_graph_create(world.runtime, NULL, &graph));
     filch_codelet *codelet = task_codelet(&world, NULL);
@@ -267,7 +269,7 @@ static void central_chunks_are_of_one_size(void **state)
     (void)state;
     static const sim_kind kinds[] = {{3e9, 1, 0, 1, 1}, {1e9, 5, 0, 1, 1}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_CENTRAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_CENTRAL);
     for (int run = 0; run < 2; ++run) {
         run_batch(&world, 640);
         assert_int_equal(started, 64);
@@ -288,7 +290,7 @@ static void guided_chunks_shrink(void **state)
     static const sim_kind kind = {1e9, 0, 0, 2, 1};
     static const uint32_t sizes[] = {25, 19, 14, 11, 8, 6, 5, 3, 3, 2, 1, 1, 1, 1};
     sim_world world;
-    sim_open(&world, &kind, 1, FILCH_POLICY_GUIDED);
+    sim_open(&world, &kind, 1, BENCH_POLICY_GUIDED);
     run_batch(&world, 100);
     assert_int_equal(started, sizeof sizes / sizeof *sizes);
     uint64_t first = 0;
@@ -307,7 +309,7 @@ static void round_robin_goes_round(void **state)
     static const sim_kind kinds[] = {{1e9, 1, 0, 1, 1}, {2e9, 7, 0, 1, 1}, {4e9, 2, 0, 1, 1}};
     static const uint32_t devices[] = {0, 1, 2, 0, 1, 2, 0};
     sim_world world;
-    sim_open(&world, kinds, 3, FILCH_POLICY_ROUND_ROBIN);
+    sim_open(&world, kinds, 3, BENCH_POLICY_ROUND_ROBIN);
     filch_graph *graph = NULL;
     sim_ok(filch_graph_create(world.runtime, NULL, &graph));
     filch_codelet *codelet = task_codelet(&world, NULL);
@@ -320,7 +322,7 @@ static void round_robin_goes_round(void **state)
     sim_ok(filch_graph_destroy(graph));
     sim_close(&world);
 
-    sim_open(&world, kinds, 3, FILCH_POLICY_ROUND_ROBIN);
+    sim_open(&world, kinds, 3, BENCH_POLICY_ROUND_ROBIN);
     run_batch(&world, 960);
     assert_int_equal(started, 96);
     for (uint32_t i = 0; i < started; ++i) {
@@ -344,7 +346,7 @@ static void earliest_finish_is_chosen(void **state)
     static const double works[] = {6 * MS, 4 * MS, 4 * MS, MS};
     static const uint32_t devices[] = {0, 1, 0, 1};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_EARLIEST);
+    sim_open(&world, kinds, 2, BENCH_POLICY_EARLIEST);
     filch_graph *graph = NULL;
     sim_ok(filch_graph_create(world.runtime, NULL, &graph));
     filch_codelet *codelet = task_codelet(&world, NULL);
@@ -379,14 +381,14 @@ static void earliest_finish_of_pieces(void **state)
     (void)state;
     sim_kind kinds[] = {{3e9, 1, 0, 1, 1}, {1e9, 5, 0, 1, 1}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_EARLIEST);
+    sim_open(&world, kinds, 2, BENCH_POLICY_EARLIEST);
     run_batch(&world, 1920);
     assert_int_equal(started, 64);
     assert_int_equal(outcome.devices[0].items, 1440);
     check_seconds(480e-9);
     sim_close(&world);
     kinds[0].overhead_us = kinds[1].overhead_us = 5;
-    sim_open(&world, kinds, 2, FILCH_POLICY_EARLIEST);
+    sim_open(&world, kinds, 2, BENCH_POLICY_EARLIEST);
     run_batch(&world, 192);
     assert_int_equal(outcome.devices[0].items, 96);
     sim_close(&world);
@@ -692,9 +694,9 @@ static void wrong_policies_are_refused(void **state)
     policy.batches = FILCH_BATCHES_PLACED; /* by whom? */
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
     policy.batches = FILCH_BATCHES_SHARED_OUT;
-    policy.reserved = 1;
+    policy.flags = 2;
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
-    policy.reserved = 0;
+    policy.flags = 0;
     policy.size = 0;
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
     policy.size = sizeof policy;

@@ -149,7 +149,7 @@ static void check_product(const struct machine *machine, size_t tile_rows, size_
     order = 16384;
     tile = tile_rows;
     across = tile_cols;
-    sim_open_machine(&world, machine->text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, machine->text, BENCH_POLICY_STEAL);
     for (int m = 0; m < 3; ++m)
         data[m] = make_matrix(m == 0 ? tile : across, &buffers[m]);
     filch_graph *graph = make_product(data, blocks);
@@ -244,7 +244,7 @@ static void test_factorization(void **state)
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     filch_data *data = NULL;
     double b = TILE, work = 0;
-    sim_open_machine(&world, four.text, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, four.text, BENCH_POLICY_STEAL);
     desc.flags = FILCH_DATA_NO_BUFFER;
     desc.element = sizeof(double);
     desc.rows = desc.cols = desc.ld = (uint64_t)SIDE * TILE;

@@ -49,7 +49,7 @@ static void test_batch(void **state)
 {
     (void)state;
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), (uint64_t)(world.speed * 0.2), 0,
               &outcome);
     check_steps(&world, "batch");
@@ -66,7 +66,7 @@ static void test_graph(void **state)
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     filch_graph *graph = NULL;
     filch_job *job = NULL;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_task_desc task = FILCH_TASK_DESC_INIT;
     task.codelet = sim_codelet(&world, NULL, NULL, NULL);
     sim_ok(filch_graph_create(world.runtime, &desc, &graph));
@@ -98,7 +98,7 @@ static void test_chain(void **state)
     filch_graph *graph = NULL;
     filch_job *job = NULL;
     filch_task last = 0, made;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_task_desc task = FILCH_TASK_DESC_INIT;
     task.codelet = sim_codelet(&world, NULL, NULL, NULL);
     sim_ok(filch_graph_create(world.runtime, &desc, &graph));

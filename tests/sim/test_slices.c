@@ -103,7 +103,7 @@ static void test_chain(void **state)
 {
     filch_data *cells[CELLS];
     (void)state;
-    sim_open_machine(&world, UNLIKE, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, UNLIKE, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, sim_nothing, tenth_of_ms, NULL);
     for (int k = 0; k < CELLS; k++)
         cells[k] = make_data(NULL, 64);
@@ -137,7 +137,7 @@ static void test_room(void **state)
     static char room[SLICES][BYTES];
     filch_data *data[SLICES];
     (void)state;
-    sim_open_machine(&world, ALIKE, FILCH_POLICY_STEAL);
+    sim_open_machine(&world, ALIKE, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, sim_nothing, work_of_items, NULL);
     filch_graph *graph = make_graph();
     for (uint32_t i = 0; i < SLICES; i++) {

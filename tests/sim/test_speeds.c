@@ -215,7 +215,7 @@ static void test_slowdown_and_recovery(void **state)
     const double seconds = 0.2;
     for (int part = 1; part <= 4; ++part) {
         sim_world world;
-        sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+        sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
         uint64_t n = (uint64_t)(world.speed * seconds);
         filch_codelet *codelet = sim_codelet(&world, NULL, NULL, cost_changing);
         slow_from = 0.1 * part * seconds;
@@ -244,7 +244,7 @@ static void test_fixed_parts(void **state)
     (void)state;
     static const sim_kind kinds[] = {{1e9, 0, 50, 1, 0}, {4e9, 0, 50, 1, 0}};
     sim_world world;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     assert_int_equal(speed_of(codelet, 0).source, FILCH_SPEED_UNKNOWN);
     /* In turns small grains, of which there are few, and large ones. */
@@ -297,7 +297,7 @@ static void test_trials(void **state)
     const double alone = 20e-3, both = 10e-3, tile = 0.1;
     sim_world world;
     double time;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, cost_dearer);
     dearer = 1;
     run_jobs(&world, codelet, 20, &time);
@@ -331,7 +331,7 @@ static void test_no_trial_without_hope(void **state)
     static const sim_kind kinds[] = {{1e9, 1, OVERHEAD_US, 1, 0}, {1e7, 1e-12, OVERHEAD_US, 1, 0}};
     sim_world world;
     double time;
-    sim_open(&world, kinds, 2, FILCH_POLICY_STEAL);
+    sim_open(&world, kinds, 2, BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, cost_dearer);
     dearer = 1;
     sim_batch(&world, codelet, 2000 * (uint64_t)MS, (uint64_t)MS, &outcome);
@@ -576,7 +576,7 @@ static void test_tasks_are_tried(void **state)
     sim_open_machine(&world,
                      "{\"devices\": [{\"speed\": 1000}, {\"speed\": 1000, \"score\": 10,"
                      " \"speeds\": [[0.15, 20], [4, 1000]]}]}",
-                     FILCH_POLICY_STEAL);
+                     BENCH_POLICY_STEAL);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     run_tasks(&world, codelet, 1, 300);
     assert_true(outcome.devices[1].tiles > 100);

@@ -244,7 +244,7 @@ static double score_of(const machine *m, uint32_t device, told kind)
                            : 1 / speed;
 }
 
-static void open_machine(sim_world *world, const machine *m, told kind, filch_policy policy)
+static void open_machine(sim_world *world, const machine *m, told kind, bench_policy policy)
 {
     sim_kind kinds[MOST_DEVICES];
     size_t count = 0;
@@ -256,7 +256,7 @@ static void open_machine(sim_world *world, const machine *m, told kind, filch_po
 }
 
 /* So many runs of the graph, each built anew, by one runtime. */
-static void run(const machine *m, told kind, filch_policy policy, uint32_t runs, double *seconds)
+static void run(const machine *m, told kind, bench_policy policy, uint32_t runs, double *seconds)
 {
     static filch_task tasks[MOST_TASKS];
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
@@ -299,8 +299,8 @@ static uint64_t cases, first_seed = 1, seed;
 /* The best of the policies that know no speeds. */
 static double best_of_others(const machine *m, told kind)
 {
-    static const filch_policy others[] = {FILCH_POLICY_CENTRAL, FILCH_POLICY_GUIDED,
-                                          FILCH_POLICY_ROUND_ROBIN, FILCH_POLICY_STATIC};
+    static const bench_policy others[] = {BENCH_POLICY_CENTRAL, BENCH_POLICY_GUIDED,
+                                          BENCH_POLICY_ROUND_ROBIN, BENCH_POLICY_STATIC};
     double best = INFINITY, seconds = 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
         run(m, kind, others[i], 1, &seconds);
@@ -327,8 +327,8 @@ static double check_case(const machine *m, told kind, const char *name)
 {
     bounds b = bound_of(m);
     double bound = fmax(b.area, b.path), earliest = 0, seconds[RUNS], worst = 0;
-    run(m, RIGHT, FILCH_POLICY_EARLIEST, 1, &earliest);
-    run(m, kind, FILCH_POLICY_STEAL, RUNS, seconds);
+    run(m, RIGHT, BENCH_POLICY_EARLIEST, 1, &earliest);
+    run(m, kind, BENCH_POLICY_STEAL, RUNS, seconds);
     double most = b.area >= WIDE * b.path     ? fmax(WIDE_EXCESS * bound, earliest)
                   : b.area >= MIDDLE * b.path ? fmax(MIDDLE_EXCESS * bound, earliest)
                                               : NARROW_EXCESS * earliest;

@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "filch/filch.h"
+#include "measure/policies.h"
 #include "patience.h"
 #include "stress.h"
 
@@ -298,13 +299,14 @@ static void expect_quiet(filch_drive drive)
     }
 }
 
-static void run(filch_policy policy, fl_random *random, uint64_t jobs)
+static void run(bench_policy policy, fl_random *random, uint64_t jobs)
 {
     static owner owners[2];
     fl_thread threads[2];
     filch_config config = FILCH_CONFIG_INIT;
+    static bench_policy_room room; /* outlives the runtime */
     config.devices = "host:4";
-    config.policy = policy;
+    bench_policy_choose(policy, &room, &config);
     config.drive = stress_below(random, 3) ? FILCH_DRIVE_THREADS : FILCH_DRIVE_POLL;
     expect(filch_runtime_create(&config, NULL, &f.runtime), FILCH_OK, "create");
     f.raise = codelet("raise", raise_cells);
@@ -329,9 +331,9 @@ int main(int argc, char **argv)
     fl_random random;
     stress_begin(&f.stress, "away", argc, argv, 1400, 70000);
     fl_random_init(&random, f.stress.seed, 0);
-    static const filch_policy policies[] = {FILCH_POLICY_STEAL,       FILCH_POLICY_STATIC,
-                                            FILCH_POLICY_CENTRAL,     FILCH_POLICY_GUIDED,
-                                            FILCH_POLICY_ROUND_ROBIN, FILCH_POLICY_EARLIEST};
+    static const bench_policy policies[] = {BENCH_POLICY_STEAL,       BENCH_POLICY_STATIC,
+                                            BENCH_POLICY_CENTRAL,     BENCH_POLICY_GUIDED,
+                                            BENCH_POLICY_ROUND_ROBIN, BENCH_POLICY_EARLIEST};
     const uint64_t count = sizeof policies / sizeof *policies;
     for (uint64_t i = 0; i < count && fl_load_relaxed(&f.stress.failures) == 0; ++i) {
         run(policies[i], &random, f.stress.operations * (i + 1) / count);

@@ -3,6 +3,7 @@
  * from it. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "measure/policies.h"
 #include "patience.h"
 
 #include <time.h>
@@ -18,13 +19,14 @@ static int wait_for_it(const filch_call *call)
     return status == FILCH_OK ? 0 : 1;
 }
 
-static filch_runtime *begin(const char *devices, filch_drive drive, filch_policy policy)
+static filch_runtime *begin(const char *devices, filch_drive drive, bench_policy policy)
 {
     filch_config config = FILCH_CONFIG_INIT;
+    static bench_policy_room room; /* outlives the runtime */
     filch_runtime *runtime = NULL;
     config.devices = devices;
     config.drive = drive;
-    config.policy = policy;
+    bench_policy_choose(policy, &room, &config);
     done = 0;
     awaited = NULL;
     assert_ok(filch_runtime_create(&config, NULL, &runtime));
@@ -98,7 +100,7 @@ static int submit_both(const filch_call *call)
 
 /* What the waits are for stands behind a job that nobody has begun. */
 static void waits_go_on_to_what_comes_before(const char *devices, filch_drive drive,
-                                             filch_policy policy)
+                                             bench_policy policy)
 {
     enum { CROWD = 1000 };
     double cell = 0;
@@ -120,11 +122,11 @@ static void waits_go_on_to_what_comes_before(const char *devices, filch_drive dr
 
 static void waits_go_on_to_what_comes_before_in_every_drive(void **state)
 {
-    static const filch_policy policies[] = {FILCH_POLICY_STEAL, FILCH_POLICY_CENTRAL,
-                                            FILCH_POLICY_ROUND_ROBIN, FILCH_POLICY_EARLIEST};
+    static const bench_policy policies[] = {BENCH_POLICY_STEAL, BENCH_POLICY_CENTRAL,
+                                            BENCH_POLICY_ROUND_ROBIN, BENCH_POLICY_EARLIEST};
     (void)state;
     for (int round = 0; round < 24; ++round) {
-        filch_policy policy = policies[round % 4];
+        bench_policy policy = policies[round % 4];
         waits_go_on_to_what_comes_before("host:1", FILCH_DRIVE_THREADS, policy);
         waits_go_on_to_what_comes_before("host:3", FILCH_DRIVE_THREADS, policy);
         waits_go_on_to_what_comes_before("host:1", FILCH_DRIVE_POLL, policy);

@@ -2,6 +2,7 @@
 /* Jobs: results, failure, cancelling, callbacks, waiting inside tasks, order by shared handles. */
 #define _GNU_SOURCE
 #include "fixture.h"
+#include "measure/policies.h"
 #include "patience.h"
 
 #include <math.h>
@@ -390,13 +391,14 @@ static int run_nested(const filch_call *call)
     return filch_runtime_destroy(call->runtime) == FILCH_WRONG_STATE ? 0 : 5;
 }
 
-static void run_nest(const char *devices, filch_drive drive, filch_policy policy, nest n, int tasks)
+static void run_nest(const char *devices, filch_drive drive, bench_policy policy, nest n, int tasks)
 {
     filch_config config = FILCH_CONFIG_INIT;
+    static bench_policy_room room; /* outlives the runtime */
     filch_runtime *rt = NULL;
     config.devices = devices;
     config.drive = drive;
-    config.policy = policy;
+    bench_policy_choose(policy, &room, &config);
     assert_ok(filch_runtime_create(&config, NULL, &rt));
     nested = fixture_codelet(rt, "nested", run_nested, sizeof(nest));
     filch_graph *graph = fixture_graph(rt, FILCH_GRAPH_CLOSED);
@@ -419,11 +421,11 @@ static void tasks_wait_for_other_work_in_every_drive(void **state)
     static const char *const devices[] = {"host:1", "host:2", "host:4"};
     for (size_t d = 0; d < 3; ++d) {
         for (int drive = FILCH_DRIVE_THREADS; drive <= FILCH_DRIVE_POLL; ++drive) {
-            for (int policy = FILCH_POLICY_STEAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
-                if (policy == FILCH_POLICY_PERFECT) {
+            for (int policy = BENCH_POLICY_STEAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
+                if (policy == BENCH_POLICY_PERFECT) {
                     continue; /* static, with what was measured */
                 }
-                run_nest(devices[d], (filch_drive)drive, (filch_policy)policy, (nest){4, 3, NULL},
+                run_nest(devices[d], (filch_drive)drive, (bench_policy)policy, (nest){4, 3, NULL},
                          2);
             }
         }
@@ -433,12 +435,12 @@ static void tasks_wait_for_other_work_in_every_drive(void **state)
 static void many_waiting_tasks_do_not_pile_up_on_the_stack(void **state)
 {
     (void)state;
-    run_nest("host:1", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
-    run_nest("host:3", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
-    run_nest("host:2", FILCH_DRIVE_POLL, FILCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
-    for (int policy = FILCH_POLICY_CENTRAL; policy <= FILCH_POLICY_EARLIEST; ++policy) {
-        run_nest("host:3", FILCH_DRIVE_THREADS, (filch_policy)policy, (nest){1, 4, NULL}, 1000);
-        run_nest("host:2", FILCH_DRIVE_POLL, (filch_policy)policy, (nest){1, 4, NULL}, 1000);
+    run_nest("host:1", FILCH_DRIVE_THREADS, BENCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
+    run_nest("host:3", FILCH_DRIVE_THREADS, BENCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
+    run_nest("host:2", FILCH_DRIVE_POLL, BENCH_POLICY_STEAL, (nest){1, 4, NULL}, 3000);
+    for (int policy = BENCH_POLICY_CENTRAL; policy <= BENCH_POLICY_EARLIEST; ++policy) {
+        run_nest("host:3", FILCH_DRIVE_THREADS, (bench_policy)policy, (nest){1, 4, NULL}, 1000);
+        run_nest("host:2", FILCH_DRIVE_POLL, (bench_policy)policy, (nest){1, 4, NULL}, 1000);
     }
 }
 

@@ -82,7 +82,7 @@ static void test_all(void **state)
     assert_int_equal(o.score_count, 3);
     assert_float_equal(o.scores[1], 2.5, 0);
     assert_float_equal(o.scores[2], 400, 0);
-    assert_int_equal(o.policy, FILCH_POLICY_STATIC);
+    assert_int_equal(o.policy, BENCH_POLICY_STATIC);
     assert_int_equal(o.n, 4096);
     assert_int_equal(o.tile, 256);
     assert_string_equal(o.workload, "cholesky");
@@ -103,7 +103,7 @@ static void test_all(void **state)
     parse_good(&w, "run cholesky --matrix a.mtx --scores 1,2 --scores 3 --policy steal", &o);
     assert_string_equal(o.matrix, "a.mtx");
     assert_int_equal(o.score_count, 1);
-    assert_int_equal(o.policy, FILCH_POLICY_STEAL);
+    assert_int_equal(o.policy, BENCH_POLICY_STEAL);
     bench_options_free(&o);
     static const char *const policies[] = {"static",      "perfect",  "central", "guided",
                                            "round-robin", "earliest", NULL};
@@ -111,7 +111,7 @@ static void test_all(void **state)
         char line[64];
         snprintf(line, sizeof line, "run gemm --policy %s", policies[p]);
         parse_good(&w, line, &o);
-        assert_int_equal(o.policy, FILCH_POLICY_STATIC + p);
+        assert_int_equal(o.policy, BENCH_POLICY_STATIC + p);
         assert_non_null(strstr(bench_options_usage(), policies[p]));
     }
     parse_good(&w, "run narrow --pattern nearest --width 4 --task-us 0.5 --steps 9 --open", &o);

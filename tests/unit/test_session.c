@@ -19,7 +19,7 @@ typedef struct bed {
 } bed;
 
 static void open_bed(bed *b, const char *name, bench_options options, const char *devices,
-                     filch_policy policy)
+                     bench_policy policy)
 {
     filch_error error = FILCH_ERROR_INIT;
     const bench_session_config config = {.devices = devices, .policy = policy};
@@ -57,7 +57,7 @@ static filch_status run_checked(bed *b, double *residual, filch_error *error)
 }
 
 static void check_in(bench_precision precision, const char *name, size_t n, size_t tile,
-                     filch_policy policy)
+                     bench_policy policy)
 {
     bed b;
     filch_error error = FILCH_ERROR_INIT;
@@ -78,7 +78,7 @@ static void check_in(bench_precision precision, const char *name, size_t n, size
     close_bed(&b);
 }
 
-static void check_workload(const char *name, size_t n, size_t tile, filch_policy policy)
+static void check_workload(const char *name, size_t n, size_t tile, bench_policy policy)
 {
     check_in(BENCH_DOUBLE, name, n, tile, policy);
 }
@@ -86,8 +86,8 @@ static void check_workload(const char *name, size_t n, size_t tile, filch_policy
 static void test_all_are_right(void **state)
 {
     (void)state;
-    for (int p = FILCH_POLICY_STEAL; p <= FILCH_POLICY_STATIC; p++) {
-        filch_policy policy = (filch_policy)p;
+    for (int p = BENCH_POLICY_STEAL; p <= BENCH_POLICY_STATIC; p++) {
+        bench_policy policy = (bench_policy)p;
         check_workload("cholesky", 130, 32, policy);
         check_workload("cholesky", 1, 1, policy);
         check_workload("gemm", 70, 32, policy);
@@ -117,8 +117,8 @@ static void test_narrow(void **state)
 {
     (void)state;
     for (int k = 0; k < 2 * 3 * 3; k++) {
-        static const filch_policy policies[] = {FILCH_POLICY_STEAL, FILCH_POLICY_STATIC,
-                                                FILCH_POLICY_CENTRAL};
+        static const bench_policy policies[] = {BENCH_POLICY_STEAL, BENCH_POLICY_STATIC,
+                                                BENCH_POLICY_CENTRAL};
         bed b;
         filch_error error = FILCH_ERROR_INIT;
         double residual = NAN;
@@ -140,7 +140,7 @@ static void test_narrow(void **state)
 }
 
 static void check_heat(size_t n, size_t strips, size_t steps, size_t steps_a_graph,
-                       const char *devices, filch_policy policy)
+                       const char *devices, bench_policy policy)
 {
     bed b;
     filch_error error = FILCH_ERROR_INIT;
@@ -164,14 +164,14 @@ static void check_heat(size_t n, size_t strips, size_t steps, size_t steps_a_gra
 static void test_heat(void **state)
 {
     (void)state;
-    for (int p = FILCH_POLICY_STEAL; p <= FILCH_POLICY_STATIC; p++) {
-        check_heat(30, 7, 12, 1, "host:2", (filch_policy)p);
-        check_heat(30, 4, 12, 3, "host:2", (filch_policy)p);
-        check_heat(30, 4, 12, 4, "host:2", (filch_policy)p);
-        check_heat(9, 9, 5, 5, "host:2", (filch_policy)p);
+    for (int p = BENCH_POLICY_STEAL; p <= BENCH_POLICY_STATIC; p++) {
+        check_heat(30, 7, 12, 1, "host:2", (bench_policy)p);
+        check_heat(30, 4, 12, 3, "host:2", (bench_policy)p);
+        check_heat(30, 4, 12, 4, "host:2", (bench_policy)p);
+        check_heat(9, 9, 5, 5, "host:2", (bench_policy)p);
     }
-    check_heat(30, 1, 7, 7, "host:2", FILCH_POLICY_STEAL);
-    check_heat(3, 2, 6, 2, "host:1", FILCH_POLICY_STEAL);
+    check_heat(30, 1, 7, 7, "host:2", BENCH_POLICY_STEAL);
+    check_heat(3, 2, 6, 2, "host:1", BENCH_POLICY_STEAL);
 }
 
 /* As many blocks as asked for, or some a device; graphs of one iteration and of several. */
@@ -187,7 +187,7 @@ static void test_cg(void **state)
         double residual = NAN;
         open_bed(&b, "cg",
                  (bench_options){.n = 12, .strips = c[0], .steps = c[1], .steps_a_graph = c[2]},
-                 "host:2", k % 2 ? FILCH_POLICY_STATIC : FILCH_POLICY_STEAL);
+                 "host:2", k % 2 ? BENCH_POLICY_STATIC : BENCH_POLICY_STEAL);
         for (int run = 0; run < 2; run++)
             if (run_checked(&b, &residual, &error) != FILCH_OK)
                 fail_msg("cg: %s", error.text);
@@ -245,7 +245,7 @@ static void test_wrong_results_are_seen(void **state)
         double seconds;
         open_bed(&b, cases[k].name,
                  (bench_options){.n = cases[k].n, .precision = cases[k].precision}, "host:1",
-                 FILCH_POLICY_STEAL);
+                 BENCH_POLICY_STEAL);
         assert_int_equal(b.workload->check(b.state, &residual, &error), FILCH_DATA);
         assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
         assert_int_equal(b.workload->check(b.state, &residual, &error), FILCH_OK);
@@ -259,7 +259,7 @@ static void test_tasks_that_did_not_run_are_seen(void **state)
     bed b;
     filch_error error = FILCH_ERROR_INIT;
     double residual = 0;
-    open_bed(&b, "wavefront", (bench_options){.n = 8}, "host:1", FILCH_POLICY_STEAL);
+    open_bed(&b, "wavefront", (bench_options){.n = 8}, "host:1", BENCH_POLICY_STEAL);
     bool rebuild = true;
     assert_int_equal(b.workload->check_begin(b.state, &rebuild, &error), FILCH_OK);
     assert_false(rebuild);
@@ -287,7 +287,7 @@ static void test_not_positive_definite(void **state)
         double seconds;
         open_bed(&b, "cholesky",
                  (bench_options){.matrix = path, .tile = 10, .precision = (bench_precision)p},
-                 "host:2", FILCH_POLICY_STEAL);
+                 "host:2", BENCH_POLICY_STEAL);
         for (int k = 0; k < 2; k++) {
             assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_DATA);
             assert_non_null(strstr(error.text, "row 27"));
@@ -307,7 +307,7 @@ static void test_real_matrix_in_single(void **state)
     open_bed(
         &b, "cholesky",
         (bench_options){.matrix = "tests/data/lund_a.mtx", .tile = 20, .precision = BENCH_SINGLE},
-        "host:2", FILCH_POLICY_STEAL);
+        "host:2", BENCH_POLICY_STEAL);
     if (run_checked(&b, &residual, &error) != FILCH_OK)
         fail_msg("%s", error.text);
     assert_true(residual > 1e-10 && residual < 6e-7);
@@ -401,7 +401,7 @@ static void test_another_tile(void **state)
     bench_problem problem;
     double residual = NAN;
     size_t tiles[16];
-    open_bed(&b, "cholesky", (bench_options){.n = 400}, "host:2", FILCH_POLICY_STEAL);
+    open_bed(&b, "cholesky", (bench_options){.n = 400}, "host:2", BENCH_POLICY_STEAL);
     size_t count = b.workload->tiles(b.state, tiles, 16);
     assert_true(count > 1);
     for (size_t k = 0; k < count; k++) {
@@ -422,7 +422,7 @@ static void test_jobs_are_summed(void **state)
     bed b;
     filch_error error = FILCH_ERROR_INIT;
     double seconds;
-    open_bed(&b, "jacobi", (bench_options){.n = 30}, "host:2", FILCH_POLICY_STEAL);
+    open_bed(&b, "jacobi", (bench_options){.n = 30}, "host:2", BENCH_POLICY_STEAL);
     assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
     assert_int_equal(b.session.info.done, 30 * bench_jacobi.jobs(b.state));
     assert_int_equal(b.session.stats[0].items + b.session.stats[1].items, b.session.info.done);
@@ -443,7 +443,7 @@ static void test_speed_alone(void **state)
     assert_int_equal(fclose(file), 0);
     snprintf(devices, sizeof devices, "sim:%s", path);
     bed b;
-    open_bed(&b, "mandelbrot", (bench_options){.n = 512}, devices, FILCH_POLICY_STEAL);
+    open_bed(&b, "mandelbrot", (bench_options){.n = 512}, devices, BENCH_POLICY_STEAL);
     const bench_session_config config = {.devices = devices};
     filch_error error = FILCH_ERROR_INIT;
     for (uint32_t d = 0; d < 2; d++) {
@@ -477,7 +477,7 @@ static void test_part_alone(void **state)
     filch_error error = FILCH_ERROR_INIT;
     const bench_session_config config = {.devices = devices};
     double all_s, part_s, whole_s, speed, few;
-    open_bed(&b, "gemm", (bench_options){.n = 2048, .tile = 64}, devices, FILCH_POLICY_STEAL);
+    open_bed(&b, "gemm", (bench_options){.n = 2048, .tile = 64}, devices, BENCH_POLICY_STEAL);
     b.workload->describe(b.state, &problem);
     assert_int_equal(bench_session_run(&b.session, &all_s, &error), FILCH_OK);
     assert_int_equal(bench_session_open_alone(&b.session, &config, 1, &alone, &error), FILCH_OK);
@@ -511,7 +511,7 @@ static void test_picture(void **state)
     bed b;
     filch_error error = FILCH_ERROR_INIT;
     double seconds;
-    open_bed(&b, "mandelbrot", (bench_options){.n = 32}, "host:2", FILCH_POLICY_STEAL);
+    open_bed(&b, "mandelbrot", (bench_options){.n = 32}, "host:2", BENCH_POLICY_STEAL);
     assert_int_equal(bench_session_run(&b.session, &seconds, &error), FILCH_OK);
     assert_int_equal(b.workload->image(b.state, path, 2, &error), FILCH_OK);
     assert_int_equal(b.workload->image(b.state, "/nonexistent/picture.png", 2, &error), FILCH_IO);

@@ -147,7 +147,7 @@ static void test_one_worker(void **state)
     (void)state;
     static const double scores[] = {1, 3};
     const bench_session_config config = {.devices = "host:2",
-                                         .policy = FILCH_POLICY_CENTRAL,
+                                         .policy = BENCH_POLICY_CENTRAL,
                                          .scores = scores,
                                          .score_count = 2,
                                          .slow = {.device = 1, .factor = 2}};

@@ -14,18 +14,17 @@
 /* --- Beginning and end --- */
 
 static const char *const names[] = {
-    [FILCH_POLICY_STEAL] = "steal",       [FILCH_POLICY_STATIC] = "static",
-    [FILCH_POLICY_PERFECT] = "perfect",   [FILCH_POLICY_CENTRAL] = "central",
-    [FILCH_POLICY_GUIDED] = "guided",     [FILCH_POLICY_ROUND_ROBIN] = "round-robin",
-    [FILCH_POLICY_EARLIEST] = "earliest", [FILCH_POLICY_CUSTOM] = "custom",
+    [FILCH_POLICY_STEAL] = "steal",
+    [FILCH_POLICY_STATIC] = "static",
+    [FILCH_POLICY_CUSTOM] = "custom",
 };
 
 filch_status fl_rules_init(fl_sched *sched, filch_policy kind, const filch_policy_desc *desc)
 {
     fl_rules *rules = &sched->rules;
     rules->kind = kind;
-    rules->with = desc != NULL ? *desc : fl_compare_desc(kind, rules);
-    rules->is_perfect = kind == FILCH_POLICY_EARLIEST;
+    rules->with = desc != NULL ? *desc : (filch_policy_desc)FILCH_POLICY_DESC_INIT;
+    rules->is_true = (rules->with.flags & FILCH_POLICY_TRUE_TIMES) != 0;
     const char *name = desc != NULL && desc->name != NULL ? desc->name : names[kind];
     (void)snprintf(rules->name, sizeof rules->name, "%s", name);
     rules->with.name = rules->name;
@@ -54,21 +53,6 @@ void fl_rules_fini(fl_sched *sched)
                 sched->count * sizeof *rules->free_at);
         rules->free_at = NULL;
     }
-}
-
-/* Measures with enough work to make the overhead of an item negligible. */
-double fl_true_speed(const fl_device *device)
-{
-    const double enough = 1e6 * (double)(device->overhead_ns + 1);
-    if (device->backend->device->item_ns == NULL) {
-        return 0;
-    }
-    double ns = 0, cost = 1;
-    for (uint32_t i = 0; i < 100 && ns < enough; ++i, cost *= 2) {
-        ns = device->backend->device->item_ns(device, cost, 0);
-    }
-    ns -= (double)device->overhead_ns;
-    return ns > 0 ? cost / 2 * 1e9 / ns : 0;
 }
 
 /* --- Common list --- */

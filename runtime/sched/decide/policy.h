@@ -4,10 +4,9 @@
  *
  * The default policy has no functions. The cost is a predictable branch in three places: where a
  * task becomes ready with more than one kind of device, where a worker takes a chunk, where a
- * worker finds nothing. The policies for comparison (compare.c) are records like the host's, and
- * work through the same workers: placed tasks arrive in inboxes, pieces of batches in ranges, and
- * range positions then number pieces. Work for every device stands in a single queue, or in the
- * first device's range. */
+ * worker finds nothing. A host's record works through the same workers: placed tasks arrive in
+ * inboxes, pieces of batches in ranges, and range positions then number pieces. Work for every
+ * device stands in a single queue, or in the first device's range. */
 #ifndef FL_SCHED_DECIDE_POLICY_H
 #define FL_SCHED_DECIDE_POLICY_H
 
@@ -35,8 +34,7 @@ typedef struct fl_rules {
     filch_policy kind; /* named by the host */
     char name[32];
     filch_policy_desc with;    /* functions of the policy, or nulls */
-    bool is_perfect;           /* predictions are true where a device tells the true speed */
-    _Atomic uint64_t turn;     /* next position of the round-robin policy; relaxed */
+    bool is_true;              /* predictions are true where a device tells the true speed */
     _Atomic uint64_t *free_at; /* where tasks are placed: predicted end of a device's work, indexed
                                   by device; relaxed */
     _Atomic uint32_t placing;  /* threads between asking the policy and sending the task; relaxed:
@@ -60,11 +58,6 @@ struct filch_policy_view {
 filch_status fl_rules_init(struct fl_sched *sched, filch_policy kind,
                            const filch_policy_desc *desc);
 void fl_rules_fini(struct fl_sched *sched);
-/* Returns the record of a built-in policy (compare.c); every function is null for a policy without
- * functions. */
-filch_policy_desc fl_compare_desc(filch_policy kind, fl_rules *rules);
-/* Returns the true speed of a device, in units of work a second; 0: the device does not tell. */
-double fl_true_speed(const fl_device *device);
 
 static inline bool fl_rules_place(const fl_rules *rules)
 {

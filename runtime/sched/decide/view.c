@@ -59,7 +59,7 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     const fl_sched *sched = view->sched;
     const fl_worker *w = &sched->workers[device];
     const fl_backend *backend = w->device->backend;
-    if (sched->rules.is_perfect && backend->device->item_ns != NULL) {
+    if (sched->rules.is_true && backend->device->item_ns != NULL) {
         return backend->device->item_ns(w->device, cost_on(view, w), from);
     }
     double work = work_on(view, w);

@@ -385,7 +385,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     sched->core = core;
     sched->pool = pool;
     sched->count = (uint32_t)pool->count;
-    sched->policy = config->policy == FILCH_POLICY_PERFECT ? FILCH_POLICY_STATIC : config->policy;
+    sched->policy = config->policy;
     sched->drive = config->drive;
     sched->scores = fl_alloc(memory, sched->count * sizeof *sched->scores);
     sched->workers = fl_alloc_aligned(memory, sched->count * sizeof *sched->workers, 64);
