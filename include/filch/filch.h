@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file filch.h
- * Whole public interface: includes every header of filch.
+ * Public interface: includes every header of filch but filch/multicast.h, for programs whose kernels
+ * use multicast objects.
  */
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H
@@ -16,7 +17,6 @@
 #include "filch/graph.h"
 #include "filch/job.h"
 #include "filch/kernels.h"
-#include "filch/multicast.h"
 #include "filch/policy.h"
 #include "filch/report.h"
 #include "filch/runtime.h"

@@ -16,6 +16,7 @@
 #include "backend/cuda/multicast.h"
 #include "fakecuda.h"
 #include "filch/filch.h"
+#include "filch/multicast.h"
 #include "patience.h"
 #include "runtime.h"
 

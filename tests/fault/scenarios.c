@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fakecuda.h"
+#include "filch/multicast.h"
 #include "random.h"
 #include "runtime.h"
 #include "sweep.h"
