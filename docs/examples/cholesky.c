@@ -64,28 +64,22 @@ static int factor(filch_runtime *rt, double *a, uint64_t n, uint64_t tile, filch
     filch_codelet *outer = codelet(rt, "syrk", syrk), *inner = codelet(rt, "gemm", gemm);
     filch_data *A = NULL;
     filch_graph *graph = NULL;
-    filch_job *job = NULL;
     int bad = filch_data_create(rt, &matrix, &A) || filch_graph_create(rt, NULL, &graph);
     for (uint32_t k = 0, tiles = (uint32_t)((n + tile - 1) / tile); !bad && k < tiles; k++) {
-        bad |= add(graph, diagonal, 1, (filch_access[]){{A, k, k, FILCH_READWRITE, 0, 0}});
+        bad |= add(graph, diagonal, 1, (filch_access[]){FILCH_RW(A, k, k)});
         for (uint32_t i = k + 1; i < tiles; i++)
-            bad |= add(graph, panel, 2, (filch_access[]){{A, k, k, FILCH_READ, 0, 0},
-                                                         {A, i, k, FILCH_READWRITE, 0, 0}});
+            bad |= add(graph, panel, 2, (filch_access[]){FILCH_R(A, k, k), FILCH_RW(A, i, k)});
         for (uint32_t i = k + 1; i < tiles; i++) {
             for (uint32_t j = k + 1; j < i; j++)
-                bad |= add(graph, inner, 3, (filch_access[]){{A, i, k, FILCH_READ, 0, 0},
-                                                             {A, j, k, FILCH_READ, 0, 0},
-                                                             {A, i, j, FILCH_READWRITE, 0, 0}});
-            bad |= add(graph, outer, 2, (filch_access[]){{A, i, k, FILCH_READ, 0, 0},
-                                                         {A, i, i, FILCH_READWRITE, 0, 0}});
+                bad |= add(graph, inner, 3, (filch_access[]){FILCH_R(A, i, k), FILCH_R(A, j, k),
+                                                             FILCH_RW(A, i, j)});
+            bad |= add(graph, outer, 2, (filch_access[]){FILCH_R(A, i, k), FILCH_RW(A, i, i)});
         }
     }
-    if (bad || filch_graph_submit(graph, NULL, &job) != FILCH_OK)
+    if (bad)
         return filch_runtime_error(rt, error), 1; /* which call, and why */
-    bad = filch_job_wait(job, -1) != FILCH_OK;
-    filch_job_error(job, error); /* which task, and its own code: here the failing pivot */
-    filch_job_release(job);
-    return bad;
+    /* The error tells which task failed, with its own code: here the failing pivot. */
+    return filch_graph_run(graph, NULL, error) != FILCH_OK;
 }
 /* README ends here. */
 

@@ -49,7 +49,7 @@ static filch_data *vector(filch_runtime *runtime, double *values, uint64_t n)
 }
 
 static int step(filch_runtime *runtime, filch_codelet *codelet, filch_data *const *vectors,
-                uint64_t n, double omega)
+                uint64_t n, double omega, filch_error *error)
 {
     const filch_batch_access accesses[] = {
         {.data = vectors[0], .mode = FILCH_READWRITE, .map = FILCH_MAP_AFFINE, .scale = 1},
@@ -57,16 +57,12 @@ static int step(filch_runtime *runtime, filch_codelet *codelet, filch_data *cons
         {.data = vectors[2], .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
     };
     filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
-    filch_job *job = NULL;
     batch.codelet = codelet;
     batch.args = &omega;
     batch.n = n;
     batch.accesses = accesses;
     batch.access_count = 3;
-    int bad = filch_batch_submit(runtime, &batch, NULL, &job) != FILCH_OK ||
-              filch_job_wait(job, -1) != FILCH_OK;
-    filch_job_release(job);
-    return bad;
+    return filch_batch_run(runtime, &batch, NULL, error) != FILCH_OK;
 }
 
 int main(void)
@@ -88,10 +84,13 @@ int main(void)
     }
     filch_data *vectors[] = {vector(runtime, x, N), vector(runtime, r, N), vector(runtime, d, N)};
     int bad = make(runtime, &codelet) != FILCH_OK;
+    if (bad)
+        filch_runtime_error(runtime, &error);
     for (int k = 0; k < STEPS && !bad; k++)
-        bad = step(runtime, codelet, vectors, N, 0.5);
-    bad = bad || filch_data_acquire(vectors[0], FILCH_READ) != FILCH_OK; /* bring it home */
-    if (bad && filch_runtime_error(runtime, &error) == FILCH_OK)
+        bad = step(runtime, codelet, vectors, N, 0.5, &error);
+    if (!bad && filch_data_acquire(vectors[0], FILCH_READ) != FILCH_OK) /* bring it home */
+        bad = 1, filch_runtime_error(runtime, &error);
+    if (bad)
         fprintf(stderr, "%s: %s\n", filch_status_message(error.status), error.text);
     filch_runtime_abort(runtime); /* and all that was made from it */
 

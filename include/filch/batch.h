@@ -112,6 +112,32 @@ typedef struct filch_batch_desc {
 FILCH_API filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
                                           const filch_submit *submit, filch_job **job);
 
+/**
+ * Runs a batch to the end: submits, waits without a time limit, tells what failed, and releases
+ * the job.
+ *
+ * @param runtime the runtime.
+ * @param desc    the batch; copied.
+ * @param submit  submission parameters, or null for defaults; copied.
+ * @param error   receives the details of a failure, or null; the caller sets error->size
+ *                (::FILCH_ERROR_INIT). A failed job: the first failure, as from filch_job_error().
+ *                A refused call: the refusal, as from filch_runtime_error(). Unchanged on success.
+ * @return the job's result: FILCH_OK; FILCH_TASK_FAILED; FILCH_CANCELLED. Or a refusal, and nothing
+ *         runs: the statuses of filch_batch_submit(); FILCH_INVALID_ARGUMENT (an @p error with size
+ *         0); FILCH_WRONG_STATE (the caller is a callback or a simulated device's task). Or
+ *         the wait fails, and the job is cancelled: FILCH_WRONG_STATE (the job waits, through a
+ *         handle, for the job of the calling task: nothing ran); FILCH_TIMEOUT (on a virtual clock
+ *         nothing can happen before a further call of the host); FILCH_OUT_OF_MEMORY (inside a
+ *         task; work items in flight still end).
+ *
+ * The caller works meanwhile as in filch_job_wait(): inside a task the call runs other ready work,
+ * in poll mode the workers, on a virtual clock the simulation.
+ *
+ * Thread safety: any thread. Blocking. Since 0.1.
+ */
+FILCH_API filch_status filch_batch_run(filch_runtime *runtime, const filch_batch_desc *desc,
+                                       const filch_submit *submit, filch_error *error);
+
 /** Devices allowed to run the rest of a batch; see ::FILCH_RESUME_DESC_INIT. */
 typedef struct filch_resume_desc {
     size_t size;             /**< sizeof(filch_resume_desc). */

@@ -372,6 +372,26 @@ typedef struct filch_access {
     uint64_t bytes;         /**< FILCH_SCRATCH: number of bytes, 1 to 64 * (2^32 - 1); else 0. */
 } filch_access;
 
+/**
+ * Initializer of a ::filch_access to tile (row, col) of a handle; not for FILCH_SCRATCH. In C an
+ * array of accesses may be a compound literal, in C++ the array needs a name:
+ *
+ *     task.accesses = (filch_access[]){FILCH_R(A, i, k), FILCH_RW(A, i, j)};
+ *
+ *     const filch_access tiles[] = {FILCH_R(A, i, k), FILCH_RW(A, i, j)};
+ *     task.accesses = tiles;
+ */
+#define FILCH_ACCESS(data, row, col, mode)                     \
+    {                                                          \
+        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0 \
+    }
+/** ::FILCH_ACCESS that reads. */
+#define FILCH_R(data, row, col) FILCH_ACCESS(data, row, col, FILCH_READ)
+/** ::FILCH_ACCESS that overwrites every element. */
+#define FILCH_W(data, row, col) FILCH_ACCESS(data, row, col, FILCH_WRITE)
+/** ::FILCH_ACCESS that reads and writes. */
+#define FILCH_RW(data, row, col) FILCH_ACCESS(data, row, col, FILCH_READWRITE)
+
 #ifdef __cplusplus
 }
 #endif

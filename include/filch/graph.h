@@ -325,6 +325,32 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
                                           filch_job **job);
 
 /**
+ * Runs a closed graph to the end: submits, waits without a time limit, tells what failed, and
+ * releases the job.
+ *
+ * @param graph   a closed graph.
+ * @param submit  submission parameters, or null for defaults; copied.
+ * @param error   receives the details of a failure, or null; the caller sets error->size
+ *                (::FILCH_ERROR_INIT). A failed job: the first failure, as from filch_job_error().
+ *                A refused call: the refusal, as from filch_runtime_error(). Unchanged on success.
+ * @return the job's result: FILCH_OK; FILCH_TASK_FAILED; FILCH_CANCELLED. Or a refusal, and nothing
+ *         runs: the statuses of filch_graph_submit(); FILCH_INVALID_ARGUMENT (an @p error with size
+ *         0); FILCH_WRONG_STATE (the caller is a callback or a simulated device's task;
+ *         an open graph). Or
+ *         the wait fails, and the job is cancelled: FILCH_WRONG_STATE (the job waits, through a
+ *         handle, for the job of the calling task: nothing ran); FILCH_TIMEOUT (on a virtual clock
+ *         nothing can happen before a further call of the host); FILCH_OUT_OF_MEMORY (inside a
+ *         task; work items in flight still end).
+ *
+ * The caller works meanwhile as in filch_job_wait(): inside a task the call runs other ready work,
+ * in poll mode the workers, on a virtual clock the simulation.
+ *
+ * Thread safety: any thread. Blocking. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_run(filch_graph *graph, const filch_submit *submit,
+                                       filch_error *error);
+
+/**
  * Closes an open graph: no more tasks follow. The job completes when every task has run, possibly
  * at once, on the calling thread. A task of the graph may make the call. A cancelled open graph
  * must be closed, too.

@@ -58,6 +58,9 @@ typedef struct fl_scheduler {
     /* Queues a ready task of an open graph. The thread that released or added the task calls the
      * function. */
     void (*task_ready)(struct fl_scheduler *self, struct fl_task *task);
+    /* Tells whether the calling thread may wait for jobs: false in callbacks of workers, and in
+     * tasks of simulated devices. */
+    bool (*may_wait)(struct fl_scheduler *self);
     /* Blocks, or works, until the job is done. Returns FILCH_OK, FILCH_TIMEOUT or
      * FILCH_WRONG_STATE. */
     filch_status (*job_wait)(struct fl_scheduler *self, filch_job *job, double seconds);

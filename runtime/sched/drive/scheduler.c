@@ -158,6 +158,12 @@ static bool is_callers(const filch_job *job, const void *worker)
     return fl_worker_is_inside(worker, job);
 }
 
+static bool may_wait(fl_scheduler *self)
+{
+    const fl_worker *w = fl_sched_self(sched_of(self));
+    return w == NULL || !w->ready.in_step;
+}
+
 static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
 {
     fl_sched *sched = sched_of(self);
@@ -227,6 +233,7 @@ static void fill_interface(fl_sched *sched)
         .job_retire = fl_job_retire,
         .job_is_quiet = fl_jobs_is_quiet,
         .task_ready = fl_sched_task_ready,
+        .may_wait = may_wait,
         .job_wait = job_wait,
         .count_wait = count_wait,
         .job_stats = fl_account_stats,
@@ -255,7 +262,7 @@ static filch_status init_locks(fl_sched *sched)
     fl_cond_fini(&sched->done);
 done:
     fl_mutex_fini(&sched->done_lock);
-    slots:
+slots:
     fl_mutex_fini(&sched->slots_lock);
     return status;
 }

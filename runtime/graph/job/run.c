@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs: a submission, a wait for the end, a report of what failed, and a release, in one call. */
+#include "graph/job/job.h"
+
+/* Fills the caller's error with the thread's newest record if the record tells of the status. */
+static filch_status explain(fl_core *core, filch_status status, const char *call,
+                            filch_error *error)
+{
+    filch_error found = FILCH_ERROR_INIT;
+    if (core != NULL && fl_error_fetch(&core->errors, &found) == FILCH_OK &&
+        found.status == status) {
+        if (error != NULL) {
+            fl_error_copy(error, &found);
+        }
+        return status;
+    }
+    return fl_error_fill(error, (fl_fault){.status = status, .call = call}, "%s",
+                         filch_status_message(status));
+}
+
+/* Tells why a run cannot begin; FILCH_OK: nothing is in the way. */
+static filch_status check(fl_core *core, const char *call, const char *label,
+                          const filch_error *error)
+{
+    if (error != NULL && error->size == 0) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label,
+                            "the error's size is not set");
+    }
+    if (!core->scheduler->may_wait(core->scheduler)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, call, label,
+                            "neither a callback nor a simulated device's task can wait");
+    }
+    return FILCH_OK;
+}
+
+/* Tells the result of a complete job. */
+static void report(filch_job *job, filch_status status, const char *call, filch_error *error)
+{
+    if (error != NULL && status != FILCH_OK && filch_job_error(job, error) != FILCH_OK) {
+        (void)fl_error_fill(error, (fl_fault){.status = status, .call = call, .label = job->label},
+                            "%s", filch_status_message(status));
+    }
+}
+
+/* Waits for a job without a limit, and releases the job. A job that cannot be waited for is
+ * cancelled: a job waiting for the calling task's own job has not begun. */
+static filch_status finish(filch_job *job, const char *call, filch_error *error)
+{
+    fl_core *core = job->object.core;
+    filch_status status = filch_job_wait(job, -1);
+    if (filch_job_poll(job) == status) {
+        report(job, status, call, error);
+    } else {
+        (void)explain(core, status, call, error);
+        (void)filch_job_cancel(job);
+        /* On a virtual clock nothing could happen: now the cancelled job ends. */
+        (void)(status == FILCH_TIMEOUT ? filch_job_wait(job, -1) : FILCH_OK);
+    }
+    (void)filch_job_release(job);
+    return status;
+}
+
+filch_status filch_graph_run(filch_graph *graph, const filch_submit *submit, filch_error *error)
+{
+    static const char call[] = "filch_graph_run";
+    filch_job *job = NULL;
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK) {
+        return explain(NULL, status, call, error);
+    }
+    fl_core *core = graph->object.core;
+    status = check(core, call, graph->label, error);
+    if (status == FILCH_OK && graph->kind == FILCH_GRAPH_OPEN) {
+        status = fl_core_fail(core, FILCH_WRONG_STATE, call, graph->label, "the graph is open");
+    }
+    status = status == FILCH_OK ? filch_graph_submit(graph, submit, &job) : status;
+    return status == FILCH_OK ? finish(job, call, error) : explain(core, status, call, error);
+}
+
+filch_status filch_batch_run(filch_runtime *runtime, const filch_batch_desc *desc,
+                             const filch_submit *submit, filch_error *error)
+{
+    static const char call[] = "filch_batch_run";
+    filch_job *job = NULL;
+    filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return explain(NULL, status, call, error);
+    }
+    fl_core *core = fl_core_of(runtime);
+    status = check(core, call, NULL, error);
+    status = status == FILCH_OK ? filch_batch_submit(runtime, desc, submit, &job) : status;
+    return status == FILCH_OK ? finish(job, call, error) : explain(core, status, call, error);
+}
