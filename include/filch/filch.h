@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file filch.h
- * Public interface: includes every header of filch but filch/multicast.h, for programs whose kernels
- * use multicast objects.
+ * Public interface: includes every header of filch but filch/multicast.h, for programs whose
+ * kernels use multicast objects.
  */
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H
