@@ -138,7 +138,8 @@ void fl_account_lost(fl_worker *w)
     const fl_in_flight *oldest = NULL;
     for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
         const fl_in_flight *flight = &w->pipeline.flights[i];
-        if (flight->launched != 0 && (oldest == NULL || flight->launched < oldest->launched)) {
+        if (flight->item.state == FL_ITEM_LAUNCHED &&
+            (oldest == NULL || flight->launched < oldest->launched)) {
             oldest = flight;
         }
     }

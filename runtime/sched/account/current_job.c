@@ -68,7 +68,7 @@ void fl_worker_resume(fl_worker *w, uint64_t since)
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
 {
-    if (w->now.has_item && w->now.item.job == job) {
+    if (w->now.item.state != FL_ITEM_DONE && w->now.item.job == job) {
         return true;
     }
     for (const fl_frame *frame = w->now.frames; frame != NULL; frame = frame->outer) {

@@ -25,7 +25,7 @@
 
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/fetch.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -414,8 +414,7 @@ void fl_locality_fetch(fl_worker *w)
             return;
         }
         /* Without capacity now, the reason is reported when the task is due to run. */
-        if (!fl_offload_fetch_ahead(w, offload->window[next].task,
-                                    offload->window[next].is_claimed)) {
+        if (!fl_fetch_ahead(w, offload->window[next].task, offload->window[next].is_claimed)) {
             return;
         }
         ahead += !offload->window[next].is_fetched;

@@ -154,7 +154,7 @@ bool fl_lookahead_pick(fl_worker *w, fl_item *item)
     while (offload->ahead_count != 0) {
         fl_in_flight *flight = &w->pipeline.flights[offload->ahead[offload->ahead_first]];
         /* A task landed in the meantime has released the successors in the usual way. */
-        if (flight->is_ahead && flight->launched != 0) {
+        if (flight->is_ahead && flight->item.state == FL_ITEM_LAUNCHED) {
             fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
             fl_graph_each_successor(flight->item.task, try_successor, &search);
             if (search.found != NULL) {

@@ -147,7 +147,7 @@ static double in_flight_ns(const fl_worker *w, double own)
     uint32_t left = w->pipeline.computing;
     for (uint32_t i = 0; i < w->pipeline.flight_count && left != 0; ++i) {
         const fl_in_flight *flight = &w->pipeline.flights[i];
-        if (flight->launched != 0) {
+        if (flight->item.state == FL_ITEM_LAUNCHED) {
             sum += flight->expected > 0 ? flight->expected : own;
             --left;
         }

@@ -257,16 +257,16 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     /* Release: orders the depth before the bits of idle workers, for wakers of offline devices'
      * workers. */
     fl_store_release(&w->signals.nested, frame.depth);
-    w->now.has_item = false;
+    w->now.item.state = FL_ITEM_DONE;
     w->call.views = views;
     w->call.scratch = NULL;
     w->call.scratch_bytes = 0;
     filch_status status = FILCH_OK;
     /* An item picked and waiting for operands has to be run before the wait returns. */
     do {
-        while (w->stall.is_fetching || w->ready.part != NULL ||
+        while (w->now.item.state == FL_ITEM_FETCHING || w->ready.part != NULL ||
                (status == FILCH_OK && !fl_goal_is_met(&goal))) {
-            bool must_go_on = w->stall.is_fetching || w->ready.part != NULL;
+            bool must_go_on = w->now.item.state == FL_ITEM_FETCHING || w->ready.part != NULL;
             if (!must_go_on && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
                 status = FILCH_TIMEOUT;
             } else {
@@ -284,7 +284,6 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
     w->call.scratch = outer_scratch;
     w->call.scratch_bytes = outer_bytes;
     w->now.item = frame.item;
-    w->now.has_item = true;
     w->now.frames = frame.outer;
     fl_store_release(&w->signals.nested, frame.depth - 1);
     /* Nested waits inside the present wait are part of the present wait. */

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the graph layer's scheduler interface (graph/scheduler.h), and init and fini of the
  * scheduler. */
-#include "sched/decide/shared_queue.h"
-#include "sched/worker/presence.h"
-#include "sched/worker/sched.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include "sched/account/account.h"
+#include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/launch.h"
 #include "sched/execute/route.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
@@ -21,7 +16,11 @@
 #include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/presence.h"
+#include "sched/worker/sched.h"
 #include "sched/worker/wake.h"
+#include <stdio.h>
+#include <string.h>
 
 static fl_sched *sched_of(fl_scheduler *self)
 {
@@ -450,7 +449,7 @@ void fl_sched_fini(fl_sched *sched)
     stop_threads(sched);
     for (uint32_t d = 0; d < sched->count; ++d) {
         if (sched->workers[d].offload != NULL) {
-            fl_offload_drop_scratch(&sched->workers[d]);
+            fl_launch_drop_scratch(&sched->workers[d]);
         }
         fl_worker_fini(&sched->workers[d]);
     }

@@ -6,6 +6,7 @@
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/step.h"
+#include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
 #include "sched/worker/presence.h"
 #include "sched/worker/sched.h"
@@ -37,7 +38,7 @@ static void step(fl_sched *sched, uint32_t index)
     }
     fl_tss_set(sched->core->worker, NULL);
     fl_event_queue_engage(events, index,
-                          w->pipeline.in_flight != 0 || w->stall.has_stalled ||
+                          w->pipeline.in_flight != 0 || fl_worker_is_stalled(w) ||
                               fl_depth_is_held(w) || fl_host_events_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;

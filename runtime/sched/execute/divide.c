@@ -19,15 +19,16 @@
  * end of a piece returns the pins. Each later piece finds the operands in place, and waits on its
  * lane for copies under way. Written data is not valid for any reader before every piece is over.
  * An item in flight with write-back only then makes the data valid, takes over the pins, and
- * retires the task (fl_in_flight_conclude). */
+ * retires the task (fl_pipeline_conclude). */
 #include "sched/execute/divide.h"
 
 #include <math.h>
 
 #include "sched/account/ledger.h"
 #include "sched/account/rated.h"
-#include "sched/execute/in_flight.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/fetch.h"
+#include "sched/execute/pipeline.h"
+#include "sched/execute/publish.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
@@ -568,12 +569,12 @@ static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
     if (memory_of(w) != 0) {
         /* Published despite failures: the contents are as after a failed undivided task. */
         items->is_over = true;
-        fl_in_flight_conclude(w, item);
+        fl_pipeline_conclude(w, item);
         return false;
     }
     items->division = NULL;
-    if (w->offload != NULL && flags == 0 && fl_offload_concerns(item)) {
-        fl_offload_commit_host(w, item);
+    if (w->offload != NULL && flags == 0 && fl_fetch_concerns(item)) {
+        fl_publish_on_host(w, item);
         if (item->code != 0) {
             fl_worker_note(w, item);
         }

@@ -8,8 +8,9 @@
  * device a fraction of an independent node. */
 #include "sched/execute/graph_launch.h"
 
-#include "sched/execute/in_flight.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/fetch.h"
+#include "sched/execute/launch.h"
+#include "sched/execute/publish.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -191,7 +192,7 @@ static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, f
     fl_item item = {.job = task->graph->job, .task = task};
     fl_launch launch = {.params = w->offload->params};
     uint32_t count;
-    if (!fl_offload_fetch(w, &item) || !fl_offload_fill(w, &item, &launch) ||
+    if (!fl_fetch_operands(w, &item) || !fl_launch_fill(w, &item, &launch) ||
         fl_shape_has_clusters(&launch.shape) || /* a kernel's node carries no clusters */
         !list_behind(w, chains, task, &count)) {
         return false;
@@ -221,7 +222,7 @@ static bool make(fl_worker *w, filch_graph *graph)
     /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
-        fl_offload_release(w, &flight);
+        fl_fetch_release(w, &flight);
     }
     if (!fits && replay != NULL) {
         /* Copies to operands are under way; no thread waits for the copies if the run is
@@ -415,7 +416,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
                                          &w->stall.error) == FILCH_OK;
             }
             if (home != 0) {
-                fl_in_flight_add_home(w, flight, home);
+                fl_publish_add_copy(w, flight, home);
             }
         }
     }
@@ -434,7 +435,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     };
     if (w->device->backend->queue->launch(w->device, &launch, flight->launched, &w->stall.error) !=
         FILCH_OK) {
-        fl_offload_abandon(w);
+        fl_fetch_abandon(w);
         fl_graph_launch_release(w, graph);
         return false;
     }
@@ -443,7 +444,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {
-        fl_in_flight_fail(w, flight, &w->stall.error);
+        fl_publish_fail(w, flight, &w->stall.error);
     }
     return true;
 }

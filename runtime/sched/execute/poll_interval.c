@@ -24,7 +24,7 @@ static fl_in_flight *shortest_flight(const fl_worker *w)
     uint32_t left = w->pipeline.computing;
     for (uint32_t i = 0; i < w->pipeline.flight_count && left != 0; ++i) {
         fl_in_flight *flight = &w->pipeline.flights[i];
-        if (flight->launched != 0) {
+        if (flight->item.state == FL_ITEM_LAUNCHED) {
             --left;
             found = found == NULL || flight->expected < found->expected ? flight : found;
         }

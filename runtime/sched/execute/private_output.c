@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "sched/decide/speculate.h"
-#include "sched/execute/in_flight.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/fetch.h"
+#include "sched/execute/publish.h"
 #include "sched/worker/sched.h"
 
 /* What each written operand begins at, in the host's memory. */
@@ -149,7 +149,7 @@ bool fl_private_publish(fl_worker *w, const fl_item *item)
     if (at == NULL) {
         return true;
     }
-    if (!fl_offload_list(w, item)) {
+    if (!fl_fetch_list(w, item)) {
         return false;
     }
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
@@ -182,8 +182,8 @@ void fl_private_hold(fl_worker *w, fl_backup_run *run)
 void fl_private_send(fl_worker *w, fl_in_flight *flight)
 {
     fl_backup_run *run = flight->item.run;
-    if (!fl_offload_list(w, &flight->item)) {
-        fl_in_flight_fail(w, flight, &w->stall.error);
+    if (!fl_fetch_list(w, &flight->item)) {
+        fl_publish_fail(w, flight, &w->stall.error);
         return;
     }
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
@@ -197,10 +197,10 @@ void fl_private_send(fl_worker *w, fl_in_flight *flight)
         run->blocks = run->blocks->next;
         if (fl_operand_publish(w->sched->core->places, w->device, operand, &home,
                                &w->stall.error) != FILCH_OK) {
-            fl_in_flight_fail(w, flight, &w->stall.error);
+            fl_publish_fail(w, flight, &w->stall.error);
         }
         if (home != 0) {
-            fl_in_flight_add_home(w, flight, home);
+            fl_publish_add_copy(w, flight, home);
         }
     }
 }

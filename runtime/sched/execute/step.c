@@ -5,9 +5,10 @@
 #include "sched/decide/speculate.h"
 #include "sched/decide/steal.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
-#include "sched/execute/in_flight.h"
-#include "sched/execute/offload.h"
+#include "sched/execute/pipeline.h"
+#include "sched/execute/publish.h"
 #include "sched/execute/unavailable.h"
 #include "sched/model/speed.h"
 #include "sched/ready/queue.h"
@@ -38,11 +39,11 @@ static void run_completions(fl_worker *w)
 static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
-    const fl_item *item = w->stall.has_stalled ? &w->stall.stalled : NULL;
+    const fl_item *item = fl_worker_is_stalled(w) ? &w->stall.stalled : NULL;
     item = w->pipeline.writing_back_count != 0 ? &w->pipeline.flights[w->pipeline.writing_back].item
                                                : item;
     for (uint32_t i = 0; i < w->pipeline.flight_count && w->pipeline.computing != 0; ++i) {
-        if (w->pipeline.flights[i].launched != 0) {
+        if (w->pipeline.flights[i].item.state == FL_ITEM_LAUNCHED) {
             item = &w->pipeline.flights[i].item;
             break;
         }
@@ -61,7 +62,7 @@ static fl_act end_step(fl_worker *w, fl_act act)
             act = w->now.completed != NULL ? FL_ACT_MORE : act;
         }
         fl_account_wait(w, w->pipeline.computing == 0 &&
-                               (w->pipeline.in_flight != 0 || w->stall.has_stalled));
+                               (w->pipeline.in_flight != 0 || fl_worker_is_stalled(w)));
     }
     if (w->now.completed != NULL) {
         /* Completions come first: tasks made ready are offered to idle workers, too. */
@@ -106,14 +107,6 @@ static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item 
     }
 }
 
-/* Refuses the item: the item retires as failed, without running. */
-static void refuse(fl_item *item)
-{
-    item->code = -1;
-    item->is_refused = true;
-    item->timed = false;
-}
-
 /* Waits until the item's operands have arrived; without operands the item is not run. */
 static fl_act await_operands(fl_worker *w)
 {
@@ -124,11 +117,10 @@ static fl_act await_operands(fl_worker *w)
         w->idle.wake_at = now(w) + FL_NAP_FETCH_NS;
         return FL_ACT_WAIT;
     }
-    w->stall.is_fetching = false;
-    w->now.has_item = true;
+    w->now.item.state = FL_ITEM_LAUNCHED;
     if (status != FILCH_OK) {
-        refuse(&w->now.item);
-        fl_offload_abandon(w);
+        fl_item_refuse(&w->now.item);
+        fl_fetch_abandon(w);
         return FL_ACT_MORE;
     }
     return FL_ACT_RUN;
@@ -137,26 +129,26 @@ static fl_act await_operands(fl_worker *w)
 /* Copies the picked item's operands to the host's memory, if the data may be elsewhere. */
 static fl_act fetch(fl_worker *w)
 {
-    if (!fl_offload_fetch(w, &w->now.item)) {
-        refuse(&w->now.item);
-        fl_offload_abandon(w);
+    if (!fl_fetch_operands(w, &w->now.item)) {
+        fl_item_refuse(&w->now.item);
+        fl_fetch_abandon(w);
         return FL_ACT_MORE;
     }
-    w->stall.is_fetching = true;
+    w->now.item.state = FL_ITEM_FETCHING;
     return await_operands(w);
 }
 
 static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 {
-    w->now.has_item = false;
+    w->now.item.state = FL_ITEM_DONE;
     /* A racing item is committed after the decision only. */
     bool may_race = w->now.item.task == NULL && w->now.item.run != NULL;
     if (w->offload != NULL && !w->now.item.skip && w->now.item.code == 0 && !may_race &&
-        fl_offload_concerns(&w->now.item) &&
+        fl_fetch_concerns(&w->now.item) &&
         !(w->now.item.task != NULL &&
           /* A divided task is committed after the last piece only. */
           fl_task_is_divided(w->now.item.task))) {
-        fl_offload_commit_host(w, &w->now.item);
+        fl_publish_on_host(w, &w->now.item);
     }
     fl_worker_retire(w, &w->now.item);
 }
@@ -165,15 +157,14 @@ static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
 static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
 {
     prepare(w, &w->now.item);
-    w->now.has_item = true;
+    w->now.item.state = FL_ITEM_LAUNCHED;
     w->theft.waited_at = 0;
     fl_worker_end_idle(w);
     if (fl_load_relaxed(&w->signals.hazard) != w->now.item.job) {
         fl_worker_leave(w);
     }
-    return w->offload != NULL && !w->now.item.skip && fl_offload_concerns(&w->now.item)
-               ? fetch(w)
-               : FL_ACT_RUN;
+    return w->offload != NULL && !w->now.item.skip && fl_fetch_concerns(&w->now.item) ? fetch(w)
+                                                                                      : FL_ACT_RUN;
 }
 
 static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
@@ -183,10 +174,10 @@ static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
 
 static fl_act step_synchronous(fl_worker *w)
 {
-    if (FL_UNLIKELY(w->stall.is_fetching)) {
+    if (FL_UNLIKELY(w->now.item.state == FL_ITEM_FETCHING)) {
         return await_operands(w);
     }
-    if (w->now.has_item) {
+    if (w->now.item.state == FL_ITEM_LAUNCHED) {
         retire_run(w);
     }
     for (;;) {
@@ -214,10 +205,10 @@ static fl_act step_synchronous(fl_worker *w)
 /* Steps a synchronous device offline: the present item ends. */
 static fl_act rest_synchronous(fl_worker *w)
 {
-    if (w->stall.is_fetching) {
+    if (w->now.item.state == FL_ITEM_FETCHING) {
         return await_operands(w);
     }
-    if (w->now.has_item) {
+    if (w->now.item.state == FL_ITEM_LAUNCHED) {
         retire_run(w);
     }
     fl_offline_settle(w);
@@ -230,7 +221,7 @@ static fl_act rest_synchronous(fl_worker *w)
 
 static __attribute__((noinline)) fl_act step_away(fl_worker *w)
 {
-    return w->device->is_synchronous ? rest_synchronous(w) : fl_in_flight_rest(w);
+    return w->device->is_synchronous ? rest_synchronous(w) : fl_pipeline_rest(w);
 }
 
 fl_act fl_worker_step(fl_worker *w)
@@ -243,7 +234,7 @@ fl_act fl_worker_step(fl_worker *w)
     if (FL_UNLIKELY((duties & FL_DUTY_OFFLINE) != 0)) {
         act = step_away(w);
     } else {
-        act = w->device->is_synchronous ? step_synchronous(w) : fl_in_flight_step(w);
+        act = w->device->is_synchronous ? step_synchronous(w) : fl_pipeline_step(w);
     }
     if (FL_UNLIKELY((duties & FL_DUTY_POLL_EVENTS) != 0)) {
         act = fl_host_events_step(w, act);
@@ -254,7 +245,7 @@ fl_act fl_worker_step(fl_worker *w)
 void fl_worker_settle(fl_worker *w)
 {
     w->ready.in_step = true;
-    if (w->now.has_item) {
+    if (w->now.item.state == FL_ITEM_LAUNCHED) {
         retire_run(w);
     }
     fl_ready_unslot(w);

@@ -38,6 +38,12 @@ static inline bool fl_worker_can_run(const fl_worker *w, const fl_task *task)
                               fl_capacity_has_room(fl_worker_core(w), task, w->index)));
 }
 
+/* Whether an item waits until other items give memory back. */
+static inline bool fl_worker_is_stalled(const fl_worker *w)
+{
+    return w->stall.stalled.state == FL_ITEM_STALLED;
+}
+
 /* Whether the device computes by itself, in its own memory. */
 static inline bool fl_worker_computes(const fl_worker *w)
 {

@@ -27,6 +27,16 @@ typedef struct fl_backup_run {
     fl_block *blocks; /* private output on a GPU, linked by next */
 } fl_backup_run;
 
+/* What has become of an item. */
+typedef enum fl_item_state {
+    FL_ITEM_DONE,        /* over, or none */
+    FL_ITEM_PICKED,      /* taken by the worker */
+    FL_ITEM_FETCHING,    /* on the host: waits for its operands */
+    FL_ITEM_STALLED,     /* waits until other items give memory back */
+    FL_ITEM_LAUNCHED,    /* on the device's lane, or called by the driver */
+    FL_ITEM_WRITING_BACK /* past on the lane; its results are on the way home */
+} fl_item_state;
+
 /* A work item: a task, a piece of a divisible task, a chunk of a batch, or a whole graph. */
 typedef struct fl_item {
     filch_job *job;
@@ -39,6 +49,7 @@ typedef struct fl_item {
         is_claimed; /* the task was claimed when it was picked; skip tells whether it is poisoned */
     bool is_ahead;  /* launched before its predecessors were over */
     bool is_refused;    /* the device could not take it: worker->stall.error says why */
+    uint8_t state;      /* an fl_item_state */
     int code;           /* result of the host function */
     double work;        /* declared units; valid when timed */
     uint64_t start;     /* ns; valid when timed */
@@ -91,6 +102,14 @@ static inline const filch_codelet *fl_item_codelet(const fl_item *item)
 
 /* Has the item timed. The work of a chunk is known before. */
 void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
+
+/* Has the item retire as failed, without a result of its own. */
+static inline void fl_item_refuse(fl_item *item)
+{
+    item->code = -1;
+    item->is_refused = true;
+    item->timed = false;
+}
 
 /* Ends a gate, which does nothing, as failed where its predecessors failed. */
 static inline void fl_item_pass(fl_item *item)

@@ -153,8 +153,7 @@ typedef struct fl_worker_now {
     fl_share *share;
     int64_t retired;
     uint64_t busy_since;
-    bool has_item;
-    fl_item item; /* synchronous: the running item */
+    fl_item item; /* synchronous: the running item, if any */
     fl_frame *frames;
     filch_job *completed; /* jobs whose last item was counted in this step; linked by next */
 } fl_worker_now;
@@ -175,10 +174,8 @@ typedef struct fl_worker_pipeline {
 
 /* An item that waits for operands or for memory, and errors of items and of the device. */
 typedef struct fl_worker_stall {
-    bool is_fetching; /* synchronous: the item waits for its operands */
-    bool has_stalled; /* the item `stalled` waits until other items give memory back */
-    bool is_hungry;   /* counted in sched->hungry */
-    fl_item stalled;
+    bool is_hungry;      /* counted in sched->hungry */
+    fl_item stalled;     /* waits for memory while its state is FL_ITEM_STALLED */
     uint32_t piece;      /* grains at once of a chunk that is too large for the memory; 0: all */
     uint64_t stalled_at; /* when the stalled item was last tried, ns */
     filch_error failure; /* how the device failed */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operands of an item: lists them, and brings them to the worker's device. */
+#ifndef FL_SCHED_EXECUTE_FETCH_H
+#define FL_SCHED_EXECUTE_FETCH_H
+
+#include "sched/worker/worker.h"
+
+/* Whether an item has operands that may be in another memory. */
+bool fl_fetch_concerns(const fl_item *item);
+/* Fills worker->call.views and offload->operands only. False: worker->stall.error says why not. */
+bool fl_fetch_list(fl_worker *worker, const fl_item *item);
+/* Finds the item's operands, starts to bring them to the worker's device, and fills
+ * worker->call.views. False: worker->stall.error says why not. */
+bool fl_fetch_operands(fl_worker *worker, const fl_item *item);
+/* Starts to bring the operands of a later task, and unpins them. False: not possible now. */
+bool fl_fetch_ahead(fl_worker *worker, fl_task *task, bool is_claimed);
+/* A copy to the worker's device that the item fetched last waits for; 0: none is known. */
+fl_marker fl_fetch_arriving(const fl_worker *worker);
+/* Undoes a fetch whose item was not launched: nothing is under way or reserved any more. Blocks. */
+void fl_fetch_abandon(fl_worker *worker);
+/* The launched item of `flight` is about to retire: its operands may be evicted. */
+void fl_fetch_release(fl_worker *worker, fl_in_flight *flight);
+/* Nothing of the worker's is in flight: evicts every tile that can be evicted. False: that was
+ * tried before, or other workers use the memory node. */
+bool fl_fetch_clear(fl_worker *worker);
+
+#endif
