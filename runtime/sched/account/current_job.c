@@ -2,6 +2,7 @@
 #include "sched/account/current_job.h"
 
 #include "sched/account/account.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 
 /* Subtracts the grains and tasks retired for the current job. The last subtraction completes the
@@ -20,14 +21,8 @@ void fl_worker_flush(fl_worker *w)
     w->now.share = NULL;
     w->now.graph = NULL;
     w->now.retired = 0;
-    /* Acquire-release: our items' effects go to the completing worker; if we complete the job,
-     * every worker's effects come to us. */
-    if (retired != 0 && fl_sub_acq_rel(&job->remaining, retired) == retired) {
-        /* Completion runs the host's callback, so the job waits for the end of the step. No second
-         * thread can complete the job meanwhile. */
-        fl_add_relaxed(&job->remaining, 1);
-        job->next = w->now.completed;
-        w->now.completed = job;
+    if (retired != 0) {
+        fl_jobs_count_off(w, job, retired);
     }
 }
 

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "sched/model/predict.h"
-#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/tuning.h"
 
@@ -67,9 +66,8 @@ static double ns_until_end(const fl_worker *w, const filch_job *job, double work
 {
     fl_share *share = fl_job_share(job, w->index);
     if (share->chunk == 0 || share->believed == 0) {
-        uint32_t some = w->sched->count / FL_CHUNK_DEVICES;
         share->until_end = ask_end(w, job, work_a_grain);
-        share->believed = some > FL_CHUNK_ASKED_EACH ? some : FL_CHUNK_ASKED_EACH;
+        share->believed = fl_chunk_asked_each(w->sched);
     }
     --share->believed;
     return share->until_end;
@@ -97,6 +95,13 @@ static double most_grains(const fl_worker *w, const fl_share *share, double ns, 
     return is_enough && w->pipeline.computing != 0 ? 0 : share->chunk;
 }
 
+double fl_chunk_grains(const fl_speed *speed, const fl_chunk_ask *ask)
+{
+    double ns = fmin(fmax(ask->wanted, ask->least), ask->limit);
+    double part = fmin(ns / ask->ns, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / ask->work);
+    return fmax(1, floor(fmin(ask->grains * fmin(part, 1), ask->most)));
+}
+
 uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t rest)
 {
     fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
@@ -108,9 +113,9 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
         /* An exploratory chunk, sizing the next chunk. A single item would leave a GPU mostly idle;
          * a GPU also has capacity for a second exploratory chunk, as the first measurement does not
          * count. */
-        uint32_t probe = w->device->lanes != 0 ? rest / FL_PROBES_OF_REST : 1;
+        uint32_t probe = w->device->lanes != 0 ? fl_chunk_probe(rest, FL_PROBES_OF_REST) : 1;
         uint32_t most = w->device->lanes != 0 ? FL_PROBES_AT_ONCE : 1;
-        return w->pipeline.in_flight >= most ? 0 : probe != 0 ? probe : 1;
+        return w->pipeline.in_flight >= most ? 0 : probe;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
@@ -118,19 +123,24 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
     /* Thieves share the rest, so the time of all devices counts. */
     double until_end =
         has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
-    double wanted = fmin(FL_CHUNK_DISPATCHES * dispatch, until_end / FL_CHUNKS_OF_REST);
-    wanted = fmax(wanted, until_end * FL_CHUNK_OF_REST);
-    wanted = fmax(wanted, FL_CHUNK_FLOOR_DISPATCHES * dispatch);
     double floor_ns = fl_speed_floor(speed), least = FL_CHUNK_LEAST_FIXED * floor_ns;
     double most = most_grains(w, share, ns_left / rest, floor_ns);
     if (most == 0) {
         return 0;
     }
-    wanted = fmax(
-        wanted, fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_FIXED, least)));
-    double part = fmin(wanted / ns_left, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / work_left);
-    double grains = fmin((double)rest * fmin(part, 1), most);
-    grains = fmax(1, floor(grains));
+    const fl_chunk_ask ask = {
+        .grains = rest,
+        .work = work_left,
+        .ns = ns_left,
+        .wanted = fmax(fmin(FL_CHUNK_DISPATCHES * dispatch, until_end / FL_CHUNKS_OF_REST),
+                       until_end * FL_CHUNK_OF_REST),
+        .least = fmax(
+            FL_CHUNK_FLOOR_DISPATCHES * dispatch,
+            fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_FIXED, least))),
+        .limit = INFINITY,
+        .most = most,
+    };
+    double grains = fl_chunk_grains(speed, &ask);
     if (share->fill > grains) {
         grains = fmax(grains, filling(w, job, rest));
     }

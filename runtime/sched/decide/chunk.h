@@ -3,7 +3,34 @@
 #ifndef FL_SCHED_DECIDE_CHUNK_H
 #define FL_SCHED_DECIDE_CHUNK_H
 
+#include "sched/model/speed.h"
 #include "sched/worker/sched.h"
+
+/* What the size of a chunk follows from: the rest of the range, and durations of a chunk. */
+typedef struct fl_chunk_ask {
+    double grains, work, ns; /* the rest: grains, work, predicted time on the device */
+    double wanted;           /* ns: a part of the time until all devices have done the rest */
+    double least;            /* ns: a shorter chunk consists mostly of dispatch */
+    double limit;            /* ns: a longer chunk would end after the rest elsewhere */
+    double most;             /* grains */
+} fl_chunk_ask;
+
+/* The chunk rule: grains of a chunk of a device of known speed, at least 1. A chunk is no larger
+ * than the speed is known for. */
+double fl_chunk_grains(const fl_speed *speed, const fl_chunk_ask *ask);
+
+/* Grains of a chunk that explores a device of unknown speed. */
+static inline uint32_t fl_chunk_probe(uint32_t rest, uint32_t parts)
+{
+    return rest >= parts ? rest / parts : 1;
+}
+
+/* Chunks for which one prediction of the end by all devices stands, as devices may be many. */
+static inline uint32_t fl_chunk_asked_each(const fl_sched *sched)
+{
+    uint32_t some = sched->count / FL_CHUNK_DEVICES;
+    return some > FL_CHUNK_ASKED_EACH ? some : FL_CHUNK_ASKED_EACH;
+}
 
 /* Grains of the next chunk of the device's share of a batch; `rest` grains from lo are left. 0: no
  * chunk while a different item is in flight. */

@@ -224,11 +224,9 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
 static bool protect(fl_worker *w, const fl_prey *prey)
 {
     filch_job *job = (filch_job *)prey->piece.job;
-    /* Seq_cst: the hazard's store precedes the second look at the race. The thread ending the race
-     * looks at the hazards later, before the job's memory is used again. */
-    fl_store_seq_cst(&w->signals.hazard, job);
+    fl_jobs_peek_at(w, job);
     if (!fl_race_is_at(prey->race, prey->word)) {
-        fl_worker_leave(w); /* the hazard protects nothing */
+        fl_jobs_end_peek(w); /* the hazard protects nothing */
         return false;
     }
     return true;

@@ -387,7 +387,7 @@ static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
     const filch_job *job = NULL;
     if (!fl_missing_matters(w, victim) || candidate->ns_trial != 0 ||
         (candidate->ns_left >= FL_STEAL_UNKNOWN_NS && !fl_slow_is_on(w)) ||
-        (job = fl_worker_visit(w, candidate->slot)) == NULL ||
+        (job = fl_jobs_peek(w, candidate->slot)) == NULL ||
         fl_range_peek(&fl_job_share(job, candidate->victim)->range, &lo, &hi) == 0 ||
         !fl_range_is_open(w, job, hi, &floor)) {
         return true;
@@ -445,7 +445,7 @@ static bool has_place(const fl_worker *w, const filch_job *job)
 /* Cuts the victim's range; false: the work is gone, look again. */
 static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
-    filch_job *job = fl_worker_visit(w, candidate->slot);
+    filch_job *job = fl_jobs_peek(w, candidate->slot);
     uint32_t lo, hi, floor;
     /* The slot may hold a second job by now, and setting the worker's range would drop the worker's
      * share. */
@@ -769,7 +769,7 @@ static void look_at_ranges(fl_worker *w, const fl_victim_list *victims,
         while (bits != 0) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
-            const filch_job *job = fl_worker_visit(w, slot);
+            const filch_job *job = fl_jobs_peek(w, slot);
             for (uint32_t i = 0; job != NULL && i < victims->count; ++i) {
                 uint32_t victim = victims->victims[i];
                 if (!has(ruled_out->ranges, victim) &&
@@ -825,7 +825,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
         }
         if (best.slot < FL_ACTIVE_SLOTS) {
             /* A second look would find the same candidate: on the virtual clock forever. */
-            if (has_place(w, fl_worker_visit(w, best.slot)) && weigh_range(w, &best)) {
+            if (has_place(w, fl_jobs_peek(w, best.slot)) && weigh_range(w, &best)) {
                 if (rob_range(w, &best, start)) {
                     note_success(w, &best, since);
                 }

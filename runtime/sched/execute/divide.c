@@ -26,6 +26,7 @@
 
 #include "sched/account/ledger.h"
 #include "sched/account/rated.h"
+#include "sched/decide/chunk.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
@@ -131,10 +132,9 @@ double fl_divide_whole(const fl_item *item, double ns)
 static double ask_rate(const fl_worker *w, fl_division *division)
 {
     const fl_sched *sched = w->sched;
-    uint32_t some = sched->count / FL_CHUNK_DEVICES;
     uint32_t begun = fl_load_relaxed(&division->begun);
     double rate = fl_bits_double(fl_load_relaxed(&division->rate));
-    if (rate > 0 && begun % (some > FL_CHUNK_ASKED_EACH ? some : FL_CHUNK_ASKED_EACH) != 0) {
+    if (rate > 0 && begun % fl_chunk_asked_each(sched) != 0) {
         return rate;
     }
     rate = 0;
@@ -199,23 +199,25 @@ static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, do
 static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_rest *rest)
 {
     const fl_speed *speed = fl_codelet_speed(codelet_of(division), w->index);
-    double most = rest->grains;
     if (rest->ns_others > 0 && rest->ns_grain + dispatch_ns(w) > rest->ns_others) {
         return 0;
     }
     if (fl_speed_get(speed) == 0 || !(rest->ns_grain > 0)) {
-        uint32_t probe = rest->grains / FL_PIECE_PROBES_OF_REST;
-        return probe != 0 ? probe : 1;
+        return fl_chunk_probe(rest->grains, FL_PIECE_PROBES_OF_REST);
     }
     double alone = rest->ns_grain * rest->grains;
-    double least = least_ns(w, rest, alone, fl_speed_fixed(speed));
     double pieces = memory_of(w) != 0 ? FL_PIECES_OF_REST_BESIDE : FL_CHUNKS_OF_REST;
-    double wanted = fmax(rest->work / ask_rate(w, division) / pieces, least);
-    /* Time until the members and the worker have finished together. */
-    double fair = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone;
-    most = fmin(most, fmin(wanted, fair) / rest->ns_grain);
-    most = fmin(most, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / grain_work(division));
-    return most > 1 ? (uint32_t)most : 1;
+    const fl_chunk_ask ask = {
+        .grains = rest->grains,
+        .work = rest->work,
+        .ns = alone,
+        .wanted = rest->work / ask_rate(w, division) / pieces,
+        .least = least_ns(w, rest, alone, fl_speed_fixed(speed)),
+        /* Time until the members and the worker have finished together. */
+        .limit = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone,
+        .most = rest->grains,
+    };
+    return (uint32_t)fl_chunk_grains(speed, &ask);
 }
 
 /* --- Beginning --- */

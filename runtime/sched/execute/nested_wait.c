@@ -62,7 +62,7 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
         /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         for (; bits != 0; bits &= bits - 1) {
-            filch_job *job = fl_worker_visit(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            filch_job *job = fl_jobs_peek(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
             if (job != NULL && has(&ahead, job) && fl_pick_goal(w, job, item)) {
                 return true;
             }

@@ -250,7 +250,7 @@ bool fl_pick_range(fl_worker *w, fl_item *item)
         while (bits != 0) {
             uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
-            filch_job *job = fl_worker_visit(w, slot);
+            filch_job *job = fl_jobs_peek(w, slot);
             if (job != NULL && (job->batch == NULL ? pick_root(w, job, item)
                                                    : !has_near && pick_chunk(w, job, item))) {
                 return true;

@@ -384,7 +384,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_has_failed(w))) {
         return FL_ACT_MORE;
     }
-    fl_worker_leave(w);
+    fl_jobs_end_peek(w);
     if (w->now.completed != NULL) {
         mark_held(w);
         return FL_ACT_MORE;
@@ -480,7 +480,7 @@ fl_act fl_pipeline_step(fl_worker *w)
         }
         if (w->pipeline.in_flight == 0) {
             fl_worker_flush(w);
-            fl_worker_leave(w);
+            fl_jobs_end_peek(w);
             if (w->now.completed != NULL) {
                 return FL_ACT_MORE;
             }

@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
     w->theft.waited_at = 0;
     fl_worker_end_idle(w);
     if (fl_load_relaxed(&w->signals.hazard) != w->now.item.job) {
-        fl_worker_leave(w);
+        fl_jobs_end_peek(w);
     }
     return w->offload != NULL && !w->now.item.skip && fl_fetch_concerns(&w->now.item) ? fetch(w)
                                                                                       : FL_ACT_RUN;
@@ -185,7 +185,7 @@ static fl_act step_synchronous(fl_worker *w)
             return begin(w);
         }
         fl_worker_flush(w);
-        fl_worker_leave(w);
+        fl_jobs_end_peek(w);
         if (w->now.completed != NULL) {
             /* Completions may let further jobs start. */
             return FL_ACT_MORE;
@@ -196,7 +196,7 @@ static fl_act step_synchronous(fl_worker *w)
         if (fl_speculate_pick(w, &w->now.item)) {
             return begin_rare(w);
         }
-        fl_worker_leave(w);
+        fl_jobs_end_peek(w);
         fl_worker_begin_idle(w);
         return FL_ACT_WAIT;
     }
@@ -250,6 +250,6 @@ void fl_worker_settle(fl_worker *w)
     }
     fl_ready_unslot(w);
     fl_worker_flush(w);
-    fl_worker_leave(w);
+    fl_jobs_end_peek(w);
     end_step(w, FL_ACT_MORE);
 }

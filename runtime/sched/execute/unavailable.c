@@ -259,7 +259,7 @@ static bool settle_ranges(fl_worker *w)
         /* Acquire: a set bit's slot is filled. */
         uint64_t bits = fl_load_acquire(&sched->active[word]);
         for (; bits != 0; bits &= bits - 1) {
-            filch_job *job = fl_worker_visit(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            filch_job *job = fl_jobs_peek(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
             is_wanted = (job != NULL && settle_range(w, job)) || is_wanted;
         }
     }
@@ -380,7 +380,7 @@ bool fl_offline_pick(fl_worker *w, fl_item *item)
 
 fl_act fl_offline_rest(fl_worker *w)
 {
-    fl_worker_leave(w);
+    fl_jobs_end_peek(w);
     if (w->now.completed != NULL) {
         return FL_ACT_MORE;
     }
@@ -411,7 +411,7 @@ fl_act fl_failed_step(fl_worker *w)
     /* A failing task makes successors ready. */
     bool again = w->ready.next_task != NULL;
     fl_worker_flush(w);
-    fl_worker_leave(w);
+    fl_jobs_end_peek(w);
     if (is_wanted) {
         fl_sched_wake(w->sched, w->sched->count);
     }

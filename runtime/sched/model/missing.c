@@ -18,33 +18,6 @@
 /* A batch with more accesses is not looked at. */
 #define MOST_ACCESSES 16u
 
-/* --- Keeping a job --- */
-
-/* Keeps a job alive. False: the job is over, or about to end. */
-static bool keep(filch_job *job)
-{
-    int64_t n = fl_load_relaxed(&job->remaining);
-    while (n > 0) {
-        /* Acquire: the job is kept before the first read of the job. The release half publishes no
-         * data and does no harm. */
-        if (fl_cas_weak_acq_rel(&job->remaining, &n, n + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void let_go(fl_worker *w, filch_job *job)
-{
-    /* Acquire-release: our reads are over before the job is completed by another worker. If we
-     * complete the job, every worker's effects come before. See fl_worker_flush. */
-    if (fl_sub_acq_rel(&job->remaining, 1) == 1) {
-        fl_add_relaxed(&job->remaining, 1);
-        job->next = w->now.completed;
-        w->now.completed = job;
-    }
-}
-
 /* --- Tiles --- */
 
 typedef struct fl_route {
@@ -185,11 +158,11 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
         /* Acquire: the slot is filled before its bit is set. */
         uint64_t bits = fl_load_acquire(&thief->sched->active[word]);
         for (; bits != 0 && known < count && jobs < FL_MISSING_JOBS; bits &= bits - 1) {
-            filch_job *job = fl_worker_visit(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
-            if (job != NULL && job->batch == NULL && keep(job)) {
+            filch_job *job = fl_jobs_peek(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            if (job != NULL && job->batch == NULL && fl_jobs_hold(job)) {
                 ++jobs;
                 known += look_at_job(thief, &route, job, hints, count, missing);
-                let_go(thief, job);
+                fl_jobs_count_off(thief, job, 1);
             }
         }
     }
@@ -339,8 +312,8 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
                          uint32_t hi, fl_missing *missing)
 {
     const fl_route route = route_of(thief, victim);
-    filch_job *job = fl_worker_visit(thief, slot);
-    *missing = (fl_missing){.is_known = job != NULL && lo < hi && keep(job)};
+    filch_job *job = fl_jobs_peek(thief, slot);
+    *missing = (fl_missing){.is_known = job != NULL && lo < hi && fl_jobs_hold(job)};
     if (!missing->is_known) {
         return;
     }
@@ -352,7 +325,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
     } else if (hi <= job->graph->root_count) {
         add_roots(thief, &route, job, lo, hi, missing);
     }
-    let_go(thief, job);
+    fl_jobs_count_off(thief, job, 1);
 }
 
 /* --- Backup runs of chunks --- */

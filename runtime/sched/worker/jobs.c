@@ -108,7 +108,7 @@ filch_job *fl_jobs_remove(fl_sched *sched, const filch_job *job, bool *is_cancel
 
 /* --- References --- */
 
-filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
+filch_job *fl_jobs_peek(fl_worker *w, uint32_t slot)
 {
     fl_sched *sched = w->sched;
     /* Acquire: the worker reads the job right away if the hazard names the job already. Otherwise
@@ -128,27 +128,45 @@ filch_job *fl_worker_visit(fl_worker *w, uint32_t slot)
         job = again;
     }
     /* An unconfirmed hazard protects nothing. */
-    fl_worker_leave(w);
+    fl_jobs_end_peek(w);
     return NULL;
-}
-
-void fl_worker_leave(fl_worker *w)
-{
-    /* Release: the worker's reads of the job precede a reuse of the job. */
-    if (fl_load_relaxed(&w->signals.hazard) != NULL) {
-        fl_store_release(&w->signals.hazard, NULL);
-    }
 }
 
 bool fl_jobs_is_quiet(fl_scheduler *self, const filch_job *job)
 {
     const fl_sched *sched = (const fl_sched *)(void *)self;
     for (uint32_t i = 0; i < sched->count; ++i) {
-        /* Seq_cst: follows the emptying of the slot; pairs with fl_worker_visit. Acquire: the
+        /* Seq_cst: follows the emptying of the slot; pairs with fl_jobs_peek. Acquire: the
          * worker's reads are over. */
         if (fl_load_seq_cst(&sched->workers[i].signals.hazard) == job) {
             return false;
         }
     }
     return true;
+}
+
+bool fl_jobs_hold(filch_job *job)
+{
+    int64_t n = fl_load_relaxed(&job->remaining);
+    while (n > 0) {
+        /* Acquire: the job is held before the first read of the job. The release half publishes no
+         * data and does no harm. */
+        if (fl_cas_weak_acq_rel(&job->remaining, &n, n + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fl_jobs_count_off(fl_worker *w, filch_job *job, int64_t n)
+{
+    /* Acquire-release: our items' effects and our reads come before the job is completed by another
+     * worker; if we complete the job, every worker's effects come to us. */
+    if (fl_sub_acq_rel(&job->remaining, n) == n) {
+        /* Completion runs the host's callback, so the job waits for the end of the step. No second
+         * thread can complete the job meanwhile. */
+        fl_add_relaxed(&job->remaining, 1);
+        job->next = w->now.completed;
+        w->now.completed = job;
+    }
 }
