@@ -29,28 +29,6 @@ static void note_taken(fl_account *account, uint64_t t)
     fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
 }
 
-void fl_account_record(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
-{
-    fl_trace_ring *ring = fl_trace_of(w); /* null: no recording, or recording has just stopped */
-    if (ring == NULL) {
-        return;
-    }
-    fl_trace_event event = {.start = item->start,
-                            .end = item->start + item->ns,
-                            .name = codelet->name,
-                            .kind = FL_TRACE_TILE};
-    if (item->task != NULL) {
-        event.first = item->task->order;
-        event.last = item->task->graph->number;
-        event.other = (uint32_t)w->now.job->sequence;
-    } else {
-        event.is_chunk = 1;
-        event.other = (uint32_t)item->job->sequence;
-        fl_batch_range(item->job->batch, item->lo, item->hi, &event.first, &event.last);
-    }
-    fl_trace_add(ring, event);
-}
-
 /* Tells whether a thief could take ready tasks from the worker. Ranges of batches do not count: an
  * idle worker inspects every range anyway, and a range may be reserved for a few devices. */
 static bool has_queued(const fl_worker *w)
@@ -75,7 +53,42 @@ static void look_at_backlog(fl_worker *w, uint64_t t)
     w->ledger.looked_at = t;
 }
 
-void fl_account_timed(fl_worker *w, const fl_item *item)
+static void record(const fl_worker *w, const fl_item *item)
+{
+    fl_trace_ring *ring = fl_trace_of(w); /* null: no recording, or recording has just stopped */
+    if (ring == NULL) {
+        return;
+    }
+    fl_trace_event event = {.start = item->start,
+                            .end = item->start + item->ns,
+                            .name = fl_item_codelet(item)->name,
+                            .kind = FL_TRACE_TILE};
+    if (item->task != NULL) {
+        event.first = item->task->order;
+        event.last = item->task->graph->number;
+        event.other = (uint32_t)w->now.job->sequence;
+    } else {
+        event.is_chunk = 1;
+        event.other = (uint32_t)item->job->sequence;
+        fl_batch_range(item->job->batch, item->lo, item->hi, &event.first, &event.last);
+    }
+    fl_trace_add(ring, event);
+}
+
+static void end_gap(fl_worker *w, bool counts)
+{
+    if (!w->ledger.is_gap) {
+        return;
+    }
+    uint64_t ns = counts ? now(w) - w->idle.idle_since : 0;
+    if (counts) {
+        fl_ledger_add_gap(&w->ledger, ns > w->ledger.clock_ns ? ns - w->ledger.clock_ns : 0);
+    }
+    w->ledger.is_gap = false;
+    w->idle.idle_since = 0;
+}
+
+static void count_timed(fl_worker *w, const fl_item *item)
 {
     fl_account *account = &w->now.share->account;
     bool is_synchronous = w->device->is_synchronous;
@@ -110,30 +123,7 @@ void fl_account_timed(fl_worker *w, const fl_item *item)
     }
 }
 
-void fl_account_end_gap(fl_worker *w, bool counts)
-{
-    if (!w->ledger.is_gap) {
-        return;
-    }
-    uint64_t ns = counts ? now(w) - w->idle.idle_since : 0;
-    if (counts) {
-        fl_ledger_add_gap(&w->ledger, ns > w->ledger.clock_ns ? ns - w->ledger.clock_ns : 0);
-    }
-    w->ledger.is_gap = false;
-    w->idle.idle_since = 0;
-}
-
-void fl_account_spoiled(fl_worker *w, const fl_item *item, double ns)
-{
-    /* A refused item never ran, or fl_account_land has counted the time. */
-    if (!item->is_refused) {
-        /* Relaxed: an estimate. */
-        ns = ns > 0 ? ns : fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-        fl_count(&w->now.share->account.spoiled_ns, (uint64_t)ns);
-    }
-}
-
-void fl_account_lost(fl_worker *w)
+static void count_lost(fl_worker *w)
 {
     const fl_in_flight *oldest = NULL;
     for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
@@ -152,21 +142,117 @@ void fl_account_lost(fl_worker *w)
     }
 }
 
-void fl_account_launched(fl_worker *w, const fl_in_flight *flight)
+static void wait_for_data(fl_worker *w, bool waits)
 {
-    note_taken(&fl_job_share(flight->item.job, w->index)->account, flight->launched);
-    if (FL_UNLIKELY(w->ledger.waits)) {
-        fl_account_wait(w, false);
+    if (waits == w->ledger.waits || w->now.job == NULL) {
+        return;
+    }
+    uint64_t t = now(w);
+    if (!waits) {
+        fl_count(&w->now.share->account.data_ns, t - w->ledger.wait_since);
+    }
+    w->ledger.waits = waits;
+    w->ledger.wait_since = t;
+}
+
+static void leave_job(fl_worker *w)
+{
+    uint64_t t = now(w);
+    fl_account *account = &w->now.share->account;
+    fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
+    end_gap(w, false); /* time from now on is no dispatch of the job */
+    if (w->ledger.waits) {
+        fl_count(&account->data_ns, t - w->ledger.wait_since);
+        w->ledger.waits = false;
+    }
+    /* An asynchronous device keeps running items while the worker's thread has no core. */
+    if (w->device->is_synchronous && t - w->now.busy_since >= FL_PREEMPT_LEAST_NS) {
+        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->now.busy_since, t));
+    }
+    /* The last item was not timed: assumes the mean time. */
+    if (w->device->is_synchronous && w->now.retired != 0 && w->ledger.timed_at != w->now.retired) {
+        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        uint64_t most = t - w->now.busy_since;
+        note_taken(account, t - (mean < most ? mean : most));
+    }
+    w->ledger.timed_at = 0;
+    fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);
+}
+
+static void note_idle(fl_worker *w)
+{
+    fl_spell kind = fl_worker_is_unavailable(w)         ? FL_SPELL_OFF
+                    : w->idle.ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
+                                                        : FL_SPELL_STARVED;
+    /* Relaxed: the worker's own value. */
+    if (w->now.job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
+        fl_ledger_turn(&w->ledger, kind, NULL, now(w));
     }
 }
 
-uint64_t fl_account_guess(const fl_worker *w, const fl_in_flight *flight)
+/* Counts the time of an item that failed. */
+static void count_failed(fl_worker *w, const fl_item *item)
 {
-    if (flight->item.is_graph) {
-        return w->pipeline.last_done - flight->launched;
+    /* A refused item never ran, or was counted when it landed. */
+    if (!item->is_refused) {
+        /* Relaxed: an estimate. */
+        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        fl_count(&w->now.share->account.spoiled_ns, item->ns != 0 ? item->ns : mean);
     }
-    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-    return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
+}
+
+static fl_account *account_of(const fl_worker *w, const fl_item *item)
+{
+    return &fl_job_share(item->job, w->index)->account;
+}
+
+void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
+{
+    switch (event) {
+    case FL_EVENT_JOB_TAKEN:
+        w->now.busy_since = now(w);
+        fl_ledger_turn(&w->ledger, FL_SPELL_ON, w->now.job, w->now.busy_since);
+        break;
+    case FL_EVENT_JOB_LEFT:
+        leave_job(w);
+        break;
+    case FL_EVENT_IDLE:
+        note_idle(w);
+        break;
+    case FL_EVENT_DISPATCHED:
+        end_gap(w, true);
+        break;
+    case FL_EVENT_WAITS:
+    case FL_EVENT_GOES_ON:
+        wait_for_data(w, event == FL_EVENT_WAITS);
+        break;
+    case FL_EVENT_LAUNCHED:
+        note_taken(account_of(w, item), item->start);
+        if (FL_UNLIKELY(w->ledger.waits)) {
+            wait_for_data(w, false);
+        }
+        break;
+    case FL_EVENT_LANDED:
+        /* 0 for an item with nothing to run. */
+        fl_count(&account_of(w, item)->guessed_ns, item->timed ? 0 : item->ns);
+        break;
+    case FL_EVENT_SPOILED:
+        fl_count(&account_of(w, item)->spoiled_ns, item->ns);
+        break;
+    case FL_EVENT_TIMED:
+        record(w, item);
+        count_timed(w, item);
+        break;
+    case FL_EVENT_DEFEATED:
+        record(w, item);
+        break;
+    case FL_EVENT_FAILED:
+        count_failed(w, item);
+        break;
+    case FL_EVENT_DEVICE_LOST:
+        count_lost(w);
+        break;
+    }
 }
 
 void fl_account_divide(fl_worker *w, fl_item *item)
@@ -195,62 +281,6 @@ void fl_account_divide(fl_worker *w, fl_item *item)
     double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
                                              : (double)item->own;
     item->fair = (uint64_t)fair;
-}
-
-void fl_account_land(fl_worker *w, const fl_in_flight *flight)
-{
-    fl_account *account = &fl_job_share(flight->item.job, w->index)->account;
-    if (FL_UNLIKELY(flight->has_failed)) {
-        fl_count(&account->spoiled_ns, flight->item.ns);
-    } else if (!flight->item.timed) {
-        fl_count(&account->guessed_ns, flight->item.ns); /* 0 for an item with nothing to run */
-    }
-}
-
-void fl_account_wait(fl_worker *w, bool waits)
-{
-    if (waits == w->ledger.waits || w->now.job == NULL) {
-        return;
-    }
-    uint64_t t = now(w);
-    if (!waits) {
-        fl_count(&w->now.share->account.data_ns, t - w->ledger.wait_since);
-    }
-    w->ledger.waits = waits;
-    w->ledger.wait_since = t;
-}
-
-void fl_account_flush(fl_worker *w, uint64_t t)
-{
-    fl_account *account = &w->now.share->account;
-    fl_account_end_gap(w, false); /* time from now on is no dispatch of the job */
-    if (w->ledger.waits) {
-        fl_count(&account->data_ns, t - w->ledger.wait_since);
-        w->ledger.waits = false;
-    }
-    /* An asynchronous device keeps running items while the worker's thread has no core. */
-    if (w->device->is_synchronous && t - w->now.busy_since >= FL_PREEMPT_LEAST_NS) {
-        fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->now.busy_since, t));
-    }
-    /* The last item was not timed: assumes the mean time. */
-    if (w->device->is_synchronous && w->now.retired != 0 && w->ledger.timed_at != w->now.retired) {
-        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-        uint64_t most = t - w->now.busy_since;
-        note_taken(account, t - (mean < most ? mean : most));
-    }
-    w->ledger.timed_at = 0;
-    fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);
-}
-
-void fl_account_idle(fl_worker *w)
-{
-    fl_spell kind = fl_worker_is_unavailable(w)         ? FL_SPELL_OFF
-                    : w->idle.ready_at != FL_TIME_NEVER ? FL_SPELL_HELD
-                                                        : FL_SPELL_STARVED;
-    /* Relaxed: the worker's own value. */
-    if (w->now.job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
-        fl_ledger_turn(&w->ledger, kind, NULL, now(w));
-    }
 }
 
 /* --- Beginning and end --- */

@@ -29,31 +29,32 @@ void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t de
 /* The job begins, or has ended: notes what the workers are at. */
 void fl_account_begin(fl_sched *sched, filch_job *job);
 void fl_account_end(fl_sched *sched, filch_job *job);
-/* The current job's timed item is about to retire. */
-void fl_account_timed(fl_worker *worker, const fl_item *item);
-/* An item that was not timed failed. ns: its predicted duration; 0: unknown. */
-void fl_account_spoiled(fl_worker *worker, const fl_item *item, double ns);
-/* All items in flight are lost with their device. */
-void fl_account_lost(fl_worker *worker);
-/* Shows a timed item in the trace, while one records. */
-void fl_account_record(const fl_worker *worker, const fl_item *item, const filch_codelet *codelet);
-/* An item was put on the device. */
-void fl_account_launched(fl_worker *worker, const fl_in_flight *flight);
-/* Estimated duration, ns, of an item in flight that is past and was not timed. */
-uint64_t fl_account_guess(const fl_worker *worker, const fl_in_flight *flight);
+
+/* What a worker tells the accounting. */
+typedef enum fl_event {
+    FL_EVENT_JOB_TAKEN,  /* worker->now.job becomes the current job */
+    FL_EVENT_JOB_LEFT,   /* the worker leaves the current job; now.retired items are not counted off
+                          */
+    FL_EVENT_IDLE,       /* nothing to do: worker->idle.ready_at says why */
+    FL_EVENT_DISPATCHED, /* the dispatch that was being measured is over */
+    FL_EVENT_WAITS,      /* the current job waits for data or memory */
+    FL_EVENT_GOES_ON,    /* it does not, or not any more */
+    FL_EVENT_LAUNCHED,   /* item: put on the device at item->start */
+    FL_EVENT_LANDED,     /* item: about to leave the pipeline; not timed: item->ns is a guess */
+    FL_EVENT_SPOILED,    /* item: likewise, but its results are lost */
+    FL_EVENT_TIMED,      /* item: timed, of the current job, about to retire */
+    FL_EVENT_DEFEATED,   /* item: timed, a run of a chunk whose backup run counts */
+    FL_EVENT_FAILED,     /* item: failed, not timed; item->ns is a prediction; 0: none */
+    FL_EVENT_DEVICE_LOST /* all items in flight are lost with their device */
+} fl_event;
+
+/* The worker's only call into the accounting; item: null where no item is named above. For the
+ * worker's driver. */
+void fl_account_event(fl_worker *worker, fl_event event, const fl_item *item);
+
 /* Sets own and fair of an item that a poll has just found past. Both are the whole duration of a
  * task, as tasks are timed by samples. */
 void fl_account_divide(fl_worker *worker, fl_item *item);
-/* An item in flight is about to retire. */
-void fl_account_land(fl_worker *worker, const fl_in_flight *flight);
-/* The worker leaves the current job at time t: counts worker->now.retired items. */
-void fl_account_flush(fl_worker *worker, uint64_t t);
-/* The current job waits for data or memory from now on, or not. */
-void fl_account_wait(fl_worker *worker, bool waits);
-/* The worker has nothing to do: worker->idle.ready_at says why. */
-void fl_account_idle(fl_worker *worker);
-/* The dispatch that was being measured is over; counts: it was one. */
-void fl_account_end_gap(fl_worker *worker, bool counts);
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                        filch_losses *devices, size_t device_bytes, uint32_t count);

@@ -13,9 +13,7 @@ void fl_worker_flush(fl_worker *w)
     if (job == NULL) {
         return;
     }
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
-    fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
-    fl_account_flush(w, t);
+    fl_account_event(w, FL_EVENT_JOB_LEFT, NULL);
     int64_t retired = w->now.retired;
     w->now.job = NULL;
     w->now.share = NULL;
@@ -43,8 +41,7 @@ void fl_worker_switch(fl_worker *w, filch_job *job, const filch_graph *graph)
         fl_worker_flush(w);
         w->now.job = job;
         w->now.share = fl_job_share(job, w->index);
-        w->now.busy_since = fl_clock_now(&w->sched->core->clock);
-        fl_ledger_turn(&w->ledger, FL_SPELL_ON, job, w->now.busy_since);
+        fl_account_event(w, FL_EVENT_JOB_TAKEN, NULL);
     }
     w->now.graph = graph;
 }

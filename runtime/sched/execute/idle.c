@@ -34,7 +34,7 @@ void fl_worker_begin_idle(fl_worker *w)
         uint64_t at = fl_shared_queue_look_at(w);
         w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     }
-    fl_account_idle(w);
+    fl_account_event(w, FL_EVENT_IDLE, NULL);
     w->idle.wake_at = w->idle.ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_policy_note_idle(w);
@@ -55,7 +55,7 @@ void fl_worker_end_spell(fl_worker *w)
 {
     fl_trace_ring *ring = fl_trace_of(w);
     if (w->ledger.is_gap) {
-        fl_account_end_gap(w, true);
+        fl_account_event(w, FL_EVENT_DISPATCHED, NULL);
         return;
     }
     if (ring != NULL) {

@@ -504,7 +504,7 @@ static void note_taken(fl_worker *w, fl_in_flight *flight)
     flight->item.state = FL_ITEM_LAUNCHED;
     ++w->pipeline.computing;
     w->pipeline.long_ns += fl_depth_part(flight);
-    fl_account_launched(w, flight);
+    fl_account_event(w, FL_EVENT_LAUNCHED, &flight->item);
     flight->arriving = computes(w) ? fl_fetch_arriving(w) : 0;
     flight->arrived = 0;
 }

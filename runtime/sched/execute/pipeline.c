@@ -67,8 +67,8 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     if (flight->is_admitted) {
         fl_fetch_release(w, flight);
     }
-    fl_account_land(w, flight);
     fl_item item = flight->item;
+    fl_account_event(w, flight->has_failed ? FL_EVENT_SPOILED : FL_EVENT_LANDED, &item);
     if (FL_UNLIKELY(flight->has_failed)) {
         fl_item_refuse(&item);
         w->stall.error = w->stall.late;
@@ -163,7 +163,7 @@ static void lose(fl_worker *w)
     /* A single lane may have failed: the remaining lanes are drained before the memory in use is
      * reported free, and nothing more is launched. */
     if (w->pipeline.computing != 0) {
-        fl_account_lost(w);
+        fl_account_event(w, FL_EVENT_DEVICE_LOST, NULL);
     }
     w->pipeline.computing = 0;
     w->pipeline.long_ns = 0;
@@ -213,6 +213,16 @@ static uint64_t start_of(const fl_worker *w, uint64_t ns)
     return start != 0 ? start : w->pipeline.last_done - ns;
 }
 
+/* Estimated duration, ns, of an item that is past and was not timed. */
+static uint64_t guess_ns(const fl_worker *w, const fl_in_flight *flight)
+{
+    if (flight->item.is_graph) {
+        return w->pipeline.last_done - flight->launched;
+    }
+    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
+}
+
 static bool retire_finished(fl_worker *w)
 {
     const fl_queue_ops *queue = w->device->backend->queue;
@@ -241,7 +251,7 @@ static bool retire_finished(fl_worker *w)
         fl_account_divide(w, &flight->item);
         flight->item.start = start_of(w, flight->item.ns);
         if (!flight->item.timed) {
-            flight->item.ns = fl_account_guess(w, flight);
+            flight->item.ns = guess_ns(w, flight);
         }
         if (w->offload != NULL) {
             --w->offload->lane_load[flight->lane];

@@ -167,10 +167,12 @@ static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_
 {
     if (!item->timed) {
         const fl_task *task = item->task;
-        fl_account_spoiled(w, item,
-                           task != NULL ? fl_speed_get(fl_codelet_speed(task->codelet, w->index)) *
-                                              (double)task->work
-                                        : 0);
+        fl_item failed = *item;
+        failed.ns = task != NULL
+                        ? (uint64_t)(fl_speed_get(fl_codelet_speed(task->codelet, w->index)) *
+                                     (double)task->work)
+                        : 0;
+        fl_account_event(w, FL_EVENT_FAILED, &failed);
     }
     if (item->is_refused) {
         fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
@@ -182,8 +184,7 @@ static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_
 /* Accounts a timed item of the current job. */
 static void account_timed(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
-    fl_account_record(w, item, codelet);
-    fl_account_timed(w, item);
+    fl_account_event(w, FL_EVENT_TIMED, item);
     if (item->code == 0 && codelet->work != NULL &&
         (item->task == NULL || !fl_task_is_own(item->task))) {
         fl_proven_note(w, codelet, item->work);
@@ -290,7 +291,7 @@ static void retire_lost(fl_worker *w, fl_item *item)
 {
     if (item->timed) {
         learn(w, item, fl_batch_codelet(item->job->batch));
-        fl_account_record(w, item, fl_batch_codelet(item->job->batch));
+        fl_account_event(w, FL_EVENT_DEFEATED, item);
     }
     fl_speculate_drop(w, item);
 }

@@ -61,8 +61,9 @@ static fl_act end_step(fl_worker *w, fl_act act)
             count_off(w);
             act = w->now.completed != NULL ? FL_ACT_MORE : act;
         }
-        fl_account_wait(w, w->pipeline.computing == 0 &&
-                               (w->pipeline.in_flight != 0 || fl_worker_is_stalled(w)));
+        bool waits =
+            w->pipeline.computing == 0 && (w->pipeline.in_flight != 0 || fl_worker_is_stalled(w));
+        fl_account_event(w, waits ? FL_EVENT_WAITS : FL_EVENT_GOES_ON, NULL);
     }
     if (w->now.completed != NULL) {
         /* Completions come first: tasks made ready are offered to idle workers, too. */
@@ -112,7 +113,7 @@ static fl_act await_operands(fl_worker *w)
 {
     filch_status status =
         fl_waits_check(w->sched->core->places, &w->offload->waits, &w->stall.error);
-    fl_account_wait(w, status == FILCH_NOT_READY);
+    fl_account_event(w, status == FILCH_NOT_READY ? FL_EVENT_WAITS : FL_EVENT_GOES_ON, NULL);
     if (status == FILCH_NOT_READY) {
         w->idle.wake_at = now(w) + FL_NAP_FETCH_NS;
         return FL_ACT_WAIT;

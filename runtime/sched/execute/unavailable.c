@@ -385,7 +385,7 @@ fl_act fl_offline_rest(fl_worker *w)
         return FL_ACT_MORE;
     }
     w->idle.ready_at = FL_TIME_NEVER;
-    fl_account_idle(w);
+    fl_account_event(w, FL_EVENT_IDLE, NULL);
     if (!is_fetched(w)) {
         w->idle.wake_at = fl_clock_now(&w->sched->core->clock) + FL_NAP_OFFLINE_NS;
         return FL_ACT_WAIT;
