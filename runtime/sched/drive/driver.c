@@ -5,6 +5,7 @@
 
 #include "sched/account/preempt.h"
 #include "sched/execute/host_call.h"
+#include "sched/execute/nested_wait.h"
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
 #include "sched/worker/sched.h"
@@ -236,38 +237,15 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 
 filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
 {
-    fl_sched *sched = w->sched;
-    const fl_memory *memory = &sched->core->memory;
-    fl_frame frame = {.item = w->now.item, .goal = goal.job, .outer = w->now.frames};
-    frame.depth = w->now.frames != NULL ? w->now.frames->depth + 1 : 1;
-    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
-        /* Relaxed: only we move the bottom. */
-        frame.floors[level] = fl_load_relaxed(&w->queues.levels[level].bottom);
+    fl_nested nested;
+    filch_status status = fl_nested_open(w, &nested, goal.job);
+    if (status != FILCH_OK) {
+        return status;
     }
-    filch_view *outer_views = w->call.views;
-    char *outer_scratch = w->call.scratch;
-    size_t outer_bytes = w->call.scratch_bytes;
-    filch_view *views = fl_alloc(memory, FL_MOST_VIEWS * sizeof *views);
-    if (views == NULL) {
-        return fl_core_fail(sched->core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
-                            "no memory to run other tasks meanwhile");
-    }
-    uint64_t begin = fl_clock_now(&sched->core->clock), nested = w->ledger.nested_ns;
-    w->now.frames = &frame;
-    /* Release: orders the depth before the bits of idle workers, for wakers of offline devices'
-     * workers. */
-    fl_store_release(&w->signals.nested, frame.depth);
-    w->now.item.state = FL_ITEM_DONE;
-    w->call.views = views;
-    w->call.scratch = NULL;
-    w->call.scratch_bytes = 0;
-    filch_status status = FILCH_OK;
-    /* An item picked and waiting for operands has to be run before the wait returns. */
     do {
-        while (w->now.item.state == FL_ITEM_FETCHING || w->ready.part != NULL ||
-               (status == FILCH_OK && !fl_goal_is_met(&goal))) {
-            bool must_go_on = w->now.item.state == FL_ITEM_FETCHING || w->ready.part != NULL;
-            if (!must_go_on && deadline != FL_TIME_NEVER && fl_time_now() >= deadline) {
+        while (fl_nested_must_go_on(w) || (status == FILCH_OK && !fl_goal_is_met(&goal))) {
+            if (!fl_nested_must_go_on(w) && deadline != FL_TIME_NEVER &&
+                fl_time_now() >= deadline) {
                 status = FILCH_TIMEOUT;
             } else {
                 advance_nested(w, &goal, deadline);
@@ -277,18 +255,8 @@ filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
         fl_worker_settle(w);
         /* The worker may then hold the next piece of a task being divided. The piece is not left
          * behind: a thread waiting for the task would wait for the next work of the task here. */
-    } while (w->ready.part != NULL);
-    fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
-    fl_free(memory, views, FL_MOST_VIEWS * sizeof *views);
-    w->call.views = outer_views;
-    w->call.scratch = outer_scratch;
-    w->call.scratch_bytes = outer_bytes;
-    w->now.item = frame.item;
-    w->now.frames = frame.outer;
-    fl_store_release(&w->signals.nested, frame.depth - 1);
-    /* Nested waits inside the present wait are part of the present wait. */
-    w->ledger.nested_ns = nested;
-    fl_worker_resume(w, begin);
+    } while (fl_nested_must_go_on(w));
+    fl_nested_close(w, &nested);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "sched/execute/nested_wait.h"
 
 #include "graph/job/job.h"
+#include "sched/account/current_job.h"
 #include "sched/decide/shared_queue.h"
 #include "sched/execute/pick.h"
 #include "sched/worker/jobs.h"
@@ -69,4 +70,53 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
         }
     }
     return false;
+}
+
+filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *goal)
+{
+    fl_core *core = w->sched->core;
+    fl_frame *outer = w->now.frames;
+    filch_view *views = fl_alloc(&core->memory, FL_MOST_VIEWS * sizeof *views);
+    if (views == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
+                            "no memory to run other tasks meanwhile");
+    }
+    *nested = (fl_nested){.frame = {.item = w->now.item,
+                                    .goal = goal,
+                                    .outer = outer,
+                                    .depth = outer != NULL ? outer->depth + 1 : 1},
+                          .views = w->call.views,
+                          .scratch = w->call.scratch,
+                          .scratch_bytes = w->call.scratch_bytes,
+                          .begin = fl_clock_now(&core->clock),
+                          .nested_ns = w->ledger.nested_ns};
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        /* Relaxed: only we move the bottom. */
+        nested->frame.floors[level] = fl_load_relaxed(&w->queues.levels[level].bottom);
+    }
+    w->now.frames = &nested->frame;
+    /* Release: orders the depth before the bits of idle workers, for wakers of offline devices'
+     * workers. */
+    fl_store_release(&w->signals.nested, nested->frame.depth);
+    w->now.item.state = FL_ITEM_DONE;
+    w->call.views = views;
+    w->call.scratch = NULL;
+    w->call.scratch_bytes = 0;
+    return FILCH_OK;
+}
+
+void fl_nested_close(fl_worker *w, fl_nested *nested)
+{
+    const fl_memory *memory = &w->sched->core->memory;
+    fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
+    fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
+    w->call.views = nested->views;
+    w->call.scratch = nested->scratch;
+    w->call.scratch_bytes = nested->scratch_bytes;
+    w->now.item = nested->frame.item;
+    w->now.frames = nested->frame.outer;
+    fl_store_release(&w->signals.nested, nested->frame.depth - 1);
+    /* Nested waits inside the present wait are part of the present wait. */
+    w->ledger.nested_ns = nested->nested_ns;
+    fl_worker_resume(w, nested->begin);
 }

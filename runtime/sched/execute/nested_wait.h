@@ -16,4 +16,26 @@ bool fl_nested_pick_goal(fl_worker *worker, fl_item *item);
  * Called by the worker's driver. Takes core->lock. */
 bool fl_nested_pick_ahead(fl_worker *worker, fl_item *item);
 
+/* A wait for a job inside an item: what the item gets back at the end. */
+typedef struct fl_nested {
+    fl_frame frame;
+    filch_view *views;
+    char *scratch;
+    size_t scratch_bytes;
+    uint64_t begin;     /* ns */
+    uint64_t nested_ns; /* time in earlier waits of the item, ns */
+} fl_nested;
+
+/* The running item begins to wait for `goal`, or for all jobs (null): the worker may run further
+ * items. fl_nested_close ends the wait. */
+filch_status fl_nested_open(fl_worker *worker, fl_nested *nested, const filch_job *goal);
+void fl_nested_close(fl_worker *worker, fl_nested *nested);
+
+/* Whether the worker has an item that must be run before a wait returns: an item that waits for its
+ * operands, or the next piece of a task. */
+static inline bool fl_nested_must_go_on(const fl_worker *w)
+{
+    return w->now.item.state == FL_ITEM_FETCHING || w->ready.part != NULL;
+}
+
 #endif
