@@ -11,11 +11,6 @@
 #include "sched/worker/item.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -80,7 +75,7 @@ static void end_gap(fl_worker *w, bool counts)
     if (!w->ledger.is_gap) {
         return;
     }
-    uint64_t ns = counts ? now(w) - w->idle.idle_since : 0;
+    uint64_t ns = counts ? fl_worker_clock(w) - w->idle.idle_since : 0;
     if (counts) {
         fl_ledger_add_gap(&w->ledger, ns > w->ledger.clock_ns ? ns - w->ledger.clock_ns : 0);
     }
@@ -107,7 +102,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
         fl_count(&account->spoiled, is_counted);
     }
     if (item->task != NULL) {
-        look_at_backlog(w, is_synchronous ? item->start + item->ns : now(w));
+        look_at_backlog(w, is_synchronous ? item->start + item->ns : fl_worker_clock(w));
     }
     if (!is_synchronous) {
         return;
@@ -116,8 +111,8 @@ static void count_timed(fl_worker *w, const fl_item *item)
     w->ledger.timed_at = w->now.retired + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && w->ledger.gap_turn-- == 0) {
         w->ledger.gap_turn = FL_GAP_PERIOD - 1;
-        uint64_t before = now(w);
-        w->idle.idle_since = now(w);
+        uint64_t before = fl_worker_clock(w);
+        w->idle.idle_since = fl_worker_clock(w);
         w->ledger.clock_ns = w->idle.idle_since - before;
         w->ledger.is_gap = true;
     }
@@ -134,7 +129,7 @@ static void count_lost(fl_worker *w)
         }
     }
     if (oldest != NULL) {
-        uint64_t t = now(w);
+        uint64_t t = fl_worker_clock(w);
         uint64_t since =
             oldest->launched > w->pipeline.last_done ? oldest->launched : w->pipeline.last_done;
         fl_count(&fl_job_share(oldest->item.job, w->index)->account.spoiled_ns,
@@ -147,7 +142,7 @@ static void wait_for_data(fl_worker *w, bool waits)
     if (waits == w->ledger.waits || w->now.job == NULL) {
         return;
     }
-    uint64_t t = now(w);
+    uint64_t t = fl_worker_clock(w);
     if (!waits) {
         fl_count(&w->now.share->account.data_ns, t - w->ledger.wait_since);
     }
@@ -157,7 +152,7 @@ static void wait_for_data(fl_worker *w, bool waits)
 
 static void leave_job(fl_worker *w)
 {
-    uint64_t t = now(w);
+    uint64_t t = fl_worker_clock(w);
     fl_account *account = &w->now.share->account;
     fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
     end_gap(w, false); /* time from now on is no dispatch of the job */
@@ -186,7 +181,7 @@ static void note_idle(fl_worker *w)
                                                         : FL_SPELL_STARVED;
     /* Relaxed: the worker's own value. */
     if (w->now.job == NULL && fl_load_relaxed(&w->ledger.kind) != (uint64_t)kind) {
-        fl_ledger_turn(&w->ledger, kind, NULL, now(w));
+        fl_ledger_turn(&w->ledger, kind, NULL, fl_worker_clock(w));
     }
 }
 
@@ -210,7 +205,7 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
 {
     switch (event) {
     case FL_EVENT_JOB_TAKEN:
-        w->now.busy_since = now(w);
+        w->now.busy_since = fl_worker_clock(w);
         fl_ledger_turn(&w->ledger, FL_SPELL_ON, w->now.job, w->now.busy_since);
         break;
     case FL_EVENT_JOB_LEFT:

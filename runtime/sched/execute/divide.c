@@ -71,11 +71,6 @@ static double dispatch_ns(const fl_worker *w)
     return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + FL_PIECE_LATENCY_NS : ns;
 }
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 static const filch_codelet *codelet_of(const fl_division *division)
 {
     return (const filch_codelet *)fl_load_relaxed(&division->codelet);
@@ -442,7 +437,8 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     double here = want * rest.ns_grain + dispatch_ns(w) + FL_JOIN_NS;
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
-        uint64_t at = now(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
+        uint64_t at =
+            fl_worker_clock(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
         w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     } else if (ns_others > best->ns_others) {
@@ -485,7 +481,7 @@ bool fl_divide_join(fl_worker *w)
         fl_ledger_refuse(&w->ledger, FL_REFUSED_RACED);
     }
     /* Workers come and go: look again at once. */
-    w->idle.ready_at = now(w);
+    w->idle.ready_at = fl_worker_clock(w);
     return false;
 }
 

@@ -8,18 +8,8 @@
 #include "sched/execute/launch.h"
 #include "sched/execute/reduce.h"
 #include "sched/model/next_use.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-static fl_places *places_of(const fl_worker *w)
-{
-    return w->sched->core->places;
-}
-
-/* Null for the host's memory, as the replicas expect. */
-static fl_device *carrier(const fl_worker *w)
-{
-    return w->device->place != 0 ? w->device : NULL;
-}
 
 bool fl_fetch_concerns(const fl_item *item)
 {
@@ -140,8 +130,8 @@ bool fl_fetch_operands(fl_worker *w, const fl_item *item)
         return false;
     }
     filch_status status =
-        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                          &admission, &offload->waits, &w->stall.error);
+        fl_operands_fetch(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
+                          offload->operand_count, &admission, &offload->waits, &w->stall.error);
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
         fl_locality_note(w);
@@ -200,14 +190,14 @@ bool fl_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
     offload->waits.count = 0;
     task_operands(w, task);
     filch_status status =
-        fl_operands_fetch(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                          &admission, &offload->waits, &w->stall.error);
+        fl_operands_fetch(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
+                          offload->operand_count, &admission, &offload->waits, &w->stall.error);
     if (status == FILCH_OK) {
         fl_locality_note(w);
         note_fetched(w);
         /* Tiles in transfer stay in place until arrival. */
-        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                            NULL);
+        fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
+                            offload->operand_count, NULL);
     }
     offload->waits.count = 0;
     return status == FILCH_OK;
@@ -216,10 +206,10 @@ bool fl_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 void fl_fetch_abandon(fl_worker *w)
 {
     fl_offload *offload = w->offload;
-    fl_waits_abandon(places_of(w), &offload->waits);
+    fl_waits_abandon(fl_worker_places(w), &offload->waits);
     if (offload->is_admitted) {
-        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
-                            NULL);
+        fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
+                            offload->operand_count, NULL);
         offload->is_admitted = false;
     }
 }
@@ -231,7 +221,8 @@ void fl_fetch_release(fl_worker *w, fl_in_flight *flight)
     if (flight->item.is_graph) {
         fl_graph_launch_release(w, flight->item.job->graph);
     } else if (fl_fetch_list(w, &flight->item)) {
-        fl_operands_release(places_of(w), carrier(w), offload->operands, offload->operand_count,
+        fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
+                            offload->operand_count,
                             flight->item.task == NULL ? &flight->staged : NULL);
     }
 }
@@ -243,7 +234,7 @@ bool fl_fetch_clear(fl_worker *w)
         return false;
     }
     fl_launch_drop_scratch(w);
-    (void)fl_residents_clear(places_of(w), w->device);
+    (void)fl_residents_clear(fl_worker_places(w), w->device);
     offload->is_tight = true;
     return true;
 }

@@ -46,11 +46,6 @@ typedef struct fl_graph_launch {
     double work;                  /* work of every task together */
 } fl_graph_launch;
 
-static fl_places *places_of(const fl_worker *w)
-{
-    return w->sched->core->places;
-}
-
 /* --- Suitable graphs --- */
 
 static bool is_simple(const fl_worker *w, const fl_task *task)
@@ -272,7 +267,7 @@ static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count
         for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
             if (graph->graph_launch->tiles[s][t].bits != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
-                fl_operands_release(places_of(w), w->device, &operand, 1, NULL);
+                fl_operands_release(fl_worker_places(w), w->device, &operand, 1, NULL);
                 --count;
             }
         }
@@ -301,7 +296,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
                 continue;
             }
             fl_operand operand = operand_of(w, graph, s, t, &view);
-            fits = fl_operands_fetch(places_of(w), w->device, &operand, 1, &admission, waits,
+            fits = fl_operands_fetch(fl_worker_places(w), w->device, &operand, 1, &admission, waits,
                                      &w->stall.error) == FILCH_OK;
             count += fits;
             fits = fits && view.ptr == tile->ptr && view.ld == tile->ld;
@@ -309,7 +304,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     }
     if (!fits) {
         /* The copies' job may be cancelled now. */
-        fl_waits_abandon(places_of(w), waits);
+        fl_waits_abandon(fl_worker_places(w), waits);
         release_tiles(w, graph, count);
     }
     return fits;
@@ -412,7 +407,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
             fl_marker home = 0;
             if ((graph->graph_launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
-                fits = fl_operand_commit(places_of(w), w->device, &operand, marker, &home,
+                fits = fl_operand_commit(fl_worker_places(w), w->device, &operand, marker, &home,
                                          &w->stall.error) == FILCH_OK;
             }
             if (home != 0) {

@@ -26,21 +26,6 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
-static bool computes(const fl_worker *w)
-{
-    return w->device->backend->lane != NULL;
-}
-
-static fl_places *places_of(const fl_worker *w)
-{
-    return w->sched->core->places;
-}
-
 /* --- Lanes and scratch --- */
 
 /* Tells whether recent items were short. */
@@ -78,14 +63,14 @@ static uint32_t choose_lane(const fl_worker *w)
 static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
 {
     fl_block **scratch = &w->offload->scratch[lane], *taken;
-    fl_residents *residents = &places_of(w)->residents[w->device->place];
+    fl_residents *residents = &fl_worker_places(w)->residents[w->device->place];
     if (*scratch != NULL && bytes <= (*scratch)->bytes) {
         return true;
     }
     const fl_victims any = {.is_vacant = true};
     fl_mutex_lock(&residents->admit);
     filch_status status =
-        fl_block_new_evict(places_of(w), w->device, bytes, &any, &taken, &w->stall.error);
+        fl_block_new_evict(fl_worker_places(w), w->device, bytes, &any, &taken, &w->stall.error);
     fl_mutex_unlock(&residents->admit);
     if (status != FILCH_OK) {
         w->stall.error.status = status;
@@ -95,10 +80,10 @@ static bool reserve_scratch(fl_worker *w, size_t bytes, uint32_t lane)
         /* Items held back use the old block, too: marking puts the items on their lanes. */
         w->device->backend->lane->mark(w->device, &w->stall.error);
         w->device->backend->lane->drain(w->device, &w->stall.error);
-        fl_block_give(places_of(w), *scratch, 0);
+        fl_block_give(fl_worker_places(w), *scratch, 0);
     } else {
         /* Devices wanting the memory wait for us. */
-        fl_residents_come(places_of(w), w->device->place);
+        fl_residents_come(fl_worker_places(w), w->device->place);
     }
     *scratch = taken;
     return true;
@@ -128,8 +113,8 @@ void fl_launch_drop_scratch(fl_worker *w)
 {
     for (uint32_t lane = 0; lane < FL_LANE_LIMIT; ++lane) {
         if (w->offload->scratch[lane] != NULL) {
-            fl_block_give(places_of(w), w->offload->scratch[lane], 0);
-            fl_residents_go(places_of(w), w->device->place);
+            fl_block_give(fl_worker_places(w), w->offload->scratch[lane], 0);
+            fl_residents_go(fl_worker_places(w), w->device->place);
             w->offload->scratch[lane] = NULL;
         }
     }
@@ -442,7 +427,7 @@ static void stall(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
         w->stall.stalled = *picked;
     }
     w->stall.stalled.state = FL_ITEM_STALLED;
-    w->stall.stalled_at = now(w);
+    w->stall.stalled_at = fl_worker_clock(w);
     fl_pipeline_give(w, flight);
 }
 
@@ -505,7 +490,7 @@ static void note_taken(fl_worker *w, fl_in_flight *flight)
     ++w->pipeline.computing;
     w->pipeline.long_ns += fl_depth_part(flight);
     fl_account_event(w, FL_EVENT_LAUNCHED, &flight->item);
-    flight->arriving = computes(w) ? fl_fetch_arriving(w) : 0;
+    flight->arriving = fl_worker_computes(w) ? fl_fetch_arriving(w) : 0;
     flight->arrived = 0;
 }
 
@@ -522,7 +507,7 @@ static void fail_launch(fl_worker *w, fl_in_flight *flight, const fl_item *picke
 {
     fl_item *item = &flight->item;
     item->timed = false;
-    if (computes(w)) {
+    if (fl_worker_computes(w)) {
         /* A nonzero code came from a function of the caller. */
         item->is_refused = item->code == 0;
         fl_fetch_abandon(w);
@@ -564,7 +549,7 @@ static bool drop_second(fl_worker *w, fl_in_flight *flight)
 /* Launches every task of a graph in one call. */
 static void launch_graph(fl_worker *w, fl_in_flight *flight)
 {
-    flight->launched = flight->item.start = now(w);
+    flight->launched = flight->item.start = fl_worker_clock(w);
     flight->expected = 0;
     if (fl_graph_launch_launch(w, flight, fl_pipeline_index(w, flight))) {
         note_taken(w, flight);
@@ -579,8 +564,8 @@ static void launch_graph(fl_worker *w, fl_in_flight *flight)
 static void launch_move(fl_worker *w, fl_in_flight *flight)
 {
     flight->item.timed = false;
-    flight->item.start = now(w);
-    if (!computes(w) || fl_publish_move(w, flight)) {
+    flight->item.start = fl_worker_clock(w);
+    if (!fl_worker_computes(w) || fl_publish_move(w, flight)) {
         fl_pipeline_finish(w, flight);
         return;
     }
@@ -597,7 +582,7 @@ static void pass_over(fl_worker *w, fl_in_flight *flight)
     flight->item.timed = false;
     if (FL_UNLIKELY(offload != NULL && (offload->fetched[0] | offload->fetched[1]) != 0) &&
         !passes && fl_publish_note_fetched(w, flight)) {
-        flight->item.start = now(w);
+        flight->item.start = fl_worker_clock(w);
         fl_pipeline_finish(w, flight);
         return;
     }
@@ -610,7 +595,7 @@ static void pass_over(fl_worker *w, fl_in_flight *flight)
  * so late that the device would run out of work. */
 static void mark_long(fl_worker *w, const fl_in_flight *flight)
 {
-    if (flight->item.task != NULL && flight->expected > FL_SHORT_NS && computes(w)) {
+    if (flight->item.task != NULL && flight->expected > FL_SHORT_NS && fl_worker_computes(w)) {
         /* A later wait marks again, and reports an error. */
         (void)w->device->backend->lane->mark(w->device, NULL);
     }
@@ -626,14 +611,14 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
     if (races) {
         fl_speculate_offer(w, item);
     }
-    if (!computes(w) || w->pipeline.clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
-        w->pipeline.clock = now(w);
+    if (!fl_worker_computes(w) || w->pipeline.clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
+        w->pipeline.clock = fl_worker_clock(w);
     }
     flight->launched = item->start = w->pipeline.clock;
     flight->expected = fl_speed_time(fl_codelet_speed(codelet, w->index), item->work);
     w->stall.error.status = FILCH_OK;
-    if (computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
-        if (races && computes(w)) {
+    if (fl_worker_computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
+        if (races && fl_worker_computes(w)) {
             fl_speculate_launched(w, item);
         }
         note_taken(w, flight);
@@ -641,7 +626,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
         if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
             item->task->moves = 0;
         }
-    } else if (!races || !computes(w) || !drop_second(w, flight)) {
+    } else if (!races || !fl_worker_computes(w) || !drop_second(w, flight)) {
         fail_launch(w, flight, picked);
     }
 }
@@ -669,14 +654,14 @@ void fl_launch_item(fl_worker *w, const fl_item *picked)
 void fl_launch_stalled(fl_worker *w, bool any)
 {
     fl_item item = w->stall.stalled;
-    if (!any && now(w) - w->stall.stalled_at < FL_NAP_STALL_NS) {
+    if (!any && fl_worker_clock(w) - w->stall.stalled_at < FL_NAP_STALL_NS) {
         return;
     }
     if (FL_UNLIKELY(w->stall.piece != 0 && w->stall.piece < item.hi - item.lo)) {
         item.hi = item.lo + w->stall.piece;
         item.work = fl_batch_work(w, item.job, item.lo, item.hi);
         w->stall.stalled.lo = item.hi;
-        w->stall.stalled_at = now(w);
+        w->stall.stalled_at = fl_worker_clock(w);
     } else {
         w->stall.stalled.state = FL_ITEM_DONE;
         w->stall.piece = 0;

@@ -26,16 +26,6 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
-static bool computes(const fl_worker *w)
-{
-    return w->device->backend->lane != NULL;
-}
-
 /* --- States --- */
 
 void fl_pipeline_give(fl_worker *w, fl_in_flight *flight)
@@ -85,7 +75,8 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         fl_publish_check_foreign(w, flight);
     }
-    if (FL_UNLIKELY(flight->item.task == NULL && flight->item.run != NULL) && computes(w)) {
+    if (FL_UNLIKELY(flight->item.task == NULL && flight->item.run != NULL) &&
+        fl_worker_computes(w)) {
         fl_speculate_settle(w, flight);
     }
     if (flight->home_count == 0) {
@@ -128,7 +119,7 @@ static bool land_written(fl_worker *w)
 void fl_pipeline_conclude(fl_worker *w, const fl_item *item)
 {
     fl_in_flight *flight = fl_pipeline_take(w, item);
-    flight->item.start = now(w);
+    flight->item.start = fl_worker_clock(w);
     /* Operands are held for every piece. */
     flight->is_admitted = true;
     if (!fl_publish_pieces(w, flight) && item->code == 0) {
@@ -226,7 +217,7 @@ static uint64_t guess_ns(const fl_worker *w, const fl_in_flight *flight)
 static bool retire_finished(fl_worker *w)
 {
     const fl_queue_ops *queue = w->device->backend->queue;
-    uint64_t t = w->pipeline.computing != 0 ? now(w) : 0;
+    uint64_t t = w->pipeline.computing != 0 ? fl_worker_clock(w) : 0;
     bool any = false;
     while (w->pipeline.computing != 0) {
         uint64_t tag, busy;
@@ -304,7 +295,7 @@ static void launch_parts(fl_worker *w, uint32_t window)
  * lane is polled. */
 static fl_act wait_virtual(fl_worker *w)
 {
-    uint64_t t = now(w);
+    uint64_t t = fl_worker_clock(w);
     w->idle.wake_at = w->device->backend->lane->next_event(w->device, t);
     if (w->pipeline.writing_back != FL_NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
         w->idle.wake_at = t + FL_ARRIVAL_NS;
@@ -322,11 +313,11 @@ static bool is_fetching(const fl_worker *w)
 static fl_act wait_computing(fl_worker *w)
 {
     w->pipeline.clock_age = 0;
-    if (w->pipeline.in_flight != 0 && computes(w) && w->device->backend->is_virtual &&
+    if (w->pipeline.in_flight != 0 && fl_worker_computes(w) && w->device->backend->is_virtual &&
         !w->device->is_looked_at) {
         return wait_virtual(w);
     }
-    if (w->pipeline.in_flight != 0 && computes(w)) {
+    if (w->pipeline.in_flight != 0 && fl_worker_computes(w)) {
         if (w->pipeline.computing != 0 &&
             w->device->backend->lane->mark(w->device, &w->stall.error) != FILCH_OK) {
             lose(w);
@@ -336,7 +327,7 @@ static fl_act wait_computing(fl_worker *w)
         /* Tasks in the locality window may be waiting for a copy, which ends independently of
          * items. */
         if (w->offload != NULL && w->offload->window_count != 0 && is_fetching(w)) {
-            uint64_t arrival = now(w) + FL_ARRIVAL_NS;
+            uint64_t arrival = fl_worker_clock(w) + FL_ARRIVAL_NS;
             w->idle.wake_at = arrival < w->idle.wake_at ? arrival : w->idle.wake_at;
         }
     }
@@ -347,7 +338,7 @@ static fl_act wait_computing(fl_worker *w)
  * meanwhile must not wait. */
 static void mark_held(fl_worker *w)
 {
-    if (w->pipeline.computing != 0 && computes(w)) {
+    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
         /* A later mark reports an error. */
         (void)w->device->backend->lane->mark(w->device, NULL);
     }
@@ -357,13 +348,13 @@ static void mark_held(fl_worker *w)
 static bool is_absent(fl_worker *w)
 {
     w->idle.wake_at = w->device->joins_at;
-    return w->device->joins_at > now(w);
+    return w->device->joins_at > fl_worker_clock(w);
 }
 
 /* Tells whether the step repeats: on a virtual clock, items launched may be over at once. */
 static bool is_stepped_again(const fl_worker *w)
 {
-    return !computes(w) || w->device->backend->is_virtual;
+    return !fl_worker_computes(w) || w->device->backend->is_virtual;
 }
 
 /* Notes arrived copies, because the next call may find the device failed. */
@@ -379,7 +370,7 @@ static void look_at_copies(const fl_worker *w)
  * wake-up time never sleeps. */
 static uint64_t stall_look_at(const fl_worker *w)
 {
-    return (w->ready.is_dividing ? now(w) : w->stall.stalled_at) + FL_NAP_STALL_NS;
+    return (w->ready.is_dividing ? fl_worker_clock(w) : w->stall.stalled_at) + FL_NAP_STALL_NS;
 }
 
 /* Ends a step; no further item can be put on the device now. any: an item was launched or landed.
@@ -451,7 +442,7 @@ fl_act fl_pipeline_step(fl_worker *w)
     if (FL_UNLIKELY(w->device->joins_at != 0) && is_absent(w)) {
         return FL_ACT_WAIT;
     }
-    if (w->pipeline.in_flight == 0 && w->offload != NULL && computes(w)) {
+    if (w->pipeline.in_flight == 0 && w->offload != NULL && fl_worker_computes(w)) {
         look_at_copies(w);
     }
     bool any = retire_finished(w);

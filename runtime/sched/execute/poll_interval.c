@@ -11,11 +11,6 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 /* Returns the computing item in flight with the shortest predicted time, an unpredicted item first.
  * Null: no item computes. */
 static fl_in_flight *shortest_flight(const fl_worker *w)
@@ -70,7 +65,7 @@ static bool has_arrived(const fl_worker *w, fl_in_flight *flight, uint64_t t)
 uint64_t fl_poll_interval_next(const fl_worker *w)
 {
     fl_in_flight *flight = shortest_flight(w);
-    uint64_t t = now(w), begun = w->pipeline.last_done, end, nap;
+    uint64_t t = fl_worker_clock(w), begun = w->pipeline.last_done, end, nap;
     if (flight == NULL) {
         return t + look_homing(w, t);
     }

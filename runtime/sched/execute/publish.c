@@ -4,18 +4,8 @@
 #include "sched/execute/publish.h"
 
 #include "sched/execute/fetch.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
-
-static fl_places *places_of(const fl_worker *w)
-{
-    return w->sched->core->places;
-}
-
-/* Null for the host's memory, as the replicas expect. */
-static fl_device *carrier(const fl_worker *w)
-{
-    return w->device->place != 0 ? w->device : NULL;
-}
 
 /* --- Copies that an item depends on --- */
 
@@ -83,7 +73,7 @@ bool fl_publish_note_foreign(fl_worker *w, fl_in_flight *flight)
 {
     const fl_waits *waits = &w->offload->waits;
     for (uint32_t i = 0; i < waits->count; ++i) {
-        fl_device *other = &places_of(w)->devices[fl_marker_device(waits->at[i])];
+        fl_device *other = &fl_worker_places(w)->devices[fl_marker_device(waits->at[i])];
         if (other->place == w->device->place) {
             /* A copy of our own memory node fails with us. */
             continue;
@@ -131,7 +121,7 @@ bool fl_publish_results(fl_worker *w, fl_in_flight *flight, fl_marker marker)
             fits = w->device->backend->lane->mark(w->device, &w->stall.error) == FILCH_OK && fits;
         }
         fl_marker home = 0;
-        fits = fl_operand_commit(places_of(w), carrier(w), operand, marker, &home,
+        fits = fl_operand_commit(fl_worker_places(w), fl_worker_carrier(w), operand, marker, &home,
                                  &w->stall.error) == FILCH_OK &&
                fits;
         if (home != 0) {
@@ -157,9 +147,9 @@ void fl_publish_on_host(fl_worker *w, fl_item *item)
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         fl_marker home;
         /* The worker has no further work: no next item starts before the item retires. */
-        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home,
+        fits = fl_operand_commit(fl_worker_places(w), NULL, &offload->operands[i], 0, &home,
                                  &w->stall.error) == FILCH_OK &&
-               fl_marker_await(places_of(w), home, &w->stall.error) == FILCH_OK && fits;
+               fl_marker_await(fl_worker_places(w), home, &w->stall.error) == FILCH_OK && fits;
     }
     if (!fits) {
         /* The item ran, but the results did not reach the destination. */
@@ -175,17 +165,18 @@ bool fl_publish_move(fl_worker *w, fl_in_flight *flight)
     const fl_admission admission = {.foresight = NULL};
     waits->count = 0;
     (void)fl_fetch_list(w, &flight->item);
-    bool fits = fl_operands_fetch(places_of(w), NULL, offload->operands, offload->operand_count,
-                                  &admission, waits, &w->stall.error) == FILCH_OK;
+    bool fits =
+        fl_operands_fetch(fl_worker_places(w), NULL, offload->operands, offload->operand_count,
+                          &admission, waits, &w->stall.error) == FILCH_OK;
     for (uint32_t i = 0; fits && i < offload->operand_count; ++i) {
         /* Write-back does not occur: the host's memory is the home of partitioned data. */
         fl_marker home;
-        fits = fl_operand_commit(places_of(w), NULL, &offload->operands[i], 0, &home,
+        fits = fl_operand_commit(fl_worker_places(w), NULL, &offload->operands[i], 0, &home,
                                  &w->stall.error) == FILCH_OK;
     }
     if (!fits) {
         /* The copies lead to the host's buffer. */
-        fl_waits_abandon(places_of(w), waits);
+        fl_waits_abandon(fl_worker_places(w), waits);
         return false;
     }
     while (waits->count != 0) {

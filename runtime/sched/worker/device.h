@@ -56,6 +56,12 @@ static inline double fl_worker_dispatch_ns(const fl_worker *w)
     return (double)(w->device->overhead_ns != 0 ? w->device->overhead_ns : 500);
 }
 
+/* The device as the replicas expect it: null for the host's memory. */
+static inline fl_device *fl_worker_carrier(const fl_worker *w)
+{
+    return w->device->place != 0 ? w->device : NULL;
+}
+
 /* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
  * before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)

@@ -128,6 +128,16 @@ void fl_sched_sort_devices(fl_sched *sched);
 /* No job runs. Stops and joins the threads. */
 void fl_sched_fini(fl_sched *sched);
 
+static inline uint64_t fl_worker_clock(const fl_worker *w)
+{
+    return fl_clock_now(&w->sched->core->clock);
+}
+
+static inline fl_places *fl_worker_places(const fl_worker *w)
+{
+    return w->sched->core->places;
+}
+
 /* The worker that the calling thread is, or null. */
 fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
