@@ -36,10 +36,19 @@ typedef struct fl_scheduler {
      * itself when the speed is unknown. */
     double (*estimate)(struct fl_scheduler *self, const struct filch_codelet *codelet, double work);
 
-    /* Bytes of per-device shares in each job, aligned to 64. */
-    size_t share_bytes;
-    /* Resets the shares for a new run of the job. */
+    /* Bytes of the scheduler's part in each graph, zeroed when the graph is made. */
+    size_t graph_bytes;
+    /* Prepares the scheduler's part of a sealed graph with lists of predecessors, where workers
+     * look ahead: every task has a common epoch. False: no memory. */
+    bool (*graph_seal)(struct fl_scheduler *self, struct filch_graph *graph);
+    /* Frees the scheduler's data of a graph being freed. No job uses the graph. */
+    void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
+    /* Bytes of the scheduler's part in each job, aligned to 64 and zeroed when the job is made. */
+    size_t job_bytes;
+    /* Resets the scheduler's part for a new run of the job. */
     void (*job_reset)(struct fl_scheduler *self, filch_job *job);
+    /* Frees the scheduler's data of a job, at the end of the runtime. */
+    void (*job_drop)(struct fl_scheduler *self, filch_job *job);
     /* Starts a job that may run now: hands the roots or the ranges to the devices. Thread-safe. */
     void (*job_start)(struct fl_scheduler *self, filch_job *job);
     /* Waits for events of a job, or for a broadcast in progress. Calls fl_job_awaited when the
@@ -81,8 +90,6 @@ typedef struct fl_scheduler {
     /* Returns the ns per unit of work of a codelet on the device measured fastest; 0 when
      * unknown. */
     double (*least_ns)(struct fl_scheduler *self, const struct filch_codelet *codelet);
-    /* Frees the scheduler's data of a graph being freed. No job uses the graph. */
-    void (*graph_drop)(struct fl_scheduler *self, struct filch_graph *graph);
     /* Tells every thread waiting for the job's completion, or for a count, to look again. */
     void (*job_done)(struct fl_scheduler *self, filch_job *job);
 } fl_scheduler;

@@ -28,12 +28,7 @@ static void align_epochs(filch_graph *graph)
         latest = word > latest ? word : latest;
     }
     for (uint32_t i = 0; i < graph->task_count; ++i) {
-        fl_task *task = fl_graph_task_at(graph, i);
-        fl_store_relaxed(&task->word, fl_word_next_epoch(latest));
-        /* Marks of a run carry the epoch after the claim. The epoch stored in the mark belongs to
-         * no run. */
-        fl_store_relaxed(&graph->markers[task->order],
-                         fl_mark_run(fl_word_epoch(fl_word_next_epoch(latest))));
+        fl_store_relaxed(&fl_graph_task_at(graph, i)->word, fl_word_next_epoch(latest));
     }
 }
 
@@ -51,10 +46,7 @@ bool fl_graph_list_predecessors(filch_graph *graph)
     uint32_t *list = begin != NULL && next != NULL && total < UINT32_MAX
                          ? fl_alloc(memory, total * sizeof *list)
                          : NULL;
-    _Atomic uint64_t *markers = fl_alloc_zeroed(memory, ((size_t)count + 1) * sizeof *markers);
-    if (list == NULL || markers == NULL) {
-        fl_free(memory, list, total * sizeof *list);
-        fl_free(memory, (void *)markers, ((size_t)count + 1) * sizeof *markers);
+    if (list == NULL) {
         fl_free(memory, begin, ((size_t)count + 1) * sizeof *begin);
         fl_free(memory, next, ((size_t)count + 1) * sizeof *next);
         return false;
@@ -63,7 +55,6 @@ bool fl_graph_list_predecessors(filch_graph *graph)
     graph->pred_begin = begin;
     graph->pred_list = list;
     graph->pred_total = total;
-    graph->markers = markers;
     fl_listing listing = {graph, next, 0};
     for (; listing.from < count; ++listing.from) {
         fl_graph_each_successor(fl_graph_task_at(graph, listing.from), list_one, &listing);
@@ -71,4 +62,15 @@ bool fl_graph_list_predecessors(filch_graph *graph)
     fl_free(memory, next, ((size_t)count + 1) * sizeof *next);
     align_epochs(graph);
     return true;
+}
+
+void fl_graph_drop_predecessors(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    if (graph->pred_begin != NULL) {
+        fl_free(memory, graph->pred_begin,
+                ((size_t)graph->task_count + 1) * sizeof *graph->pred_begin);
+        fl_free(memory, graph->pred_list, graph->pred_total * sizeof *graph->pred_list);
+        graph->pred_begin = graph->pred_list = NULL;
+    }
 }

@@ -52,7 +52,8 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_create", d.label,
                             "graph: %s", wrong);
     }
-    filch_graph *made = fl_object_new(core, FL_MAGIC_GRAPH, sizeof *made, _Alignof(filch_graph));
+    filch_graph *made = fl_object_new(
+        core, FL_MAGIC_GRAPH, sizeof *made + core->scheduler->graph_bytes, _Alignof(filch_graph));
     if (made == NULL || !init_locks(made)) {
         if (made != NULL) {
             fl_object_delete(made);

@@ -99,18 +99,6 @@ typedef struct fl_hint_set {
 /* Number of root positions for a pool of the given number of devices. */
 #define FL_ROOT_POSITIONS(devices) (3 * (size_t)(devices) + 1)
 
-/* Bits of a task's mark (filch_graph.markers) that identify the run that made the mark. */
-#define FL_MARK_RUN_SHIFT 42
-#define FL_MARK_RUN ((uint64_t)0xff << FL_MARK_RUN_SHIFT)
-
-static inline uint64_t fl_mark_run(uint32_t epoch)
-{
-    return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
-}
-
-/* Number of recent runs with recorded times, for the choice of graph launch. */
-#define FL_PLAIN_RUNS 3u
-
 struct filch_graph {
     fl_object object;
     filch_graph_kind kind;
@@ -151,8 +139,6 @@ struct filch_graph {
     /* FL_ROOT_POSITIONS positions in roots. root_begin[d] is the beginning of device d's roots. */
     uint32_t *root_begin;
     bool has_dear_roots; /* some roots have enough data to be moved to the core holding the data */
-    /* Memory for sorting roots by core anew (sched/decide/place.c), or null. */
-    struct fl_root_room *root_room;
     /* Beginning of each device's roots that every device of the codelet's kinds can run. */
     uint32_t *root_kind;
     /* Beginning of each device's roots that every device can run. */
@@ -164,42 +150,11 @@ struct filch_graph {
     double rank_sum;
     fl_ranked ranked[FL_RANKED]; /* speeds used for ranking, for the codelets found first */
     uint32_t ranked_count;
-    /* Part of rank_sum begun in this run. The scheduler's, guarded by the lock of the shared ready
-     * queue. */
-    double rank_taken;
-    /* Ready tasks go to the shared ready queue (sched/decide/shared_queue.h). */
-    _Atomic uint32_t is_on_board;
-    /* Ready tasks went to the shared ready queue at some time in this run; guarded by the queue's
-     * lock. */
-    bool was_on_board;
-    /* Roots went to the shared ready queue from the start of the run; constant while the graph
-     * runs. */
-    bool has_roots_on_board;
     bool has_reserved; /* fl_job_reserve has made a spare job for the graph */
     /* Predecessor lists, where workers look ahead: the predecessors of the task with order i are
      * pred_list[pred_begin[i]] up to, but not including, pred_list[pred_begin[i + 1]]. */
     uint32_t *pred_begin, *pred_list;
     size_t pred_total;
-    /* Mark of each task: the point on a lane behind which the task's effects are visible, {device :
-     * 10, lane : 4, run : 8, sequence : 42} (sched/decide/lookahead.c). Sequence 0: the task has
-     * retired. Sequence all ones: no successor may be put behind the task. */
-    _Atomic uint64_t *markers;
-    /* Members of the single worker that runs the graph by graph launch
-     * (sched/execute/graph_launch.c). */
-    uint32_t runs;     /* runs begun since the last failure to make or feed a graph launch */
-    bool is_replayed;  /* the last run was a graph launch */
-    uint32_t replayed; /* successful runs by the present graph launch */
-    /* Times of the last successful runs without graph launch, ns; 0: no run yet. */
-    uint64_t plain_ns[FL_PLAIN_RUNS];
-    /* Fastest successful graph launch, without the first of the present object; 0: no run yet. */
-    uint64_t replayed_ns;
-    /* Number of additional runs before the next try, because the last try found no memory. */
-    uint32_t replay_rest;
-    bool cannot_replay;
-    struct fl_graph_launch *graph_launch;
-    /* Next-use oracle: the users of each tile in order (sched/model/next_use.c). Made when memory
-     * first runs short. The block begins with its own size, a size_t. */
-    _Atomic(void *) forecast;
 
     /* Members of open graphs. */
     uint32_t gate_count; /* gates ever waited for */
@@ -212,6 +167,7 @@ struct filch_graph {
     filch_job *job;  /* running job, else null; guarded by core->lock */
     uint32_t number; /* number among the runtime's graphs, from 1: for traces */
     char label[64];
+    _Alignas(64) unsigned char part[]; /* the scheduler's: fl_scheduler.graph_bytes */
 };
 
 /* --- Functions for the scheduler. Thread-safe; no lock is taken unless stated. --- */
@@ -335,6 +291,8 @@ void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor,
 /* Part of sealing, where workers look ahead: builds lists of predecessors, and moves every task to
  * a common epoch. False: no memory. */
 bool fl_graph_list_predecessors(struct filch_graph *graph);
+/* Frees the lists of predecessors, if any. */
+void fl_graph_drop_predecessors(struct filch_graph *graph);
 
 /* Returns the level of a caller's priority in an open graph. */
 uint8_t fl_graph_level(const struct filch_graph *graph, int32_t priority);

@@ -8,7 +8,7 @@
  * the partial result on first need. The partial result exists until the graph is freed.
  *
  * Ownership. The list of partial results is fixed when the first task reducing to the tile is
- * added. An entry belongs to the worker of its device (sched/execute/reduce.c) until the combining
+ * added. An entry belongs to the worker of its device until the combining
  * task is ready. The combining task has the reducing tasks as predecessors; its runner therefore
  * sees their effects. The next reducing task waits for the combining task. */
 #ifndef FL_GRAPH_BUILD_REDUCTION_H

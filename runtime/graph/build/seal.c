@@ -438,7 +438,10 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (status == FILCH_OK) {
         status = arrange(graph, &order);
     }
-    if (status == FILCH_OK && core->scheduler->looks_ahead && !fl_graph_list_predecessors(graph)) {
+    if (status == FILCH_OK && core->scheduler->looks_ahead &&
+        !(fl_graph_list_predecessors(graph) &&
+          core->scheduler->graph_seal(core->scheduler, graph))) {
+        fl_graph_drop_predecessors(graph);
         drop_roots(graph); /* tasks may be added before the next try to seal */
         status = FILCH_OUT_OF_MEMORY;
     }

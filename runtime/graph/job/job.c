@@ -86,7 +86,7 @@ void fl_job_discard(filch_job *job)
 
 static filch_job *job_make(fl_core *core)
 {
-    size_t bytes = sizeof(filch_job) + core->scheduler->share_bytes;
+    size_t bytes = sizeof(filch_job) + core->scheduler->job_bytes;
     filch_job *job = fl_object_new(core, FL_MAGIC_JOB, bytes, _Alignof(filch_job));
     if (job != NULL && fl_mutex_init(&job->lock) != FILCH_OK) {
         fl_object_delete(job);
@@ -145,8 +145,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
     job->is_spreading = false;
     job->is_open = false;
     job->ran = NULL;
-    fl_store_relaxed(&job->is_offered, 0);
-    fl_store_relaxed(&job->accounted, 0);
+    job->has_begun = false;
     job->on_failure = submit->on_failure;
     job->on_complete = submit->on_complete;
     job->user = submit->user;
@@ -193,7 +192,7 @@ void fl_jobs_fini(fl_core *core)
         if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
             filch_job *job = (filch_job *)(void *)object;
             fl_batch_free(core, job->batch);
-            fl_free(&core->memory, job->pieces, job->pieces != NULL ? job->pieces->bytes : 0);
+            core->scheduler->job_drop(core->scheduler, job);
             fl_free(&core->memory, job->notes, job->note_capacity * sizeof *job->notes);
             fl_mutex_fini(&job->lock);
         }
@@ -235,6 +234,7 @@ static void start(filch_job *job)
         fl_job_trace_begins(logbook, job);
     }
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
+    job->has_begun = true;
     if (job->broadcast != NULL) {
         fl_job_spread(job);
     } else {

@@ -12,17 +12,6 @@
 typedef struct fl_batch fl_batch;
 struct fl_job_trace;
 
-/* Consecutive grains of a batch, put on a device together by a scheduling policy. */
-typedef struct fl_piece {
-    uint32_t lo, hi;
-} fl_piece;
-
-typedef struct fl_pieces {
-    size_t bytes; /* size of the allocation */
-    uint32_t count;
-    fl_piece at[];
-} fl_pieces;
-
 /* Jobs of a runtime; owned by the core, guarded by core->lock unless stated. */
 typedef struct fl_jobs {
     filch_job *pool;         /* spare job objects */
@@ -73,6 +62,7 @@ struct filch_job {
     bool is_past;
     _Atomic uint64_t completer; /* thread running on_complete, or the last such thread; else 0 */
     _Atomic uint64_t started;   /* start time, ns; 0 before the start; relaxed: a statistic */
+    bool has_begun;             /* the job is or was started; set before the scheduler has it */
     uint64_t finished;          /* end time, ns; written before result */
     _Atomic uint64_t total;     /* number of tasks (without filch's own), or of items */
     _Atomic uint64_t run_once; /* number of tasks with a codelet that allows running a task twice */
@@ -83,23 +73,10 @@ struct filch_job {
     _Atomic uint32_t cancelled;
     _Atomic uint32_t failed;   /* error has the first failure; release after writing error */
     _Atomic uint32_t left_out; /* some work was skipped because of a cancellation */
-    /* Scheduler's: the job stands in the table of active jobs, or in the queue for the table.
-     * Release: the job's ranges are filled. */
-    _Atomic uint32_t is_offered;
-    filch_job *queued_next; /* scheduler's: next job in the queue for the table */
-    /* Scheduler's pieces, or null; constant while the job is offered. */
-    fl_pieces *pieces;
-    /* Meaning of the ranges' positions (sched/decide/policy.h); scheduler's, constant while the job
-     * is offered. */
-    uint32_t cut;
-    /* Scheduler's state of time accounting. 1: the ledgers at the job's beginning are recorded; 2:
-     * the breakdown at the job's end is recorded. Release: the records are written first. */
-    _Atomic uint32_t accounted;
     /* Host events not past at the last query; owned by the job. The scheduler uses the events from
      * the submission to the start of the job. */
     void **events;
     uint32_t event_count, event_room;
-    fl_link awaiting;         /* scheduler's: link in the inbox of jobs waiting for host events */
     void *signal;             /* host event to record at the end of the job; or null */
     fl_device *signal_device; /* device for recording signal */
     fl_mutex lock;            /* guards error, notes and is_resumed */
@@ -108,7 +85,7 @@ struct filch_job {
     size_t note_count, note_capacity;
     bool notes_lost;
     bool is_resumed; /* a later job has, or is about to have, the items that did not succeed */
-    _Alignas(64) unsigned char shares[]; /* shares of the devices; the scheduler's */
+    _Alignas(64) unsigned char part[]; /* the scheduler's: fl_scheduler.job_bytes */
 };
 
 /* Subtracts n from the remaining count. Completes the job when the count reaches zero. Thread-safe;
@@ -138,12 +115,6 @@ const filch_item_range *fl_job_notes(filch_job *job, size_t *count);
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
 /* --- Submission of graphs and batches. --- */
-
-/* Returns the job containing a link of an inbox. */
-static inline filch_job *fl_job_of_link(fl_link *link)
-{
-    return (filch_job *)(void *)((char *)link - offsetof(filch_job, awaiting));
-}
 
 /* Returns a new job with the user's and the run's references, private to the caller; null: no
  * memory. */

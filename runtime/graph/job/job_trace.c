@@ -167,8 +167,8 @@ void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job)
 {
     /* Relaxed, both loads: the thread ending the job has seen the job's beginning. */
     uint64_t start = fl_load_relaxed(&job->started);
-    if (job->broadcast == NULL && fl_load_relaxed(&job->accounted) == 0) {
-        return; /* the job never began */
+    if (job->broadcast == NULL && !job->has_begun) {
+        return;
     }
     fl_trace_event event = {.start = start < job->finished ? start : job->finished,
                             .end = job->finished,

@@ -260,14 +260,7 @@ void fl_graph_free(filch_graph *graph)
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
     fl_infer_drop(graph);
-    if (graph->graph_launch != NULL || graph->root_room != NULL) {
-        core->scheduler->graph_drop(core->scheduler, graph);
-    }
-    /* Relaxed: no second thread has the graph. */
-    void *forecast = fl_load_relaxed(&graph->forecast);
-    if (forecast != NULL) {
-        fl_free(memory, forecast, *(size_t *)forecast);
-    }
+    core->scheduler->graph_drop(core->scheduler, graph);
     if (graph->has_reserved) {
         fl_job_unreserve(core);
     }
@@ -285,13 +278,7 @@ void fl_graph_free(filch_graph *graph)
         fl_free(memory, graph->root_begin,
                 FL_ROOT_POSITIONS(core->scheduler->device_count) * sizeof *graph->root_begin);
     }
-    if (graph->pred_begin != NULL) {
-        fl_free(memory, graph->pred_begin,
-                ((size_t)graph->task_count + 1) * sizeof *graph->pred_begin);
-        fl_free(memory, graph->pred_list, graph->pred_total * sizeof *graph->pred_list);
-        fl_free(memory, (void *)graph->markers,
-                ((size_t)graph->task_count + 1) * sizeof *graph->markers);
-    }
+    fl_graph_drop_predecessors(graph);
     fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
     fl_reductions_fini(graph);
     fl_arena_fini(&graph->arena);

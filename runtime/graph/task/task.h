@@ -113,8 +113,8 @@ typedef struct fl_items {
     uint64_t count, grain;
     uint32_t grains;
     bool is_over; /* every piece has ended, but a write-back of results is in progress */
-    /* Division that runs the task (sched/execute/divide.h). Null: a single call runs the task, if
-     * at all. Owned by the workers that have the task or a part of it. */
+    /* Division that runs the task. Null: a single call runs the task, if at all. Owned by the
+     * workers that have the task or a part of it. */
     struct fl_division *division;
 } fl_items;
 

@@ -294,7 +294,8 @@ void fl_account_begin(fl_sched *sched, filch_job *job)
             fl_store_relaxed(&account->refused[why], reading.refused[why]);
         }
     }
-    fl_store_release(&job->accounted, FL_ACCOUNT_BEGUN); /* release: after every store above */
+    fl_store_release(&fl_part_of_job(job)->accounted,
+                     FL_ACCOUNT_BEGUN); /* release: after every store above */
 }
 
 /* Returns the increase of a ledger's count, clamped to 0..most: concurrent writes may distort a
@@ -378,7 +379,7 @@ static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
 
 void fl_account_end(fl_sched *sched, filch_job *job)
 {
-    if (fl_load_relaxed(&job->accounted) != FL_ACCOUNT_BEGUN) {
+    if (fl_load_relaxed(&fl_part_of_job(job)->accounted) != FL_ACCOUNT_BEGUN) {
         return; /* the job never began */
     }
     uint64_t last = last_taken(sched, job);
@@ -398,5 +399,6 @@ void fl_account_end(fl_sched *sched, filch_job *job)
             fl_store_relaxed(&account->refusals[why], parts.refused[why]);
         }
     }
-    fl_store_release(&job->accounted, FL_ACCOUNT_ENDED); /* release: after every store above */
+    fl_store_release(&fl_part_of_job(job)->accounted,
+                     FL_ACCOUNT_ENDED); /* release: after every store above */
 }

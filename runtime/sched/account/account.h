@@ -8,7 +8,7 @@
 #include "sched/account/preempt.h"
 #include "sched/worker/sched.h"
 
-/* Values of filch_job.accounted. */
+/* Values of fl_job_part.accounted. */
 enum { FL_ACCOUNT_NONE, FL_ACCOUNT_BEGUN, FL_ACCOUNT_ENDED };
 
 /* Parts of a job's time on a device, ns. starved, held, unshared, tail, own and other add up to the

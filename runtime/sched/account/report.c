@@ -358,7 +358,7 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
 {
     const fl_sched *sched = (const fl_sched *)(const void *)self;
     /* Acquire: the noted values are visible. */
-    uint32_t accounted = fl_load_acquire(&job->accounted);
+    uint32_t accounted = fl_load_acquire(&fl_part_of_job(job)->accounted);
     uint64_t end = accounted == FL_ACCOUNT_BEGUN   ? fl_clock_now(&sched->core->clock)
                    : accounted == FL_ACCOUNT_ENDED ? job->finished
                                                    : 0;

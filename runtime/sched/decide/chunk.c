@@ -200,7 +200,8 @@ bool fl_range_is_open(const fl_worker *w, const filch_job *job, uint32_t hi, uin
     const fl_sched *sched = w->sched;
     *floor = 0;
     if (job->batch != NULL) {
-        return job->cut != FL_CUT_COMMON && fl_devices_have(fl_batch_devices(job->batch), w->index);
+        return fl_part_of_job(job)->cut != FL_CUT_COMMON &&
+               fl_devices_have(fl_batch_devices(job->batch), w->index);
     }
     if (!sched->mails) { /* every device runs the same tasks */
         return true;

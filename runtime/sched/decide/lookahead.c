@@ -20,6 +20,7 @@
 #include "sched/execute/divide.h"
 #include "sched/execute/step.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
 
 #define SEQUENCE_BITS FL_MARK_RUN_SHIFT
@@ -44,13 +45,39 @@ static fl_marker lane_marker(uint64_t marker)
 
 static _Atomic uint64_t *marker_of(const fl_task *task)
 {
-    return &task->graph->markers[task->order];
+    return &fl_part_of_graph(task->graph)->markers[task->order];
 }
 
 static uint32_t epoch_of(const fl_task *task)
 {
     /* Relaxed: the caller knows the task's state. */
     return fl_word_epoch(fl_load_relaxed(&task->word));
+}
+
+bool fl_lookahead_prepare(filch_graph *graph)
+{
+    const fl_memory *memory = &graph->object.core->memory;
+    _Atomic uint64_t *markers = fl_alloc(memory, ((size_t)graph->task_count + 1) * sizeof *markers);
+    if (markers == NULL) {
+        return false;
+    }
+    /* Marks of a run carry the epoch after the claim. The tasks' present epoch belongs to no run.
+     */
+    for (uint32_t i = 0; i < graph->task_count; ++i) {
+        fl_store_relaxed(&markers[i], fl_mark_run(epoch_of(fl_graph_task_at(graph, i))));
+    }
+    fl_part_of_graph(graph)->markers = markers;
+    return true;
+}
+
+void fl_lookahead_drop(filch_graph *graph)
+{
+    fl_graph_part *part = fl_part_of_graph(graph);
+    if (part->markers != NULL) {
+        fl_free(&graph->object.core->memory, (void *)part->markers,
+                ((size_t)graph->task_count + 1) * sizeof *part->markers);
+        part->markers = NULL;
+    }
 }
 
 void fl_lookahead_retired(fl_task *task, bool failed)
@@ -115,13 +142,13 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
         return false;
     }
     /* Relaxed: an old value leads to the rules without the shared ready queue. */
-    bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
+    bool is_shared = fl_load_relaxed(&fl_part_of_graph(graph)->is_shared) != 0;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_on_board)) {
+        if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_shared)) {
             return false;
         }
     }
-    if ((is_on_board && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task)) {
+    if ((is_shared && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task)) {
         return false;
     }
     /* Acquire-release: as in fl_task_claim. */

@@ -5,6 +5,10 @@
 
 #include "sched/worker/worker.h"
 
+/* Makes the marks of a sealed graph's tasks; every task has a common epoch. False: no memory. */
+bool fl_lookahead_prepare(filch_graph *graph);
+/* Frees the marks; the graph is being destroyed. */
+void fl_lookahead_drop(filch_graph *graph);
 /* The task of the item in flight was put on a lane: its successors may follow. */
 void fl_lookahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
 /* The task has retired; a skipped task counts as failed. */

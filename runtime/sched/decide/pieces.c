@@ -120,8 +120,8 @@ static bool cut(fl_sched *sched, filch_job *job)
             lo = hi;
         }
         sort_pieces(pieces, from, devices, begins, sched->count);
-        job->pieces = pieces;
-        job->cut = FL_CUT_PIECES;
+        fl_part_of_job(job)->pieces = pieces;
+        fl_part_of_job(job)->cut = FL_CUT_PIECES;
         for (uint32_t d = 0, begin = 0; d < sched->count; begin = begins[d++]) {
             fl_range_set(&fl_job_share(job, d)->range, begin, begins[d]);
         }
@@ -139,7 +139,7 @@ bool fl_pieces_fill(fl_sched *sched, filch_job *job)
 {
     const filch_policy_desc *with = &sched->rules.with;
     if (with->batches == FILCH_BATCHES_COMMON) {
-        job->cut = FL_CUT_COMMON;
+        fl_part_of_job(job)->cut = FL_CUT_COMMON;
         fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
         return true;
     }

@@ -4,6 +4,7 @@
 #include "sched/model/predict.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -133,8 +134,9 @@ static fl_root_room *room_new(const fl_memory *memory, uint32_t roots, uint32_t 
 
 void fl_place_drop(filch_graph *graph)
 {
-    room_free(&graph->object.core->memory, graph->root_room, graph->root_count);
-    graph->root_room = NULL;
+    fl_graph_part *part = fl_part_of_graph(graph);
+    room_free(&graph->object.core->memory, part->root_room, graph->root_count);
+    part->root_room = NULL;
 }
 
 static size_t bin_of(const fl_task *task, uint16_t core)
@@ -174,7 +176,7 @@ double fl_place_root_ns(const fl_sched *sched, const fl_task *task, uint32_t cor
 
 static void swap_roots(filch_graph *graph)
 {
-    fl_root_room *room = graph->root_room;
+    fl_root_room *room = fl_part_of_graph(graph)->root_room;
     fl_task **before = graph->roots;
     graph->roots = room->roots;
     room->roots = before;
@@ -183,7 +185,8 @@ static void swap_roots(filch_graph *graph)
 
 void fl_place_restore(filch_graph *graph)
 {
-    if (graph->root_room != NULL && graph->root_room->is_swapped) {
+    const fl_root_room *room = fl_part_of_graph(graph)->root_room;
+    if (room != NULL && room->is_swapped) {
         swap_roots(graph);
     }
 }
@@ -198,10 +201,11 @@ const uint32_t *fl_place_roots(fl_sched *sched, filch_graph *graph)
         (ns > 0 && ns < FL_LOOKS_A_ROOT * FL_ROOT_LOOK_NS * sched->count)) {
         return graph->root_begin;
     }
-    if (graph->root_room == NULL) {
-        graph->root_room = room_new(&graph->object.core->memory, graph->root_count, sched->count);
+    fl_graph_part *part = fl_part_of_graph(graph);
+    if (part->root_room == NULL) {
+        part->root_room = room_new(&graph->object.core->memory, graph->root_count, sched->count);
     }
-    fl_root_room *room = graph->root_room;
+    fl_root_room *room = part->root_room;
     if (room == NULL) {
         return graph->root_begin;
     }

@@ -98,7 +98,7 @@ bool fl_policy_victim(struct fl_worker *worker, uint32_t *victim, uint32_t *amou
 /* Meaning of the positions in a job's ranges. */
 enum {
     FL_CUT_SHARES, /* grains, or roots, of every device */
-    FL_CUT_PIECES, /* positions of every device's pieces in job->pieces */
+    FL_CUT_PIECES, /* positions of every device's pieces in fl_job_part.pieces */
     FL_CUT_COMMON  /* grains of the whole batch, in the first device's range */
 };
 

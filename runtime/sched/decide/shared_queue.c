@@ -23,6 +23,7 @@
 #include "sched/model/speed.h"
 #include "sched/ready/shared.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/timeline.h"
@@ -181,10 +182,11 @@ static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool i
 /* Admits the graph: from now on ready tasks go to the shared ready queue. Under the lock. */
 static void admit(fl_sched *sched, filch_graph *graph)
 {
-    graph->was_on_board = true;
+    fl_graph_part *part = fl_part_of_graph(graph);
+    part->was_shared = true;
     /* Relaxed, for every store: a worker with a stale value leaves a task in a deque, and is told
      * before sleeping. */
-    fl_store_relaxed(&graph->is_on_board, 1);
+    fl_store_relaxed(&part->is_shared, 1);
     fl_store_relaxed(&sched->is_careful, 1);
     fl_store_relaxed(&sched->has_offers, 1);
     fl_add_relaxed(&sched->shared_jobs, 1);
@@ -253,25 +255,26 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
         return;
     }
     judge(board, is_unlike);
-    bool is_on_board = fl_load_relaxed(&graph->is_on_board) != 0;
-    if (is_on_board && !runs_beside(sched) && ask_length(sched) < 1) {
-        fl_store_relaxed(&graph->is_on_board, 0); /* relaxed, as in admit */
+    fl_graph_part *part = fl_part_of_graph(graph);
+    bool is_shared = fl_load_relaxed(&part->is_shared) != 0;
+    if (is_shared && !runs_beside(sched) && ask_length(sched) < 1) {
+        fl_store_relaxed(&part->is_shared, 0); /* relaxed, as in admit */
     }
-    if (is_on_board || !is_for_board(sched, graph, is_unlike)) {
+    if (is_shared || !is_for_board(sched, graph, is_unlike)) {
         return;
     }
     filch_job *job = graph->job;
     fl_mutex_lock_soon(&board->lock);
-    bool is_new = !graph->was_on_board;
+    bool is_new = !part->was_shared;
     if (is_new) {
         /* Assumes for tasks without an account of work an average share of the graph's work. */
         /* Relaxed: an estimate, no order needed. */
         int64_t left = fl_load_relaxed(&job->remaining);
-        double part = (double)left / (double)fl_load_relaxed(&graph->task_count);
-        graph->rank_taken = graph->rank_sum * fmin(fmax(1 - part, 0), 1);
+        double rest = (double)left / (double)fl_load_relaxed(&graph->task_count);
+        part->rank_taken = graph->rank_sum * fmin(fmax(1 - rest, 0), 1);
         admit(sched, graph);
     } else {
-        fl_store_relaxed(&graph->is_on_board, 1); /* relaxed, as in admit */
+        fl_store_relaxed(&part->is_shared, 1); /* relaxed, as in admit */
     }
     fl_mutex_unlock(&board->lock);
     if (is_new) {
@@ -284,13 +287,14 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     filch_graph *graph = job->graph;
     fl_shared_queue *board = sched->shared_queue;
     uint32_t count = graph->root_count, own = 0;
-    graph->rank_taken = 0;
-    graph->was_on_board = false;
+    fl_graph_part *part = fl_part_of_graph(graph);
+    part->rank_taken = 0;
+    part->was_shared = false;
     /* Relaxed: a later publication makes the graph known to workers. */
-    fl_store_relaxed(&graph->is_on_board, 0);
-    graph->has_roots_on_board =
+    fl_store_relaxed(&part->is_shared, 0);
+    part->has_shared_roots =
         board != NULL && is_for_board(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
-    if (!graph->has_roots_on_board) {
+    if (!part->has_shared_roots) {
         return false;
     }
     judge_length(sched);
@@ -321,7 +325,7 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
 
 void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
 {
-    if (job->batch != NULL || !job->graph->was_on_board) {
+    if (job->batch != NULL || !fl_part_of_graph(job->graph)->was_shared) {
         return;
     }
     /* The lock keeps the stores apart from the stores of a second job's admission. */
@@ -541,7 +545,7 @@ bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
     fl_shared_queue *board = sched->shared_queue;
     /* Relaxed: a stale value only leaves the task in a deque. */
-    if (fl_load_relaxed(&task->graph->is_on_board) == 0 || fl_task_is_own(task) ||
+    if (fl_load_relaxed(&fl_part_of_graph(task->graph)->is_shared) == 0 || fl_task_is_own(task) ||
         (self != NULL && FL_UNLIKELY(fl_locality_keeps(self, task)))) {
         return false;
     }

@@ -404,7 +404,7 @@ static void note_lost(const fl_worker *w, const fl_item *item)
 {
     fl_share *share = fl_job_share(item->job, w->index);
     /* Acquire: the job's end is noted before; time after the end is not the job's. */
-    if (fl_load_acquire(&item->job->accounted) != FL_ACCOUNT_ENDED) {
+    if (fl_load_acquire(&fl_part_of_job(item->job)->accounted) != FL_ACCOUNT_ENDED) {
         waste(share, fl_load_relaxed(&share->wasted_until) - 1, now(w));
     }
     fl_sub_relaxed(&share->losing, 1);

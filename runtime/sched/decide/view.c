@@ -211,7 +211,7 @@ uint64_t filch_policy_queued(const filch_policy_view *view, uint32_t device)
         /* Relaxed: a first check; the visit repeats the check. */
         uint64_t bits = fl_load_relaxed(&view->sched->active[slot / 64]) >> slot % 64;
         filch_job *job = (bits & 1) != 0 ? fl_jobs_peek(view->worker, slot) : NULL;
-        if (job != NULL && job->cut != FL_CUT_COMMON) {
+        if (job != NULL && fl_part_of_job(job)->cut != FL_CUT_COMMON) {
             queued += fl_range_peek(&fl_job_share(job, device)->range, &lo, &hi);
         }
     }

@@ -15,6 +15,7 @@
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/presence.h"
 #include "sched/worker/sched.h"
@@ -223,8 +224,12 @@ static void fill_interface(fl_sched *sched)
         .device_is_lost = device_is_lost,
         .owner = fl_job_owner,
         .estimate = fl_predict_estimate,
-        .share_bytes = sched->count * (sizeof(fl_share) + sizeof(fl_traffic)),
-        .job_reset = fl_job_reset_shares,
+        .graph_bytes = sizeof(fl_graph_part),
+        .graph_seal = fl_graph_seal_part,
+        .graph_drop = fl_graph_drop_part,
+        .job_bytes = sizeof(fl_job_part) + sched->count * (sizeof(fl_share) + sizeof(fl_traffic)),
+        .job_reset = fl_job_reset_part,
+        .job_drop = fl_job_drop_part,
         .job_start = fl_job_start,
         .job_await = fl_host_events_add,
         .job_cancelled = fl_presence_cancelled,
@@ -239,7 +244,6 @@ static void fill_interface(fl_sched *sched)
         .job_report = fl_account_report,
         .least_ns = fl_predict_least_ns,
         .job_done = job_done,
-        .graph_drop = fl_job_drop_graph,
     };
 }
 

@@ -12,6 +12,7 @@
 #include "sched/execute/launch.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -45,6 +46,11 @@ typedef struct fl_graph_launch {
     fl_graph_launch_tile **tiles; /* tiles by slot, then by tile */
     double work;                  /* work of every task together */
 } fl_graph_launch;
+
+static fl_launch_history *history_of(const filch_graph *graph)
+{
+    return &fl_part_of_graph(graph)->history;
+}
 
 /* --- Suitable graphs --- */
 
@@ -226,16 +232,20 @@ static bool make(fl_worker *w, filch_graph *graph)
         drop(graph, replay);
         replay = NULL;
     }
-    graph->graph_launch = replay;
-    graph->replayed = 0;
-    graph->replayed_ns = 0;
+    fl_launch_history *history = history_of(graph);
+    history->launch = replay;
+    history->launched = 0;
+    history->launched_ns = 0;
     return fits;
 }
 
 void fl_graph_launch_drop(filch_graph *graph)
 {
-    drop(graph, graph->graph_launch);
-    graph->graph_launch = NULL;
+    fl_launch_history *history = history_of(graph);
+    if (history->launch != NULL) {
+        drop(graph, history->launch);
+        history->launch = NULL;
+    }
 }
 
 /* --- Using a graph launch --- */
@@ -245,7 +255,7 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
                              uint32_t tile, filch_view *view)
 {
     filch_data *data = graph->slots[slot]->use.data;
-    uint32_t bits = graph->graph_launch->tiles[slot][tile].bits;
+    uint32_t bits = history_of(graph)->launch->tiles[slot][tile].bits;
     *view = fl_data_tile_view(data, tile);
     return (fl_operand){
         .data = data,
@@ -265,7 +275,7 @@ static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count
     filch_view view;
     for (size_t s = 0; s < graph->slot_count; ++s) {
         for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
-            if (graph->graph_launch->tiles[s][t].bits != 0) {
+            if (history_of(graph)->launch->tiles[s][t].bits != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fl_operands_release(fl_worker_places(w), w->device, &operand, 1, NULL);
                 --count;
@@ -291,7 +301,7 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     waits->count = 0;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
-            const fl_graph_launch_tile *tile = &graph->graph_launch->tiles[s][t];
+            const fl_graph_launch_tile *tile = &history_of(graph)->launch->tiles[s][t];
             if (tile->bits == 0) {
                 continue;
             }
@@ -310,11 +320,11 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     return fits;
 }
 
-static uint64_t fastest_plain(const filch_graph *graph)
+static uint64_t fastest_plain(const fl_launch_history *history)
 {
     uint64_t best = UINT64_MAX;
     for (uint32_t i = 0; i < FL_PLAIN_RUNS; ++i) {
-        uint64_t ns = graph->plain_ns[i];
+        uint64_t ns = history->plain_ns[i];
         best = ns != 0 && ns < best ? ns : best;
     }
     return best;
@@ -324,43 +334,45 @@ static uint64_t fastest_plain(const filch_graph *graph)
  * many recent plain runs. */
 static bool has_lost(const fl_worker *w, const filch_graph *graph)
 {
-    return w->sched->core->settings.replay == OWN_CHOICE && graph->graph_launch != NULL &&
-           graph->replayed > FL_PLAIN_RUNS && graph->replayed_ns >= fastest_plain(graph);
+    const fl_launch_history *history = history_of(graph);
+    return w->sched->core->settings.replay == OWN_CHOICE && history->launch != NULL &&
+           history->launched > FL_PLAIN_RUNS && history->launched_ns >= fastest_plain(history);
 }
 
 void fl_graph_launch_note(const filch_job *job)
 {
-    filch_graph *graph = job->graph;
+    fl_launch_history *history = history_of(job->graph);
     /* Relaxed: written before the job's last task. */
     uint64_t begin = fl_load_relaxed(&job->started);
     uint64_t ns = job->finished > begin ? job->finished - begin : 1;
     if (fl_load_relaxed(&job->failed) != 0 || fl_load_relaxed(&job->left_out) != 0) {
         return;
     }
-    if (!graph->is_replayed) {
-        graph->plain_ns[graph->runs % FL_PLAIN_RUNS] = ns;
-    } else if (graph->replayed++ != 0 && /* the first run includes the driver's upload */
-               (graph->replayed_ns == 0 || ns < graph->replayed_ns)) {
-        graph->replayed_ns = ns;
+    if (!history->is_launched) {
+        history->plain_ns[history->runs % FL_PLAIN_RUNS] = ns;
+    } else if (history->launched++ != 0 && /* the first run includes the driver's upload */
+               (history->launched_ns == 0 || ns < history->launched_ns)) {
+        history->launched_ns = ns;
     }
 }
 
 /* Gives up after a failed attempt: only for now, if just memory in use elsewhere is missing. */
-static void give_up(const fl_worker *w, filch_graph *graph)
+static void give_up(const fl_worker *w, fl_launch_history *history)
 {
-    uint32_t rest = 2 * graph->replay_rest;
-    graph->cannot_replay = w->stall.error.status != FILCH_NOT_READY;
-    graph->replay_rest = rest < FL_GRAPH_LEAST_REST  ? FL_GRAPH_LEAST_REST
-                         : rest < FL_GRAPH_MOST_REST ? rest
-                                                     : FL_GRAPH_MOST_REST;
-    graph->runs = 0;
+    uint32_t rest = 2 * history->rest;
+    history->is_given_up = w->stall.error.status != FILCH_NOT_READY;
+    history->rest = rest < FL_GRAPH_LEAST_REST  ? FL_GRAPH_LEAST_REST
+                    : rest < FL_GRAPH_MOST_REST ? rest
+                                                : FL_GRAPH_MOST_REST;
+    history->runs = 0;
 }
 
 bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
 {
     filch_graph *graph = job->graph;
+    fl_launch_history *history = history_of(graph);
     uint32_t lo, hi;
-    if (w->sched->count != 1 || graph->cannot_replay || w->device->backend->graph == NULL ||
+    if (w->sched->count != 1 || history->is_given_up || w->device->backend->graph == NULL ||
         fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
         /* A smaller range means a run already begun. */
@@ -370,29 +382,29 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
     double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
     int64_t first = w->sched->core->settings.replay;
     first = first == OWN_CHOICE ? FL_GRAPH_FIRST : first;
-    graph->is_replayed = false;
-    if (++graph->runs < first + graph->replay_rest || first == 0 || ns > FL_GRAPH_LONGEST_NS ||
+    history->is_launched = false;
+    if (++history->runs < first + history->rest || first == 0 || ns > FL_GRAPH_LONGEST_NS ||
         fl_trace_of(w) != NULL) {
         return false;
     }
     if (has_lost(w, graph)) {
         fl_graph_launch_drop(graph);
-        graph->cannot_replay = true;
+        history->is_given_up = true;
         return false;
     }
-    if (graph->graph_launch == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
-        give_up(w, graph);
+    if (history->launch == NULL && (!is_suitable(w, graph) || !make(w, graph))) {
+        give_up(w, history);
         return false;
     }
     if (!fetch_all(w, graph)) {
         /* Tiles were evicted meanwhile, and may be evicted again. */
         fl_graph_launch_drop(graph);
-        graph->runs = 0;
+        history->runs = 0;
         return false;
     }
     /* Only we take from the range: the runtime has one device. */
     fl_range_drain(&fl_job_share(job, w->index)->range, &lo, &hi);
-    graph->is_replayed = true;
+    history->is_launched = true;
     *item = (fl_item){.job = job, .is_graph = true};
     return true;
 }
@@ -405,7 +417,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
             fl_marker home = 0;
-            if ((graph->graph_launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
+            if ((history_of(graph)->launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fits = fl_operand_commit(fl_worker_places(w), w->device, &operand, marker, &home,
                                          &w->stall.error) == FILCH_OK;
@@ -424,7 +436,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
     const filch_graph *graph = item->job->graph;
     fl_launch launch = {
         .tag = tag,
-        .graph = graph->graph_launch->handle,
+        .graph = history_of(graph)->launch->handle,
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
@@ -435,7 +447,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         return false;
     }
     flight->is_admitted = true;
-    item->work = graph->graph_launch->work;
+    item->work = history_of(graph)->launch->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {

@@ -31,7 +31,7 @@ bool fl_host_events_is_on(const fl_worker *w)
 void fl_host_events_add(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = (fl_sched *)(void *)self;
-    fl_inbox_push(&sched->polling.arrived, &job->awaiting);
+    fl_inbox_push(&sched->polling.arrived, &fl_part_of_job(job)->awaiting);
     fl_sched_wake_worker(sched, sched->polling.worker);
 }
 

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "sched/account/account.h"
+#include "sched/decide/lookahead.h"
 #include "sched/decide/place.h"
 #include "sched/decide/shared_queue.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/graph_launch.h"
+#include "sched/model/next_use.h"
 #include "sched/model/partition.h"
 #include "sched/model/proven.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/presence.h"
 #include "sched/worker/wake.h"
@@ -58,13 +61,20 @@ uint32_t fl_job_owner(fl_scheduler *self, const uint64_t *set, uint64_t index, u
     return devices[able - 1];
 }
 
-void fl_job_reset_shares(fl_scheduler *self, filch_job *job)
+void fl_job_drop_part(fl_scheduler *self, filch_job *job)
 {
-    const fl_memory *memory = &((fl_sched *)(void *)self)->core->memory;
-    fl_free(memory, job->pieces, job->pieces != NULL ? job->pieces->bytes : 0);
-    job->pieces = NULL;
-    job->cut = FL_CUT_SHARES;
-    memset(job->shares, 0, self->share_bytes);
+    fl_pieces *pieces = fl_part_of_job(job)->pieces;
+    if (pieces != NULL) {
+        fl_free(&((fl_sched *)(void *)self)->core->memory, pieces, pieces->bytes);
+    }
+}
+
+void fl_job_reset_part(fl_scheduler *self, filch_job *job)
+{
+    fl_job_drop_part(self, job);
+    memset(job->part, 0, self->job_bytes);
+    fl_part_of_job(job)->job = job;
+    fl_part_of_job(job)->cut = FL_CUT_SHARES;
 }
 
 /* Tells whether the device is offline, or absent at time t by the device's description. */
@@ -145,7 +155,8 @@ static bool needs_slot(const fl_sched *sched, const filch_job *job)
     if (job->batch != NULL) {
         return fl_batch_grains(job->batch) != 0;
     }
-    return has_roots(job) && !fl_rules_place(&sched->rules) && !job->graph->has_roots_on_board;
+    return has_roots(job) && !fl_rules_place(&sched->rules) &&
+           !fl_part_of_graph(job->graph)->has_shared_roots;
 }
 
 void fl_job_start(fl_scheduler *self, filch_job *job)
@@ -201,13 +212,17 @@ void fl_job_retire(fl_scheduler *self, filch_job *job)
     }
 }
 
-void fl_job_drop_graph(fl_scheduler *self, filch_graph *graph)
+bool fl_graph_seal_part(fl_scheduler *self, filch_graph *graph)
 {
     (void)self;
-    if (graph->graph_launch != NULL) {
-        fl_graph_launch_drop(graph);
-    }
-    if (graph->root_room != NULL) {
-        fl_place_drop(graph);
-    }
+    return fl_lookahead_prepare(graph);
+}
+
+void fl_graph_drop_part(fl_scheduler *self, filch_graph *graph)
+{
+    (void)self;
+    fl_graph_launch_drop(graph);
+    fl_place_drop(graph);
+    fl_next_use_drop(graph);
+    fl_lookahead_drop(graph);
 }

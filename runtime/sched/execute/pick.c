@@ -65,8 +65,8 @@ static bool take_piece(const fl_worker *w, const filch_job *job, uint32_t *lo, u
     if (!fl_range_take(&fl_job_share(job, w->index)->range, 1, &position, &end)) {
         return false;
     }
-    *lo = job->pieces->at[position].lo;
-    *hi = job->pieces->at[position].hi;
+    *lo = fl_part_of_job(job)->pieces->at[position].lo;
+    *hi = fl_part_of_job(job)->pieces->at[position].hi;
     return true;
 }
 
@@ -76,8 +76,8 @@ static bool pick_piece(fl_worker *w, filch_job *job, fl_item *item)
     if (fl_load_relaxed(&job->cancelled) == 0 && fl_share_is_left(w, job)) {
         return false;
     }
-    if (!(job->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
-                                    : take_piece(w, job, &lo, &hi)) &&
+    if (!(fl_part_of_job(job)->cut == FL_CUT_COMMON ? take_common(w, job, &lo, &hi)
+                                                    : take_piece(w, job, &lo, &hi)) &&
         !take_left(w, job, &lo, &hi)) {
         return false;
     }
@@ -89,16 +89,17 @@ static bool pick_piece(fl_worker *w, filch_job *job, fl_item *item)
 
 static fl_range *own_range(const fl_worker *w, const filch_job *job)
 {
-    return &fl_job_share(job, job->cut == FL_CUT_COMMON ? 0 : w->index)->range;
+    return &fl_job_share(job, fl_part_of_job(job)->cut == FL_CUT_COMMON ? 0 : w->index)->range;
 }
 
 bool fl_pieces_take_any(const fl_worker *w, filch_job *job, uint32_t *lo, uint32_t *hi)
 {
     fl_range *range = own_range(w, job);
-    if (job->cut != FL_CUT_SHARES && fl_range_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
+    if (fl_part_of_job(job)->cut != FL_CUT_SHARES &&
+        fl_range_drain(&fl_job_share(job, w->index)->left, lo, hi)) {
         return true;
     }
-    if (job->cut == FL_CUT_PIECES) {
+    if (fl_part_of_job(job)->cut == FL_CUT_PIECES) {
         return take_piece(w, job, lo, hi);
     }
     while (fl_range_peek(range, lo, hi) != 0) {
@@ -113,7 +114,7 @@ bool fl_pieces_return(const fl_worker *w, const fl_item *item)
 {
     fl_share *share = fl_job_share(item->job, w->index);
     uint32_t lo, hi;
-    if (item->job->cut == FL_CUT_SHARES) {
+    if (fl_part_of_job(item->job)->cut == FL_CUT_SHARES) {
         return fl_range_return(&share->range, item->lo, item->hi);
     }
     if (fl_range_peek(&share->left, &lo, &hi) != 0) {
@@ -135,7 +136,7 @@ uint32_t fl_pieces_rest(const fl_worker *w, const filch_job *job)
 
 static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
 {
-    if (FL_UNLIKELY(job->cut != FL_CUT_SHARES)) {
+    if (FL_UNLIKELY(fl_part_of_job(job)->cut != FL_CUT_SHARES)) {
         return pick_piece(w, job, item);
     }
     fl_range *range = &fl_job_share(job, w->index)->range;
@@ -282,7 +283,7 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *item)
     fl_sched *sched = w->sched;
     /* Acquire: until then, the ranges are being filled one by one, and grains put into the worker's
      * range would be lost. */
-    if (fl_load_acquire(&job->is_offered) == 0) {
+    if (fl_load_acquire(&fl_part_of_job(job)->is_offered) == 0) {
         return false;
     }
     for (uint32_t i = 0; i < sched->count; ++i) {

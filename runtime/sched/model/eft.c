@@ -27,6 +27,7 @@
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
+#include "sched/worker/graph_part.h"
 #include "sched/worker/timeline.h"
 #include "sched/worker/tuning.h"
 
@@ -326,7 +327,7 @@ static bool find_spare(fl_worker *w, const fl_outlay *outlay, fl_ranked_spot *sp
             continue;
         }
         double least = least_ns(sched, task), unit = least / own; /* ns per unit of rank */
-        double left = fmax(0, graph->rank_sum - graph->rank_taken) * unit;
+        double left = fmax(0, graph->rank_sum - fl_part_of_graph(graph)->rank_taken) * unit;
         double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
         end = fmax(end, top * (double)graph->rank_most * unit);
         if ((1 + FL_SLOW_MARGIN) * fl_eft_ns(w, task) + ((double)task->rank - own) * unit <= end) {
@@ -444,5 +445,5 @@ void fl_eft_take(fl_worker *w, uint64_t t, const fl_task *task)
         timeline->due[at] = timeline->due[at - 1];
     }
     timeline->due[at] = due;
-    task->graph->rank_taken += own;
+    fl_part_of_graph(task->graph)->rank_taken += own;
 }

@@ -319,7 +319,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
     }
     /* The slot may hold a new job by now, with different positions. */
     if (job->batch != NULL) {
-        if (hi <= fl_batch_grains(job->batch) && job->cut == FL_CUT_SHARES) {
+        if (hi <= fl_batch_grains(job->batch) && fl_part_of_job(job)->cut == FL_CUT_SHARES) {
             add_grains(&route, job, lo, hi, missing);
         }
     } else if (hi <= job->graph->root_count) {

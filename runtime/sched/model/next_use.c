@@ -5,13 +5,13 @@
  * order of their items. */
 #include "sched/model/next_use.h"
 
+#include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
 /* Users of every tile of a closed graph, in task order; made on first need. */
 typedef struct fl_forecast {
-    size_t bytes;    /* size of the whole allocation; first member, the only member known to
-                        fl_graph_free */
+    size_t bytes;    /* size of the whole allocation */
     uint32_t *base;  /* by slot: number of its first tile */
     uint32_t *begin; /* by tile: index of its first user in users */
     uint32_t *users; /* orders of tasks */
@@ -94,16 +94,26 @@ void fl_next_use_prepare(void *user)
         return;
     }
     filch_graph *graph = task->graph;
-    void *none = NULL;
+    fl_graph_part *part = fl_part_of_graph(graph);
+    fl_forecast *none = NULL;
     /* Relaxed: every user of the forecast loads the pointer again. */
-    if (fl_load_relaxed(&graph->forecast) != NULL) {
+    if (fl_load_relaxed(&part->forecast) != NULL) {
         return;
     }
     fl_forecast *made = make_forecast(memory, graph);
     /* Acquire-release: the forecast is seen whole. If a second worker was first, our copy was never
      * seen. */
-    if (made != NULL && !fl_cas_acq_rel(&graph->forecast, &none, (void *)made)) {
+    if (made != NULL && !fl_cas_acq_rel(&part->forecast, &none, made)) {
         fl_free(memory, made, made->bytes);
+    }
+}
+
+void fl_next_use_drop(filch_graph *graph)
+{
+    /* Relaxed: no second thread has the graph. */
+    fl_forecast *forecast = fl_load_relaxed(&fl_part_of_graph(graph)->forecast);
+    if (forecast != NULL) {
+        fl_free(&graph->object.core->memory, forecast, forecast->bytes);
     }
 }
 
@@ -135,7 +145,7 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
         now = fl_graph_task_at(graph, now->order); /* the claimed task behind the begin task */
     }
     /* Acquire: the pointer before its target. */
-    const fl_forecast *forecast = fl_load_acquire(&graph->forecast);
+    const fl_forecast *forecast = fl_load_acquire(&fl_part_of_graph(graph)->forecast);
     if (forecast == NULL || !fl_graph_find_slot(graph, data, &slot)) {
         return FL_ACCESS_UNKNOWN;
     }

@@ -17,5 +17,7 @@ typedef struct fl_outlook {
 void fl_next_use_prepare(void *user);
 uint64_t fl_next_use(void *user, const filch_data *data, uint32_t tile, uint32_t place,
                      bool *is_read);
+/* Frees the users of the graph's tiles; the graph is being destroyed. */
+void fl_next_use_drop(filch_graph *graph);
 
 #endif

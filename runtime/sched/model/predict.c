@@ -81,11 +81,11 @@ void fl_batch_learn(const fl_worker *w, const fl_item *item)
 
 double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
-    if (job->cut != FL_CUT_PIECES) {
+    if (fl_part_of_job(job)->cut != FL_CUT_PIECES) {
         return fl_batch_work(w, job, lo, hi);
     }
     /* Every piece is about as large as the first. */
-    fl_piece first = job->pieces->at[lo];
+    fl_piece first = fl_part_of_job(job)->pieces->at[lo];
     return fl_batch_work(w, job, first.lo, first.hi) * (hi - lo);
 }
 

@@ -25,11 +25,11 @@ static bool enter_slot(fl_sched *sched, filch_job *job)
 /* Appends the job to the queue. Under slots_lock. */
 static void enqueue(fl_sched *sched, filch_job *job)
 {
-    job->queued_next = NULL;
+    fl_part_of_job(job)->queued_next = NULL;
     if (sched->queue == NULL) {
         sched->queue = job;
     } else {
-        sched->queue_last->queued_next = job;
+        fl_part_of_job(sched->queue_last)->queued_next = job;
     }
     sched->queue_last = job;
 }
@@ -40,9 +40,9 @@ static void dequeue(fl_sched *sched, const filch_job *job)
     filch_job **at = &sched->queue, *before = NULL;
     while (*at != job) {
         before = *at;
-        at = &before->queued_next;
+        at = &fl_part_of_job(before)->queued_next;
     }
-    *at = job->queued_next;
+    *at = fl_part_of_job(job)->queued_next;
     if (sched->queue_last == job) {
         sched->queue_last = before;
     }
@@ -80,7 +80,7 @@ bool fl_jobs_add(fl_sched *sched, filch_job *job)
     }
     /* Release, and last: a waiting thread may run the job from here on, with or without a slot.
      * Completing the job needs our lock. */
-    fl_store_release(&job->is_offered, 1);
+    fl_store_release(&fl_part_of_job(job)->is_offered, 1);
     bool is_cancelled = was_cancelled(job);
     fl_mutex_unlock(&sched->slots_lock);
     return is_cancelled;

@@ -4,7 +4,7 @@
 #define FL_SCHED_WORKER_SHARE_H
 
 #include "base/bits.h"
-#include "graph/job/job.h"
+#include "sched/worker/job_part.h"
 #include "sched/worker/ledger.h"
 #include "sync/range.h"
 
@@ -113,7 +113,7 @@ static inline void fl_share_refill(fl_share *share, uint32_t lo, uint32_t hi)
 
 static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
 {
-    return (fl_share *)(void *)job->shares + device;
+    return (fl_share *)(void *)(fl_part_of_job(job) + 1) + device;
 }
 
 /* The job's copies, one a device of count; behind the shares. */
