@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the scheduler that the graph layer calls. The scheduler lies above the graph layer
- * and has a single implementation (sched/drive/scheduler.c). The table keeps the layers apart. */
+ * and has a single implementation. The table keeps the layers apart. */
 #ifndef FL_GRAPH_SCHEDULER_H
 #define FL_GRAPH_SCHEDULER_H
 
