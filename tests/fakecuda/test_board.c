@@ -219,11 +219,10 @@ static void nothing_stays_of_it(void **state)
     filch_graph *made = triangle(on_gpu("sum"), 0);
     filch_job *job = submit(made);
     /* Relaxed: set before the call returned, and taken back before the job is over. */
-    assert_int_equal(fl_load_relaxed(&runtime->sched.is_careful), 1);
+    assert_true(fl_sched_attends(&runtime->sched, FL_ATTEND_CAREFUL));
     finish(job, FILCH_OK);
     (void)run(made, CELLS, stats);
-    assert_int_equal(fl_load_relaxed(&runtime->sched.is_careful), 0);
-    assert_int_equal(fl_load_relaxed(&runtime->sched.has_offers), 0);
+    assert_false(fl_sched_attends(&runtime->sched, FL_ATTEND_CAREFUL | FL_ATTEND_OFFERS));
     memset(cells, 0, sizeof cells);
     drop(made);
     stop();

@@ -37,8 +37,8 @@ static uint64_t now(const fl_sched *sched)
 
 static bool is_boarding(const fl_sched *sched)
 {
-    /* Relaxed: a worker reading a stale 0 is woken; see the head of the file. */
-    return fl_load_relaxed(&sched->shared_jobs) != 0;
+    /* A worker reading a stale mask is woken; see the head of the file. */
+    return fl_sched_attends(sched, FL_ATTEND_SHARED);
 }
 
 /* --- Beginning and end --- */
@@ -187,9 +187,9 @@ static void admit(fl_sched *sched, filch_graph *graph)
     /* Relaxed, for every store: a worker with a stale value leaves a task in a deque, and is told
      * before sleeping. */
     fl_store_relaxed(&part->is_shared, 1);
-    fl_store_relaxed(&sched->is_careful, 1);
-    fl_store_relaxed(&sched->has_offers, 1);
-    fl_add_relaxed(&sched->shared_jobs, 1);
+    fl_or_relaxed(&sched->attention,
+                  (uint32_t)(FL_ATTEND_CAREFUL | FL_ATTEND_OFFERS | FL_ATTEND_SHARED));
+    ++sched->shared_jobs;
 }
 
 /* Tells whether devices differ in speed for the task. *is_known: at least two devices have a
@@ -332,9 +332,10 @@ void fl_shared_queue_end(fl_sched *sched, const filch_job *job)
     fl_mutex_lock_soon(&sched->shared_queue->lock);
     /* Relaxed, for every access: no task of the job is left in the queue; a worker with a stale
      * value looks once more. */
-    if (fl_sub_relaxed(&sched->shared_jobs, 1) == 1) {
-        fl_store_relaxed(&sched->is_careful, sched->mails);
-        fl_store_relaxed(&sched->has_offers, sched->mails);
+    if (--sched->shared_jobs == 0) {
+        uint32_t off =
+            FL_ATTEND_SHARED | (sched->mails ? 0u : FL_ATTEND_CAREFUL | FL_ATTEND_OFFERS);
+        fl_and_relaxed(&sched->attention, ~off);
     }
     fl_mutex_unlock(&sched->shared_queue->lock);
 }

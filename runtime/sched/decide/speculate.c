@@ -79,8 +79,8 @@ static void begin(fl_worker *w, const fl_item *item)
                                    .since = now(w) + 1});
     /* Relaxed, as below: tells other workers whether to look. */
     fl_store_relaxed(&w->signals.racing, fl_load_relaxed(&w->signals.racing) + 1);
-    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->has_races) == 0)) {
-        fl_store_relaxed(&w->sched->has_races, 1);
+    if (FL_UNLIKELY(!fl_sched_attends(w->sched, FL_ATTEND_RACES))) {
+        fl_or_relaxed(&w->sched->attention, (uint32_t)FL_ATTEND_RACES);
     }
 }
 
@@ -310,7 +310,7 @@ bool fl_speculate_pick(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
     fl_prey best = {.gain = 0};
-    if (fl_load_relaxed(&sched->has_races) == 0 || !is_on(w) || w->now.frames != NULL) {
+    if (!fl_sched_attends(sched, FL_ATTEND_RACES) || !is_on(w) || w->now.frames != NULL) {
         return false;
     }
     if (w->backup.next_at != 0) {

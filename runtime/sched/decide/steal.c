@@ -903,8 +903,9 @@ bool fl_worker_steal(fl_worker *w)
     if (sched->policy == FILCH_POLICY_STATIC) {
         /* Relaxed: a thread withdrawing a device, or leaving a batch, wakes every worker
          * afterwards. */
-        uint32_t some = fl_load_relaxed(&sched->offline_count) | fl_load_relaxed(&sched->has_left);
-        return FL_UNLIKELY(some != 0) && steal_by_rules(w, true);
+        bool is_needed =
+            fl_load_relaxed(&sched->offline_count) != 0 || fl_sched_attends(sched, FL_ATTEND_LEFT);
+        return FL_UNLIKELY(is_needed) && steal_by_rules(w, true);
     }
     /* A nested wait takes work needed by the awaited job, from every owner. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->now.frames != NULL) {

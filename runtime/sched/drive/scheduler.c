@@ -265,7 +265,7 @@ static filch_status init_locks(fl_sched *sched)
     fl_cond_fini(&sched->done);
 done:
     fl_mutex_fini(&sched->done_lock);
-slots:
+    slots:
     fl_mutex_fini(&sched->slots_lock);
     return status;
 }
@@ -315,9 +315,10 @@ void fl_sched_sort_devices(fl_sched *sched)
     sched->keeps_holders = are_cores && !sched->mails && sched->rules.kind == FILCH_POLICY_STEAL;
     sched->core->keeps_holders = sched->keeps_holders;
     /* Relaxed: no second thread is running yet. */
-    fl_store_relaxed(&sched->has_offers, sched->mails);
-    fl_store_relaxed(&sched->is_careful, sched->mails || sched->policy == FILCH_POLICY_STATIC ||
-                                             fl_rules_place(&sched->rules));
+    bool is_careful =
+        sched->mails || sched->policy == FILCH_POLICY_STATIC || fl_rules_place(&sched->rules);
+    fl_store_relaxed(&sched->attention, (sched->mails ? FL_ATTEND_OFFERS : 0u) |
+                                            (is_careful ? FL_ATTEND_CAREFUL : 0u));
 }
 
 static void stop_threads(fl_sched *sched)

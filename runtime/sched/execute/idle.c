@@ -30,7 +30,7 @@ void fl_worker_begin_idle(fl_worker *w)
     fl_sched *sched = w->sched;
     /* Relaxed: a stale nonzero value only makes the next look earlier; a worker reading a stale 0
      * is woken. */
-    if (FL_UNLIKELY(fl_load_relaxed(&sched->shared_jobs) != 0)) {
+    if (FL_UNLIKELY(fl_sched_attends(sched, FL_ATTEND_SHARED))) {
         uint64_t at = fl_shared_queue_look_at(w);
         w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
     }

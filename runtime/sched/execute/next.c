@@ -102,7 +102,7 @@ static bool pick_mail(fl_worker *w, fl_item *item)
 static bool pick_shared(fl_worker *w, fl_item *item)
 {
     /* Relaxed: a thread putting the first task into the shared ready queue wakes every worker. */
-    if (fl_load_relaxed(&w->sched->shared_jobs) == 0 || !fl_shared_queue_pick(w, item)) {
+    if (!fl_sched_attends(w->sched, FL_ATTEND_SHARED) || !fl_shared_queue_pick(w, item)) {
         return false;
     }
     take_private(w, item);
@@ -227,7 +227,7 @@ static bool pick(fl_worker *w, fl_item *item)
     /* Offers precede ranges: graphs in progress come before jobs not yet begun. Relaxed: as in
      * pick_shared. */
     return pick_own(w, item) ||
-           (fl_load_relaxed(&w->sched->has_offers) != 0 && pick_offered(w, item)) ||
+           (fl_sched_attends(w->sched, FL_ATTEND_OFFERS) && pick_offered(w, item)) ||
            pick_range(w, item);
 }
 

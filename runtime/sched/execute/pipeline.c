@@ -413,7 +413,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     fl_act act = wait_computing(w);
     /* Relaxed: as in fl_worker_begin_idle. */
-    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->shared_jobs) != 0)) {
+    if (FL_UNLIKELY(fl_sched_attends(w->sched, FL_ATTEND_SHARED))) {
         uint64_t at = fl_shared_queue_look_at(w);
         w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }

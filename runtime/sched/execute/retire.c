@@ -29,7 +29,7 @@
 static void make_ready(fl_worker *w, fl_task *task)
 {
     /* Relaxed: a worker with a stale value leaves the task in a deque. */
-    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->is_careful) != 0) && fl_worker_sends(w, task)) {
+    if (FL_UNLIKELY(fl_sched_attends(w->sched, FL_ATTEND_CAREFUL)) && fl_worker_sends(w, task)) {
         return;
     }
     if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
@@ -157,7 +157,7 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
          * estimate. */
         fl_slow_learn(w, item->task);
         if (w->sched->shared_queue != NULL &&
-            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_load_relaxed(&w->sched->shared_jobs) != 0)) {
+            (mean > FL_SHARED_QUEUE_LEAST_NS || fl_sched_attends(w->sched, FL_ATTEND_SHARED))) {
             fl_shared_queue_learn(w, item);
         }
     }

@@ -469,7 +469,7 @@ bool fl_full_leave(fl_worker *w, const fl_item *item)
     fl_worker_flush(w);
     fl_store_relaxed(&share->is_out, 1);
     /* Relaxed: precedes the fence of the wake-up, as do the earlier stores. */
-    fl_store_relaxed(&w->sched->has_left, 1);
+    fl_or_relaxed(&w->sched->attention, (uint32_t)FL_ATTEND_LEFT);
     if (!fl_pieces_return(w, item)) {
         return false;
     }

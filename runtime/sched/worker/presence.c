@@ -60,7 +60,7 @@ void fl_presence_cancelled(fl_scheduler *self)
     if (fl_load_relaxed(&sched->offline_count) != 0) {
         fl_add_release(&sched->roster, 1);
         tell(sched);
-    } else if (fl_load_relaxed(&sched->shared_jobs) != 0) {
+    } else if (fl_sched_attends(sched, FL_ATTEND_SHARED)) {
         /* A cancelled task is no longer better left to a second device. */
         fl_sched_wake(sched, sched->count);
     }

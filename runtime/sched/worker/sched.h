@@ -41,6 +41,15 @@ typedef struct fl_shared_queue fl_shared_queue;
 
 typedef struct fl_shared_queue fl_shared_queue;
 
+/* Attention mask of the scheduler: what a worker looks at beside its own queues. */
+enum {
+    FL_ATTEND_CAREFUL = 1, /* a ready task may have to go elsewhere */
+    FL_ATTEND_OFFERS = 2,  /* mailboxes are used, or the shared ready queue is */
+    FL_ATTEND_SHARED = 4,  /* the shared ready queue may hold tasks */
+    FL_ATTEND_LEFT = 8,    /* some device had no capacity for a part of a batch; never cleared */
+    FL_ATTEND_RACES = 16   /* some chunk was begun that may be run twice; never cleared */
+};
+
 struct fl_sched {
     fl_scheduler scheduler; /* what the graph layer sees; first member */
     fl_core *core;
@@ -59,9 +68,8 @@ struct fl_sched {
     /* Devices are cores of one memory, each with a thread: ready tasks go to the core that has
      * their data (place.c). */
     bool keeps_holders;
-    _Atomic uint32_t is_careful; /* a ready task may have to go elsewhere; relaxed */
-    _Atomic uint32_t has_offers; /* mailboxes are used, or there were tasks on the board; relaxed */
-    _Atomic uint32_t shared_jobs; /* jobs whose tasks may be on the board */
+    _Atomic uint32_t attention; /* FL_ATTEND_*; relaxed: advice, and whoever sets a bit wakes */
+    uint32_t shared_jobs; /* jobs behind FL_ATTEND_SHARED; under the lock of the shared queue */
     fl_thread *threads;
     uint32_t thread_count;
     _Atomic uint32_t stopping;
@@ -90,11 +98,6 @@ struct fl_sched {
     /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
     _Atomic uint32_t offline_count;
     _Atomic uint64_t roster;
-    /* Some device had no room for a part of a batch: those whose policy is to wait look for such.
-     */
-    _Atomic uint32_t has_left;
-    /* Some chunk was ever begun that may be run twice: those with nothing to do look for such. */
-    _Atomic uint32_t has_races;
     /* Tasks that are being divided: likewise. */
     _Atomic uint32_t dividing;
 
@@ -127,6 +130,13 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
 void fl_sched_sort_devices(fl_sched *sched);
 /* No job runs. Stops and joins the threads. */
 void fl_sched_fini(fl_sched *sched);
+
+/* Whether one of the FL_ATTEND_* bits is set. */
+static inline bool fl_sched_attends(const fl_sched *sched, uint32_t bits)
+{
+    /* Relaxed: see the member. */
+    return (fl_load_relaxed(&sched->attention) & bits) != 0;
+}
 
 static inline uint64_t fl_worker_clock(const fl_worker *w)
 {
