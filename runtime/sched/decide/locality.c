@@ -25,7 +25,6 @@
 
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
-#include "sched/execute/fetch.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -221,7 +220,7 @@ static void give_back(fl_worker *w)
     offload->window_count = kept;
 }
 
-static void share(fl_worker *w)
+void fl_locality_share(fl_worker *w)
 {
     /* Relaxed: a guess. */
     if (w->offload->window_count > FL_LOCALITY_KEPT_FEW &&
@@ -260,7 +259,7 @@ bool fl_locality_gather(fl_worker *w)
         return false;
     }
     uint32_t most = most_kept(w), few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
-    share(w);
+    fl_locality_share(w);
     /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
     int level = -1;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
@@ -391,7 +390,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
     return best;
 }
 
-void fl_locality_fetch(fl_worker *w)
+fl_local_task *fl_locality_to_fetch(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
@@ -399,25 +398,17 @@ void fl_locality_fetch(fl_worker *w)
     uint64_t part = budget / FL_FETCH_PART, bytes = 0;
     uint64_t most = part < FL_FETCH_BYTES ? part : FL_FETCH_BYTES;
     uint32_t ahead = 0;
-    share(w);
     for (uint32_t i = 0; i < offload->window_count; ++i) {
         ahead += offload->window[i].is_fetched;
     }
-    while (offload->window_lacks &&
-           ahead < (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) &&
-           w->pipeline.computing != 0 && fl_flow_in(places, w->device->place) < most &&
-           fl_flow_peer(places, w->device->place) < FL_FETCH_PEERS * most) {
-        uint32_t next = choose_missing(w, &bytes);
-        offload->window_lacks = next != offload->window_count;
-        if (next == offload->window_count ||
-            (offload->pressed != 0 && bytes > budget / FL_FETCH_PART_PRESSED)) {
-            return;
-        }
-        /* Without capacity now, the reason is reported when the task is due to run. */
-        if (!fl_fetch_ahead(w, offload->window[next].task, offload->window[next].is_claimed)) {
-            return;
-        }
-        ahead += !offload->window[next].is_fetched;
-        offload->window[next].is_fetched = true;
+    if (!offload->window_lacks ||
+        ahead >= (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) ||
+        w->pipeline.computing == 0 || fl_flow_in(places, w->device->place) >= most ||
+        fl_flow_peer(places, w->device->place) >= FL_FETCH_PEERS * most) {
+        return NULL;
     }
+    uint32_t next = choose_missing(w, &bytes);
+    offload->window_lacks = next != offload->window_count;
+    bool is_large = offload->pressed != 0 && bytes > budget / FL_FETCH_PART_PRESSED;
+    return !offload->window_lacks || is_large ? NULL : &offload->window[next];
 }

@@ -26,8 +26,10 @@ void fl_locality_note(fl_worker *worker);
 bool fl_locality_gather(fl_worker *worker);
 /* Whether every task of the window lacks an operand while every lane has an item to run. */
 bool fl_locality_waits(fl_worker *worker);
-/* Nothing can be put on the device now: fetches operands of the next tasks. */
-void fl_locality_fetch(fl_worker *worker);
+/* Gives tasks of the window away that devices out of work may take. */
+void fl_locality_share(fl_worker *worker);
+/* Task of the window whose missing operands are to be fetched ahead now. Null: none. */
+fl_local_task *fl_locality_to_fetch(fl_worker *worker);
 /* Roots that the worker takes at once from `rest` in a range. The worker adds the roots beyond the
  * first, then takes one from the window. */
 uint32_t fl_locality_room(const fl_worker *worker, uint32_t rest);

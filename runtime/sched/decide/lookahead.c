@@ -18,7 +18,6 @@
 #include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
-#include "sched/execute/step.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
@@ -175,7 +174,7 @@ static void try_successor(fl_task *successor, void *user)
     }
 }
 
-bool fl_lookahead_pick(fl_worker *w, fl_item *item)
+fl_task *fl_lookahead_next(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     while (offload->ahead_count != 0) {
@@ -185,16 +184,14 @@ bool fl_lookahead_pick(fl_worker *w, fl_item *item)
             fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
             fl_graph_each_successor(flight->item.task, try_successor, &search);
             if (search.found != NULL) {
-                fl_worker_take(w, search.found, false, item);
-                item->is_ahead = true;
-                return true;
+                return search.found;
             }
         }
         flight->is_ahead = false;
         offload->ahead_first = (offload->ahead_first + 1) % FL_LOOKAHEAD;
         --offload->ahead_count;
     }
-    return false;
+    return NULL;
 }
 
 bool fl_lookahead_waits(fl_worker *w, const fl_task *task)

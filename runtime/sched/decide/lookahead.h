@@ -13,8 +13,8 @@ void fl_lookahead_drop(filch_graph *graph);
 void fl_lookahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
 /* The task has retired; a skipped task counts as failed. */
 void fl_lookahead_retired(fl_task *task, bool failed);
-/* Takes a task whose predecessors are over or on a lane, to be put behind them. False: none. */
-bool fl_lookahead_pick(fl_worker *worker, fl_item *item);
+/* Claims a task whose predecessors are over or on a lane, to be put behind them. Null: none. */
+fl_task *fl_lookahead_next(fl_worker *worker);
 /* Adds the markers of the task's predecessors on lanes to worker->offload->waits. */
 bool fl_lookahead_waits(fl_worker *worker, const fl_task *task);
 /* One predecessor of a closed graph's task, in the run before epoch `run`, is over. True: the task

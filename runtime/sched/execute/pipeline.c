@@ -267,6 +267,18 @@ void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
     }
 }
 
+/* Fetches operands of tasks in the locality window ahead. */
+static void fetch_ahead(fl_worker *w)
+{
+    fl_local_task *next;
+    fl_locality_share(w);
+    /* Without capacity now, the reason is reported when the task is due to run. */
+    while ((next = fl_locality_to_fetch(w)) != NULL &&
+           fl_fetch_ahead(w, next->task, next->is_claimed)) {
+        next->is_fetched = true;
+    }
+}
+
 /* Launches pieces of divided tasks while an item waits for memory: parts given to the worker, or,
  * with nothing in flight, a task joined now. A divided task may hold the memory. Pieces themselves
  * wait for no memory. */
@@ -409,7 +421,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         return any ? FL_ACT_MORE : act;
     }
     if (w->offload != NULL && w->offload->window_count != 0 && !is_away) {
-        fl_locality_fetch(w);
+        fetch_ahead(w);
     }
     fl_act act = wait_computing(w);
     /* Relaxed: as in fl_worker_begin_idle. */
@@ -467,7 +479,7 @@ fl_act fl_pipeline_step(fl_worker *w)
             }
         }
         if (w->offload != NULL && fl_locality_waits(w)) {
-            fl_locality_fetch(w);
+            fetch_ahead(w);
             break;
         }
         if (fl_worker_pick(w, &item)) {
@@ -486,7 +498,10 @@ fl_act fl_pipeline_step(fl_worker *w)
                 return FL_ACT_MORE;
             }
         }
-        if (w->offload != NULL && fl_lookahead_pick(w, &item)) {
+        fl_task *next = w->offload != NULL ? fl_lookahead_next(w) : NULL;
+        if (next != NULL) {
+            fl_worker_take(w, next, false, &item);
+            item.is_ahead = true;
             fl_launch_item(w, &item);
             any = true;
             continue;
