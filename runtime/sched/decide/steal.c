@@ -762,20 +762,13 @@ static bool rob_inboxes(fl_worker *w, const fl_victim_list *victims, bool is_of_
 static void look_at_ranges(fl_worker *w, const fl_victim_list *victims,
                            const fl_ruled_out *ruled_out, bool is_of_off, fl_steal_candidate *best)
 {
-    const fl_sched *sched = w->sched;
-    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: the slot of a set bit is filled. */
-        uint64_t bits = fl_load_acquire(&sched->active[word]);
-        while (bits != 0) {
-            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            bits &= bits - 1;
-            const filch_job *job = fl_jobs_peek(w, slot);
-            for (uint32_t i = 0; job != NULL && i < victims->count; ++i) {
-                uint32_t victim = victims->victims[i];
-                if (!has(ruled_out->ranges, victim) &&
-                    (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
-                    look_at_range(w, job, slot, victim, best);
-                }
+    fl_jobs_walk walk = {0};
+    for (const filch_job *job; (job = fl_jobs_next(w, &walk)) != NULL;) {
+        for (uint32_t i = 0; i < victims->count; ++i) {
+            uint32_t victim = victims->victims[i];
+            if (!has(ruled_out->ranges, victim) &&
+                (may_rob(w, victim, is_of_off) || (is_of_off && is_left(job, victim)))) {
+                look_at_range(w, job, walk.slot, victim, best);
             }
         }
     }

@@ -59,14 +59,10 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
             return true;
         }
     }
-    for (uint32_t word = 0; ahead.count != 0 && word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: a set bit's slot is filled. */
-        uint64_t bits = fl_load_acquire(&sched->active[word]);
-        for (; bits != 0; bits &= bits - 1) {
-            filch_job *job = fl_jobs_peek(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
-            if (job != NULL && has(&ahead, job) && fl_pick_goal(w, job, item)) {
-                return true;
-            }
+    fl_jobs_walk walk = {0};
+    for (filch_job *job; ahead.count != 0 && (job = fl_jobs_next(w, &walk)) != NULL;) {
+        if (has(&ahead, job) && fl_pick_goal(w, job, item)) {
+            return true;
         }
     }
     return false;

@@ -4,6 +4,7 @@
 #include "sched/account/current_job.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/place.h"
+#include "sched/decide/policy.h"
 #include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
@@ -115,16 +116,6 @@ static __attribute__((noinline)) bool pick_offered(fl_worker *w, fl_item *item)
     return pick_mail(w, item) || pick_shared(w, item);
 }
 
-/* Picks from the ranges of active jobs, or what is left of the locality window. */
-static bool pick_range(fl_worker *w, fl_item *item)
-{
-    if (!fl_pick_range(w, item)) {
-        return false;
-    }
-    take_private(w, item);
-    return true;
-}
-
 static bool pick_window(fl_worker *w, fl_item *item)
 {
     if (w->offload == NULL || w->offload->window_count == 0) {
@@ -133,6 +124,42 @@ static bool pick_window(fl_worker *w, fl_item *item)
     fl_locality_take(w, item);
     take_private(w, item);
     return true;
+}
+
+/* Picks from the ranges of active jobs. */
+static bool pick_range(fl_worker *w, bool may_begin, fl_item *item)
+{
+    if (!fl_pick_range(w, may_begin, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+/* Picks from the ranges beside tasks in the locality window, which precede work not yet begun.
+ * Roots come in groups, when few tasks are left in the window. */
+static __attribute__((noinline)) bool pick_beside_window(fl_worker *w, fl_item *item)
+{
+    bool is_full = fl_locality_room(w, FL_LOCALITY_WINDOW) == 1;
+    return (!is_full && pick_range(w, false, item)) || pick_window(w, item);
+}
+
+/* Picks a task that a policy left to anyone. */
+static bool pick_common(fl_worker *w, fl_item *item)
+{
+    if (FL_LIKELY(!fl_rules_place(&w->sched->rules)) || !fl_policy_pick(w, item)) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
+static bool pick_unbegun(fl_worker *w, fl_item *item)
+{
+    if (FL_UNLIKELY(w->offload != NULL && w->offload->window_count != 0)) {
+        return pick_beside_window(w, item);
+    }
+    return pick_range(w, true, item) || pick_common(w, item);
 }
 
 /* --- Nested waits --- */
@@ -222,13 +249,13 @@ static bool pick(fl_worker *w, fl_item *item)
         }
     }
     if (FL_UNLIKELY(fl_locality_chooses(w)) && fl_locality_gather(w)) {
-        return pick_range(w, item);
+        return pick_beside_window(w, item);
     }
     /* Offers precede ranges: graphs in progress come before jobs not yet begun. Relaxed: as in
      * pick_shared. */
     return pick_own(w, item) ||
            (fl_sched_attends(w->sched, FL_ATTEND_OFFERS) && pick_offered(w, item)) ||
-           pick_range(w, item);
+           pick_unbegun(w, item);
 }
 
 bool fl_worker_pick(fl_worker *w, fl_item *item)

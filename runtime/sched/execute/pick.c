@@ -237,32 +237,15 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
     return true;
 }
 
-bool fl_pick_range(fl_worker *w, fl_item *item)
+bool fl_pick_range(fl_worker *w, bool may_begin, fl_item *item)
 {
-    fl_sched *sched = w->sched;
-    bool has_near = w->offload != NULL && w->offload->window_count != 0;
-    if (FL_UNLIKELY(has_near) && fl_locality_room(w, FL_LOCALITY_WINDOW) == 1) {
-        fl_locality_take(w, item);
-        return true;
-    }
-    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: the slot of a set bit is filled. */
-        uint64_t bits = fl_load_acquire(&sched->active[word]);
-        while (bits != 0) {
-            uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            bits &= bits - 1;
-            filch_job *job = fl_jobs_peek(w, slot);
-            if (job != NULL && (job->batch == NULL ? pick_root(w, job, item)
-                                                   : !has_near && pick_chunk(w, job, item))) {
-                return true;
-            }
+    fl_jobs_walk walk = {0};
+    for (filch_job *job; (job = fl_jobs_next(w, &walk)) != NULL;) {
+        if (job->batch == NULL ? pick_root(w, job, item) : may_begin && pick_chunk(w, job, item)) {
+            return true;
         }
     }
-    if (FL_UNLIKELY(has_near)) { /* kept tasks precede work not yet begun */
-        fl_locality_take(w, item);
-        return true;
-    }
-    return FL_UNLIKELY(fl_rules_place(&sched->rules)) && fl_policy_pick(w, item);
+    return false;
 }
 
 static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, uint32_t *lo,

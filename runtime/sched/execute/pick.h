@@ -5,8 +5,9 @@
 
 #include "sched/worker/worker.h"
 
-/* Takes an item from the worker's own share of a range of any active job. False: none. */
-bool fl_pick_range(fl_worker *worker, fl_item *item);
+/* Takes an item from the worker's own share of a range of any active job; of batches only with
+ * may_begin. False: none. */
+bool fl_pick_range(fl_worker *worker, bool may_begin, fl_item *item);
 /* Takes an item from the ranges of a job that the caller keeps alive: from the worker's own share,
  * else from another worker's. False: none. */
 bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_item *item);

@@ -253,15 +253,10 @@ static bool settle_range(fl_worker *w, filch_job *job)
 
 static bool settle_ranges(fl_worker *w)
 {
-    fl_sched *sched = w->sched;
+    fl_jobs_walk walk = {0};
     bool is_wanted = false;
-    for (uint32_t word = 0; word < FL_ACTIVE_SLOTS / 64; ++word) {
-        /* Acquire: a set bit's slot is filled. */
-        uint64_t bits = fl_load_acquire(&sched->active[word]);
-        for (; bits != 0; bits &= bits - 1) {
-            filch_job *job = fl_jobs_peek(w, word * 64 + (uint32_t)__builtin_ctzll(bits));
-            is_wanted = (job != NULL && settle_range(w, job)) || is_wanted;
-        }
+    for (filch_job *job; (job = fl_jobs_next(w, &walk)) != NULL;) {
+        is_wanted = settle_range(w, job) || is_wanted;
     }
     return is_wanted;
 }

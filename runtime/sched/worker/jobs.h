@@ -40,7 +40,33 @@ static inline void fl_jobs_end_peek(fl_worker *w)
     }
 }
 
+/* A walk over the active jobs; {0} before all. */
+typedef struct fl_jobs_walk {
+    uint32_t slot; /* of the last job */
+    uint32_t word; /* next word of sched->active */
+    uint64_t bits; /* slots of the word before that are left */
+} fl_jobs_walk;
+
 /* Function of fl_scheduler: whether no hazard pointer names the job. */
 bool fl_jobs_is_quiet(fl_scheduler *self, const filch_job *job);
+
+/* Begins a peek at the next active job. Null: the walk is over. */
+static inline filch_job *fl_jobs_next(fl_worker *w, fl_jobs_walk *walk)
+{
+    filch_job *job = NULL;
+    while (job == NULL) {
+        while (walk->bits == 0) {
+            if (walk->word == FL_ACTIVE_SLOTS / 64) {
+                return NULL;
+            }
+            /* Acquire: the slot of a set bit is filled. */
+            walk->bits = fl_load_acquire(&w->sched->active[walk->word++]);
+        }
+        walk->slot = (walk->word - 1) * 64 + (uint32_t)__builtin_ctzll(walk->bits);
+        walk->bits &= walk->bits - 1;
+        job = fl_jobs_peek(w, walk->slot);
+    }
+    return job;
+}
 
 #endif
