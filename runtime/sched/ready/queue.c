@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/ready/queue.h"
 
+void fl_ready_push(fl_worker *w, fl_task *task)
+{
+    uint32_t level = task->level;
+    /* Relaxed: our own ready task. */
+    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
+    if (FL_UNLIKELY(!fl_deque_push(&w->queues.levels[level], hint))) {
+        /* The inbox needs no memory. */
+        fl_inbox_push(&w->queues.inbox, &task->link);
+        return;
+    }
+    ++w->ready.queued;
+    w->ready.pushed = true;
+    if ((w->ready.mask & (1u << level)) == 0) {
+        w->ready.mask |= 1u << level;
+        /* Relaxed: the deque publishes the entry; a thief missing the bit is woken or looks
+         * again. */
+        fl_store_relaxed(&w->queues.level_mask, w->ready.mask);
+    }
+}
+
 void fl_ready_drain(fl_worker *w)
 {
     fl_link *link = fl_inbox_drain(&w->queues.inbox);

@@ -52,26 +52,9 @@ static inline bool fl_ready_claim(const fl_sched *sched, uint64_t hint, fl_task 
 
 /* --- Put --- */
 
-/* Pushes a ready task to the deque of its level. The owner. */
-static inline void fl_ready_push(fl_worker *w, fl_task *task)
-{
-    uint32_t level = task->level;
-    /* Relaxed: our own ready task. */
-    uint64_t hint = fl_hint_make(task, fl_load_relaxed(&task->word));
-    if (FL_UNLIKELY(!fl_deque_push(&w->queues.levels[level], hint))) {
-        /* The inbox needs no memory. */
-        fl_inbox_push(&w->queues.inbox, &task->link);
-        return;
-    }
-    ++w->ready.queued;
-    w->ready.pushed = true;
-    if ((w->ready.mask & (1u << level)) == 0) {
-        w->ready.mask |= 1u << level;
-        /* Relaxed: the deque publishes the entry; a thief missing the bit is woken or looks
-         * again. */
-        fl_store_relaxed(&w->queues.level_mask, w->ready.mask);
-    }
-}
+/* Pushes a ready task to the deque of its level. The owner. Out of line: most tasks go through the
+ * slot. */
+void fl_ready_push(fl_worker *worker, fl_task *task);
 
 /* Puts a ready task into the next-task slot, or, below the level of the slot's task, into a deque.
  * The owner. */
