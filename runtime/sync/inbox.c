@@ -58,10 +58,3 @@ fl_link *fl_inbox_drain(fl_inbox *inbox)
 {
     return chain_reverse(fl_inbox_take(inbox));
 }
-
-bool fl_inbox_is_empty(const fl_inbox *inbox)
-{
-    /* Relaxed: the fence in fl_eventcount_announce orders a sleeper's re-check, and links are
-     * reached only through fl_inbox_drain and fl_inbox_take. */
-    return fl_load_relaxed(&inbox->head) == NULL;
-}
