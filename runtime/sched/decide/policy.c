@@ -57,16 +57,9 @@ void fl_rules_fini(fl_sched *sched)
 
 /* --- Common list --- */
 
-static bool take(fl_item *item, fl_task *task)
-{
-    item->is_graph = item->is_claimed = false;
-    item->task = task;
-    return task != NULL;
-}
-
 bool fl_policy_pick(fl_worker *w, fl_item *item)
 {
-    return take(item, fl_common_take(w, fl_may_run, NULL));
+    return fl_item_set_task(item, fl_common_take(w, fl_may_run, NULL));
 }
 
 /* Takes a task of the job sent to a second worker. The second worker may wait for the same job
@@ -104,16 +97,17 @@ bool fl_policy_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     if (!fl_rules_place(&sched->rules) && !is_stacked) {
         return false;
     }
-    if (take(item, fl_common_take(w, fl_may_run_of, job))) {
+    if (fl_item_set_task(item, fl_common_take(w, fl_may_run_of, job))) {
         return true;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
-        if (!fl_inbox_is_empty(&other->queues.inbox) && take(item, take_sent(w, other, job))) {
+        if (!fl_inbox_is_empty(&other->queues.inbox) &&
+            fl_item_set_task(item, take_sent(w, other, job))) {
             return true;
         }
     }
-    return !is_strict && take(item, fl_common_take(w, fl_may_run_waiting, NULL));
+    return !is_strict && fl_item_set_task(item, fl_common_take(w, fl_may_run_waiting, NULL));
 }
 
 fl_task *fl_policy_drop(fl_worker *w, fl_may_fn may)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared ready queue has one lock. `boarding`, in fl_sched, counts the jobs whose tasks may be
- * in the queue. The count changes under the lock; while the count is 0 the queue is empty.
+/* The shared ready queue has one lock. `shared_jobs`, in fl_sched, counts the jobs whose tasks may
+ * be in the queue. The count changes under the lock; while the count is 0 the queue is empty.
  *
  * No wake-up is lost. A worker finding no task says so under the lock, and the driver lets the
  * worker look again after the worker has announced idleness. A thread putting a task sees under the
@@ -358,13 +358,6 @@ static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_ranked_sp
     return task;
 }
 
-static bool fill(fl_item *item, fl_task *task)
-{
-    item->is_graph = item->is_claimed = false;
-    item->task = task;
-    return task != NULL;
-}
-
 static void set_waiting(fl_shared_queue *board, uint32_t index, bool waits)
 {
     uint64_t bit = (uint64_t)1 << index % 64;
@@ -415,7 +408,7 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
     memset(board->called, 0, sizeof board->called);
     fl_mutex_unlock(&board->lock);
     wake_called(w->sched, called);
-    return fill(item, task);
+    return fl_item_set_task(item, task);
 }
 
 bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
@@ -435,7 +428,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     }
     set_waiting(board, w->index, task == NULL);
     fl_mutex_unlock(&board->lock);
-    return fill(item, task);
+    return fl_item_set_task(item, task);
 }
 
 bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)

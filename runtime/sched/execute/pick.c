@@ -223,8 +223,7 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     const filch_graph *graph = job->graph;
-    item->is_graph = item->is_claimed = false;
-    item->task = graph->roots[lo];
+    (void)fl_item_set_task(item, graph->roots[lo]);
     if (FL_UNLIKELY(hi - lo > 1)) {
         choose_root(w, graph, lo, hi, item);
     } else if (FL_UNLIKELY(fl_locality_is_new(w))) {

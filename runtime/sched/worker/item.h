@@ -111,6 +111,14 @@ static inline void fl_item_refuse(fl_item *item)
     item->timed = false;
 }
 
+/* Sets the item to a ready task, not claimed yet. False: the task is null. */
+static inline bool fl_item_set_task(fl_item *item, fl_task *task)
+{
+    item->is_graph = item->is_claimed = false;
+    item->task = task;
+    return task != NULL;
+}
+
 /* Ends a gate, which does nothing, as failed where its predecessors failed. */
 static inline void fl_item_pass(fl_item *item)
 {
