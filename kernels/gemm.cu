@@ -4,7 +4,7 @@
 
 struct gemm_args {
     double alpha, beta;
-    unsigned transpose_a, transpose_b;
+    bool transpose_a, transpose_b;
 };
 
 template <typename T, int BM, int BN, int BK>

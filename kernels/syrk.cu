@@ -4,7 +4,8 @@
 
 struct syrk_args {
     double alpha, beta;
-    unsigned transpose, reserved;
+    bool transpose;
+    unsigned reserved;
 };
 
 template <typename T, int BM, int BK>

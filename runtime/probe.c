@@ -6,7 +6,7 @@
 
 /* Sizes of the records in the first version of the interface; later versions only append. */
 #define PROBE_SIZE_FIRST (offsetof(filch_probe, reserved) + sizeof(uint32_t))
-#define DESC_SIZE_FIRST (offsetof(filch_probe_desc, is_retry) + sizeof(uint32_t))
+#define DESC_SIZE_FIRST (offsetof(filch_probe_desc, is_retry) + sizeof(bool))
 
 filch_status filch_backend_probe(filch_runtime *rt, const char *label, const filch_probe_desc *desc,
                                  filch_probe *probe)

@@ -76,7 +76,6 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         runtime == NULL                                  ? "there is nowhere to put the runtime"
         : error != NULL && error->size == 0              ? "the error's size is not set"
         : config->reserved != 0                          ? "reserved is not 0"
-        : config->trace > 1                              ? "trace is neither 0 nor 1"
         : (unsigned)config->policy > FILCH_POLICY_CUSTOM ? "unknown policy"
         : (unsigned)config->drive > FILCH_DRIVE_POLL     ? "unknown drive"
         : (unsigned)config->score > FILCH_SCORE_CAPACITY ? "unknown score"
@@ -84,7 +83,6 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
         : (unsigned)config->cuda_context > FILCH_CUDA_CONTEXT_PRIVATE    ? "unknown cuda_context"
         : (unsigned)config->cuda_schedule > FILCH_CUDA_SCHEDULE_BLOCKING ? "unknown cuda_schedule"
         : (unsigned)config->bind > FILCH_BIND_NONE                       ? "unknown bind"
-        : config->allow_multicast > 1 ? "allow_multicast is neither 0 nor 1"
         : config->speeds != NULL && strlen(config->speeds) >= FL_SETTING_TEXT
             ? "speeds is longer than 255 bytes"
         : config->memory_limit > INT64_MAX && config->memory_limit < FILCH_MEMORY_HALF
@@ -395,7 +393,7 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     if (status == FILCH_OK && config->bind != FILCH_BIND_DEFAULT) {
         settings->bind = config->bind;
     }
-    if (status == FILCH_OK && config->allow_multicast != 0) {
+    if (status == FILCH_OK && config->allow_multicast) {
         settings->multicast = 1;
     }
     if (status == FILCH_OK && config->memory_limit != 0) {
@@ -606,7 +604,7 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     return FILCH_OK;
 }
 
-filch_status filch_poll(filch_runtime *rt, double seconds, uint32_t *worked)
+filch_status filch_poll(filch_runtime *rt, double seconds, bool *worked)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {

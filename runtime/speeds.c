@@ -7,7 +7,7 @@
 #include "sched/worker/device.h"
 
 /* Sizes of the records in the first version of the interface; later versions only append. */
-#define SPEED_SIZE_FIRST (offsetof(filch_speed, prior_refuted) + sizeof(uint32_t))
+#define SPEED_SIZE_FIRST (offsetof(filch_speed, prior_refuted) + sizeof(bool))
 #define SPEEDS_SIZE_FIRST (offsetof(filch_speeds, saves) + sizeof(uint64_t))
 
 filch_status filch_codelet_speed(filch_codelet *codelet, uint32_t device, filch_speed *speed)

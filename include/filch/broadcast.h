@@ -38,9 +38,9 @@ typedef struct filch_broadcast {
                                   host's memory. Null: every device with memory of its own, except
                                   for failed devices. Copied. */
     uint32_t device_count;   /**< Elements of devices; 0 where devices is null. */
-    uint32_t one_tile;       /**< 1: the tile (row, col) alone; 0: all tiles. */
-    uint32_t row;            /**< Tile row where one_tile is 1; else 0. */
-    uint32_t col;            /**< Tile column where one_tile is 1; else 0. */
+    bool one_tile;           /**< The tile (row, col) alone; false: all tiles. */
+    uint32_t row;            /**< Tile row where one_tile is true; else 0. */
+    uint32_t col;            /**< Tile column where one_tile is true; else 0. */
     filch_broadcast_way way; /**< Pattern of senders and receivers. */
     uint32_t reserved;       /**< 0. */
     uint64_t piece;          /**< Bytes handed on at once, at least 4096; 0: chosen from the total
@@ -48,9 +48,9 @@ typedef struct filch_broadcast {
 } filch_broadcast;
 
 /** Initializer of a ::filch_broadcast: the whole handle to every device. */
-#define FILCH_BROADCAST_INIT                                                               \
-    {                                                                                      \
-        sizeof(filch_broadcast), NULL, 0, 0, 0, 0, FILCH_BROADCAST_DEFAULT, 0, (uint64_t)0 \
+#define FILCH_BROADCAST_INIT                                                                   \
+    {                                                                                          \
+        sizeof(filch_broadcast), NULL, 0, false, 0, 0, FILCH_BROADCAST_DEFAULT, 0, (uint64_t)0 \
     }
 
 /**
@@ -74,8 +74,8 @@ typedef struct filch_broadcast {
  * @param submit    as for filch_graph_submit(); may be null.
  * @param job       receives the job, to be given to filch_job_release(); may be null.
  * @return FILCH_OK; FILCH_WRONG_STATE (a handle without a buffer has a tile never written);
- *         FILCH_INVALID_ARGUMENT (unset sizes, an unknown way, reserved fields not 0, one_tile over
- *         1, a row or column while one_tile is 0, a device count in contradiction to the devices, a
+ *         FILCH_INVALID_ARGUMENT (unset sizes, an unknown way, reserved fields not 0, a row or
+ *         column while one_tile is false, a device count in contradiction to the devices, a
  *         piece below 4096); FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the
  *         handle is not managed or is a partition; events in a runtime without a GPU); FILCH_BUSY
  *         while the host has acquired the handle; FILCH_OUT_OF_MEMORY; for events of @p submit as

@@ -178,7 +178,8 @@ typedef struct filch_config {
     filch_log_level log_level; /**< Threshold: less severe messages are dropped. */
     filch_allocator_kind allocator_kind; /**< Built-in allocator, when allocator is null. */
     const filch_allocator *allocator;    /**< The caller's allocator, or null; copied. */
-    uint32_t trace;            /**< 1: record a trace from the start (trace.h); 0: FILCH_TRACE. */
+    bool trace;                /**< Record a trace from the start (trace.h); false: FILCH_TRACE
+                                    decides. */
     uint32_t reserved;         /**< Must be 0. */
     filch_score score;         /**< Basis of filch's own scores. */
     filch_device_rate_fn rate; /**< Gives the scores where scores is null: called once a device,
@@ -189,14 +190,14 @@ typedef struct filch_config {
     filch_cuda_context cuda_context;   /**< CUDA context in which filch works on a GPU. */
     filch_cuda_schedule cuda_schedule; /**< How private contexts wait for a GPU; primary contexts
                                             belong to the host. */
-    uint64_t memory_limit;    /**< Bytes that filch may take of a GPU's memory, for the GPU's
-                                   devices together; at most the free memory at the start.
-                                   ::FILCH_MEMORY_FIT, ::FILCH_MEMORY_HALF; 0:
-                                   FILCH_MEMORY_LIMIT, else fit. A limit above a GPU's whole
-                                   memory: FILCH_TOO_LARGE for a GPU that devices names by
-                                   number; a GPU not named is left out. */
-    uint32_t allow_multicast; /**< 1: multicast objects may be made (multicast.h); 0:
-                                   FILCH_MULTICAST decides, else multicast is off. */
+    uint64_t memory_limit; /**< Bytes that filch may take of a GPU's memory, for the GPU's
+                                devices together; at most the free memory at the start.
+                                ::FILCH_MEMORY_FIT, ::FILCH_MEMORY_HALF; 0:
+                                FILCH_MEMORY_LIMIT, else fit. A limit above a GPU's whole
+                                memory: FILCH_TOO_LARGE for a GPU that devices names by
+                                number; a GPU not named is left out. */
+    bool allow_multicast;  /**< Multicast objects may be made (multicast.h); false:
+                                FILCH_MULTICAST decides, else multicast is off. */
     const struct filch_policy_desc *custom_policy; /**< Scheduling policy of the caller's
                                                         (policy.h); copied. policy must then be
                                                         FILCH_POLICY_CUSTOM or the default. */
@@ -210,9 +211,9 @@ typedef struct filch_config {
 #define FILCH_CONFIG_INIT                                                                          \
     {                                                                                              \
         sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,      \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, 0, 0, FILCH_SCORE_DEFAULT,     \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, 0, NULL, NULL, \
-            FILCH_BIND_DEFAULT                                                                     \
+            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, false, 0, FILCH_SCORE_DEFAULT, \
+            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, false, NULL,   \
+            NULL, FILCH_BIND_DEFAULT                                                               \
     }
 
 /** Row of the settings table; every text is constant. */
@@ -224,6 +225,12 @@ typedef struct filch_setting {
     const char *default_value; /**< Text of the default. */
     const char *help;          /**< Description, a single sentence. */
 } filch_setting;
+
+/** Initializer of a ::filch_setting. */
+#define FILCH_SETTING_INIT                            \
+    {                                                 \
+        sizeof(filch_setting), NULL, NULL, NULL, NULL \
+    }
 
 /**
  * Reads a row of the settings table: a setting that filch_runtime_create() takes from the

@@ -134,6 +134,12 @@ typedef struct filch_probe {
     uint32_t reserved;        /**< 0. */
 } filch_probe;
 
+/** Initializer of a ::filch_probe. */
+#define FILCH_PROBE_INIT                                        \
+    {                                                           \
+        sizeof(filch_probe), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 \
+    }
+
 /**
  * Builds the caller's objects on a GPU: compiles, fills caches. Runs on the probing thread with the
  * GPU's context current. The function may call filch, but must not probe.
@@ -150,13 +156,13 @@ typedef struct filch_probe_desc {
     filch_build_fn build; /**< Build step; or null. */
     void *user;           /**< Handed to build. */
     uint32_t ordinal;     /**< The GPU, as in cuda:N. */
-    uint32_t is_retry;    /**< 1: retry after a failure, and repeat a build that succeeded. */
+    bool is_retry;        /**< Retry after a failure, and repeat a build that succeeded. */
 } filch_probe_desc;
 
 /** Initializer of a ::filch_probe_desc: GPU 0, no build step. */
-#define FILCH_PROBE_DESC_INIT                      \
-    {                                              \
-        sizeof(filch_probe_desc), NULL, NULL, 0, 0 \
+#define FILCH_PROBE_DESC_INIT                          \
+    {                                                  \
+        sizeof(filch_probe_desc), NULL, NULL, 0, false \
     }
 
 /**
@@ -166,7 +172,7 @@ typedef struct filch_probe_desc {
  * The build step runs once for every pair of label and GPU, until the step succeeds or after a
  * caller requests a retry; other probes of the runtime wait meanwhile. filch remembers a failure.
  * Later probes of the GPU (for a failed build: with an equal label) fail likewise without a new
- * attempt, unless is_retry is 1. A later probe can thus obtain a GPU that was left out when the
+ * attempt, unless is_retry is true. A later probe can thus obtain a GPU that was left out when the
  * runtime was made, though the runtime's tasks do not run on the GPU.
  *
  * The error's text begins "LABEL backend: ", e.g. "fft backend: no CUDA runtime available", "fft

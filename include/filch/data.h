@@ -350,6 +350,12 @@ typedef struct filch_tiling {
     uint64_t cols; /**< Tile columns. */
 } filch_tiling;
 
+/** Initializer of a ::filch_tiling. */
+#define FILCH_TILING_INIT          \
+    {                              \
+        sizeof(filch_tiling), 0, 0 \
+    }
+
 /**
  * Counts the tiles of a handle.
  *

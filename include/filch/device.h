@@ -120,6 +120,13 @@ typedef struct filch_device_info {
                                    clock, whatever the score; else 0. */
 } filch_device_info;
 
+/** Initializer of a ::filch_device_info. */
+#define FILCH_DEVICE_INFO_INIT                                                                    \
+    {                                                                                             \
+        sizeof(filch_device_info), "", "", FILCH_BACKEND_HOST, 0, 0, 0, 0, 0, 0.0, 0, 0, {0}, "", \
+            "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0.0                                      \
+    }
+
 /** Record of a device that is present but unusable. */
 typedef struct filch_device_refusal {
     size_t size;           /**< sizeof(filch_device_refusal). */
@@ -129,6 +136,12 @@ typedef struct filch_device_refusal {
                                 backend is unusable. */
     filch_error error;     /**< Reason of the refusal. */
 } filch_device_refusal;
+
+/** Initializer of a ::filch_device_refusal. */
+#define FILCH_DEVICE_REFUSAL_INIT                                                 \
+    {                                                                             \
+        sizeof(filch_device_refusal), "", FILCH_BACKEND_HOST, 0, FILCH_ERROR_INIT \
+    }
 
 /**
  * Returns the number of devices.
@@ -274,6 +287,12 @@ typedef struct filch_memory_stats {
                                   lack of memory. */
 } filch_memory_stats;
 
+/** Initializer of a ::filch_memory_stats. */
+#define FILCH_MEMORY_STATS_INIT                                                             \
+    {                                                                                       \
+        sizeof(filch_memory_stats), FILCH_ARENA_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
 /**
  * Counts filch's holdings of the memory in which a device computes; slices of a GPU count together.
  *
@@ -384,19 +403,25 @@ FILCH_API filch_status filch_device_presence(filch_runtime *runtime, uint32_t in
 
 /** Link between two memories, in a single direction. */
 typedef struct filch_link {
-    size_t size;          /**< sizeof(filch_link). */
-    uint32_t is_same;     /**< 1: both ends are the same memory, and nothing needs to be copied;
-                               the remaining members are 0. */
-    uint32_t has_access;  /**< 1: the driver gives the first device direct access to the second
-                               device's memory; else copies go through the host's memory. 1
-                               between a GPU and the host. */
-    uint32_t has_atomics; /**< 1: atomic operations work across the link, true over NVLink and
-                               false over PCIe. Between GPUs only. */
+    size_t size;      /**< sizeof(filch_link). */
+    bool is_same;     /**< Both ends are the same memory, and nothing needs to be copied; the
+                           remaining members are 0. */
+    bool has_access;  /**< The driver gives the first device direct access to the second device's
+                           memory; else copies go through the host's memory. True between a GPU
+                           and the host. */
+    bool has_atomics; /**< Atomic operations work across the link, true over NVLink and false
+                           over PCIe. Between GPUs only. */
     int32_t rank;     /**< The driver's performance rank among the links between GPUs: smaller is
                            faster. 0 for the host. */
     double bandwidth; /**< Bytes a second of a large copy, as measured by filch_links_measure();
                            0 where not measured. */
 } filch_link;
+
+/** Initializer of a ::filch_link. */
+#define FILCH_LINK_INIT                                 \
+    {                                                   \
+        sizeof(filch_link), false, false, false, 0, 0.0 \
+    }
 
 /**
  * Describes the link from the memory of a device to the memory of a second device. Simulated

@@ -144,6 +144,12 @@ typedef struct filch_job_info {
     uint64_t moved;        /**< Tasks run away from their data: sum of filch_device_stats.moved. */
 } filch_job_info;
 
+/** Initializer of a ::filch_job_info. */
+#define FILCH_JOB_INFO_INIT                                                  \
+    {                                                                        \
+        sizeof(filch_job_info), FILCH_NOT_READY, 0, 0, 0, 0, 0, 0.0, 0, 0, 0 \
+    }
+
 /**
  * Waits for a job to complete.
  *

@@ -66,18 +66,18 @@ extern "C" {
 
 /** Arguments of gemm_f64 and gemm_f32. */
 typedef struct filch_gemm_args {
-    double alpha;         /**< Factor of the product. */
-    double beta;          /**< Factor of C; 0: C is not read. */
-    uint32_t transpose_a; /**< 1: op(A) is A'. */
-    uint32_t transpose_b; /**< 1: op(B) is B'. */
+    double alpha;     /**< Factor of the product. */
+    double beta;      /**< Factor of C; 0: C is not read. */
+    bool transpose_a; /**< op(A) is A', else A. */
+    bool transpose_b; /**< op(B) is B', else B. */
 } filch_gemm_args;
 
 /** Arguments of syrk_f64 and syrk_f32. */
 typedef struct filch_syrk_args {
-    double alpha;       /**< Factor of the product. */
-    double beta;        /**< Factor of C; 0: C is not read. */
-    uint32_t transpose; /**< 1: op(A) is A'. */
-    uint32_t reserved;  /**< 0. */
+    double alpha;      /**< Factor of the product. */
+    double beta;       /**< Factor of C; 0: C is not read. */
+    bool transpose;    /**< op(A) is A', else A. */
+    uint32_t reserved; /**< 0. */
 } filch_syrk_args;
 
 /**
@@ -122,8 +122,7 @@ typedef struct filch_kernel {
     const filch_cuda_desc *cuda; /**< CUDA implementation. */
     uint32_t view_count;         /**< Number of accesses. */
     uint32_t arg_size;           /**< Bytes of arguments. */
-    uint32_t is_batch;           /**< 1 for a batch's body, 0 for a task's. */
-    uint32_t reserved;           /**< 0. */
+    bool is_batch;               /**< A batch's body, else a task's. */
 } filch_kernel;
 
 /**

@@ -67,6 +67,12 @@ typedef struct filch_granularity {
                                performance. */
 } filch_granularity;
 
+/** Initializer of a ::filch_granularity. */
+#define FILCH_GRANULARITY_INIT          \
+    {                                   \
+        sizeof(filch_granularity), 0, 0 \
+    }
+
 /**
  * Tells the granularity of an object's sizes and offsets. Makes nothing.
  *

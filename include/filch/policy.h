@@ -72,6 +72,12 @@ typedef struct filch_policy_item {
     uint32_t rest;    /**< Chunks: number of grains from first on that are left to be taken. */
 } filch_policy_item;
 
+/** Initializer of a ::filch_policy_item. */
+#define FILCH_POLICY_ITEM_INIT                                                        \
+    {                                                                                 \
+        sizeof(filch_policy_item), FILCH_POLICY_THEFT, 0, 0, 0, NULL, 0.0, 0, 0, 0, 0 \
+    }
+
 /** Distribution of batches to the devices. */
 typedef enum filch_policy_batches {
     FILCH_BATCHES_SHARED_OUT = 0, /**< The static partition gives every device a share; a device
@@ -175,12 +181,12 @@ FILCH_API uint32_t filch_policy_devices(const filch_policy_view *view);
  *
  * @param view   the view.
  * @param device the device.
- * @return 1 or 0; with no item, 1 if the device is present; 0 for a null view and for a nonexistent
- *         device.
+ * @return true or false; with no item, true if the device is present; false for a null view and for
+ *         a nonexistent device.
  *
  * Thread safety: as filch_policy_item_get(). Since 0.1.
  */
-FILCH_API uint32_t filch_policy_can_run(const filch_policy_view *view, uint32_t device);
+FILCH_API bool filch_policy_can_run(const filch_policy_view *view, uint32_t device);
 
 /**
  * Counts the work queued at a device that a thief could take: tasks, and with no item also grains,
@@ -257,6 +263,12 @@ typedef struct filch_policy_counts {
     uint64_t steals;         /**< Calls of the steal function. */
     uint64_t steals_refused; /**< Answers of the steal function that filch did not follow. */
 } filch_policy_counts;
+
+/** Initializer of a ::filch_policy_counts. */
+#define FILCH_POLICY_COUNTS_INIT                                                   \
+    {                                                                              \
+        sizeof(filch_policy_counts), "", FILCH_POLICY_DEFAULT, 0, 0, 0, 0, 0, 0, 0 \
+    }
 
 /**
  * Names a runtime's policy, and counts the questions to the policy since the runtime was made.

@@ -111,14 +111,14 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
  * @param runtime the runtime.
  * @param seconds how long to go on while work exists. 0: a single round over the workers; negative:
  *                until nothing can be done now.
- * @param worked  receives 1 if the call did work and a further call may find more, else 0; may be
- *                null.
+ * @param worked  receives true if the call did work and a further call may find more, else false;
+ *                may be null.
  * @return FILCH_OK; FILCH_WRONG_STATE (the runtime has threads or a virtual clock, or the call
  *         comes from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Does not wait for work. Since 0.1.
  */
-FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, uint32_t *worked);
+FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, bool *worked);
 
 /**
  * Copies the newest failure recorded by a call of the calling thread on the runtime. Neither a
@@ -143,6 +143,12 @@ typedef struct filch_usage {
     uint64_t tasks_live;   /**< Tasks of existing graphs that are not retired for good. */
     uint64_t jobs_running; /**< Jobs submitted and not complete. */
 } filch_usage;
+
+/** Initializer of a ::filch_usage. */
+#define FILCH_USAGE_INIT                \
+    {                                   \
+        sizeof(filch_usage), 0, 0, 0, 0 \
+    }
 
 /**
  * Counts the runtime's holdings. While work goes on the counts are recent, but not of a single

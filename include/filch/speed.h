@@ -35,8 +35,14 @@ typedef struct filch_speed {
     double most_work;          /**< Largest work of a timed item. */
     uint64_t timed;            /**< Items timed so far, including rejected samples. */
     uint32_t changes;          /**< Number of detected lasting changes of speed. */
-    uint32_t prior_refuted; /**< 1: a prior existed, and measurements disagreed with the prior. */
+    bool prior_refuted;        /**< A prior existed, and measurements disagreed with the prior. */
 } filch_speed;
+
+/** Initializer of a ::filch_speed. */
+#define FILCH_SPEED_INIT                                                             \
+    {                                                                                \
+        sizeof(filch_speed), FILCH_SPEED_UNKNOWN, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, false \
+    }
 
 /**
  * Returns the speed of a codelet on a device, as used to predict work placed from now on.
@@ -70,6 +76,12 @@ typedef struct filch_speeds {
                               device. */
     uint64_t saves;      /**< Calls of filch_speeds_save() that succeeded. */
 } filch_speeds;
+
+/** Initializer of a ::filch_speeds. */
+#define FILCH_SPEEDS_INIT                                 \
+    {                                                     \
+        sizeof(filch_speeds), FILCH_OK, FILCH_OK, 0, 0, 0 \
+    }
 
 /**
  * Reports the state of the file named by filch_config.speeds or FILCH_SPEEDS.

@@ -34,6 +34,7 @@
 #ifndef FILCH_STATUS_H
 #define FILCH_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -99,7 +99,7 @@ filch_status fl_pool_link(fl_pool *pool, uint32_t from, uint32_t to, filch_link 
 
     made.size = link->size;
     made.is_same = place_of(source) == place_of(target);
-    if (made.is_same == 0) {
+    if (!made.is_same) {
         const fl_backend *backend = backend_of(source, target);
         const bool is_outward = source != NULL;
 

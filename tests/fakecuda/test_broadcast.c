@@ -756,7 +756,6 @@ static void bad_arguments_are_refused(void **state)
         {.size = sizeof bad[0] - 1},
         {.size = sizeof bad[0], .way = (filch_broadcast_way)4},
         {.size = sizeof bad[0], .reserved = 1},
-        {.size = sizeof bad[0], .one_tile = 2},
         {.size = sizeof bad[0], .row = 1},
         {.size = sizeof bad[0], .device_count = 1},
         {.size = sizeof bad[0], .devices = devices},

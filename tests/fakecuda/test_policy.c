@@ -30,7 +30,7 @@ static uint32_t place(const filch_policy_view *view, void *user)
     for (uint32_t d = 0; d < filch_policy_devices(view); d++) {
         seen.missing[d] = filch_policy_missing(view, d);
         seen.transfer[d] = filch_policy_transfer(view, d);
-        seen.can_run |= filch_policy_can_run(view, d) << d;
+        seen.can_run |= (uint32_t)filch_policy_can_run(view, d) << d;
         if (filch_policy_can_run(view, d) &&
             (best == FILCH_POLICY_AUTO || seen.missing[d] < seen.missing[best]))
             best = d;
@@ -156,8 +156,8 @@ static double much_work(const filch_call *call)
 /* The host's thread is the only one: workers are idle when it has found nothing to do. */
 static void idle(void)
 {
-    uint32_t worked = 1;
-    while (worked != 0)
+    bool worked = true;
+    while (worked)
         assert_ok(filch_poll(runtime, 0, &worked));
 }
 

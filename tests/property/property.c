@@ -76,13 +76,13 @@ static int poll_loop(void *arg)
 {
     property_world *world = arg;
     while (fl_load_acquire(&world->stop) == 0) {
-        uint32_t worked = 0;
+        bool worked = false;
         filch_status status = filch_poll(world->runtime, 0.0005, &worked);
         if (status != FILCH_OK) {
             property_fail("filch_poll returned %s", filch_status_name(status));
             return 1;
         }
-        if (worked == 0) {
+        if (!worked) {
             fl_thread_yield();
         }
     }

@@ -144,9 +144,9 @@ static int poll_loop(void *arg)
 {
     property_world *world = arg;
     while (fl_load_acquire(&world->stop) == 0) {
-        uint32_t worked = 0;
+        bool worked = false;
         property_ok(filch_poll(world->runtime, 0.0005, &worked));
-        if (worked == 0) {
+        if (!worked) {
             fl_thread_yield();
         }
     }

@@ -352,7 +352,8 @@ static void run_alone(field *f, uint64_t seed, uint64_t programs)
     actor actors[GRAPHS];
     open_field(f, "host:1", FILCH_DRIVE_POLL);
     for (uint64_t p = 0; p < programs && is_well(f); ++p) {
-        uint32_t worked = 1, left = GRAPHS;
+        uint32_t left = GRAPHS;
+        bool worked = true;
         fl_store_relaxed(&f->jobs, 0);
         for (uint32_t i = 0; i < GRAPHS; ++i) {
             actors[i] = (actor){.field = f};
@@ -372,7 +373,7 @@ static void run_alone(field *f, uint64_t seed, uint64_t programs)
                 expect(f, filch_poll(f->runtime, 0, NULL), "poll");
             }
         }
-        while (worked != 0) {
+        while (worked) {
             expect(f, filch_poll(f->runtime, -1, &worked), "poll");
         }
         for (uint32_t i = 0; i < GRAPHS; ++i) {

@@ -99,8 +99,8 @@ static filch_status try_add(int j, const char *uses)
 /* Until nothing can be done now. */
 static void settle(void)
 {
-    uint32_t worked = 1;
-    while (worked != 0) {
+    bool worked = true;
+    while (worked) {
         assert_ok(filch_poll(runtime, -1, &worked));
     }
 }

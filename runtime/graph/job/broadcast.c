@@ -88,10 +88,9 @@ static filch_status check(const filch_data *data, const filch_broadcast *how)
         return status;
     }
     const char *wrong =
-        (unsigned)how->way > FILCH_BROADCAST_DIRECT        ? "unknown way"
-        : how->reserved != 0                               ? "reserved is not 0"
-        : how->one_tile > 1                                ? "one_tile is neither 0 nor 1"
-        : how->one_tile == 0 && (how->row | how->col) != 0 ? "a tile is named, but one_tile is 0"
+        (unsigned)how->way > FILCH_BROADCAST_DIRECT    ? "unknown way"
+        : how->reserved != 0                           ? "reserved is not 0"
+        : !how->one_tile && (how->row | how->col) != 0 ? "a tile is named, but one_tile is false"
         : (how->devices == NULL) != (how->device_count == 0)
             ? "devices and device_count contradict each other"
         : how->piece != 0 && how->piece < LEAST_PIECE ? "a piece of less than 4096 bytes"
@@ -147,7 +146,7 @@ static filch_status make_broadcast(filch_data *data, const filch_broadcast *how,
     if (status == FILCH_OK) {
         uint32_t tile = how->col * data->tiles_down + how->row;
         *made = fl_broadcast_new(core->places, data, wants, tile,
-                                 how->one_tile != 0 ? tile + 1 : fl_data_tile_count(data), how->way,
+                                 how->one_tile ? tile + 1 : fl_data_tile_count(data), how->way,
                                  how->piece);
         if (*made == NULL) {
             status = refuse(data, FILCH_OUT_OF_MEMORY, "no memory for a broadcast");

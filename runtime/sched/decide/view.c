@@ -184,7 +184,7 @@ uint32_t filch_policy_devices(const filch_policy_view *view)
     return view != NULL ? view->sched->count : 0;
 }
 
-uint32_t filch_policy_can_run(const filch_policy_view *view, uint32_t device)
+bool filch_policy_can_run(const filch_policy_view *view, uint32_t device)
 {
     const fl_worker *w = worker_of(view, device);
     return w != NULL && !fl_worker_is_unavailable(w) &&
