@@ -16,7 +16,7 @@ filch_status filch_device_link(filch_runtime *rt, uint32_t from, uint32_t to, fi
     return status;
 }
 
-filch_status filch_links_measure(filch_runtime *rt)
+filch_status filch_device_measure_links(filch_runtime *rt)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {

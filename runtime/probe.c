@@ -8,8 +8,8 @@
 #define PROBE_SIZE_FIRST (offsetof(filch_probe, reserved) + sizeof(uint32_t))
 #define DESC_SIZE_FIRST (offsetof(filch_probe_desc, is_retry) + sizeof(bool))
 
-filch_status filch_backend_probe(filch_runtime *rt, const char *label, const filch_probe_desc *desc,
-                                 filch_probe *probe)
+filch_status filch_device_probe(filch_runtime *rt, const char *label, const filch_probe_desc *desc,
+                                filch_probe *probe)
 {
     static const filch_probe_desc defaults = FILCH_PROBE_DESC_INIT;
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
@@ -21,16 +21,16 @@ filch_status filch_backend_probe(filch_runtime *rt, const char *label, const fil
         desc = &defaults;
     }
     status = fl_size_check(core, desc, DESC_SIZE_FIRST, sizeof *desc, "the description",
-                           "filch_backend_probe", label);
+                           "filch_device_probe", label);
     if (status == FILCH_OK && probe != NULL) {
-        status = fl_size_check(core, probe, PROBE_SIZE_FIRST, 0, "the result",
-                               "filch_backend_probe", label);
+        status = fl_size_check(core, probe, PROBE_SIZE_FIRST, 0, "the result", "filch_device_probe",
+                               label);
     }
     if (status != FILCH_OK) {
         return status;
     }
     if (label == NULL) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_backend_probe", NULL,
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_device_probe", NULL,
                             "the label is null");
     }
     filch_error error = FILCH_ERROR_INIT;

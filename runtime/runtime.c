@@ -16,7 +16,7 @@
 
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later versions only append. */
-#define CONFIG_SIZE_FIRST offsetof(filch_config, cuda_context)
+#define CONFIG_SIZE_FIRST offsetof(filch_runtime_desc, cuda_context)
 
 uint32_t filch_version(void)
 {
@@ -41,7 +41,7 @@ static filch_status refuse(filch_error *error, filch_status status, const char *
 }
 
 /* Returns the fault found in a caller's policy, or null. */
-static const char *check_policy(const filch_config *config)
+static const char *check_policy(const filch_runtime_desc *config)
 {
     const filch_policy_desc *desc = config->custom_policy;
     if (desc == NULL) {
@@ -49,15 +49,16 @@ static const char *check_policy(const filch_config *config)
     }
     return config->policy != FILCH_POLICY_DEFAULT && config->policy != FILCH_POLICY_CUSTOM
                ? "policy and custom_policy contradict each other"
-           : desc->flags > FILCH_POLICY_TRUE_TIMES          ? "the policy's flags are unknown"
-           : (unsigned)desc->batches > FILCH_BATCHES_COMMON ? "the policy's batches are unknown"
-           : desc->batches == FILCH_BATCHES_PLACED && desc->place == NULL
+           : desc->flags > FILCH_POLICY_TRUE_TIMES ? "the policy's flags are unknown"
+           : (unsigned)desc->batches > FILCH_POLICY_BATCHES_COMMON
+               ? "the policy's batches are unknown"
+           : desc->batches == FILCH_POLICY_BATCHES_PLACED && desc->place == NULL
                ? "the policy places batches, but has no function that does"
                : NULL;
 }
 
 /* Returns the fault found in the sizes of the caller's records, or null. */
-static const char *check_sizes(const filch_config *given, const filch_config *full,
+static const char *check_sizes(const filch_runtime_desc *given, const filch_runtime_desc *full,
                                char text[FL_SIZE_TEXT])
 {
     const char *wrong = given != NULL ? fl_size_wrong(given, CONFIG_SIZE_FIRST, sizeof *given,
@@ -69,7 +70,7 @@ static const char *check_sizes(const filch_config *given, const filch_config *fu
                : wrong;
 }
 
-static filch_status check_config(const filch_config *config, filch_runtime **runtime,
+static filch_status check_config(const filch_runtime_desc *config, filch_runtime **runtime,
                                  filch_error *error)
 {
     const char *wrong =
@@ -97,7 +98,7 @@ static filch_status check_config(const filch_config *config, filch_runtime **run
     return wrong == NULL ? FILCH_OK : refuse(error, FILCH_INVALID_ARGUMENT, wrong);
 }
 
-static filch_status choose_memory(const filch_config *config, const fl_settings *settings,
+static filch_status choose_memory(const filch_runtime_desc *config, const fl_settings *settings,
                                   filch_allocator *allocator, fl_memory *memory, filch_error *error)
 {
     if (config->allocator != NULL) {
@@ -261,14 +262,14 @@ static void close_memories(filch_runtime *rt)
     fl_places_fini(&rt->places);
 }
 
-static filch_policy choose_policy(const filch_runtime *rt, const filch_config *config)
+static filch_policy choose_policy(const filch_runtime *rt, const filch_runtime_desc *config)
 {
     return config->custom_policy != NULL            ? FILCH_POLICY_CUSTOM
            : config->policy != FILCH_POLICY_DEFAULT ? config->policy
                                                     : (filch_policy)rt->core.settings.policy;
 }
 
-static void score_devices(filch_runtime *rt, const filch_config *config)
+static void score_devices(filch_runtime *rt, const filch_runtime_desc *config)
 {
     filch_score score =
         config->score != FILCH_SCORE_DEFAULT ? config->score : (filch_score)rt->core.settings.score;
@@ -278,7 +279,7 @@ static void score_devices(filch_runtime *rt, const filch_config *config)
 }
 
 /* Builds every part above the core; a failure leaves no part behind. */
-static filch_status build(filch_runtime *rt, const filch_config *config, filch_error *error)
+static filch_status build(filch_runtime *rt, const filch_runtime_desc *config, filch_error *error)
 {
     fl_core *core = &rt->core;
     fl_discovery how = {
@@ -367,9 +368,9 @@ static void claim_cpus(filch_runtime *rt)
 }
 
 /* Completes the caller's configuration, possibly of an older version, by defaults. */
-static filch_config complete_config(const filch_config *given)
+static filch_runtime_desc complete_config(const filch_runtime_desc *given)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     if (given != NULL) {
         size_t known = given->size < sizeof config ? given->size : sizeof config;
         memcpy(&config, given, given->size < CONFIG_SIZE_FIRST ? sizeof given->size : known);
@@ -377,7 +378,7 @@ static filch_config complete_config(const filch_config *given)
     return config;
 }
 
-static filch_status read_settings(const filch_config *config, const fl_log *log,
+static filch_status read_settings(const filch_runtime_desc *config, const fl_log *log,
                                   fl_settings *settings, filch_error *error)
 {
     filch_status status = fl_settings_read(settings, log, error);
@@ -405,10 +406,10 @@ static filch_status read_settings(const filch_config *config, const fl_log *log,
     return status;
 }
 
-filch_status filch_runtime_create(const filch_config *given, filch_error *error,
+filch_status filch_runtime_create(const filch_runtime_desc *given, filch_error *error,
                                   filch_runtime **runtime)
 {
-    const filch_config full = complete_config(given), *config = &full;
+    const filch_runtime_desc full = complete_config(given), *config = &full;
     fl_settings settings;
     fl_log log = {config->log, config->log_user, config->log_level};
     fl_memory memory;
@@ -523,7 +524,7 @@ static bool is_idle(filch_runtime *rt)
     for (const fl_object *object = core->objects; object != NULL && !is_busy;
          object = object->next) {
         is_busy = fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
-                  filch_job_poll((filch_job *)(uintptr_t)object) == FILCH_NOT_READY;
+                  filch_job_status((filch_job *)(uintptr_t)object) == FILCH_NOT_READY;
     }
     fl_mutex_unlock(&core->lock);
     return !is_busy &&
@@ -544,14 +545,14 @@ filch_status filch_runtime_drain(filch_runtime *rt, double seconds)
     return fl_sched_wait(&rt->sched, (fl_goal){.running = &rt->jobs.running}, seconds);
 }
 
-filch_status filch_policy_stats(filch_runtime *rt, filch_policy_counts *counts)
+filch_status filch_runtime_policy(filch_runtime *rt, filch_policy_counts *counts)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
         return status;
     }
-    status = fl_size_check(&rt->core, counts, sizeof *counts, 0, "the result", "filch_policy_stats",
-                           NULL);
+    status = fl_size_check(&rt->core, counts, sizeof *counts, 0, "the result",
+                           "filch_runtime_policy", NULL);
     if (status != FILCH_OK) {
         return status;
     }
@@ -604,7 +605,7 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     return FILCH_OK;
 }
 
-filch_status filch_poll(filch_runtime *rt, double seconds, bool *worked)
+filch_status filch_runtime_poll(filch_runtime *rt, double seconds, bool *worked)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
@@ -612,7 +613,7 @@ filch_status filch_poll(filch_runtime *rt, double seconds, bool *worked)
     }
     if (rt->sched.drive != FILCH_DRIVE_POLL || rt->pool.is_virtual ||
         fl_sched_self(&rt->sched) != NULL) {
-        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_poll", NULL, "%s",
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_runtime_poll", NULL, "%s",
                             rt->pool.is_virtual ? "a virtual clock is driven by filch_job_wait"
                             : rt->sched.drive != FILCH_DRIVE_POLL
                                 ? "the runtime has threads of its own"

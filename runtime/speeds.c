@@ -43,14 +43,14 @@ filch_status filch_codelet_speed(filch_codelet *codelet, uint32_t device, filch_
     return FILCH_OK;
 }
 
-filch_status filch_speeds_info(filch_runtime *rt, filch_speeds *speeds)
+filch_status filch_runtime_speeds(filch_runtime *rt, filch_speeds *speeds)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
         return status;
     }
     status = fl_size_check(&rt->core, speeds, SPEEDS_SIZE_FIRST, 0, "the result",
-                           "filch_speeds_info", NULL);
+                           "filch_runtime_speeds", NULL);
     if (status != FILCH_OK) {
         return status;
     }
@@ -64,14 +64,14 @@ filch_status filch_speeds_info(filch_runtime *rt, filch_speeds *speeds)
     return FILCH_OK;
 }
 
-filch_status filch_speeds_save(filch_runtime *rt)
+filch_status filch_runtime_save_speeds(filch_runtime *rt)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
         return status;
     }
     if (!fl_speed_file_is_on(&rt->sched.speed_file)) {
-        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_speeds_save", NULL,
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_runtime_save_speeds", NULL,
                             "neither the configuration nor FILCH_SPEEDS names a file");
     }
     filch_error error = FILCH_ERROR_INIT;

@@ -69,7 +69,7 @@ static filch_status parse(int argc, char **argv, request *r, filch_error *error)
 
 static filch_status open_runtime(const char *devices, filch_runtime **runtime, filch_error *error)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.devices = devices;
     config.drive = FILCH_DRIVE_POLL; /* nothing will run: no threads */
     return filch_runtime_create(&config, error, runtime);
@@ -209,7 +209,7 @@ static filch_status read_links(filch_runtime *runtime, listing *l, bool measure,
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "devices", 0, "no memory");
     }
     if (measure)
-        status = filch_links_measure(runtime);
+        status = filch_device_measure_links(runtime);
     for (size_t g = 0; measure && g < l->gpu_count && status == FILCH_OK; g++) {
         status = read_link(runtime, l, FILCH_LINK_HOST, gpus[g]);
         if (status == FILCH_OK)

@@ -70,7 +70,7 @@ typedef struct bench_options {
     bool pageable;
     bench_slow slow;
     bench_withdraw withdraw;
-    uint64_t memory_limit; /* as filch_config's */
+    uint64_t memory_limit; /* as filch_runtime_desc's */
     bool help;
     const char *json;
     const char *trace;

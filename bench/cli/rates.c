@@ -224,7 +224,7 @@ static filch_status run_all(bench *b)
 filch_status bench_rates_measure(bench_rates *rates, const char *devices, filch_error *error)
 {
     bench b = {.error = error};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC; /* each device runs what is meant for it */
     filch_status status = filch_runtime_create(&config, error, &b.runtime);

@@ -187,7 +187,7 @@ static filch_status measure_links(const bench_session *session, bench_bound_resu
                                   filch_error *error)
 {
     filch_runtime *runtime = session->built.runtime;
-    filch_status status = filch_links_measure(runtime);
+    filch_status status = filch_device_measure_links(runtime);
     for (uint32_t d = 0; d < session->devices && status == FILCH_OK; d++) {
         filch_link in = {.size = sizeof in}, out = {.size = sizeof out};
         if (!is_first(session, d))

@@ -111,18 +111,18 @@ static void describe(bench_policy policy, bench_policy_room *room)
     case BENCH_POLICY_GUIDED:
         desc->place = place_for_anyone;
         desc->chunk = policy == BENCH_POLICY_CENTRAL ? chunk_fixed : chunk_guided;
-        desc->batches = FILCH_BATCHES_COMMON;
+        desc->batches = FILCH_POLICY_BATCHES_COMMON;
         break;
     case BENCH_POLICY_ROUND_ROBIN:
         desc->place = place_in_turn;
         desc->user = &room->turn;
         desc->chunk = chunk_fixed;
-        desc->batches = FILCH_BATCHES_PLACED;
+        desc->batches = FILCH_POLICY_BATCHES_PLACED;
         break;
     default:
         desc->place = place_earliest;
         desc->chunk = chunk_fixed;
-        desc->batches = FILCH_BATCHES_PLACED;
+        desc->batches = FILCH_POLICY_BATCHES_PLACED;
         desc->flags = FILCH_POLICY_TRUE_TIMES;
         break;
     }
@@ -156,7 +156,7 @@ bench_policy bench_policy_find(const char *name)
     return BENCH_POLICIES;
 }
 
-void bench_policy_choose(bench_policy policy, bench_policy_room *room, filch_config *config)
+void bench_policy_choose(bench_policy policy, bench_policy_room *room, filch_runtime_desc *config)
 {
     *room = (bench_policy_room){.desc = FILCH_POLICY_DESC_INIT};
     switch (policy) {

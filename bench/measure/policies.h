@@ -38,7 +38,7 @@ typedef struct bench_policy_room {
 
 /* Sets the policy of a new runtime. BENCH_POLICY_PERFECT also sets the rate, unless the caller
  * gives scores or a rate. */
-void bench_policy_choose(bench_policy policy, bench_policy_room *room, filch_config *config);
+void bench_policy_choose(bench_policy policy, bench_policy_room *room, filch_runtime_desc *config);
 /* "" for BENCH_POLICY_DEFAULT. */
 const char *bench_policy_name(bench_policy policy);
 /* BENCH_POLICIES: the name is unknown. */

@@ -291,7 +291,7 @@ static void describe_result(run *r)
     result->work = problem.work;
     snprintf(result->workload, sizeof result->workload, "%s", r->workload->name);
     filch_policy_counts policy = {.size = sizeof policy};
-    (void)filch_policy_stats(r->session.built.runtime, &policy);
+    (void)filch_runtime_policy(r->session.built.runtime, &policy);
     snprintf(result->policy, sizeof result->policy, "%.15s",
              r->options->policy == BENCH_POLICY_DEFAULT ? policy.name
                                                         : bench_policy_name(r->options->policy));

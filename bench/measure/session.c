@@ -111,7 +111,7 @@ static void print_message(filch_log_level level, const char *text, void *user)
 }
 
 /* The environment is changed where no thread of a runtime of this process reads it. */
-static filch_status create_runtime(const filch_config *config, bool spins, filch_error *error,
+static filch_status create_runtime(const filch_runtime_desc *config, bool spins, filch_error *error,
                                    filch_runtime **runtime)
 {
     const char *name = "FILCH_SPIN_US";
@@ -133,7 +133,7 @@ static filch_status create_runtime(const filch_config *config, bool spins, filch
 filch_status bench_session_open(bench_session *s, const bench_workload *workload, void *state,
                                 const bench_session_config *config, filch_error *error)
 {
-    filch_config c = FILCH_CONFIG_INIT;
+    filch_runtime_desc c = FILCH_RUNTIME_DESC_INIT;
     c.devices = config->devices;
     c.score = config->score;
     c.scores = config->scores;

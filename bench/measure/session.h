@@ -34,7 +34,7 @@ typedef struct bench_session_config {
     size_t score_count;
     bench_policy policy;
     bool spins;              /* workers never sleep */
-    uint64_t memory_limit;   /* as filch_config's */
+    uint64_t memory_limit;   /* as filch_runtime_desc's */
     bench_slow slow;         /* during its runs; … */
     bench_withdraw withdraw; /* … so is this */
 } bench_session_config;

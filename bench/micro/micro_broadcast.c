@@ -114,7 +114,7 @@ static filch_status finish(filch_job *job, uint64_t *moved, filch_error *error)
 static filch_status our_round(const bed *b, const load *l, filch_broadcast_way way, double *seconds,
                               filch_error *error)
 {
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     filch_job *job = NULL;
     uint64_t moved = 0;
     filch_status status = filch_graph_submit(l->graph, NULL, &job);
@@ -229,7 +229,7 @@ static void close_bed(bed *b)
 /* filch lets the GPUs reach each other, which the driver's copies profit from, too. */
 static filch_status open_bed(bed *b, filch_error *error)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     filch_status status = FILCH_OK;

@@ -340,7 +340,7 @@ static filch_status open_raw(bed *b, filch_error *error)
  * which the driver's copies profit from, too. */
 static filch_status open_bed(bed *b, size_t bytes, filch_error *error)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     *b = (bed){.bytes = bytes, .gpus = bench_gpu_count(error)};

@@ -117,7 +117,7 @@ static filch_status measure_round(const bed *b, enum shape shape, size_t round, 
 
 static filch_status open_bed(bed *b, const char *devices)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.devices = devices;
     filch_status status = b->names && b->cells ? filch_runtime_create(&config, NULL, &b->runtime)
                                                : FILCH_OUT_OF_MEMORY;

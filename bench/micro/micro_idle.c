@@ -93,7 +93,7 @@ static filch_status add_stages(filch_graph *graph, filch_codelet *codelet)
 static filch_status open_bed(bed *b, const char *devices, size_t count)
 {
     static const double scores[2] = {TIMES, 1};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.devices = devices;
     config.scores = scores;
     config.score_count = count;

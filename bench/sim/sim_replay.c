@@ -154,7 +154,7 @@ static filch_status failed(const replay *r, filch_status status, const char *wha
 
 static filch_status open_runtime(replay *r, const char *devices, filch_error *error)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     char path[256], spec[sizeof path + 8];
     const char *folder = getenv("TMPDIR");
     filch_status status;

@@ -162,7 +162,7 @@ static void ended(filch_job *handle, filch_status status, void *user)
 }
 
 static filch_status batch_start(soak_field *field, filch_runtime *runtime, soak_job *job,
-                                const filch_submit *submit)
+                                const filch_submit_desc *submit)
 {
     filch_batch_access access = {.data = field->data[job->vector],
                                  .mode = FILCH_READWRITE,
@@ -179,7 +179,7 @@ static filch_status batch_start(soak_field *field, filch_runtime *runtime, soak_
 
 /* Tasks are added while it runs. */
 static filch_status open_start(soak_field *field, filch_runtime *runtime, soak_job *job,
-                               const filch_submit *submit)
+                               const filch_submit_desc *submit)
 {
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     desc.kind = FILCH_GRAPH_OPEN;
@@ -198,7 +198,7 @@ filch_status soak_job_start(soak_field *field, filch_runtime *runtime, uint32_t 
                             filch_on_failure on_failure)
 {
     soak_job *job = &field->jobs[k];
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_complete = ended;
     submit.user = job;
     submit.on_failure = on_failure;

@@ -46,7 +46,7 @@ static bool expect(vectors *v, filch_status status, const char *call)
 
 static bool create(vectors *v)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     config.devices = v->s->devices;
     config.memory_limit = soak_chance(v->random, 50) ? LIMIT : 0;

@@ -65,7 +65,7 @@ static bool create(world *w)
     static const bench_policy policies[] = {
         BENCH_POLICY_STEAL,   BENCH_POLICY_STEAL,  BENCH_POLICY_STATIC,      BENCH_POLICY_STEAL,
         BENCH_POLICY_CENTRAL, BENCH_POLICY_GUIDED, BENCH_POLICY_ROUND_ROBIN, BENCH_POLICY_EARLIEST};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_allocator allocator = {allocate, release, w};
     filch_error error = FILCH_ERROR_INIT;
     bench_policy policy = policies[soak_below(&w->random, 8)];

@@ -94,7 +94,7 @@ int main(void)
 
     openblas_set_num_threads(1); /* a task is one thread: the runtime spreads the tasks */
     filch_error error = FILCH_ERROR_INIT;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.devices = "host"; /* the tasks are host functions; the default is GPUs where there are any */
     filch_runtime *runtime = NULL;
     int bad = filch_runtime_create(&config, &error, &runtime) != FILCH_OK;

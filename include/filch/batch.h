@@ -84,9 +84,9 @@ typedef struct filch_batch_desc {
  * Starts a batch.
  *
  * A chunk whose body returns non-zero fails as a whole, with its items and code. Finished items
- * stay finished, and nothing runs again unless filch_batch_resume() is called. filch_job_items()
+ * stay finished, and nothing runs again unless filch_job_resume() is called. filch_job_items()
  * tells the statuses of the items. After a failure the other chunks run, or are left out where
- * filch_submit.on_failure says so.
+ * filch_submit_desc.on_failure says so.
  *
  * @param runtime the runtime.
  * @param desc    the batch; copied.
@@ -110,7 +110,7 @@ typedef struct filch_batch_desc {
  * Thread safety: any thread. Blocking: short locks. Allocates the batch. Since 0.1.
  */
 FILCH_API filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
-                                          const filch_submit *submit, filch_job **job);
+                                          const filch_submit_desc *submit, filch_job **job);
 
 /**
  * Runs a batch to the end: submits, waits without a time limit, tells what failed, and releases
@@ -136,7 +136,7 @@ FILCH_API filch_status filch_batch_submit(filch_runtime *runtime, const filch_ba
  * Thread safety: any thread. Blocking. Since 0.1.
  */
 FILCH_API filch_status filch_batch_run(filch_runtime *runtime, const filch_batch_desc *desc,
-                                       const filch_submit *submit, filch_error *error);
+                                       const filch_submit_desc *submit, filch_error *error);
 
 /** Devices allowed to run the rest of a batch; see ::FILCH_RESUME_DESC_INIT. */
 typedef struct filch_resume_desc {
@@ -189,8 +189,8 @@ typedef struct filch_resume_desc {
  *
  * Thread safety: any thread. Blocking: short locks. Allocates the batch. Since 0.1.
  */
-FILCH_API filch_status filch_batch_resume(filch_job *job, const filch_resume_desc *desc,
-                                          const filch_submit *submit, filch_job **rest);
+FILCH_API filch_status filch_job_resume(filch_job *job, const filch_resume_desc *desc,
+                                        const filch_submit_desc *submit, filch_job **rest);
 
 #ifdef __cplusplus
 }

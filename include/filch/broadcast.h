@@ -30,9 +30,9 @@ typedef enum filch_broadcast_way {
     FILCH_BROADCAST_DIRECT = 3
 } filch_broadcast_way;
 
-/** Contents and receivers of a broadcast; see ::FILCH_BROADCAST_INIT. */
-typedef struct filch_broadcast {
-    size_t size;             /**< sizeof(filch_broadcast). */
+/** Contents and receivers of a broadcast; see ::FILCH_BROADCAST_DESC_INIT. */
+typedef struct filch_broadcast_desc {
+    size_t size;             /**< sizeof(filch_broadcast_desc). */
     const uint32_t *devices; /**< Indices of the receiving devices, in any order; a memory node
                                   shared by several devices counts once, and a host device means the
                                   host's memory. Null: every device with memory of its own, except
@@ -45,12 +45,13 @@ typedef struct filch_broadcast {
     uint32_t reserved;       /**< 0. */
     uint64_t piece;          /**< Bytes handed on at once, at least 4096; 0: chosen from the total
                                   size and the number of steps. */
-} filch_broadcast;
+} filch_broadcast_desc;
 
-/** Initializer of a ::filch_broadcast: the whole handle to every device. */
-#define FILCH_BROADCAST_INIT                                                                   \
-    {                                                                                          \
-        sizeof(filch_broadcast), NULL, 0, false, 0, 0, FILCH_BROADCAST_DEFAULT, 0, (uint64_t)0 \
+/** Initializer of a ::filch_broadcast_desc: the whole handle to every device. */
+#define FILCH_BROADCAST_DESC_INIT                                                       \
+    {                                                                                   \
+        sizeof(filch_broadcast_desc), NULL, 0, false, 0, 0, FILCH_BROADCAST_DEFAULT, 0, \
+            (uint64_t)0                                                                 \
     }
 
 /**
@@ -85,8 +86,8 @@ typedef struct filch_broadcast {
  * blocks until the first copies are started. Starting may include taking device memory, and copies
  * from pageable memory block for their whole duration. Since 0.1.
  */
-FILCH_API filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broadcast,
-                                            const filch_submit *submit, filch_job **job);
+FILCH_API filch_status filch_data_broadcast(filch_data *data, const filch_broadcast_desc *broadcast,
+                                            const filch_submit_desc *submit, filch_job **job);
 
 #ifdef __cplusplus
 }

@@ -88,38 +88,11 @@ typedef double (*filch_work_fn)(const filch_call *call);
 /** Properties of a codelet; combine with |. */
 typedef enum filch_codelet_flags {
     /**
-     * Allows speculative execution: two devices may run a call of the codelet concurrently. An idle
-     * device without other work may begin a backup run of a batch chunk in flight on another
-     * device. A backup run begins where measured speeds predict an earlier end, or where the chunk
-     * is late by the time of a whole backup run. The first run to finish counts; the other run does
-     * not, whatever it returns. A run on a failed device never counts: then the other run counts.
-     * Every item is done, fails and is counted once, as without the flag. The two devices may be of
-     * any kind: cores, GPUs, slices of a GPU.
-     *
-     * Functions of the codelet must have no effect except writing through their views, and must
-     * support two concurrent runs on different memory. The written views of a chunk lie in private
-     * output memory of filch, in the memory of the device running the chunk. filch copies the
-     * results of the counting run to the host's buffer, on GPUs only after the host has seen the
-     * kernel end. If a GPU wrote a managed handle, the private output becomes the handle's own
-     * memory, and the previous memory of the tiles is given back. The flag costs the copies, and
-     * memory for the results of up to eight chunks a device beside the memory of the tiles.
-     *
-     * filch does not stop a losing run, which may outlast the job. Until its end the run reads its
-     * call's arguments and its handles. Later jobs writing the handles, and
-     * filch_data_acquire_tiles(), wait for the run; filch_data_acquire() of the handles returns
-     * FILCH_BUSY, as does filch_data_destroy() of any handle of the batch. The host may change or
-     * free memory read by such a batch (including memory behind pointers in the arguments) only
-     * after a wait of the kinds named, or after filch_runtime_drain(). Both filch_runtime_drain()
-     * and filch_runtime_destroy() wait for losing runs. Data written by the batch belong to the
-     * host as soon as the job is complete.
-     *
-     * Some work runs only once; filch counts possible backup runs refused
-     * (filch_losses.restarts_refused). The cases are chunks of a batch with a FILCH_READWRITE
-     * access, a callback mapping, or results for a caller's buffer in a GPU's memory; chunks whose
-     * results need an eviction from a GPU's memory; chunks beyond eight in flight on a device; all
-     * chunks under a policy other than ::FILCH_POLICY_STEAL; and tasks of graphs. No device begins
-     * a backup run while a task waits on the device, or before chunks of the codelet were measured
-     * on both devices. No GPU begins a backup run that needs an eviction from its memory.
+     * Allows speculative execution: two devices may run a call of the codelet concurrently, on
+     * different memory, and the first run to finish counts. Functions of the codelet must have no
+     * effect except writing through their views. A losing run may outlast its job, and reads its
+     * call's arguments and handles until its end. Whole contract: docs/concepts.md, "Speculative
+     * execution".
      */
     FILCH_CODELET_RESTARTABLE = 1
 } filch_codelet_flags;

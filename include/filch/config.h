@@ -32,7 +32,7 @@ typedef enum filch_log_level {
  *
  * @param level severity; never FILCH_LOG_DEFAULT.
  * @param text  the message, at most 511 bytes.
- * @param user  filch_config.log_user.
+ * @param user  filch_runtime_desc.log_user.
  */
 typedef void (*filch_log_fn)(filch_log_level level, const char *text, void *user);
 
@@ -72,7 +72,7 @@ typedef enum filch_policy {
                                    a task's affinity. A task placed by neither runs where the
                                    task became ready. Work awaited by a running task may run on
                                    the task's device. Work of a failed device fails. */
-    FILCH_POLICY_CUSTOM = 3   /**< Policy of the caller's: filch_config.custom_policy. */
+    FILCH_POLICY_CUSTOM = 3   /**< Policy of the caller's: filch_runtime_desc.custom_policy. */
 } filch_policy;
 
 /** Threads that run the workers. */
@@ -82,8 +82,8 @@ typedef enum filch_drive {
     FILCH_DRIVE_THREADS =
         1, /**< A thread per device, bound as ::filch_bind says. Not for simulated devices. */
     FILCH_DRIVE_POLL = 2 /**< No thread: the host's own threads run the workers, inside
-                              filch_poll and inside waits. Simulated devices keep their virtual
-                              clock. */
+                              filch_runtime_poll and inside waits. Simulated devices keep their
+                            virtual clock. */
 } filch_drive;
 
 /**
@@ -142,17 +142,17 @@ typedef enum filch_bind {
                                  process may use. */
 } filch_bind;
 
-/** Value of filch_config.memory_limit: the lesser of nine tenths of a GPU's memory and the free
- * memory less 512 MiB. */
+/** Value of filch_runtime_desc.memory_limit: the lesser of nine tenths of a GPU's memory and the
+ * free memory less 512 MiB. */
 #define FILCH_MEMORY_FIT UINT64_MAX
-/** Value of filch_config.memory_limit: half of a GPU's memory, at most the free memory. */
+/** Value of filch_runtime_desc.memory_limit: half of a GPU's memory, at most the free memory. */
 #define FILCH_MEMORY_HALF (UINT64_MAX - 1)
 
 struct filch_device_info; /* device.h */
 struct filch_policy_desc; /* policy.h */
 
 /**
- * Rates a device, for ::filch_config or filch_device_choose().
+ * Rates a device, for ::filch_runtime_desc or filch_device_choose().
  *
  * @param info the device; valid during the call only.
  * @param user the pointer given with the function.
@@ -160,9 +160,9 @@ struct filch_policy_desc; /* policy.h */
  */
 typedef double (*filch_device_rate_fn)(const struct filch_device_info *info, void *user);
 
-/** Configuration of a new runtime; see ::FILCH_CONFIG_INIT. */
-typedef struct filch_config {
-    size_t size;               /**< sizeof(filch_config). */
+/** Configuration of a new runtime; see ::FILCH_RUNTIME_DESC_INIT. */
+typedef struct filch_runtime_desc {
+    size_t size;               /**< sizeof(filch_runtime_desc). */
     const char *devices;       /**< Device specification (device.h); null: FILCH_DEVICES, else every
                                     usable GPU, else the host's cores. Copied. */
     const double *scores;      /**< One score a device, in specification order, in place of filch's
@@ -205,15 +205,15 @@ typedef struct filch_config {
                              path starts at the working directory; at most 255 bytes; "off": no
                              file. Null: FILCH_SPEEDS, else no file. Copied. */
     filch_bind bind;    /**< Binding of the workers' threads. */
-} filch_config;
+} filch_runtime_desc;
 
-/** Initializer of a ::filch_config: defaults throughout. */
-#define FILCH_CONFIG_INIT                                                                          \
-    {                                                                                              \
-        sizeof(filch_config), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, NULL,      \
-            NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, false, 0, FILCH_SCORE_DEFAULT, \
-            NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT, FILCH_CUDA_SCHEDULE_DEFAULT, 0, false, NULL,   \
-            NULL, FILCH_BIND_DEFAULT                                                               \
+/** Initializer of a ::filch_runtime_desc: defaults throughout. */
+#define FILCH_RUNTIME_DESC_INIT                                                               \
+    {                                                                                         \
+        sizeof(filch_runtime_desc), NULL, NULL, 0, FILCH_POLICY_DEFAULT, FILCH_DRIVE_DEFAULT, \
+            NULL, NULL, FILCH_LOG_DEFAULT, FILCH_ALLOCATOR_DEFAULT, NULL, false, 0,           \
+            FILCH_SCORE_DEFAULT, NULL, NULL, FILCH_CUDA_CONTEXT_DEFAULT,                      \
+            FILCH_CUDA_SCHEDULE_DEFAULT, 0, false, NULL, NULL, FILCH_BIND_DEFAULT             \
     }
 
 /** Row of the settings table; every text is constant. */

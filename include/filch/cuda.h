@@ -192,8 +192,8 @@ typedef struct filch_probe_desc {
  *
  * Thread safety: any thread; blocks while another probe of the runtime runs. Since 0.1.
  */
-FILCH_API filch_status filch_backend_probe(filch_runtime *runtime, const char *label,
-                                           const filch_probe_desc *desc, filch_probe *probe);
+FILCH_API filch_status filch_device_probe(filch_runtime *runtime, const char *label,
+                                          const filch_probe_desc *desc, filch_probe *probe);
 
 /**
  * Works in a device's context; see filch_device_scope().

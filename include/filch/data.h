@@ -55,9 +55,9 @@ typedef enum filch_data_flags {
     /**
      * The buffer is in the memory of a GPU: ptr is a device pointer, and filch_data_desc.device
      * names the GPU. The memory belongs to the context used by filch on the GPU: the primary
-     * context, unless filch_config says otherwise. Tasks on the GPU, and on all of its slices, use
-     * the buffer in place, with its leading dimension; other devices and the host get copies. filch
-     * never frees the buffer.
+     * context, unless filch_runtime_desc says otherwise. Tasks on the GPU, and on all of its
+     * slices, use the buffer in place, with its leading dimension; other devices and the host get
+     * copies. filch never frees the buffer.
      *
      * Every statement about the caller's buffer applies: without FILCH_DATA_MANAGED the buffer
      * holds the contents between jobs, and the caller's own kernels may change the contents

@@ -39,7 +39,7 @@
  * Actions of other runtimes, in the process or outside, do not change the set of usable cores. The
  * word "any" leaves the devices' threads free to run on every CPU that the process may use. Where
  * worker threads of two runtimes, in one process or in two, are bound to a common CPU,
- * filch_config.log of the later runtime receives a warning. FILCH_DRIVE_POLL binds no thread.
+ * filch_runtime_desc.log of the later runtime receives a warning. FILCH_DRIVE_POLL binds no thread.
  *
  * GPUs are numbered as the driver numbers them, after CUDA_VISIBLE_DEVICES. An unusable GPU is an
  * error where the specification names the GPU by number; otherwise the runtime leaves the GPU out
@@ -115,7 +115,7 @@ typedef struct filch_device_info {
     double bandwidth;         /**< Peak bytes a second of the GPU's memory; 0 where unknown. */
     uint64_t l2_bytes;        /**< Bytes of the second-level cache. */
     uint64_t budget;          /**< Bytes of the place that filch may take; see
-                                   filch_config.memory_limit. */
+                                   filch_runtime_desc.memory_limit. */
     double true_speed;        /**< Simulated devices: units of work a second at the begin of the
                                    clock, whatever the score; else 0. */
 } filch_device_info;
@@ -382,9 +382,9 @@ FILCH_API filch_status filch_device_readmit(filch_runtime *runtime, uint32_t ind
 /**
  * Reports whether a device takes part. Once the state is FILCH_PRESENCE_WITHDRAWN, the host sees
  * every effect of work run on the device. From then until readmission filch puts no kernel on the
- * device, though maybe copies. In FILCH_DRIVE_POLL the state advances in calls of filch_poll() or
- * filch_job_wait(), and on a virtual clock in a wait. A simulated device's description can withdraw
- * the device, too.
+ * device, though maybe copies. In FILCH_DRIVE_POLL the state advances in calls of
+ * filch_runtime_poll() or filch_job_wait(), and on a virtual clock in a wait. A simulated device's
+ * description can withdraw the device, too.
  *
  * @param runtime  the runtime.
  * @param index    0 to count - 1.
@@ -413,8 +413,8 @@ typedef struct filch_link {
                            over PCIe. Between GPUs only. */
     int32_t rank;     /**< The driver's performance rank among the links between GPUs: smaller is
                            faster. 0 for the host. */
-    double bandwidth; /**< Bytes a second of a large copy, as measured by filch_links_measure();
-                           0 where not measured. */
+    double bandwidth; /**< Bytes a second of a large copy, as measured by
+                         filch_device_measure_links(); 0 where not measured. */
 } filch_link;
 
 /** Initializer of a ::filch_link. */
@@ -458,7 +458,7 @@ FILCH_API filch_status filch_device_link(filch_runtime *runtime, uint32_t from, 
  * Thread safety: any thread. Blocking: some hundredths of a second a pair, and until concurrent
  * callers have measured. Since 0.1.
  */
-FILCH_API filch_status filch_links_measure(filch_runtime *runtime);
+FILCH_API filch_status filch_device_measure_links(filch_runtime *runtime);
 
 #ifdef __cplusplus
 }

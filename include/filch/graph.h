@@ -95,45 +95,11 @@ typedef struct filch_graph_desc {
 /**
  * Description of a task to add; see ::FILCH_TASK_DESC_INIT.
  *
- * **Divisible tasks.** A task with a non-zero filch_task_desc.items is divisible. filch calls the
- * codelet for ranges of items, filch_call.lo to filch_call.hi: a single call for all items, or
- * several calls for disjoint ranges covering the items, in any order and possibly concurrently on
- * several devices. Every call sees the whole views of the task's accesses. A call writes only data
- * belonging to its items, and reads no data written for items of a different call. Scratch memory
- * is private to a call. Calls must not wait for other calls. Dependencies know the task as a whole:
- * the task begins once, and ends when every item is done, on whatever device; successors wait for
- * the end.
- *
- * A device beginning a divisible task runs the task piece by piece if the measured time is long
- * enough. Devices that find nothing else to run or to steal form a work-sharing team: an idle
- * device runs pieces not yet begun where it would finish no later than the devices at work. A
- * single long task on the critical path, or at the end of its graph, thus uses the combined speed
- * of the team.
- *
- * Every piece of a task runs in a single memory: on cores of the host, even beside GPUs; on the
- * slices of a GPU (`cuda:0/88+24+8`); on simulated devices without links or with a shared memory. A
- * device with a memory of its own runs the task in a single call for every item. A single call also
- * serves tasks without a possible second device, tasks under a policy other than
- * ::FILCH_POLICY_STEAL, and tasks with a ::FILCH_COMMUTE or ::FILCH_REDUCE access. Slices also use
- * a single call for a task with a ::FILCH_SCRATCH access. A CUDA kernel receives lo and hi as for a
- * batch. filch asks filch_cuda_desc.shape_of for the geometry of every piece.
- *
- * A task divided by slices keeps its data in the GPU's memory until its end. The task begins when
- * the host has seen its predecessors end. Write-back of its results and its successors begin when
- * the host has seen every piece end. In contrast, a task in a single call may be queued on the
- * device behind unfinished tasks, and successors may be queued behind the task.
- *
- * A failing call fails the task, with the code of the call. filch then leaves out pieces not yet
- * begun, as after a cancellation of the job; a task with left-out pieces counts as skipped if the
- * reason is a cancellation. Pieces in flight finish. A device taken offline finishes its current
- * piece; if no device of the memory is online, the remaining pieces wait until a device is
- * readmitted. A failed device fails the task. A task counts once in filch_job_info, but every piece
- * counts in filch_device_stats.tiles; filch_losses.divided counts the tasks, and
- * filch_losses.pieces the pieces.
- *
- * Work of a divisible task is the result of filch_codelet_desc.work for lo = 0 and hi = items.
- * filch assumes an even distribution over the items. Without a work function, work is the number of
- * items.
+ * A task with a non-zero filch_task_desc.items is divisible: filch calls the codelet for ranges of
+ * items, filch_call.lo to filch_call.hi, covering all items, in any order and possibly concurrently
+ * on several devices. A call writes only data belonging to its items, reads no data written for
+ * items of a different call, and does not wait for other calls. Dependencies know the task as a
+ * whole. Whole contract: docs/concepts.md, "Divisible tasks".
  */
 typedef struct filch_task_desc {
     size_t size;                  /**< sizeof(filch_task_desc). */
@@ -321,7 +287,7 @@ FILCH_API filch_status filch_graph_seal(filch_graph *graph);
  * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
  * submissions allocate nothing once earlier jobs are released. Since 0.1.
  */
-FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit,
+FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *submit,
                                           filch_job **job);
 
 /**
@@ -347,7 +313,7 @@ FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit
  *
  * Thread safety: any thread. Blocking. Since 0.1.
  */
-FILCH_API filch_status filch_graph_run(filch_graph *graph, const filch_submit *submit,
+FILCH_API filch_status filch_graph_run(filch_graph *graph, const filch_submit_desc *submit,
                                        filch_error *error);
 
 /**

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /**
- * A job made by filch_graph_submit(), filch_batch_submit(), filch_batch_resume() or
+ * A job made by filch_graph_submit(), filch_batch_submit(), filch_job_resume() or
  * filch_data_broadcast().
  */
 typedef struct filch_job filch_job;
@@ -31,45 +31,30 @@ typedef enum filch_on_failure {
 /**
  * Called once when a job is complete, before any wait on the job returns.
  *
- * Runs on the thread finishing the job: a worker's thread, or a host thread inside filch_poll() or
- * inside a wait driving the workers. The callback of a job without tasks or items runs inside the
- * submission; the callback of an open graph whose tasks have all run runs inside
- * filch_graph_close(). No filch lock is held. The callback may submit work, also the same graph
- * again. It must not wait for the job or destroy the job's graph, and must not block, since
+ * Runs on the thread finishing the job: a worker's thread, or a host thread inside
+ * filch_runtime_poll() or inside a wait driving the workers. The callback of a job without tasks or
+ * items runs inside the submission; the callback of an open graph whose tasks have all run runs
+ * inside filch_graph_close(). No filch lock is held. The callback may submit work, also the same
+ * graph again. It must not wait for the job or destroy the job's graph, and must not block, since
  * blocking holds up a device.
  *
  * @param job    the job. Valid for any call but a wait during the callback, also where the
  *               submission kept no handle; only a kept handle may be released.
  * @param status result of the job: FILCH_OK, FILCH_TASK_FAILED or FILCH_CANCELLED.
- * @param user   value of filch_submit.user.
+ * @param user   value of filch_submit_desc.user.
  */
 typedef void (*filch_complete_fn)(filch_job *job, filch_status status, void *user);
 
 /**
- * Submission parameters; see ::FILCH_SUBMIT_INIT.
+ * Submission parameters; see ::FILCH_SUBMIT_DESC_INIT.
  *
- * CUDA events of the host (CUevent or cudaEvent_t, in a runtime with a GPU):
- *
- * cuda_waits. The job starts when every event is complete. The record that counts is the event's
- * last record at the submission, or a newer record if the host records the event again meanwhile,
- * as for a stream waiting for an event. A never recorded event counts as complete: record the event
- * first. Events may belong to any GPU and context of the process, and must exist until the job has
- * started. No thread blocks and no stream waits: a worker polls the driver, first at once and then
- * after an eighth of the time waited, at least every 2 ms. Later jobs using a common handle wait
- * behind the job. A cancelled job waits no more. If the driver reports a failed event, the job
- * fails with the driver's status, and runs nothing. Not for open graphs.
- *
- * cuda_signal. filch records the event when the job has ended, before the callback is called. A
- * stream waiting for an event waits for an earlier record. Hence the event is useful from the
- * callback on, or after filch_job_poll() or filch_job_wait() reported the end of the job: to
- * streams, to other libraries, and for the times between events. (A record in advance is
- * impossible: the device work of the job is known only at run time.) filch also records the event
- * once at the submission, as a test. The event must belong to the primary context of
- * cuda_signal_device, or to filch's private context of the device, and must exist until the
- * callback returns.
+ * CUDA events of the host are CUevent or cudaEvent_t, in a runtime with a GPU: the job starts when
+ * every event of cuda_waits is complete, and filch records cuda_signal when the job has ended.
+ * Events must exist until the job has started, or its callback has returned. Whole contract:
+ * docs/concepts.md, "Events of CUDA".
  */
-typedef struct filch_submit {
-    size_t size;                   /**< sizeof(filch_submit). */
+typedef struct filch_submit_desc {
+    size_t size;                   /**< sizeof(filch_submit_desc). */
     filch_complete_fn on_complete; /**< Completion callback; may be null. */
     void *user;                    /**< Handed to on_complete. */
     const char *label;             /**< Appears in errors; copied, cut at 63 bytes. */
@@ -79,12 +64,12 @@ typedef struct filch_submit {
     void *cuda_signal;             /**< Event to record when the job has ended; may be null. */
     uint32_t cuda_signal_device;   /**< Index + 1 of the device of cuda_signal; 0: the first GPU. */
     uint32_t reserved;             /**< 0. */
-} filch_submit;
+} filch_submit_desc;
 
-/** Initializer of a ::filch_submit. */
-#define FILCH_SUBMIT_INIT                                                               \
-    {                                                                                   \
-        sizeof(filch_submit), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0, NULL, NULL, 0, 0 \
+/** Initializer of a ::filch_submit_desc. */
+#define FILCH_SUBMIT_DESC_INIT                                                               \
+    {                                                                                        \
+        sizeof(filch_submit_desc), NULL, NULL, NULL, FILCH_FAILURE_SKIP, 0, NULL, NULL, 0, 0 \
     }
 
 /**
@@ -171,7 +156,7 @@ typedef struct filch_job_info {
 FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
 
 /**
- * Returns the result of a job without waiting. Drives no worker: see filch_poll().
+ * Returns the result of a job without waiting. Drives no worker: see filch_runtime_poll().
  *
  * @param job the job.
  * @return FILCH_NOT_READY until the job is complete and its callback has returned; then the result
@@ -179,7 +164,7 @@ FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
-FILCH_API filch_status filch_job_poll(filch_job *job);
+FILCH_API filch_status filch_job_status(filch_job *job);
 
 /**
  * Asks a job to start nothing more. Work items in flight finish, and a work item just being started
@@ -245,7 +230,7 @@ typedef struct filch_item_range {
 
 /**
  * Tells the status of every item of a complete batch job, as ranges in ascending order covering
- * 0..n. If the job ran the rest of another job (filch_batch_resume()), items outside the rest are
+ * 0..n. If the job ran the rest of another job (filch_job_resume()), items outside the rest are
  * FILCH_OK.
  *
  * @param job      the job.

@@ -5,8 +5,8 @@
  * instructions (PTX ISA, "multimem.ld_reduce, multimem.st, multimem.red") at the address reach the
  * memory of all GPUs at once, through the switch joining the GPUs.
  *
- * Multicast is off unless the program or its user enables it by filch_config.allow_multicast or
- * FILCH_MULTICAST=1. While multicast is off, no call of filch reaches the driver's
+ * Multicast is off unless the program or its user enables it by filch_runtime_desc.allow_multicast
+ * or FILCH_MULTICAST=1. While multicast is off, no call of filch reaches the driver's
  * cuMulticastCreate. filch itself copies from device to device (broadcast.h) and never uses a
  * multicast object.
  *

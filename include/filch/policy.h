@@ -4,11 +4,11 @@
  * Scheduling policies written by the host: the device of a ready task, the amount of a batch that a
  * device takes at once, and the victim of an idle device.
  *
- * A policy is a record of functions, given to a runtime by filch_config.custom_policy. A function
- * may be null: filch then decides by default (::FILCH_POLICY_STEAL), as after the answer
+ * A policy is a record of functions, given to a runtime by filch_runtime_desc.custom_policy. A
+ * function may be null: filch then decides by default (::FILCH_POLICY_STEAL), as after the answer
  * ::FILCH_POLICY_AUTO. Whatever the answers, every task and every item runs exactly once, in the
  * order that the accesses require, and on a capable device. An invalid answer counts as
- * ::FILCH_POLICY_AUTO and is counted (filch_policy_stats()): a nonexistent device, a device that
+ * ::FILCH_POLICY_AUTO and is counted (filch_runtime_policy()): a nonexistent device, a device that
  * failed or cannot run the task, or an amount of 0.
  *
  * Threading. The thread that makes a task ready, submits a batch, or looks for work calls the
@@ -80,15 +80,16 @@ typedef struct filch_policy_item {
 
 /** Distribution of batches to the devices. */
 typedef enum filch_policy_batches {
-    FILCH_BATCHES_SHARED_OUT = 0, /**< The static partition gives every device a share; a device
-                                       takes chunks from its share, and idle devices steal. */
-    FILCH_BATCHES_PLACED = 1,     /**< filch cuts the batch into pieces when the batch starts; the
-                                       place function sends every piece to a device. */
-    FILCH_BATCHES_COMMON = 2      /**< Every device takes chunks from a common place, in order. */
+    FILCH_POLICY_BATCHES_SHARED_OUT =
+        0,                           /**< The static partition gives every device a share; a device
+                                   takes chunks from its share, and idle devices steal. */
+    FILCH_POLICY_BATCHES_PLACED = 1, /**< filch cuts the batch into pieces when the batch starts;
+                                   the place function sends every piece to a device. */
+    FILCH_POLICY_BATCHES_COMMON = 2 /**< Every device takes chunks from a common place, in order. */
 } filch_policy_batches;
 
 /**
- * Chooses the device of a ready task, or with ::FILCH_BATCHES_PLACED of a piece of a batch.
+ * Chooses the device of a ready task, or with ::FILCH_POLICY_BATCHES_PLACED of a piece of a batch.
  *
  * Called once for every task and run, when the task's predecessors are over. For the roots of a
  * closed graph, called when the job starts, by level, and within a level in the order of the
@@ -138,7 +139,7 @@ typedef enum filch_policy_flags {
 /** Scheduling policy; see ::FILCH_POLICY_DESC_INIT. */
 typedef struct filch_policy_desc {
     size_t size;                  /**< sizeof(filch_policy_desc). */
-    const char *name;             /**< Name in filch_policy_stats(); copied, cut at 31 bytes;
+    const char *name;             /**< Name in filch_runtime_policy(); copied, cut at 31 bytes;
                                        null: "custom". */
     void *user;                   /**< Handed to the functions; must outlive the runtime. */
     filch_place_fn place;         /**< Device of a ready task; null: the default rule. */
@@ -149,9 +150,10 @@ typedef struct filch_policy_desc {
 } filch_policy_desc;
 
 /** Initializer of a ::filch_policy_desc: default rules throughout. */
-#define FILCH_POLICY_DESC_INIT                                                               \
-    {                                                                                        \
-        sizeof(filch_policy_desc), NULL, NULL, NULL, NULL, NULL, FILCH_BATCHES_SHARED_OUT, 0 \
+#define FILCH_POLICY_DESC_INIT                                                                    \
+    {                                                                                             \
+        sizeof(filch_policy_desc), NULL, NULL, NULL, NULL, NULL, FILCH_POLICY_BATCHES_SHARED_OUT, \
+            0                                                                                     \
     }
 
 /**
@@ -240,7 +242,7 @@ FILCH_API uint64_t filch_policy_missing(const filch_policy_view *view, uint32_t 
 
 /**
  * Predicts the transfer time of the missing bytes, over the link to the host as measured by
- * filch_links_measure(); without a measurement, at 16 GB/s.
+ * filch_device_measure_links(); without a measurement, at 16 GB/s.
  *
  * @param view   the view.
  * @param device the device.
@@ -281,7 +283,7 @@ typedef struct filch_policy_counts {
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
-FILCH_API filch_status filch_policy_stats(filch_runtime *runtime, filch_policy_counts *counts);
+FILCH_API filch_status filch_runtime_policy(filch_runtime *runtime, filch_policy_counts *counts);
 
 #ifdef __cplusplus
 }

@@ -43,8 +43,8 @@ extern "C" {
  *
  * Snapshots at a job's beginning and end read the workers while the workers go on. A snapshot takes
  * microseconds, and changes of activity meanwhile are placed with an error of as many microseconds.
- * On a virtual clock no time passes meanwhile. Under filch_poll(), time with no thread in
- * filch_poll() counts as the worker's last activity.
+ * On a virtual clock no time passes meanwhile. Under filch_runtime_poll(), time with no thread in
+ * filch_runtime_poll() counts as the worker's last activity.
  */
 typedef struct filch_losses {
     uint64_t wall_ns;      /**< The job's time; in the sum over the devices, the sum of the devices'
@@ -77,7 +77,7 @@ typedef struct filch_losses {
                                     room. Counted once per task or share of a job, and poll. */
     uint64_t refused_raced;    /**< Thefts lost to a faster competitor. */
     uint64_t refused_dear;     /**< Thefts refused only for the transfer cost of missing data, by
-                                    the measured speed of the links (filch_links_measure()):
+                                    the measured speed of the links (filch_device_measure_links()):
                                     otherwise the thief would finish first. Counted once per victim
                                     and poll. */
     uint64_t restarts;         /**< Backup runs begun on the device, of chunks in flight on a
@@ -121,10 +121,10 @@ typedef struct filch_losses {
  *
  * The best speed of a codelet on a device is the fastest speed ever seen there, in the runtime's
  * life or in the last run of at least 16 timed items recorded in the file of speeds
- * (filch_config.speeds). The estimate is the least median of 16 timed items, a little more where
- * the items differ; neither a few wrong samples nor luck sets the speed. With fewer than 16 timed
- * items, the first items decide, five at least. The model of an item of w units of work is a fixed
- * time plus w times a rate. A best speed exists for codelets that declare work
+ * (filch_runtime_desc.speeds). The estimate is the least median of 16 timed items, a little more
+ * where the items differ; neither a few wrong samples nor luck sets the speed. With fewer than 16
+ * timed items, the first items decide, five at least. The model of an item of w units of work is a
+ * fixed time plus w times a rate. A best speed exists for codelets that declare work
  * (filch_codelet_desc.work), eight codelets a job, and only for items of about as much work as the
  * measured items. Tasks without declared work may be of any length, and their best possible speed
  * is unknown: such tasks count as run at best speed, and unrated_ns reports their time. A codelet

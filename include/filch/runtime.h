@@ -31,16 +31,16 @@ FILCH_API uint32_t filch_version(void);
  * Makes a runtime: finds the devices, starts the devices' workers.
  *
  * Reads the settings of the environment (config.h) once; the host must not change the environment
- * meanwhile. Logs a warning for a FILCH_ variable unknown to filch; without filch_config.log the
- * warning appears only where FILCH_LOG asks for warnings.
+ * meanwhile. Logs a warning for a FILCH_ variable unknown to filch; without filch_runtime_desc.log
+ * the warning appears only where FILCH_LOG asks for warnings.
  *
  * @param config  configuration, or null for defaults throughout; copied.
  * @param error   receives the details of a failure, or null; the caller sets error->size.
  * @param runtime receives the runtime, to be given to filch_runtime_destroy() or
  *                filch_runtime_abort(); untouched on failure.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p runtime, an @p error with size 0, a size below
- *         sizeof(filch_config) of the first version, an unknown enumeration value, reserved not 0,
- *         a score count other than the device count); FILCH_PARSE (device specification, with the
+ *         sizeof(filch_runtime_desc) of the first version, an unknown enumeration value, reserved
+ * not 0, a score count other than the device count); FILCH_PARSE (device specification, with the
  *         offending character in error->line; a setting, with the setting's name in error->label; a
  *         simulator file that is not JSON, with the line); FILCH_UNKNOWN_ORDINAL,
  *         FILCH_DUPLICATE_DEVICE, FILCH_NO_DEVICE (the devices named); FILCH_IO, FILCH_DATA (an
@@ -52,7 +52,7 @@ FILCH_API uint32_t filch_version(void);
  * Thread safety: any thread. Blocking: some tens of milliseconds, most of them for the topology.
  * Since 0.1.
  */
-FILCH_API filch_status filch_runtime_create(const filch_config *config, filch_error *error,
+FILCH_API filch_status filch_runtime_create(const filch_runtime_desc *config, filch_error *error,
                                             filch_runtime **runtime);
 
 /**
@@ -118,7 +118,7 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
  *
  * Thread safety: any thread. Does not wait for work. Since 0.1.
  */
-FILCH_API filch_status filch_poll(filch_runtime *runtime, double seconds, bool *worked);
+FILCH_API filch_status filch_runtime_poll(filch_runtime *runtime, double seconds, bool *worked);
 
 /**
  * Copies the newest failure recorded by a call of the calling thread on the runtime. Neither a

@@ -15,8 +15,8 @@ extern "C" {
 /** Source of an estimate. */
 typedef enum filch_speed_source {
     FILCH_SPEED_UNKNOWN = 0, /**< No estimate exists. */
-    FILCH_SPEED_PRIOR = 1,   /**< Speeds of earlier runs, by filch_config.speeds: the present run
-                                  has measured little. */
+    FILCH_SPEED_PRIOR = 1,   /**< Speeds of earlier runs, by filch_runtime_desc.speeds: the present
+                                run   has measured little. */
     FILCH_SPEED_MEASURED = 2 /**< Work items of the present run. */
 } filch_speed_source;
 
@@ -62,7 +62,7 @@ typedef struct filch_speed {
 FILCH_API filch_status filch_codelet_speed(filch_codelet *codelet, uint32_t device,
                                            filch_speed *speed);
 
-/** State of a runtime's file of speeds; see filch_speeds_info(). */
+/** State of a runtime's file of speeds; see filch_runtime_speeds(). */
 typedef struct filch_speeds {
     size_t size;         /**< sizeof(filch_speeds). */
     filch_status loaded; /**< FILCH_OK; FILCH_NOT_FOUND: no file was requested, or the file does
@@ -70,11 +70,12 @@ typedef struct filch_speeds {
                               version of filch, or no file of speeds, or other users may write
                               the file; FILCH_IO, FILCH_OUT_OF_MEMORY: the file could not be
                               read. */
-    filch_status saved;  /**< Last result of filch_speeds_save(); FILCH_NOT_READY: no call yet. */
-    uint64_t records;    /**< Speeds found in the file. */
-    uint64_t used;       /**< Number of times when a record became the prior of a codelet on a
-                              device. */
-    uint64_t saves;      /**< Calls of filch_speeds_save() that succeeded. */
+    filch_status
+        saved; /**< Last result of filch_runtime_save_speeds(); FILCH_NOT_READY: no call yet. */
+    uint64_t records; /**< Speeds found in the file. */
+    uint64_t used;    /**< Number of times when a record became the prior of a codelet on a
+                           device. */
+    uint64_t saves;   /**< Calls of filch_runtime_save_speeds() that succeeded. */
 } filch_speeds;
 
 /** Initializer of a ::filch_speeds. */
@@ -84,7 +85,7 @@ typedef struct filch_speeds {
     }
 
 /**
- * Reports the state of the file named by filch_config.speeds or FILCH_SPEEDS.
+ * Reports the state of the file named by filch_runtime_desc.speeds or FILCH_SPEEDS.
  *
  * @param runtime the runtime.
  * @param speeds  receives the record; the caller sets speeds->size.
@@ -93,7 +94,7 @@ typedef struct filch_speeds {
  *
  * Thread safety: any thread. Blocking: short locks. Since 0.1.
  */
-FILCH_API filch_status filch_speeds_info(filch_runtime *runtime, filch_speeds *speeds);
+FILCH_API filch_status filch_runtime_speeds(filch_runtime *runtime, filch_speeds *speeds);
 
 /**
  * Saves the speeds measured so far into the runtime's file of speeds; destroying the runtime saves
@@ -113,7 +114,7 @@ FILCH_API filch_status filch_speeds_info(filch_runtime *runtime, filch_speeds *s
  * Thread safety: any thread, also while jobs run. Blocking: on the disk, and up to a second for
  * concurrent savers. Since 0.1.
  */
-FILCH_API filch_status filch_speeds_save(filch_runtime *runtime);
+FILCH_API filch_status filch_runtime_save_speeds(filch_runtime *runtime);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,10 @@
  *   filch, from a newer header, is accepted where all bytes beyond the known size are 0: no request
  *   is ignored in silence. A record with other bytes beyond, or with more than 4,096 bytes beyond,
  *   is refused. Where filch writes the record, bytes beyond the known size stay as they are.
+ * - FILCH_X_INIT initializes a record filch_x of the caller, also a record that filch writes. The
+ *   name of a record that describes an object to make, or work to submit, ends in _desc.
+ * - A call named destroy ends an object owned by the caller alone. A call named release gives back
+ * a claim on an object that lives on without the claim: a job's handle, the host's use of data.
  * - FILCH_INVALID_HANDLE: the handle is null, of another kind, or destroyed. Only builds of filch
  *   without NDEBUG recognise a destroyed handle; no build recognises a destroyed runtime, or former
  *   objects of a destroyed runtime. Using an unrecognised handle is undefined.

@@ -18,52 +18,52 @@
  * CHOICE: a word of `words`, kept as its position counted from low: the public enumeration's value.
  * BYTES: a word of `words`, counted likewise, with the last word at -1; or a number from 1 to high,
  * where K, M, G and T stand for powers of 1024. */
-#define FL_SETTINGS_TABLE(X)                                                                   \
-    X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                            \
-      "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")   \
-    X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0, "steal static",          \
-      "How work finds a device: idle ones steal it, or none does.")                            \
-    X(score, "FILCH_SCORE", CHOICE, "default", FILCH_SCORE_DEFAULT, 0,                         \
-      "default peak peak-double bandwidth memory blend capacity",                              \
-      "What the devices' scores are reckoned from; default: peak.")                            \
-    X(drive, "FILCH_DRIVE", CHOICE, "default", FILCH_DRIVE_DEFAULT, 0, "default threads poll", \
-      "Who runs the workers: a thread a device, or the host's threads inside filch_poll.")     \
-    X(allocator, "FILCH_ALLOCATOR", CHOICE, "default", FILCH_ALLOCATOR_DEFAULT, 0,             \
-      "default jemalloc system", "Allocator of filch's own structures; default: jemalloc.")    \
-    X(log, "FILCH_LOG", CHOICE, "none", FILCH_LOG_DEFAULT, 0, "none error warning info debug", \
-      "Least severe messages to write, to standard error unless the program receives them.")   \
-    X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")       \
-    X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                   \
-      "Newest trace events that are kept, of each worker and each direction of copies.")       \
-    X(spin_us, "FILCH_SPIN_US", NUMBER, "100", 0, 1000000, "",                                 \
-      "Microseconds that an idle core spins before it sleeps; a GPU's worker a fifth.")        \
-    X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                            \
-      "Streams on which a GPU or slice computes; 0: two.")                                     \
-    X(replay, "FILCH_REPLAY", INTEGER, "-1", -1, UINT32_MAX, "",                               \
-      "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never; -1: "   \
-      "the tenth, and only where that is faster.")                                             \
-    X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                \
-      "Path of the NVRTC library; empty: looked for in the usual places.")                     \
-    X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                        \
-      "Folder of compiled kernels; empty: filch in the user's cache folder; off: none.")       \
-    X(cache_limit, "FILCH_CACHE_LIMIT", INTEGER, "268435456", 0, INT64_MAX, "",                \
-      "Bytes that the folder of compiled kernels may hold.")                                   \
-    X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,    \
-      "primary private", "Context of each GPU: the process's primary one, or one of filch's.") \
-    X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,       \
-      "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")    \
-    X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX, \
-      "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")                 \
-    X(multicast, "FILCH_MULTICAST", INTEGER, "0", 0, 1, "",                                    \
-      "1: multicast objects may be made; nothing does of its own accord.")                     \
-    X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                         \
-      "default jemalloc pages pool plain",                                                     \
-      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")         \
-    X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                         \
-      "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")      \
-    X(speeds, "FILCH_SPEEDS", TEXT, "", 0, 0, "",                                              \
-      "File that keeps measured speeds for later runs; empty or off: none.")                   \
-    X(bind, "FILCH_BIND", CHOICE, "cores", FILCH_BIND_CORES, 0, "cores none",                  \
+#define FL_SETTINGS_TABLE(X)                                                                       \
+    X(devices, "FILCH_DEVICES", TEXT, "", 0, 0, "",                                                \
+      "Devices to use, e.g. cuda:1,host:4; empty: every usable GPU, else the host's cores.")       \
+    X(policy, "FILCH_POLICY", CHOICE, "steal", FILCH_POLICY_STEAL, 0, "steal static",              \
+      "How work finds a device: idle ones steal it, or none does.")                                \
+    X(score, "FILCH_SCORE", CHOICE, "default", FILCH_SCORE_DEFAULT, 0,                             \
+      "default peak peak-double bandwidth memory blend capacity",                                  \
+      "What the devices' scores are reckoned from; default: peak.")                                \
+    X(drive, "FILCH_DRIVE", CHOICE, "default", FILCH_DRIVE_DEFAULT, 0, "default threads poll",     \
+      "Who runs the workers: a thread a device, or the host's threads inside filch_runtime_poll.") \
+    X(allocator, "FILCH_ALLOCATOR", CHOICE, "default", FILCH_ALLOCATOR_DEFAULT, 0,                 \
+      "default jemalloc system", "Allocator of filch's own structures; default: jemalloc.")        \
+    X(log, "FILCH_LOG", CHOICE, "none", FILCH_LOG_DEFAULT, 0, "none error warning info debug",     \
+      "Least severe messages to write, to standard error unless the program receives them.")       \
+    X(trace, "FILCH_TRACE", INTEGER, "0", 0, 1, "", "1: record a trace from the start.")           \
+    X(trace_events, "FILCH_TRACE_EVENTS", INTEGER, "65536", 64, 1 << 28, "",                       \
+      "Newest trace events that are kept, of each worker and each direction of copies.")           \
+    X(spin_us, "FILCH_SPIN_US", NUMBER, "100", 0, 1000000, "",                                     \
+      "Microseconds that an idle core spins before it sleeps; a GPU's worker a fifth.")            \
+    X(lanes, "FILCH_LANES", INTEGER, "0", 0, 8, "",                                                \
+      "Streams on which a GPU or slice computes; 0: two.")                                         \
+    X(replay, "FILCH_REPLAY", INTEGER, "-1", -1, UINT32_MAX, "",                                   \
+      "Run of a closed graph from which it goes to a lone GPU in one launch; 0: never; -1: "       \
+      "the tenth, and only where that is faster.")                                                 \
+    X(nvrtc, "FILCH_NVRTC", TEXT, "", 0, 0, "",                                                    \
+      "Path of the NVRTC library; empty: looked for in the usual places.")                         \
+    X(cache_dir, "FILCH_CACHE_DIR", TEXT, "", 0, 0, "",                                            \
+      "Folder of compiled kernels; empty: filch in the user's cache folder; off: none.")           \
+    X(cache_limit, "FILCH_CACHE_LIMIT", INTEGER, "268435456", 0, INT64_MAX, "",                    \
+      "Bytes that the folder of compiled kernels may hold.")                                       \
+    X(cuda_context, "FILCH_CUDA_CONTEXT", CHOICE, "primary", FILCH_CUDA_CONTEXT_PRIMARY, 0,        \
+      "primary private", "Context of each GPU: the process's primary one, or one of filch's.")     \
+    X(cuda_schedule, "FILCH_CUDA_SCHEDULE", CHOICE, "auto", FILCH_CUDA_SCHEDULE_AUTO, 0,           \
+      "auto spin yield blocking", "How the driver waits for a GPU; private contexts only.")        \
+    X(memory_limit, "FILCH_MEMORY_LIMIT", BYTES, "fit", (int64_t)FILCH_MEMORY_HALF, INT64_MAX,     \
+      "half fit", "Bytes of each GPU's memory that filch may take, e.g. 24G.")                     \
+    X(multicast, "FILCH_MULTICAST", INTEGER, "0", 0, 1, "",                                        \
+      "1: multicast objects may be made; nothing does of its own accord.")                         \
+    X(arena, "FILCH_ARENA", CHOICE, "default", FILCH_ARENA_DEFAULT, 0,                             \
+      "default jemalloc pages pool plain",                                                         \
+      "What hands out the memory of GPUs; default: jemalloc, else the driver's pool.")             \
+    X(stage_threads, "FILCH_STAGE_THREADS", INTEGER, "-1", -1, 64, "",                             \
+      "Threads a GPU that help to copy pageable memory; -1: half of the cores, up to 7.")          \
+    X(speeds, "FILCH_SPEEDS", TEXT, "", 0, 0, "",                                                  \
+      "File that keeps measured speeds for later runs; empty or off: none.")                       \
+    X(bind, "FILCH_BIND", CHOICE, "cores", FILCH_BIND_CORES, 0, "cores none",                      \
       "What workers' threads are bound to: their device's cores, or none in particular.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];

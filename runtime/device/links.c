@@ -159,7 +159,7 @@ filch_status fl_pool_measure_links(fl_pool *pool, const fl_memory *memory, filch
     fl_mutex_lock(&bandwidths->lock);
     if (fl_bandwidths_open(bandwidths, memory, pool->place_count) != FILCH_OK)
         status = fl_error_fill(
-            error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .call = "filch_links_measure"},
+            error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .call = "filch_device_measure_links"},
             "no memory for what is measured");
     const bool is_open = status == FILCH_OK;
     for (uint32_t from = 0; is_open && from < pool->place_count; from++) {

@@ -42,7 +42,7 @@ static filch_status refuse(const fl_discovery *how, const char *label, const fil
         .status = cause->status,
         .native_code = cause->native_code,
         .native_name = cause->native_name,
-        .call = cause->call[0] != '\0' ? cause->call : "filch_backend_probe",
+        .call = cause->call[0] != '\0' ? cause->call : "filch_device_probe",
         .device = cause->device,
         .label = label,
     };

@@ -31,7 +31,7 @@ filch_status fl_probes_init(fl_probes *probes);
 /* Closes the late devices. */
 void fl_probes_fini(fl_probes *probes, const fl_memory *memory);
 
-/* Implements filch_backend_probe without checks of the handles. how->error receives the failure;
+/* Implements filch_device_probe without checks of the handles. how->error receives the failure;
  * how->settings serves to open a GPU that was left out. Any thread. */
 filch_status fl_pool_probe(struct fl_pool *pool, filch_runtime *runtime, const char *label,
                            const filch_probe_desc *desc, const fl_discovery *how,

@@ -93,7 +93,7 @@ static void ask_devices(filch_runtime *runtime)
     CHECK(filch_device_next(runtime, &index) == FILCH_OK);
     CHECK(filch_device_best_memory(runtime, &index) == FILCH_OK);
     CHECK(filch_device_best_score(runtime, &index) == FILCH_OK);
-    CHECK(filch_links_measure(runtime) == FILCH_OK);
+    CHECK(filch_device_measure_links(runtime) == FILCH_OK);
 }
 
 /* A graph that is submitted while it grows, and a batch. */

@@ -19,7 +19,7 @@
 
 static inline filch_runtime *behave_create(const char *devices, filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     config.devices = devices;

@@ -46,7 +46,7 @@ static void ask_on(filch_runtime *runtime, uint32_t device, cpu_set_t *set)
 
 static void check(const expectation *expected)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     config.devices = expected->devices;

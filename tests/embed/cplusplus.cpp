@@ -48,7 +48,7 @@ bool failed(const char *what, filch_status status)
 
 int main()
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *raw = nullptr;
     config.devices = "host:2";

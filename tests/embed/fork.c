@@ -48,7 +48,7 @@ static void check_refused(const objects *o)
     CHECK(filch_graph_create(runtime, NULL, &made_graph) == FILCH_FORKED);
     CHECK(filch_data_create(runtime, &data, &made_data) == FILCH_FORKED);
     CHECK(filch_batch_submit(runtime, &batch, NULL, &made_job) == FILCH_FORKED);
-    CHECK(filch_batch_resume(o->job, NULL, NULL, &made_job) == FILCH_FORKED);
+    CHECK(filch_job_resume(o->job, NULL, NULL, &made_job) == FILCH_FORKED);
     CHECK(filch_graph_add(o->open, &task, NULL) == FILCH_FORKED);
     CHECK(filch_graph_edge(o->closed, 1, 2) == FILCH_FORKED);
     CHECK(filch_graph_seal(o->closed) == FILCH_FORKED);
@@ -56,7 +56,7 @@ static void check_refused(const objects *o)
     CHECK(filch_graph_close(o->open) == FILCH_FORKED);
     CHECK(filch_graph_destroy(o->closed) == FILCH_FORKED);
     CHECK(filch_job_wait(o->job, -1) == FILCH_FORKED);
-    CHECK(filch_job_poll(o->job) == FILCH_FORKED);
+    CHECK(filch_job_status(o->job) == FILCH_FORKED);
     CHECK(filch_job_cancel(o->job) == FILCH_FORKED);
     CHECK(filch_job_stats(o->job, &info, NULL, 0) == FILCH_FORKED);
     CHECK(filch_job_items(o->job, NULL, 0, &count) == FILCH_FORKED);

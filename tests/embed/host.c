@@ -160,7 +160,7 @@ static void use(const host_state *before)
 /* Failures too are silent: nothing is written anywhere. */
 static void fail_quietly(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     config.devices = "nonsense";

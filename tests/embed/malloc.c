@@ -20,7 +20,7 @@ static const char *const hidden[] = {
 
 int main(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     int failures = 0;

@@ -18,9 +18,9 @@ static int find(void *library, const char *name, void *function, size_t size)
 
 static int use(void *library)
 {
-    filch_status (*create)(const filch_config *, filch_error *, filch_runtime **);
+    filch_status (*create)(const filch_runtime_desc *, filch_error *, filch_runtime **);
     filch_status (*destroy)(filch_runtime *);
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
 

@@ -67,7 +67,7 @@ static void hear(filch_log_level level, const char *text, void *user)
 
 static int attacked(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     filch_error error = FILCH_ERROR_INIT;
     bool is_raised = getauxval(AT_SECURE) != 0;

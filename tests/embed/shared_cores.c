@@ -34,7 +34,7 @@ static void hear(filch_log_level level, const char *text, void *user)
 
 static heard count_warnings(const char *devices, filch_drive drive, filch_bind bind)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     heard all = {0};

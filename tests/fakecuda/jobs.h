@@ -95,7 +95,7 @@ static __attribute__((unused)) size_t score_count;
 static inline void start_driven(const char *devices, const char *lanes, const char *driver,
                                 filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     (void)setenv("FILCH_LANES", lanes, 1);
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));

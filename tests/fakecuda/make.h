@@ -11,7 +11,7 @@
 #define assert_ok(call) assert_int_equal((call), FILCH_OK)
 
 /* Where that fails the test does, and says why. */
-static inline filch_runtime *runtime_of(const filch_config *config)
+static inline filch_runtime *runtime_of(const filch_runtime_desc *config)
 {
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *made = NULL;

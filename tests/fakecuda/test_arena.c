@@ -118,7 +118,7 @@ static void jobs_run_with_every_arena(void **state)
 
 static void what_cannot_be_had_is_said(void **state)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
 
     (void)state;

@@ -122,7 +122,7 @@ static uint64_t memory_limit;
 
 static void start_driven(const char *devices, const char *fake, filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.memory_limit = memory_limit;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
@@ -250,14 +250,14 @@ static void expect_on(uint32_t device, bool was_made, uint64_t bytes)
     assert_int_equal(moved, bytes);
 }
 
-static filch_job *begin(const filch_broadcast *how)
+static filch_job *begin(const filch_broadcast_desc *how)
 {
     filch_job *job = NULL;
     assert_ok(filch_data_broadcast(data, how, NULL, &job));
     return job;
 }
 
-static void broadcast(const filch_broadcast *how)
+static void broadcast(const filch_broadcast_desc *how)
 {
     finish(begin(how), FILCH_OK);
 }
@@ -284,7 +284,7 @@ static uint64_t sent(int device)
 /* From the host to one, and on from there: each byte once to each, and once from each. */
 static void a_chain_begins_at_the_host(void **state)
 {
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     filch_device_stats stats[GPUS] = {{0}};
     filch_job_info info = {.size = sizeof info};
     (void)state;
@@ -316,7 +316,7 @@ static void a_chain_begins_at_the_host(void **state)
 /* What only one device has, in pieces. */
 static void pieces_are_handed_on(void **state)
 {
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     (void)state;
     for (int way = FILCH_BROADCAST_CHAIN; way <= FILCH_BROADCAST_DIRECT; way++) {
         start(JOINED);
@@ -339,7 +339,7 @@ static void pieces_are_handed_on(void **state)
 
 static void better_links_come_first(void **state)
 {
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     (void)state;
     start(RANKED);
     data = handle(0, 0);
@@ -383,7 +383,7 @@ static void what_is_apart_goes_through_the_host(void **state)
 static void places_count_once(void **state)
 {
     static const uint32_t devices[] = {3, 1, 0, 1};
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     (void)state;
     start_driven("cuda:0/88+24,cuda:1,host:1", JOINED, FILCH_DRIVE_DEFAULT);
     data = handle(0, 0);
@@ -412,7 +412,7 @@ static void tiles_of_any_shape_arrive(void **state)
     static const filch_broadcast_way ways[] = {FILCH_BROADCAST_DEFAULT, FILCH_BROADCAST_TREE};
     (void)state;
     for (size_t s = 0; s < 2 * sizeof shapes / sizeof shapes[0]; s++) {
-        filch_broadcast how = FILCH_BROADCAST_INIT;
+        filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
         filch_graph *first = NULL;
         start(JOINED);
         data = handle(shapes[s / 2][0], shapes[s / 2][1]);
@@ -442,7 +442,7 @@ static void tiles_of_any_shape_arrive(void **state)
         for (int d = 0; d < GPUS; d++)
             assert_int_equal(got(d), d != 2 ? tile : 0);
         expect_on(1, true, BYTES - tile);
-        how = (filch_broadcast)FILCH_BROADCAST_INIT;
+        how = (filch_broadcast_desc)FILCH_BROADCAST_DESC_INIT;
         broadcast(&how);
         for (uint32_t d = 0; d < GPUS; d++)
             expect_on(d, true, 0);
@@ -507,7 +507,7 @@ static void it_runs_in_its_turn(void **state)
         add(reads, takes, 3, 1, 2, FILCH_READ, results[3]);
         filch_job *writing = submit(writes), *first = begin(NULL), *reading = submit(reads);
         filch_job *second = begin(NULL);
-        assert_int_equal(filch_job_poll(first), FILCH_NOT_READY);
+        assert_int_equal(filch_job_status(first), FILCH_NOT_READY);
         assert_int_equal(filch_data_acquire(data, FILCH_READ), FILCH_BUSY);
         assert_int_equal(filch_data_destroy(data), FILCH_BUSY);
         atomic_store(&is_held, 0);
@@ -550,7 +550,7 @@ static void count_call(filch_job *job, filch_status status, void *user)
 
 static void a_cancelled_one_is_as_if_it_never_was(void **state)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     filch_status status = FILCH_NOT_READY;
     (void)state;
     start(JOINED);
@@ -589,7 +589,7 @@ static void any_copy_may_fail(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         for (uint64_t nth = 1; nth <= cases[k].copies; nth++) {
-            filch_broadcast how = FILCH_BROADCAST_INIT;
+            filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
             filch_error error = FILCH_ERROR_INIT;
             start(cases[k].fake);
             data = handle(0, 0);
@@ -629,11 +629,11 @@ static void a_device_may_be_lost_on_the_way(void **state)
 {
     (void)state;
     for (int victim = 0; victim < GPUS; victim++) {
-        filch_broadcast how = FILCH_BROADCAST_INIT;
+        filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
         filch_error error = FILCH_ERROR_INIT;
         start(JOINED);
         data = handle(0, 0);
-        broadcast(&(filch_broadcast){
+        broadcast(&(filch_broadcast_desc){
             .size = sizeof how, .devices = (const uint32_t[]){0}, .device_count = 1});
         fakecuda_fail("copy", 2, 1, 700, victim, true);
         how.way = FILCH_BROADCAST_CHAIN;
@@ -737,7 +737,7 @@ static void what_does_not_fit_is_told(void **state)
 
 /* --- Arguments --- */
 
-static void refuse(const filch_broadcast *how, filch_status status)
+static void refuse(const filch_broadcast_desc *how, filch_status status)
 {
     filch_job *job = NULL;
     filch_error error = FILCH_ERROR_INIT;
@@ -752,7 +752,7 @@ static void refuse(const filch_broadcast *how, filch_status status)
 static void bad_arguments_are_refused(void **state)
 {
     static const uint32_t devices[] = {0, 4};
-    static const filch_broadcast bad[] = {
+    static const filch_broadcast_desc bad[] = {
         {.size = sizeof bad[0] - 1},
         {.size = sizeof bad[0], .way = (filch_broadcast_way)4},
         {.size = sizeof bad[0], .reserved = 1},
@@ -761,9 +761,9 @@ static void bad_arguments_are_refused(void **state)
         {.size = sizeof bad[0], .devices = devices},
         {.size = sizeof bad[0], .piece = 4095},
     };
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_submit submission = FILCH_SUBMIT_INIT;
+    filch_submit_desc submission = FILCH_SUBMIT_DESC_INIT;
     (void)state;
     start(JOINED);
     data = handle(48, 32);
@@ -797,8 +797,8 @@ static void bad_arguments_are_refused(void **state)
 /* Where the host's memory is all there is, there is nothing to do. */
 static void without_gpus_there_is_nothing_to_do(void **state)
 {
-    filch_config config = FILCH_CONFIG_INIT;
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     filch_status status = FILCH_NOT_READY;
     (void)state;
     config.devices = "host:2";
@@ -808,8 +808,8 @@ static void without_gpus_there_is_nothing_to_do(void **state)
     how.user = &status;
     assert_ok(filch_data_broadcast(data, NULL, &how, NULL));
     assert_int_equal(status, FILCH_OK);
-    broadcast(&(filch_broadcast){
-        .size = sizeof(filch_broadcast), .devices = (const uint32_t[]){1}, .device_count = 1});
+    broadcast(&(filch_broadcast_desc){
+        .size = sizeof(filch_broadcast_desc), .devices = (const uint32_t[]){1}, .device_count = 1});
     assert_ok(filch_runtime_destroy(runtime));
 }
 

@@ -264,7 +264,7 @@ static void a_task_over_the_budget_is_refused(void **state)
 static filch_status create(const char *devices, uint64_t limit, filch_error *error,
                            filch_runtime **made)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
 
     fakecuda_reset();
     assert_true(fakecuda_configure("{\"devices\":[{\"memory\":1073741824},"

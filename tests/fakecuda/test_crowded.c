@@ -57,7 +57,7 @@ static int halt(const filch_call *call)
 
 static void start_driven(const char *devices, uint64_t limit, const char *driver, filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     (void)setenv("FILCH_LANES", "1", 1);
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
@@ -483,7 +483,7 @@ static void what_is_home_meanwhile_need_not_be_saved(void **state)
     atomic_store(&is_halted, 1);
     filch_job *job = submit(made);
     while (atomic_load(&halts) == 0)
-        (void)filch_poll(runtime, 0, NULL);
+        (void)filch_runtime_poll(runtime, 0, NULL);
     hooked = *backend;
     fl_device_ops hook = *backend->device;
     hook.lost = lose_and_renew;

@@ -26,8 +26,8 @@ static void nap(long us)
 
 static void *poll_until_done(void *job)
 {
-    while (filch_job_poll(job) == FILCH_NOT_READY)
-        (void)filch_poll(runtime, 0, NULL);
+    while (filch_job_status(job) == FILCH_NOT_READY)
+        (void)filch_runtime_poll(runtime, 0, NULL);
     return NULL;
 }
 
@@ -144,7 +144,7 @@ static _Atomic int last_result;
 /* Submits the job's graph again, or ends it. */
 static void again(filch_job *job, filch_status status, void *user)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     (void)job;
     how.on_complete = again;
     how.user = user;
@@ -171,7 +171,7 @@ static void callbacks_run_graphs_again(void **state)
         add(loop, bumps, FILCH_READWRITE, a, NULL, NULL);
         add(loop, copies, FILCH_WRITE, a, b, NULL);
         add(loop, bumps, FILCH_READWRITE, a, NULL, NULL);
-        filch_submit how = FILCH_SUBMIT_INIT;
+        filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
         how.on_complete = again;
         how.user = loop;
         set(x, 0);
@@ -324,7 +324,7 @@ static void a_writer_waits_for_readers_everywhere(void **state)
             assert_int_equal(filch_data_acquire(shared, FILCH_READ), FILCH_BUSY);
             filch_job *wrote = submit(writing);
             nap(3000);
-            assert_int_equal(filch_job_poll(wrote), FILCH_NOT_READY);
+            assert_int_equal(filch_job_status(wrote), FILCH_NOT_READY);
             atomic_store(&is_held, 0);
             finish(held, FILCH_OK);
             finish(wrote, FILCH_OK);
@@ -479,7 +479,7 @@ static void the_runtime_goes_while_tiles_fly(void **state)
             jobs[g] = submit(graphs[g]);
         while (atomic_load(&holds) == 0) {
             if (drives[d] == FILCH_DRIVE_POLL)
-                assert_ok(filch_poll(runtime, 0, NULL));
+                assert_ok(filch_runtime_poll(runtime, 0, NULL));
             nap(100);
         }
         for (int g = 0; g < 3; g++)
@@ -528,7 +528,7 @@ static void sealing_survives_want_of_memory(void **state)
     (void)state;
     quota q = {0};
     filch_allocator allocator = {quota_alloc, quota_free, &q};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(NULL));
     fakecuda_register_filch("bump", bump, 1, false, 0);

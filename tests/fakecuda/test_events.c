@@ -96,9 +96,9 @@ static void let(side *s)
     atomic_store(&s->is_let, 1);
 }
 
-static filch_submit waiting(void *const *events, uint32_t count)
+static filch_submit_desc waiting(void *const *events, uint32_t count)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.cuda_waits = events;
     how.cuda_wait_count = count;
     how.label = "waiter";
@@ -117,8 +117,8 @@ static void expect_waiting(filch_job *job, filch_drive drive)
 {
     for (int i = 0; i < 10; i++) {
         if (drive == FILCH_DRIVE_POLL)
-            assert_ok(filch_poll(runtime, 0, NULL));
-        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+            assert_ok(filch_runtime_poll(runtime, 0, NULL));
+        assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
         nap();
     }
 }
@@ -140,7 +140,7 @@ static void a_job_starts_when_all_its_events_are_past(void **state)
         add(first, copies, FILCH_WRITE, from, mid, NULL);
         add(second, copies, FILCH_WRITE, mid, to, NULL);
         void *const events[] = {sides[1].event, sides[0].event};
-        filch_submit how = waiting(events, 2);
+        filch_submit_desc how = waiting(events, 2);
         filch_job *waits = NULL;
         for (int round = 0; round < 3; round++) {
             set(x, (uint64_t)round * 10);
@@ -176,7 +176,7 @@ static void batches_and_empty_jobs_wait(void **state)
     start("cuda:0", "2", NULL);
     sides_open();
     void *const events[] = {sides[0].event};
-    const filch_submit how = waiting(events, 1);
+    const filch_submit_desc how = waiting(events, 1);
     const filch_batch_access access = {
         .data = handle(x), .mode = FILCH_READWRITE, .map = FILCH_MAP_AFFINE, .scale = 1};
     fakecuda_register_filch("bump", bump, 1, true, 0);
@@ -208,12 +208,12 @@ static void what_is_past_is_not_waited_for(void **state)
     start("cuda:0", "2", NULL);
     sides_open();
     void *const events[] = {sides[0].event, sides[1].event}; /* the second never recorded */
-    filch_submit how = waiting(events, 2);
+    filch_submit_desc how = waiting(events, 2);
     let(&sides[0]);
     busy(&sides[0]);
     must(cuEventSynchronize(sides[0].event));
     assert_ok(filch_graph_submit(graph(), &how, &job));
-    assert_int_equal(filch_job_poll(job), FILCH_OK); /* empty: over in the call */
+    assert_int_equal(filch_job_status(job), FILCH_OK); /* empty: over in the call */
     assert_ok(filch_job_release(job));
     sides_close();
     stop();
@@ -243,7 +243,7 @@ static void a_cancelled_job_waits_no_more(void **state)
         start("cuda:0", "2", NULL);
         sides_open();
         void *const events[] = {sides[1].event};
-        filch_submit how = waiting(events, 1);
+        filch_submit_desc how = waiting(events, 1);
         filch_graph *copying = graph();
         add(copying, on_gpu("copy"), FILCH_WRITE, handle(x), handle(y), NULL);
         set(x, 3);
@@ -286,7 +286,7 @@ static void an_event_that_fails_fails_the_job(void **state)
     start("cuda:0", "2", NULL);
     sides_open();
     void *const events[] = {sides[1].event};
-    filch_submit how = waiting(events, 1);
+    filch_submit_desc how = waiting(events, 1);
     filch_graph *copying = graph();
     add(copying, on_gpu("copy"), FILCH_WRITE, handle(x), handle(y), NULL);
     set(x, 3);
@@ -317,7 +317,7 @@ static void a_lost_gpu_is_no_obstacle(void **state)
     start("cuda:0,host:1", "2", NULL);
     sides_open();
     void *const events[] = {sides[1].event};
-    filch_submit how = waiting(events, 1);
+    filch_submit_desc how = waiting(events, 1);
     filch_graph *copying = graph(), *dying = graph();
     add(copying, on_host("copy", copy), FILCH_WRITE, handle(x), handle(y), NULL);
     add(dying, on_gpu("bump"), FILCH_READWRITE, handle(z), NULL, NULL);
@@ -336,7 +336,7 @@ static void a_lost_gpu_is_no_obstacle(void **state)
     stop();
 }
 
-static void refused(const filch_submit *how, filch_status status, const char *text)
+static void refused(const filch_submit_desc *how, filch_status status, const char *text)
 {
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
     static filch_graph *empty;
@@ -368,7 +368,7 @@ static void bad_events_are_refused(void **state)
     leave();
     busy(&sides[0]);
     void *events[] = {sides[0].event, NULL};
-    filch_submit how = waiting(events, 2);
+    filch_submit_desc how = waiting(events, 2);
     refused(&how, FILCH_INVALID_ARGUMENT, "event 1 to wait for is null");
     events[1] = dead;
     fakecuda_quiet(true);
@@ -381,7 +381,7 @@ static void bad_events_are_refused(void **state)
     how.cuda_waits = NULL;
     refused(&how, FILCH_INVALID_ARGUMENT, "cuda_waits is null");
     /* As the field was called before there were events. */
-    how.size = offsetof(filch_submit, cuda_waits);
+    how.size = offsetof(filch_submit_desc, cuda_waits);
     refused(&how, FILCH_INVALID_ARGUMENT, "cuda_waits is null");
     how.cuda_wait_count = 0;
     assert_ok(filch_graph_submit(graph(), &how, &job));
@@ -425,7 +425,7 @@ static void a_job_signals_its_end(void **state)
         sides_open();
         side *s = &sides[k == 2];
         heard h = {.side = s, .after_ms = -1};
-        filch_submit how = FILCH_SUBMIT_INIT;
+        filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
         filch_graph *holding = graph();
         filch_job *job = NULL;
         add(holding, k == 0 ? on_host("hold", hold) : on_gpu("hold"), FILCH_READ, handle(x), NULL,
@@ -462,7 +462,7 @@ static void bad_signals_are_refused(void **state)
     (void)state;
     start("cuda:0,host:1", "2", NULL);
     sides_open();
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.cuda_signal = sides[0].event;
     how.cuda_signal_device = 3;
     refused(&how, FILCH_BAD_INDEX, "there is no device 2");

@@ -93,7 +93,7 @@ static filch_codelet *codelet(const char *entry, filch_host_fn host, uint32_t ar
 
 static void start(const char *devices, const char *driver, uint32_t flags)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     fakecuda_register_filch("spread", run_spread, 2, false, sizeof(arguments));

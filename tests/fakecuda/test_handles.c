@@ -344,7 +344,7 @@ static void a_gpus_buffer_is_used_in_place(void **state)
         }
         set(peek(block), 10 * device);
         uint64_t copied = fakecuda_count("copy");
-        filch_submit how = FILCH_SUBMIT_INIT;
+        filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
         filch_job *job = NULL;
         assert_ok(filch_graph_submit(once, &how, &job));
         finish(job, FILCH_OK);

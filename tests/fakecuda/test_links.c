@@ -24,7 +24,7 @@ static filch_runtime *runtime;
 
 static void start(const char *devices, const char *fake)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
@@ -89,7 +89,7 @@ static void bandwidth_is_there_once_measured(void **state)
             assert_true((link.bandwidth > 0) == (round == 1 && i / 3 != i % 3));
         }
         size_t live = fakecuda_live("memory");
-        assert_ok(filch_links_measure(runtime));
+        assert_ok(filch_device_measure_links(runtime));
         assert_int_equal(fakecuda_live("memory"), live);
     }
     /* Of slices and cores, too; six links, twice. */
@@ -104,7 +104,7 @@ static void a_link_that_fails_spares_the_others(void **state)
     filch_error error = FILCH_ERROR_INIT;
     (void)state;
     start("cuda:0,cuda:1", "{\"devices\": [{\"memory\": 33554432}, {}]}");
-    assert_int_equal(filch_links_measure(runtime), FILCH_NO_DEVICE_MEMORY);
+    assert_int_equal(filch_device_measure_links(runtime), FILCH_NO_DEVICE_MEMORY);
     assert_ok(filch_runtime_error(runtime, &error));
     assert_string_equal(error.device, "cuda:0");
     assert_string_equal(error.call, "cuMemAlloc");
@@ -114,7 +114,7 @@ static void a_link_that_fails_spares_the_others(void **state)
     double known = between(1, HOST).bandwidth;
     assert_true(known > 0);
     fakecuda_fail("cuMemcpyDtoHAsync", 1, 0, 1, 1, false);
-    assert_int_equal(filch_links_measure(runtime), FILCH_NO_DEVICE_MEMORY);
+    assert_int_equal(filch_device_measure_links(runtime), FILCH_NO_DEVICE_MEMORY);
     assert_true(between(1, HOST).bandwidth == known);
     fakecuda_reset();
     assert_int_equal(fakecuda_live("memory"), 0);
@@ -133,13 +133,13 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(filch_device_link(runtime, 0, 1, &link), FILCH_INVALID_ARGUMENT);
     link.size++;
     assert_int_equal(filch_device_link(NULL, 0, 1, &link), FILCH_INVALID_HANDLE);
-    assert_int_equal(filch_links_measure(NULL), FILCH_INVALID_HANDLE);
+    assert_int_equal(filch_device_measure_links(NULL), FILCH_INVALID_HANDLE);
     fakecuda_fail("cuDeviceGetP2PAttribute", 2, 1, 999, -1, false);
     assert_int_equal(filch_device_link(runtime, 0, 1, &link), FILCH_DEVICE_LOST);
     assert_memory_equal(&link, &before, sizeof link);
     stop();
     start("host:2", NULL); /* nothing to measure */
-    assert_ok(filch_links_measure(runtime));
+    assert_ok(filch_device_measure_links(runtime));
     assert_int_equal(between(0, 1).is_same, 1);
     stop();
 }

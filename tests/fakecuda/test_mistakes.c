@@ -302,7 +302,7 @@ static void arguments_that_do_not_match_fail_their_task(void **state)
 
 static void create_fails(const char *devices, filch_status expected, const char *fragment)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
 
     fakecuda_reset();

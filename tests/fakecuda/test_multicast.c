@@ -33,7 +33,7 @@ static filch_multicast *object;
 
 static void start_as(const char *devices, const char *fake, uint32_t allowed)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
@@ -636,7 +636,7 @@ static void do_everything(void)
     data.flags = FILCH_DATA_MANAGED;
     assert_ok(filch_data_create(runtime, &data, &handle));
     for (int way = 0; way <= FILCH_BROADCAST_DIRECT; way++) {
-        filch_broadcast how = FILCH_BROADCAST_INIT;
+        filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
         how.way = (filch_broadcast_way)way;
         assert_ok(filch_data_broadcast(handle, &how, NULL, &job));
         assert_ok(filch_job_wait(job, PATIENCE));
@@ -653,7 +653,7 @@ static void do_everything(void)
     assert_ok(filch_graph_submit(graph, NULL, &job));
     assert_ok(filch_job_wait(job, PATIENCE));
     assert_ok(filch_job_release(job));
-    assert_ok(filch_links_measure(runtime));
+    assert_ok(filch_device_measure_links(runtime));
 }
 
 /* The backend's own gate, behind that of the calls. */
@@ -721,7 +721,7 @@ static void host_memory_may_be_out(void **state)
 {
     const filch_allocator allocator = {take, give, NULL};
     const filch_multicast_desc desc = describe();
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     (void)state;
     fakecuda_reset();
     assert_true(fakecuda_configure(TWO));

@@ -93,7 +93,7 @@ static int await_leaving(const filch_call *call)
 
 static void start_with(const char *devices, uint64_t limit, const char *lanes, const char *fake)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     (void)setenv("FILCH_LANES", lanes, 1);
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));

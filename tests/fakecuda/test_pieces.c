@@ -27,7 +27,7 @@ static filch_runtime *runtime;
 
 static void start(filch_drive drive, const char *helpers)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     (void)setenv("FILCH_STAGE_THREADS", helpers, 1);
     fakecuda_reset();

@@ -63,7 +63,7 @@ static int bump(const filch_call *call)
 
 static void start(const char *devices, const char *memory)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(DRIVER));
     fakecuda_register_filch("mix", mix, 2, true, 0);

@@ -48,7 +48,7 @@ static uint32_t steal_nothing(const filch_policy_view *view, uint32_t *amount, v
 
 static void begin(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
     start("cuda", "2", "{\"devices\":[{\"count\":2}]}");
     assert_ok(filch_runtime_destroy(runtime));
@@ -139,7 +139,7 @@ static void who_cannot_run_a_task_is_not_sent_it(void **state)
     assert_int_equal(run(hosts, NULL, data), CORE);
     assert_true(run(bumps, NULL, data) < GPUS);
     expect(x, 7);
-    assert_ok(filch_policy_stats(runtime, &counts));
+    assert_ok(filch_runtime_policy(runtime, &counts));
     assert_string_equal(counts.name, "nearest");
     assert_int_equal(counts.places, 6);
     assert_int_equal(counts.places_refused, 2);
@@ -158,7 +158,7 @@ static void idle(void)
 {
     bool worked = true;
     while (worked)
-        assert_ok(filch_poll(runtime, 0, &worked));
+        assert_ok(filch_runtime_poll(runtime, 0, &worked));
 }
 
 /* Two GPUs alike and nothing measured: the second of two tasks goes to the GPU that is free, and
@@ -170,7 +170,7 @@ static void the_earliest_finish_counts_copies(void **state)
     filch_codelet *bumps = NULL;
     (void)state;
     static bench_policy_room room;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     bench_policy_choose(BENCH_POLICY_EARLIEST, &room, &config);
     custom = config.custom_policy;
     start_driven("cuda", "2", "{\"devices\":[{\"count\":2}]}", FILCH_DRIVE_POLL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filch_backend_probe, filch_device_scope and the list of devices left out, on the fake driver. */
+/* filch_device_probe, filch_device_scope and the list of devices left out, on the fake driver. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 static filch_runtime *runtime_make(const char *devices)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
 
@@ -57,7 +57,7 @@ static void assert_probe_fails(filch_runtime *runtime, const filch_probe_desc *d
     memset(&probe, 0x5a, sizeof probe);
     probe.size = sizeof probe;
     before = probe;
-    assert_int_equal(filch_backend_probe(runtime, "fft", desc, &probe), status);
+    assert_int_equal(filch_device_probe(runtime, "fft", desc, &probe), status);
     assert_string_equal(last_error(runtime).text, text);
     assert_string_equal(last_error(runtime).label, "fft");
     assert_memory_equal(&probe, &before, sizeof probe);
@@ -91,7 +91,7 @@ static void a_probe_resolves_its_gpu(void **state)
     desc.ordinal = 1;
     desc.build = build;
     desc.user = &made;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, &probe), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, &probe), FILCH_OK);
     assert_ptr_equal(probe.runtime, runtime);
     assert_non_null(probe.context);
     assert_non_null(probe.stream);
@@ -103,18 +103,18 @@ static void a_probe_resolves_its_gpu(void **state)
     assert_int_equal(made.count, 1);
     assert_memory_equal(&made.seen, &probe, sizeof probe);
     /* Built is built, for this label and this GPU. */
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, NULL), FILCH_OK);
     assert_int_equal(made.count, 1);
-    assert_int_equal(filch_backend_probe(runtime, "blas", &desc, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "blas", &desc, NULL), FILCH_OK);
     assert_int_equal(made.count, 2);
     desc.ordinal = 0;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, &probe), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, &probe), FILCH_OK);
     assert_int_equal(made.count, 3);
     assert_int_equal(probe.device, 1);
     desc.is_retry = 1;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, &probe), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, &probe), FILCH_OK);
     assert_int_equal(made.count, 4);
-    assert_int_equal(filch_backend_probe(runtime, "fft", NULL, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", NULL, NULL), FILCH_OK);
     desc.ordinal = 7;
     assert_probe_fails(runtime, &desc, FILCH_UNKNOWN_ORDINAL,
                        "fft backend: no CUDA device 7 in this runtime");
@@ -171,11 +171,11 @@ static void a_gpu_left_out_can_be_had_later(void **state)
     desc.is_retry = 1;
     assert_probe_fails(runtime, &desc, FILCH_DEVICE_LOST,
                        "fft backend: failed to create CUDA context for device 1");
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, &probe), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, &probe), FILCH_OK);
     assert_int_equal(probe.device, UINT32_MAX);
     assert_non_null(probe.context);
     desc.is_retry = 0;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, &probe), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, &probe), FILCH_OK);
     assert_int_equal(filch_device_count(runtime), 1);
     runtime_end(runtime);
 }
@@ -202,13 +202,13 @@ static void failures_of_streams_and_builds_are_told(void **state)
     assert_probe_fails(runtime, &desc, FILCH_TASK_FAILED,
                        "fft backend: build step failed for device 0 (code 42)");
     assert_int_equal(made.count, 1);
-    assert_int_equal(filch_backend_probe(runtime, "blas", &desc, NULL), FILCH_OK);
-    assert_int_equal(filch_backend_probe(runtime, "fft", NULL, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "blas", &desc, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", NULL, NULL), FILCH_OK);
     desc.is_retry = 1;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, NULL), FILCH_OK);
     assert_int_equal(made.count, 3);
     desc.is_retry = 0;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, NULL), FILCH_OK);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, NULL), FILCH_OK);
     assert_int_equal(made.count, 3);
     runtime_end(runtime);
 }
@@ -222,11 +222,11 @@ static void bad_arguments_change_nothing(void **state)
     (void)state;
     configure("");
     runtime = runtime_make("cuda:0");
-    assert_int_equal(filch_backend_probe(NULL, "fft", NULL, NULL), FILCH_INVALID_HANDLE);
-    assert_int_equal(filch_backend_probe(runtime, NULL, NULL, NULL), FILCH_INVALID_ARGUMENT);
-    assert_int_equal(filch_backend_probe(runtime, "fft", NULL, &probe), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_device_probe(NULL, "fft", NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_int_equal(filch_device_probe(runtime, NULL, NULL, NULL), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_device_probe(runtime, "fft", NULL, &probe), FILCH_INVALID_ARGUMENT);
     desc.size = 0;
-    assert_int_equal(filch_backend_probe(runtime, "fft", &desc, NULL), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_device_probe(runtime, "fft", &desc, NULL), FILCH_INVALID_ARGUMENT);
     runtime_end(runtime);
 }
 
@@ -289,7 +289,7 @@ static void the_context_is_the_one_asked_for(void **state)
     (void)setenv("FILCH_CUDA_CONTEXT", "private", 1);
     (void)setenv("FILCH_CUDA_SCHEDULE", "yield", 1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        filch_config config = FILCH_CONFIG_INIT;
+        filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
         filch_runtime *runtime = NULL;
         looked seen = {99, 99};
 
@@ -298,7 +298,7 @@ static void the_context_is_the_one_asked_for(void **state)
         config.cuda_context = cases[i].context;
         config.cuda_schedule = cases[i].schedule;
         if (!cases[i].has_fields)
-            config.size = offsetof(filch_config, cuda_context);
+            config.size = offsetof(filch_runtime_desc, cuda_context);
         assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_OK);
         assert_int_equal(filch_device_scope(runtime, 0, look, &seen), FILCH_OK);
         assert_int_equal(seen.is_primary, !cases[i].is_private);

@@ -68,7 +68,7 @@ static filch_codelet *codelet(const char *entry)
 
 static void start_with(const char *driver, uint64_t limit)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     /* The driver's pool waits for the device, which some tests hold, when it has to grow. */
     (void)setenv("FILCH_ARENA", "pages", 1);
     fakecuda_reset();
@@ -105,7 +105,7 @@ static void stop(void)
     assert_int_equal(fakecuda_violations(), 0);
 }
 
-/* As filch_links_measure would: places are devices and one. */
+/* As filch_device_measure_links would: places are devices and one. */
 static void tell(uint32_t from, uint32_t to, double rate)
 {
     fl_bandwidths *bandwidths = &runtime->pool.bandwidths;
@@ -320,7 +320,7 @@ static bool is_measured_well(void)
     start("{\"devices\": [{\"count\": 3}], \"copy_gbps\": 1, \"links\": ["
           "{\"from\": 0, \"to\": 1, \"gbps\": 50}, {\"from\": 1, \"to\": 2, \"gbps\": 50},"
           "{\"from\": 0, \"to\": 2, \"peer\": false, \"gbps\": 1}]}");
-    assert_ok(filch_links_measure(runtime));
+    assert_ok(filch_device_measure_links(runtime));
     fakecuda_reset();
     pair tiles = begin_with_one_on_gpu_0();
     run(2, tiles.from, tiles.to, FILCH_WRITE);

@@ -81,7 +81,7 @@ static filch_status run(filch_codelet *codelet, filch_job **job)
     static const filch_access_mode modes[3] = {FILCH_READ, FILCH_READWRITE, FILCH_WRITE};
     filch_batch_access accesses[3];
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
 
     how.on_failure = on_failure;
     for (int i = 0; i < 3; i++)
@@ -156,7 +156,7 @@ static void finish_on(filch_job *job, int device, uint64_t left)
 
     desc.devices = &index;
     desc.device_count = 1;
-    assert_ok(filch_batch_resume(job, device >= 0 ? &desc : NULL, NULL, &rest));
+    assert_ok(filch_job_resume(job, device >= 0 ? &desc : NULL, NULL, &rest));
     assert_ok(filch_job_release(job));
     assert_int_equal(filch_job_wait(rest, SOON), FILCH_OK);
     assert_ok(filch_job_stats(rest, &info, stats, 2));
@@ -177,7 +177,7 @@ static void no_device(filch_job *job, const uint32_t *device)
 
     desc.devices = device;
     desc.device_count = 1;
-    assert_int_equal(filch_batch_resume(job, device != NULL ? &desc : NULL, NULL, &rest),
+    assert_int_equal(filch_job_resume(job, device != NULL ? &desc : NULL, NULL, &rest),
                      FILCH_NO_DEVICE);
     assert_null(rest);
 }
@@ -261,13 +261,13 @@ static void the_next_is_lost_too(void **state)
         atomic_store(&host_fails, false);
         uint64_t left = restore(job);
         fakecuda_fail("kernel", 1, 1, GONE, 1, false);
-        assert_ok(filch_batch_resume(job, &desc, NULL, &rest));
+        assert_ok(filch_job_resume(job, &desc, NULL, &rest));
         assert_ok(filch_job_release(job));
         assert_int_equal(filch_job_wait(rest, SOON), FILCH_TASK_FAILED);
         assert_int_equal(restore(rest), left);
         assert_int_equal(look(rest, FILCH_DEVICE_LOST), left);
         no_device(rest, &next);
-        assert_ok(filch_batch_resume(rest, NULL, NULL, &job));
+        assert_ok(filch_job_resume(rest, NULL, NULL, &job));
         assert_ok(filch_job_release(rest));
         assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
         assert_ok(filch_job_release(job));
@@ -300,7 +300,7 @@ static void lost_contents_are_not_made_up(void **state)
     fakecuda_fail("kernel", 2, 1, GONE, 0, false);
     assert_int_equal(run(adds, &job), FILCH_TASK_FAILED);
     assert_true(look(job, FILCH_DEVICE_LOST) != 0);
-    assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+    assert_ok(filch_job_resume(job, NULL, NULL, &rest));
     assert_int_equal(filch_job_wait(rest, SOON), FILCH_TASK_FAILED);
     assert_ok(filch_job_error(rest, &error));
     assert_int_equal(error.status, FILCH_DEVICE_LOST);

@@ -99,7 +99,7 @@ static filch_codelet *codelet(const char *entry)
 
 static void start(const char *devices, const char *driver, uint64_t limit)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
 
     fakecuda_reset();

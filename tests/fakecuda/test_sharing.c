@@ -65,7 +65,7 @@ static void a_job_ends_beside_a_longer_one(void **state)
     filch_job *slow_job = submit(slow);
     await_holds(1);
     finish(submit(quick), FILCH_OK);
-    assert_int_equal(filch_job_poll(slow_job), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(slow_job), FILCH_NOT_READY);
     expect(y, 5);
     atomic_store(&is_held, 0);
     finish(slow_job, FILCH_OK);
@@ -94,7 +94,7 @@ static void a_job_ends_in_front_of_a_longer_one(void **state)
     filch_data *from = handle(x), *gate = handle(z), *to = handle_with(y, FILCH_DATA_MANAGED);
     filch_graph *before = graph();
     _Atomic int submitted = 0;
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.on_complete = submit_pair;
     how.user = (void *)&submitted;
     add(before, bumps, FILCH_READWRITE, from, NULL, NULL);
@@ -109,7 +109,7 @@ static void a_job_ends_in_front_of_a_longer_one(void **state)
     while (atomic_load(&submitted) == 0) {
     }
     assert_int_equal(filch_job_wait(pair_jobs[0], SOON), FILCH_OK);
-    assert_int_equal(filch_job_poll(pair_jobs[1]), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(pair_jobs[1]), FILCH_NOT_READY);
     assert_ok(filch_data_acquire(to, FILCH_READ));
     expect(y, 6);
     assert_ok(filch_data_release(to));

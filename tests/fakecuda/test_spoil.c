@@ -252,7 +252,7 @@ static filch_job *submit_held(uint32_t at, filch_access_mode mode)
     for (int round = 0; round < 1000; round++) {
         set_gate(0, at, 0);
         filch_job *job = submit_batch(mode);
-        while (atomic_load(&gates[0].held) == 0 && filch_job_poll(job) == FILCH_NOT_READY) {
+        while (atomic_load(&gates[0].held) == 0 && filch_job_status(job) == FILCH_NOT_READY) {
             nap(100);
         }
         if (atomic_load(&gates[0].held) != 0)
@@ -404,7 +404,7 @@ static filch_job *hold_both(int first_code, int second_code)
     for (int round = 0; round < 100; round++) {
         filch_job *job = submit_held(1, FILCH_WRITE);
         set_gate(1, 0, second_code);
-        while (atomic_load(&gates[1].held) == 0 && filch_job_poll(job) == FILCH_NOT_READY)
+        while (atomic_load(&gates[1].held) == 0 && filch_job_status(job) == FILCH_NOT_READY)
             nap(100);
         if (atomic_load(&gates[1].held) != 0) {
             await_others(job);
@@ -433,7 +433,7 @@ static void the_second_is_lost(void **state)
         filch_job *job = hold_both(0, 1);
         open_gate(1);
         nap(20000);
-        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
         open_gate(0);
         end_batch(job, FILCH_OK);
         assert_int_equal(info.done, ITEMS);
@@ -453,7 +453,7 @@ static void the_first_is_lost(void **state)
         filch_job *job = hold_both(1, 0);
         open_gate(0);
         nap(20000);
-        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
         open_gate(1);
         end_batch(job, FILCH_OK);
         assert_int_equal(info.done, ITEMS);
@@ -472,7 +472,7 @@ static void both_are_lost(void **state)
         filch_job *job = hold_both(1, 1);
         open_gate(k / 2);
         nap(20000);
-        assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+        assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
         open_gate(1 - k / 2);
         end_batch(job, FILCH_TASK_FAILED);
         assert_int_equal(info.failed, GRAIN);
@@ -511,7 +511,7 @@ static void without_memory_it_is_run_once(void **state)
         fl_place_cap(&runtime->places, place, 0);
     filch_job *job = submit_held(1, FILCH_WRITE);
     nap(20000);
-    assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
     open_gate(0);
     end_batch(job, FILCH_OK);
     assert_int_equal(report.total.restarts, 0);
@@ -597,7 +597,7 @@ static void what_is_read_and_written_is_run_once(void **state)
     open_with(two_gpus, "{\"kernel_ns\": 200000}", 0);
     filch_job *job = submit_held(1, FILCH_READWRITE);
     nap(50000);
-    assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
     open_gate(0);
     end_batch(job, FILCH_OK);
     assert_int_equal(report.total.restarts, 0);

@@ -82,7 +82,7 @@ static void start_heard(const char *devices, const char *driver, way how, filch_
                         void *user)
 {
     static const char image[] = "FAKECUBIN arch=90 entry=turn";
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;

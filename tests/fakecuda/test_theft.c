@@ -90,7 +90,7 @@ static void thieves_look_at_what_goes(void **state)
     static copying closed[2], open;
     start("cuda", "2", "{\"kernel_ns\": 20000, \"devices\": [{\"count\": 4}]}");
     filch_codelet *copies = on_gpu("copy");
-    assert_ok(filch_links_measure(runtime));
+    assert_ok(filch_device_measure_links(runtime));
     for (uint64_t round = 0; round < ROUNDS; round++) {
         begin(&closed[0], copies, FILCH_GRAPH_CLOSED, round);
         begin(&closed[1], copies, FILCH_GRAPH_CLOSED, 3 * round);

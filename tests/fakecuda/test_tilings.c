@@ -125,7 +125,7 @@ static filch_codelet *codelet(const char *entry, filch_host_fn host, uint32_t vi
 
 static void start(const char *devices, const char *driver, uint64_t limit)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(driver));
     config.devices = devices;

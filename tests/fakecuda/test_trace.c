@@ -285,7 +285,7 @@ static void it_may_stop_and_start_while_tiles_are_copied(void **state)
     set(x, 9);
     for (int round = 0; round < 5; round++) {
         filch_job *job = submit(all);
-        while (filch_job_poll(job) == FILCH_NOT_READY) {
+        while (filch_job_status(job) == FILCH_NOT_READY) {
             assert_ok(filch_trace_start(runtime));
             assert_ok(filch_trace_stop(runtime));
         }

@@ -36,7 +36,7 @@ static int twice(const filch_call *call)
 
 static void start(const char *devices, const char *fake)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure(fake));
     fakecuda_register_filch("twice", twice, 2, false, 0);

@@ -488,7 +488,7 @@ static void run_unbacked(sweep_world *world)
 /* What tasks made goes to both devices, and tasks there use it. */
 static void run_broadcast(sweep_world *world)
 {
-    filch_broadcast how = FILCH_BROADCAST_INIT;
+    filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     filch_graph *graph = NULL;
     filch_job *job = NULL;
     filch_error error = FILCH_ERROR_INIT;
@@ -821,7 +821,7 @@ static void tell_rates(filch_runtime *runtime)
 static void run_with(const filch_allocator *allocator, const sweep_scenario *scenario,
                      sweep_report *report)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     sweep_world world = {.has_host = scenario->has_host, .report = report};
 

@@ -23,7 +23,7 @@
 static void begin(const char *devices, const char *policy, const char *driver)
 {
     static bench_policy_room room;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     bench_policy_choose(bench_policy_find(policy), &room, &config);
     custom = config.custom_policy;
     (void)setenv("FILCH_POLICY", custom != NULL ? "steal" : policy, 1);
@@ -106,7 +106,7 @@ static void fails_with(filch_job *job, const char *device)
 {
     filch_error error = FILCH_ERROR_INIT;
 
-    assert_int_equal(filch_job_poll(job), FILCH_TASK_FAILED);
+    assert_int_equal(filch_job_status(job), FILCH_TASK_FAILED);
     assert_ok(filch_job_error(job, &error));
     expect_lost(&error, device, "the task");
     assert_ok(filch_job_release(job));
@@ -114,7 +114,7 @@ static void fails_with(filch_job *job, const char *device)
 
 static void succeeds(filch_job *job)
 {
-    assert_int_equal(filch_job_poll(job), FILCH_OK);
+    assert_int_equal(filch_job_status(job), FILCH_OK);
     assert_ok(filch_job_release(job));
 }
 
@@ -221,7 +221,7 @@ static void others_do_the_work_where_they_may(void **state)
             fakecuda_fail("kernel", 1, 0, GONE, 0, false);
             for (int i = 0; i < 50; i++) {
                 filch_job *job = run(0, bumps, NULL, data, FILCH_READWRITE);
-                bool is_lost = filch_job_poll(job) == FILCH_TASK_FAILED;
+                bool is_lost = filch_job_status(job) == FILCH_TASK_FAILED;
                 assert_ok(filch_job_release(job));
                 if (is_lost)
                     break;

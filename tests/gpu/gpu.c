@@ -114,7 +114,7 @@ static bool has_gpu(filch_runtime *runtime)
     return false;
 }
 
-static filch_runtime *open_runtime(const filch_config *config)
+static filch_runtime *open_runtime(const filch_runtime_desc *config)
 {
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
@@ -138,7 +138,7 @@ static bench_policy_room room; /* of the runtime that there is */
 
 filch_runtime *gpu_runtime(bench_policy policy)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     present.devices = named_devices() ? named_devices() : "cuda";
     config.devices = present.devices;
     bench_policy_choose(policy, &room, &config);
@@ -202,7 +202,7 @@ static void tell_rates(filch_runtime *runtime, fl_random *random)
 static filch_runtime *random_runtime(void)
 {
     static const char *const lanes[] = {"1", "2", "4"};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fl_random random;
     char machine[256] = "";
     fl_random_init(&random, runtime_of(present.seed), 1);

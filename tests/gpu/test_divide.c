@@ -175,7 +175,7 @@ static void check_times(filch_graph *graph)
 
 int main(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_codelet *codelet = NULL;

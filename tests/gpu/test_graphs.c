@@ -141,7 +141,7 @@ static void make_plan(gpu_world *world, const buffer *buffers, uint32_t count, p
 static filch_job *submit(gpu_world *world, plan *p)
 {
     filch_job *job = NULL;
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.on_failure = gpu_chance(world, 30) ? FILCH_FAILURE_CANCEL : FILCH_FAILURE_SKIP;
     if (!p->is_open) {
         gpu_ok(filch_graph_submit(p->graph, &how, &job));

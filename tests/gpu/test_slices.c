@@ -54,7 +54,7 @@ static uint32_t count_ids(const uint32_t *ids, size_t count)
 
 static filch_runtime *open_slice(void)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     char devices[32];

@@ -141,7 +141,7 @@ static int run_in_runtime(const kernel_case *c, void *user)
 static void test_in_runtime(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     const char *devices = getenv("FL_TEST_DEVICES");
     config.devices = devices ? devices : "host:2";
@@ -192,7 +192,7 @@ static void test_work(void **state)
 static void test_unknown_name(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     filch_codelet *codelet = NULL;
     filch_error error = FILCH_ERROR_INIT;

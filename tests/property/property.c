@@ -77,9 +77,9 @@ static int poll_loop(void *arg)
     property_world *world = arg;
     while (fl_load_acquire(&world->stop) == 0) {
         bool worked = false;
-        filch_status status = filch_poll(world->runtime, 0.0005, &worked);
+        filch_status status = filch_runtime_poll(world->runtime, 0.0005, &worked);
         if (status != FILCH_OK) {
-            property_fail("filch_poll returned %s", filch_status_name(status));
+            property_fail("filch_runtime_poll returned %s", filch_status_name(status));
             return 1;
         }
         if (!worked) {
@@ -144,7 +144,7 @@ static uint32_t steal_anyhow(const filch_policy_view *view, uint32_t *amount, vo
     return any_answer(view);
 }
 
-const char *property_policy(fl_random *random, bool is_sim, filch_config *config)
+const char *property_policy(fl_random *random, bool is_sim, filch_runtime_desc *config)
 {
     static filch_policy_desc policy; /* of the world that is there */
     static bench_policy_room room;   /* likewise */
@@ -156,8 +156,8 @@ const char *property_policy(fl_random *random, bool is_sim, filch_config *config
         policy.chunk = (which & 2) != 0 ? chunk_anyhow : NULL;
         policy.steal = (which & 4) != 0 ? steal_anyhow : NULL;
         policy.batches = (filch_policy_batches)fl_random_below(random, 3);
-        if (policy.place == NULL && policy.batches == FILCH_BATCHES_PLACED) {
-            policy.batches = FILCH_BATCHES_COMMON;
+        if (policy.place == NULL && policy.batches == FILCH_POLICY_BATCHES_PLACED) {
+            policy.batches = FILCH_POLICY_BATCHES_COMMON;
         }
         config->custom_policy = &policy;
         return "custom";
@@ -192,7 +192,7 @@ static void write_sim_file(FILE *file, fl_random *random)
     fprintf(file, "\n]}\n");
 }
 
-static filch_status open_sim(property_world *world, filch_config *config, filch_error *error,
+static filch_status open_sim(property_world *world, filch_runtime_desc *config, filch_error *error,
                              fl_random *random)
 {
     const char *folder = getenv("TMPDIR");
@@ -216,7 +216,7 @@ static filch_status open_sim(property_world *world, filch_config *config, filch_
 static void world_open(property_world *world, fl_random *random)
 {
     memset(world, 0, sizeof *world);
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_status status;
     char devices[32] = "sim";

@@ -46,7 +46,7 @@ bool property_has_failed(void);
 
 bool property_chance(fl_random *random, uint32_t percent);
 /* Any policy: the default, one to compare with, or one that answers anyhow. Returns its name. */
-const char *property_policy(fl_random *random, bool is_sim, filch_config *config);
+const char *property_policy(fl_random *random, bool is_sim, filch_runtime_desc *config);
 uint64_t property_mix(uint64_t a, uint64_t b);
 /* Zeroed; ends the process when there is none. */
 void *property_alloc(size_t count, size_t size);

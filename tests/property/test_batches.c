@@ -334,7 +334,7 @@ static void submit_plan(plan *p, fl_random *random)
     desc.grain = p->grain;
     desc.accesses = accesses;
     desc.access_count = p->read != p->written ? 2 : 1;
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     p->on_failure = property_chance(random, 80) ? FILCH_FAILURE_SKIP : FILCH_FAILURE_CANCEL;
     submit.on_failure = p->on_failure;
     submit.on_complete = on_complete;

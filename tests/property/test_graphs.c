@@ -285,7 +285,7 @@ static double work(const filch_call *call)
 static void on_complete(filch_job *job, filch_status status, void *user)
 {
     plan *p = user;
-    if (filch_job_poll(job) != FILCH_NOT_READY) {
+    if (filch_job_status(job) != FILCH_NOT_READY) {
         property_fail("the callback came after the result (%s)", filch_status_name(status));
     }
     fl_add_relaxed(&p->completions, 1);
@@ -484,7 +484,7 @@ static void check_cycle(trial *t, fl_random *random)
 
 static void submit_plan(plan *p, fl_random *random)
 {
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     p->on_failure = property_chance(random, 80) ? FILCH_FAILURE_SKIP : FILCH_FAILURE_CANCEL;
     submit.on_failure = p->on_failure;
     submit.on_complete = on_complete;

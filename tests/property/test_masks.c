@@ -97,7 +97,7 @@ static double work(const filch_call *call)
 
 /* --- Worlds --- */
 
-static filch_status open_sim(trial *t, filch_config *config, uint32_t count)
+static filch_status open_sim(trial *t, filch_runtime_desc *config, uint32_t count)
 {
     static const char *const words[] = {"", "[\"host\"]", "[\"cuda\"]", "[\"cuda\", \"host\"]"};
     const char *folder = getenv("TMPDIR");
@@ -123,7 +123,7 @@ static filch_status open_sim(trial *t, filch_config *config, uint32_t count)
     return status;
 }
 
-static filch_status open_host(trial *t, filch_config *config, uint32_t count)
+static filch_status open_host(trial *t, filch_runtime_desc *config, uint32_t count)
 {
     char devices[16];
     snprintf(devices, sizeof devices, "host:%u", count);
@@ -145,7 +145,7 @@ static int poll_loop(void *arg)
     property_world *world = arg;
     while (fl_load_acquire(&world->stop) == 0) {
         bool worked = false;
-        property_ok(filch_poll(world->runtime, 0.0005, &worked));
+        property_ok(filch_runtime_poll(world->runtime, 0.0005, &worked));
         if (!worked) {
             fl_thread_yield();
         }
@@ -179,7 +179,7 @@ static filch_codelet *make_codelet(trial *t, uint32_t number, filch_host_fn host
 
 static void trial_open(trial *t, fl_random *random)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     uint32_t count = 2 + fl_random_below(random, PROPERTY_MOST_DEVICES - 1);
     memset(t, 0, sizeof *t);
     t->is_sim = property_chance(random, 50);

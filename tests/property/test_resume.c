@@ -153,9 +153,9 @@ static void make_plan(property_world *world, plan *p, fl_random *random)
     property_ok(filch_data_create(world->runtime, &desc, &p->data));
 }
 
-static filch_submit random_submit(plan *p, fl_random *random)
+static filch_submit_desc random_submit(plan *p, fl_random *random)
 {
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_failure = property_chance(random, 70) ? FILCH_FAILURE_SKIP : FILCH_FAILURE_CANCEL;
     submit.on_complete = on_complete;
     submit.user = p;
@@ -172,7 +172,7 @@ static void begin(plan *p, filch_codelet *codelet, fl_random *random)
                                  .fn = map_items,
                                  .user = p};
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
-    filch_submit submit = random_submit(p, random);
+    filch_submit_desc submit = random_submit(p, random);
     desc.codelet = codelet;
     desc.args = &p;
     desc.n = p->n;
@@ -188,7 +188,7 @@ static void go_on(plan *p, fl_random *random)
 {
     uint32_t devices[PROPERTY_MOST_DEVICES];
     filch_resume_desc desc = FILCH_RESUME_DESC_INIT;
-    filch_submit submit = random_submit(p, random);
+    filch_submit_desc submit = random_submit(p, random);
     filch_job *old = p->job;
     uint64_t set = UINT64_MAX;
     desc.devices = devices;
@@ -206,7 +206,7 @@ static void go_on(plan *p, fl_random *random)
     p->given = p->left;
     ++p->resumes;
     fl_store_relaxed(&p->may_run, set);
-    property_ok(filch_batch_resume(old, set != UINT64_MAX ? &desc : NULL, &submit, &p->job));
+    property_ok(filch_job_resume(old, set != UINT64_MAX ? &desc : NULL, &submit, &p->job));
     property_ok(filch_job_release(old));
 }
 

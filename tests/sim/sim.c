@@ -33,7 +33,7 @@ static void describe_text(FILE *file, const void *user, size_t count)
 
 /* Devices as write(user, count) puts them into a file; the world is empty. */
 static void open_described(sim_world *world, void (*write)(FILE *, const void *, size_t),
-                           const void *user, size_t count, filch_config config)
+                           const void *user, size_t count, filch_runtime_desc config)
 {
     const char *folder = getenv("TMPDIR");
     snprintf(world->path, sizeof world->path, "%s/filch-sim-XXXXXX", folder ? folder : "/tmp");
@@ -57,7 +57,7 @@ static void open_described(sim_world *world, void (*write)(FILE *, const void *,
     assert_true(world->count <= SIM_MOST_DEVICES);
 }
 
-void sim_open_text(sim_world *world, const char *text, const filch_config *config)
+void sim_open_text(sim_world *world, const char *text, const filch_runtime_desc *config)
 {
     *world = (sim_world){0};
     open_described(world, describe_text, text, 0, *config);
@@ -65,7 +65,7 @@ void sim_open_text(sim_world *world, const char *text, const filch_config *confi
 
 void sim_open_machine(sim_world *world, const char *text, bench_policy policy)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     *world = (sim_world){0};
     bench_policy_choose(policy, &world->policy, &config);
     open_described(world, describe_text, text, 0, config);
@@ -73,7 +73,7 @@ void sim_open_machine(sim_world *world, const char *text, bench_policy policy)
 
 void sim_open(sim_world *world, const sim_kind *kinds, size_t count, bench_policy policy)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     *world = (sim_world){0};
     bench_policy_choose(policy, &world->policy, &config);
     open_described(world, describe, kinds, count, config);

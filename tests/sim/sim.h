@@ -47,7 +47,7 @@ typedef struct sim_outcome {
 void sim_open(sim_world *world, const sim_kind *kinds, size_t count, bench_policy policy);
 /* The same of devices that are described as the simulator's file has it, and a configuration of
  * which only the devices are set here. world->speed is the caller's to set. */
-void sim_open_text(sim_world *world, const char *text, const filch_config *config);
+void sim_open_text(sim_world *world, const char *text, const filch_runtime_desc *config);
 void sim_open_machine(sim_world *world, const char *text, bench_policy policy);
 void sim_close(sim_world *world);
 /* A codelet whose tiles only take time: `work` what they declare, `cost` what they take. */

@@ -193,7 +193,7 @@ static double cost_unfilled(const filch_call *call)
 static void check_unfilled(const char *link, const char *lanes, double first, double later)
 {
     sim_world world;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     char text[512];
     (void)snprintf(text, sizeof text,
                    "{%s \"devices\": [{\"speed\": %g, \"score\": 1, \"overhead_us\": 5%s},"
@@ -296,7 +296,7 @@ static void test_stolen_spans(void **state)
 {
     (void)state;
     sim_world world;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     const char *text = "{\"link\": {\"bandwidth\": 48e9}, \"devices\": ["
                        "{\"speed\": 4e6, \"score\": 1, \"overhead_us\": 3, \"lanes\": 2,"
                        " \"host\": {\"launch_us\": 3, \"see_us\": 5}},"
@@ -336,7 +336,7 @@ static void test_resume(void **state)
         sim_ok(filch_job_cancel(job));
         assert_int_equal(filch_job_wait(job, -1), FILCH_CANCELLED);
         sim_ok(filch_job_stats(job, &info, NULL, 0));
-        sim_ok(filch_batch_resume(job, NULL, NULL, &rest));
+        sim_ok(filch_job_resume(job, NULL, NULL, &rest));
         sim_ok(filch_job_release(job));
         sim_finish(rest, &outcome);
         check_counts(&world, info.skipped);

@@ -90,7 +90,7 @@ static void ends_without_the_device(double withdraw_after)
         "{\"from\": \"slow\", \"to\": \"gone\", \"bandwidth\": 1e9}]}";
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     sim_open_machine(&world, text, BENCH_POLICY_STEAL);
-    sim_ok(filch_links_measure(world.runtime));
+    sim_ok(filch_device_measure_links(world.runtime));
     desc.flags = FILCH_DATA_NO_BUFFER;
     desc.rows = (uint64_t)TILES * TILE;
     desc.tile_rows = TILE;

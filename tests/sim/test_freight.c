@@ -42,7 +42,7 @@ static void open_graph(const char *text, uint32_t tiles, bool is_measured)
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
     sim_open_machine(&world, text, BENCH_POLICY_STEAL);
     if (is_measured) {
-        sim_ok(filch_links_measure(world.runtime));
+        sim_ok(filch_device_measure_links(world.runtime));
     }
     data_desc.flags = FILCH_DATA_NO_BUFFER;
     data_desc.rows = (uint64_t)tiles * TILE;
@@ -207,7 +207,7 @@ static void draw_devices(void)
     }
     (void)sprintf(at, "]}");
     sim_open_machine(&world, text, BENCH_POLICY_STEAL);
-    sim_ok(filch_links_measure(world.runtime));
+    sim_ok(filch_device_measure_links(world.runtime));
 }
 
 /* When n pieces of so much work and so many bytes can be done at best: a device has the first piece

@@ -252,7 +252,7 @@ static void test_theft_of_one(void **state)
 {
     (void)state;
     const filch_policy_desc nothing = FILCH_POLICY_DESC_INIT;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     sim_world world;
     config.custom_policy = &nothing;
     sim_open_text(&world, "{\"devices\": [{\"speed\": 1e9, \"window\": 1, \"count\": 2}]}",
@@ -336,7 +336,7 @@ static void test_timeouts(void **state)
     filch_job *job = NULL;
     filch_job_info info = {.size = sizeof info};
     sim_ok(filch_graph_submit(graph, NULL, &job));
-    assert_int_equal(filch_job_poll(job), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
     for (int i = 0; i <= 4; ++i) {
         assert_int_equal(filch_job_wait(job, i == 0 ? 0 : 0.2), FILCH_TIMEOUT);
         sim_ok(filch_job_stats(job, &info, NULL, 0));

@@ -178,7 +178,7 @@ static void test_peers(void **state)
     run_uses(uses, 2);
     assert_int_equal(elapsed_us(), 2000 + 250 + 2000);
     assert_int_equal(outcome.devices[1].bytes_peer, TILE);
-    sim_ok(filch_links_measure(world.runtime));
+    sim_ok(filch_device_measure_links(world.runtime));
     sim_ok(filch_device_link(world.runtime, 1, 0, &link));
     assert_int_equal(link.has_access, 1);
     assert_true(link.bandwidth == 5e8);

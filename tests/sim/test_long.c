@@ -29,7 +29,7 @@ static double cost_of(const filch_call *call)
 static uint64_t looks_during(double seconds)
 {
     filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_task_desc task = FILCH_TASK_DESC_INIT;
     const double units[2] = {seconds * 1e9, 1};

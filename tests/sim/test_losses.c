@@ -543,7 +543,7 @@ static void test_unable(void **state)
     assert_int_equal(filch_job_wait(job, 1e-3), FILCH_TIMEOUT);
     sim_ok(filch_job_cancel(job));
     assert_int_equal(filch_job_wait(job, -1), FILCH_CANCELLED);
-    sim_ok(filch_batch_resume(job, &resume, NULL, &rest));
+    sim_ok(filch_job_resume(job, &resume, NULL, &rest));
     sim_ok(filch_job_release(job));
     sim_ok(filch_job_wait(rest, -1));
     read_report(&world, rest, NULL, &report);
@@ -632,7 +632,7 @@ static filch_job *random_job(const sim_world *world, fl_random *random, filch_gr
                              filch_codelet *codelet)
 {
     filch_job *job = NULL;
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_failure = fl_random_below(random, 2) != 0 ? FILCH_FAILURE_CANCEL : FILCH_FAILURE_SKIP;
     if (graph != NULL) {
         sim_ok(filch_graph_submit(graph, &submit, &job));

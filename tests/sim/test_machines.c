@@ -142,7 +142,7 @@ static void test_lost_is_told(void **state)
     /* The other one does what failed. */
     filch_job_info info = {.size = sizeof info};
     sim_ok(filch_job_stats(job, &info, NULL, 0));
-    sim_ok(filch_batch_resume(job, NULL, NULL, &rest));
+    sim_ok(filch_job_resume(job, NULL, NULL, &rest));
     sim_ok(filch_job_release(job));
     sim_finish(rest, &outcome);
     assert_int_equal(outcome.status, FILCH_OK);

@@ -60,7 +60,7 @@ static double work_of(const filch_call *call)
 static void open_custom(sim_world *world, const char *text, const filch_policy_desc *policy)
 {
     char path[] = "/tmp/filch-policy-XXXXXX", devices[64];
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     int file = mkstemp(path);
     *world = (sim_world){0};
@@ -188,7 +188,7 @@ static void perfect_scores_of_others_are_the_callers(void **state)
 {
     (void)state;
     static const double scores[] = {1, 3};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     filch_device_info info = {.size = sizeof info};
     bench_policy_room room;
@@ -439,7 +439,7 @@ static void run_tasks(const sim_world *world, uint32_t count)
 static filch_policy_counts counts_of(const sim_world *world)
 {
     filch_policy_counts counts = {.size = sizeof counts};
-    sim_ok(filch_policy_stats(world->runtime, &counts));
+    sim_ok(filch_runtime_policy(world->runtime, &counts));
     return counts;
 }
 
@@ -487,22 +487,24 @@ static void a_policy_cuts_batches(void **state)
     policy.place = place_as_told;
     policy.chunk = chunk_as_told;
     policy.steal = steal_as_told;
-    for (policy.batches = FILCH_BATCHES_SHARED_OUT; policy.batches <= FILCH_BATCHES_COMMON;
-         ++policy.batches) {
+    for (policy.batches = FILCH_POLICY_BATCHES_SHARED_OUT;
+         policy.batches <= FILCH_POLICY_BATCHES_COMMON; ++policy.batches) {
         open_custom(&world, two_alike, &policy);
         run_batch(&world, 100);
         uint32_t small = 0;
         for (uint32_t i = 0; i < started; ++i) {
             small += starts[i].count != 7;
         }
-        uint32_t parts = policy.batches == FILCH_BATCHES_SHARED_OUT ? 2 : 1;
+        uint32_t parts = policy.batches == FILCH_POLICY_BATCHES_SHARED_OUT ? 2 : 1;
         assert_int_equal(started, parts == 2 ? 16 : 15);
         assert_int_equal(small, parts);
-        assert_int_equal(outcome.devices[1].items, policy.batches == FILCH_BATCHES_PLACED   ? 100
-                                                   : policy.batches == FILCH_BATCHES_COMMON ? 49
-                                                                                            : 50);
+        assert_int_equal(outcome.devices[1].items,
+                         policy.batches == FILCH_POLICY_BATCHES_PLACED   ? 100
+                         : policy.batches == FILCH_POLICY_BATCHES_COMMON ? 49
+                                                                         : 50);
         filch_policy_counts counts = counts_of(&world);
-        assert_int_equal(counts.chunks, policy.batches == FILCH_BATCHES_PLACED ? 1 : started);
+        assert_int_equal(counts.chunks,
+                         policy.batches == FILCH_POLICY_BATCHES_PLACED ? 1 : started);
         assert_int_equal(counts.chunks_refused, 0);
         sim_close(&world);
     }
@@ -625,8 +627,8 @@ static void a_policy_sees_loads_and_speeds(void **state)
     assert_int_equal(filch_policy_can_run(NULL, 0), 0);
     assert_true(filch_policy_load(NULL, 0) == 0);
     filch_policy_counts counts = {.size = 8};
-    assert_int_equal(filch_policy_stats(world.runtime, &counts), FILCH_INVALID_ARGUMENT);
-    assert_int_equal(filch_policy_stats(NULL, &counts), FILCH_INVALID_HANDLE);
+    assert_int_equal(filch_runtime_policy(world.runtime, &counts), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_runtime_policy(NULL, &counts), FILCH_INVALID_HANDLE);
     sim_close(&world);
 }
 
@@ -682,7 +684,7 @@ static void wrong_policies_are_refused(void **state)
 {
     (void)state;
     filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     config.devices = "host:1";
     config.policy = FILCH_POLICY_CUSTOM;
@@ -691,9 +693,9 @@ static void wrong_policies_are_refused(void **state)
     config.policy = FILCH_POLICY_STEAL;
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
     config.policy = FILCH_POLICY_DEFAULT;
-    policy.batches = FILCH_BATCHES_PLACED; /* by whom? */
+    policy.batches = FILCH_POLICY_BATCHES_PLACED; /* by whom? */
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
-    policy.batches = FILCH_BATCHES_SHARED_OUT;
+    policy.batches = FILCH_POLICY_BATCHES_SHARED_OUT;
     policy.flags = 2;
     assert_int_equal(filch_runtime_create(&config, NULL, &runtime), FILCH_INVALID_ARGUMENT);
     policy.flags = 0;
@@ -702,7 +704,7 @@ static void wrong_policies_are_refused(void **state)
     policy.size = sizeof policy;
     sim_ok(filch_runtime_create(&config, NULL, &runtime));
     filch_policy_counts counts = {.size = sizeof counts};
-    sim_ok(filch_policy_stats(runtime, &counts));
+    sim_ok(filch_runtime_policy(runtime, &counts));
     assert_string_equal(counts.name, "custom");
     sim_ok(filch_runtime_destroy(runtime));
 }

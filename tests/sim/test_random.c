@@ -172,7 +172,7 @@ static char *describe(const char *links)
 static void open_machines(sim_world *world, const char *links, bool has_deques)
 {
     const filch_policy_desc nothing = FILCH_POLICY_DESC_INIT;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     char *text = describe(links);
     config.policy = has_deques ? FILCH_POLICY_DEFAULT : FILCH_POLICY_STEAL;
     config.custom_policy = has_deques ? &nothing : NULL;

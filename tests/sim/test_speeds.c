@@ -35,7 +35,7 @@ static const misreading none = {0, 0, 1};
 
 static void open_misread(sim_world *world, const sim_machine *machine, const misreading *wrong)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     char text[2048] = "{\"devices\": [";
     for (uint32_t d = 0; d < machine->count; ++d) {
         size_t used = strlen(text);
@@ -360,7 +360,7 @@ static int end_history(void **state)
 
 static void open_recalling(sim_world *world, const char *path)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.policy = FILCH_POLICY_STEAL;
     config.speeds = path;
     sim_open_text(world,
@@ -372,7 +372,7 @@ static void open_recalling(sim_world *world, const char *path)
 static filch_speeds info_of(const sim_world *world)
 {
     filch_speeds info = {.size = sizeof info};
-    sim_ok(filch_speeds_info(world->runtime, &info));
+    sim_ok(filch_runtime_speeds(world->runtime, &info));
     return info;
 }
 
@@ -457,11 +457,11 @@ static void test_history_calls(void **state)
     filch_speed speed = {.size = sizeof speed};
     open_recalling(&world, "off");
     assert_int_equal(info_of(&world).loaded, FILCH_NOT_FOUND);
-    assert_int_equal(filch_speeds_save(world.runtime), FILCH_WRONG_STATE);
+    assert_int_equal(filch_runtime_save_speeds(world.runtime), FILCH_WRONG_STATE);
     sim_ok(filch_runtime_error(world.runtime, &error));
-    assert_string_equal(error.call, "filch_speeds_save");
-    assert_int_equal(filch_speeds_info(world.runtime, NULL), FILCH_INVALID_ARGUMENT);
-    assert_int_equal(filch_speeds_info(world.runtime, &info), FILCH_INVALID_ARGUMENT);
+    assert_string_equal(error.call, "filch_runtime_save_speeds");
+    assert_int_equal(filch_runtime_speeds(world.runtime, NULL), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(filch_runtime_speeds(world.runtime, &info), FILCH_INVALID_ARGUMENT);
     filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
     assert_int_equal(filch_codelet_speed(codelet, 2, &speed), FILCH_BAD_INDEX);
     assert_int_equal(filch_codelet_speed(codelet, 0, NULL), FILCH_INVALID_ARGUMENT);
@@ -474,7 +474,7 @@ static void test_history_calls(void **state)
     codelet = sim_codelet(&world, NULL, NULL, NULL);
     sim_batch(&world, codelet, 200 * (uint64_t)MS, (uint64_t)MS, &outcome);
     assert_int_equal(info_of(&world).saved, FILCH_NOT_READY);
-    sim_ok(filch_speeds_save(world.runtime));
+    sim_ok(filch_runtime_save_speeds(world.runtime));
     assert_int_equal(info_of(&world).saved, FILCH_OK);
     assert_int_equal(info_of(&world).saves, 1);
     sim_world other; /* beside the first one, which has not ended */
@@ -502,7 +502,7 @@ static void test_history_that_cannot_be_used(void **state)
     assert_int_equal(info_of(&world).loaded, FILCH_NOT_FOUND);
     sim_batch(&world, sim_codelet(&world, NULL, NULL, NULL), 1000, 0, &outcome);
     assert_int_equal(outcome.status, FILCH_OK);
-    assert_int_equal(filch_speeds_save(world.runtime), FILCH_IO);
+    assert_int_equal(filch_runtime_save_speeds(world.runtime), FILCH_IO);
     assert_int_equal(info_of(&world).saved, FILCH_IO);
     assert_int_equal(info_of(&world).saves, 0);
     sim_close(&world);

@@ -62,7 +62,7 @@ static filch_data *make_data(uint32_t *buffer)
     return data;
 }
 
-static void open_with(const char *text, const filch_config *config)
+static void open_with(const char *text, const filch_runtime_desc *config)
 {
     sim_open_text(&world, text, config);
     memset(out, 0, sizeof out);
@@ -77,7 +77,7 @@ static void open_with(const char *text, const filch_config *config)
 
 static void open_text(const char *text)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.policy = FILCH_POLICY_STEAL;
     open_with(text, &config);
 }
@@ -258,7 +258,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     static const filch_allocator limited = {limited_alloc, limited_free, NULL};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.policy = FILCH_POLICY_STEAL;
     config.allocator = &limited;
     most_bytes = SIZE_MAX;

@@ -287,7 +287,7 @@ static void expect_quiet(filch_drive drive)
         expect(filch_device_withdraw(f.runtime, d), FILCH_OK, "withdraw");
         for (int i = 0; i < 10000 && presence != FILCH_PRESENCE_WITHDRAWN; ++i) {
             if (drive == FILCH_DRIVE_POLL) {
-                expect(filch_poll(f.runtime, 0, NULL), FILCH_OK, "poll");
+                expect(filch_runtime_poll(f.runtime, 0, NULL), FILCH_OK, "poll");
             } else {
                 sleep_ns(1000000);
             }
@@ -303,7 +303,7 @@ static void run(bench_policy policy, fl_random *random, uint64_t jobs)
 {
     static owner owners[2];
     fl_thread threads[2];
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     static bench_policy_room room; /* outlives the runtime */
     config.devices = "host:4";
     bench_policy_choose(policy, &room, &config);

@@ -113,7 +113,7 @@ static filch_graph *make_graph(client *c, uint64_t which, fl_random *random, uin
 
 static void run_graph(client *c, filch_graph *graph)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     filch_job *job = NULL;
     how.on_failure = stress_below(&c->random, 2) ? FILCH_FAILURE_SKIP : FILCH_FAILURE_CANCEL;
     expect(filch_graph_submit(graph, &how, &job), FILCH_OK, "submit");
@@ -197,7 +197,7 @@ static void run(filch_drive drive)
 {
     static const double scores[CORES] = {600, 240, 80};
     static client clients[CLIENTS];
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     fl_thread threads[CLIENTS], changer;
     config.devices = "host:3";

@@ -174,7 +174,7 @@ static void begin(actor *a)
     field *f = a->field;
     char label[32];
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     a->number = fl_add_relaxed(&f->jobs, 1);
     a->graph = a->closed = NULL;
     a->job = a->closed_job = NULL;
@@ -192,7 +192,7 @@ static void submit_closed(actor *a)
 {
     field *f = a->field;
     char label[32];
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     uint32_t number = fl_add_relaxed(&f->jobs, 1);
     uint32_t count = 1 + (uint32_t)stress_below(&a->random, 4);
     snprintf(label, sizeof label, "closed-%u", number);
@@ -319,7 +319,7 @@ static void check_order(field *f)
 
 static void open_field(field *f, const char *devices, filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     config.devices = devices;
     config.drive = drive;
@@ -370,14 +370,14 @@ static void run_alone(field *f, uint64_t seed, uint64_t programs)
                     --left;
                 }
             } else {
-                expect(f, filch_poll(f->runtime, 0, NULL), "poll");
+                expect(f, filch_runtime_poll(f->runtime, 0, NULL), "poll");
             }
         }
         while (worked) {
-            expect(f, filch_poll(f->runtime, -1, &worked), "poll");
+            expect(f, filch_runtime_poll(f->runtime, -1, &worked), "poll");
         }
         for (uint32_t i = 0; i < GRAPHS; ++i) {
-            if (filch_job_poll(actors[i].job) == FILCH_NOT_READY) {
+            if (filch_job_status(actors[i].job) == FILCH_NOT_READY) {
                 fprintf(stderr, "program %" PRIu64 ": %s\n", p, actors[i].job->label);
                 give_up(f);
             }

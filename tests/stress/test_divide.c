@@ -125,14 +125,14 @@ static int poll_runtime(void *arg)
 {
     const field *f = arg;
     while (fl_load_relaxed(&stop) == 0) {
-        (void)filch_poll(f->runtime, 0.0001, NULL);
+        (void)filch_runtime_poll(f->runtime, 0.0001, NULL);
     }
     return 0;
 }
 
 static void open_field(field *f)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     f->polls = below(f, 3) == 0;
     config.devices = f->polls ? "host:3" : "host:4";

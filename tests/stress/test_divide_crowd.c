@@ -103,7 +103,7 @@ static void run_round(fl_random *random, filch_codelet *codelet)
 
 int main(int argc, char **argv)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_codelet *codelet = NULL;
     fl_thread threads[RESTLESS];

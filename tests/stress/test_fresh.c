@@ -83,7 +83,7 @@ static void run_graph(filch_runtime *runtime, filch_codelet *codelet, filch_data
 static void run_machine(const machine *m, fl_random *random)
 {
     uint64_t cells[TILES] = {0};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc codelet_desc = FILCH_CODELET_DESC_INIT;
     filch_data_desc data_desc = FILCH_DATA_DESC_INIT;
     filch_runtime *runtime = NULL;

@@ -118,7 +118,7 @@ static void finish(client *c, uint32_t at)
 
 static void submit(client *c, uint32_t at)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.on_failure = stress_below(&c->random, 4) ? FILCH_FAILURE_SKIP : FILCH_FAILURE_CANCEL;
     filch_job *job = NULL;
     filch_status status = filch_graph_submit(c->graphs[at], &how, &job);
@@ -215,7 +215,7 @@ static int client_main(void *arg)
 
 static void open_field(field *f, filch_drive drive, const char *devices)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     config.devices = devices;
     config.drive = drive;

@@ -119,7 +119,7 @@ static int producer_main(void *arg)
 
 static void open_field(field *f)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_data_desc data = FILCH_DATA_DESC_INIT;
     config.devices = "host:3";

@@ -51,7 +51,7 @@ static int spin_task(const filch_call *call)
 static filch_runtime *make(owner *o)
 {
     static const char *const devices[] = {"host:1", "host:2", "host:3"};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     config.devices = devices[stress_below(&o->random, 3)];
     config.drive = stress_below(&o->random, 3) ? FILCH_DRIVE_THREADS : FILCH_DRIVE_POLL;

@@ -81,7 +81,7 @@ typedef struct field {
 
 static void open_field(field *f)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     config.devices = "host:4";
     desc.name = "copy";

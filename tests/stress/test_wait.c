@@ -170,7 +170,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; ++i) {
         world w;
         memset(&w, 0, sizeof w);
-        filch_config config = FILCH_CONFIG_INIT;
+        filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
         config.devices = devices[i];
         config.drive = FILCH_DRIVE_THREADS;
         check(filch_runtime_create(&config, NULL, &w.runtime), "filch_runtime_create");

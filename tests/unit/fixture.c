@@ -45,7 +45,7 @@ void fixture_memory_fail_after(fixture_memory *memory, int64_t n)
 
 filch_runtime *fixture_runtime(const char *devices, filch_drive drive, fixture_memory *memory)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     config.devices = devices;

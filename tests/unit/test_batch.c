@@ -123,7 +123,7 @@ static void bad_batches_are_refused(void **state)
     REFUSE(n, (uint64_t)1 << 63, FILCH_OVERFLOW);
     REFUSE(n, UINT64_MAX, FILCH_OVERFLOW);
     REFUSE(grain, (uint64_t)1 << 63, FILCH_OVERFLOW);
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.reserved = 1;
     assert_status(filch_batch_submit(runtime, &good, &submit, &job), FILCH_INVALID_ARGUMENT);
     assert_ptr_equal(job, buffer);
@@ -297,7 +297,7 @@ static void no_items_complete_at_once(void **state)
     filch_batch_access access = {
         .data = data, .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1};
     filch_batch_desc desc = batch(0, 1);
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     filch_status result = FILCH_INTERNAL;
     filch_item_range range;
     size_t count = 7;
@@ -314,7 +314,7 @@ static void no_items_complete_at_once(void **state)
     submit.user = &result;
     completions = 0;
     assert_ok(filch_batch_submit(runtime, &desc, &submit, &job));
-    assert_ok(filch_job_poll(job));
+    assert_ok(filch_job_status(job));
     assert_int_equal(completions, 1);
     assert_int_equal(result, FILCH_OK);
     assert_ok(filch_job_items(job, &range, 1, &count));
@@ -419,7 +419,7 @@ static void what_cannot_be_divided_is_said(void **state)
 {
     (void)state;
     char warning[WARNING_SIZE];
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *two = NULL;
     config.devices = "host:2";
     config.log = keep_warning;
@@ -586,7 +586,7 @@ static void a_failed_chunk_is_reported_with_its_items(void **state)
     for (int on_failure = 0; on_failure < 2; ++on_failure) {
         for (int item = 0; item < N; item += 111) {
             filch_batch_desc desc = batch(N, 7);
-            filch_submit submit = FILCH_SUBMIT_INIT;
+            filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
             filch_error error = FILCH_ERROR_INIT;
             filch_job *job = NULL;
             submit.on_failure = (filch_on_failure)on_failure;

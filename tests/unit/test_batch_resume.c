@@ -88,7 +88,7 @@ static filch_job *submit(const filch_batch_desc *desc, filch_status result)
 static filch_job *resume(filch_job *job, const filch_resume_desc *desc, filch_status result)
 {
     filch_job *rest = NULL;
-    assert_ok(filch_batch_resume(job, desc, NULL, &rest));
+    assert_ok(filch_job_resume(job, desc, NULL, &rest));
     assert_ok(filch_job_release(job));
     assert_status(filch_job_wait(rest, -1), result);
     return rest;
@@ -129,14 +129,14 @@ static uint64_t check_items(filch_job *job, uint64_t given)
 
 /* --- What is refused --- */
 
-static void refused(filch_job *job, const filch_resume_desc *desc, const filch_submit *how,
+static void refused(filch_job *job, const filch_resume_desc *desc, const filch_submit_desc *how,
                     filch_status expected)
 {
     filch_job *rest = NULL;
-    assert_status(filch_batch_resume(job, desc, how, &rest), expected);
+    assert_status(filch_job_resume(job, desc, how, &rest), expected);
     assert_null(rest);
     assert_int_equal(fixture_error(runtime).status, expected);
-    assert_string_equal(fixture_error(runtime).call, "filch_batch_resume");
+    assert_string_equal(fixture_error(runtime).call, "filch_job_resume");
 }
 
 static void bad_calls_are_refused(void **state)
@@ -149,7 +149,7 @@ static void bad_calls_are_refused(void **state)
     static const uint32_t devices[] = {1, DEVICES};
     const filch_resume_desc good = FILCH_RESUME_DESC_INIT;
     filch_resume_desc how = good;
-    assert_status(filch_batch_resume(NULL, NULL, NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_status(filch_job_resume(NULL, NULL, NULL, NULL), FILCH_INVALID_HANDLE);
     how.size = sizeof how - 1;
     refused(job, &how, NULL, FILCH_INVALID_ARGUMENT);
     how = good;
@@ -164,7 +164,7 @@ static void bad_calls_are_refused(void **state)
     refused(job, &how, NULL, FILCH_BAD_INDEX);
     how.device_count = 0;
     refused(job, &how, NULL, FILCH_NO_DEVICE);
-    filch_submit submission = FILCH_SUBMIT_INIT;
+    filch_submit_desc submission = FILCH_SUBMIT_DESC_INIT;
     submission.reserved = 1;
     refused(job, NULL, &submission, FILCH_INVALID_ARGUMENT);
     bad[50] = false;
@@ -211,7 +211,7 @@ static void a_job_is_resumed_once(void **state)
     bad[500] = true;
     filch_job *job = submit(&desc, FILCH_TASK_FAILED), *rest = NULL;
     bad[500] = false;
-    assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+    assert_ok(filch_job_resume(job, NULL, NULL, &rest));
     refused(job, NULL, NULL, FILCH_WRONG_STATE);
     assert_ok(filch_job_wait(rest, -1));
     refused(job, NULL, NULL, FILCH_WRONG_STATE);
@@ -266,7 +266,7 @@ static void destroyed_handles_are_refused(void **state)
     assert_ok(filch_data_destroy(data));
     refused(job, NULL, NULL, FILCH_INVALID_HANDLE);
     assert_ok(filch_job_release(job));
-    assert_status(filch_batch_resume(job, NULL, NULL, &job), FILCH_INVALID_HANDLE);
+    assert_status(filch_job_resume(job, NULL, NULL, &job), FILCH_INVALID_HANDLE);
 }
 #endif
 
@@ -322,7 +322,7 @@ static void gaps_are_kept(void **state)
 static void cancelled_items_are_run(void **state)
 {
     (void)state;
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     for (int round = 0; round < 100; ++round) {
         filch_job *job = NULL, *rest = NULL;
         filch_batch_desc desc = batch(N, 1);
@@ -339,7 +339,7 @@ static void cancelled_items_are_run(void **state)
         cancelled = &rest;
         cancel_after = 1 + round % 3;
         filch_status expected = left != 0 ? FILCH_CANCELLED : FILCH_OK;
-        assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+        assert_ok(filch_job_resume(job, NULL, NULL, &rest));
         assert_ok(filch_job_release(job));
         filch_status result = filch_job_wait(rest, -1);
         assert_true(result == expected || result == FILCH_OK);
@@ -403,7 +403,7 @@ static void nothing_left_is_complete_at_once(void **state)
     filch_data *data = fixture_vector(runtime, buffer, 8, N, N);
     filch_batch_access access = {
         .data = data, .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1};
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     filch_status result = FILCH_INTERNAL;
     filch_item_range range;
     size_t count = 0;
@@ -416,9 +416,9 @@ static void nothing_left_is_complete_at_once(void **state)
         filch_job *job = submit(&desc, FILCH_OK), *rest = NULL;
         completions = 0;
         assert_ok(filch_data_acquire(data, FILCH_READ)); /* which it does not mind */
-        assert_ok(filch_batch_resume(job, NULL, &how, &rest));
+        assert_ok(filch_job_resume(job, NULL, &how, &rest));
         assert_ok(filch_job_release(job));
-        assert_ok(filch_job_poll(rest));
+        assert_ok(filch_job_status(rest));
         assert_int_equal(completions, 1);
         assert_int_equal(result, FILCH_OK);
         assert_ok(filch_data_release(data));
@@ -440,7 +440,7 @@ static void only_named_devices_run_it(void **state)
     filch_runtime *kept = runtime;
     filch_codelet *kept_body = body;
     for (int p = 0; p < 2; ++p) {
-        filch_config config = FILCH_CONFIG_INIT;
+        filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
         config.devices = "host:3";
         config.policy = policies[p];
         config.drive = FILCH_DRIVE_THREADS;
@@ -587,7 +587,7 @@ static void the_rest_takes_its_turn(void **state)
     filch_job *job = submit(&desc, FILCH_TASK_FAILED), *rest = NULL, *last = NULL;
     bad[N / 2] = false;
     assert_ok(filch_batch_submit(runtime, &desc, NULL, NULL));
-    assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+    assert_ok(filch_job_resume(job, NULL, NULL, &rest));
     assert_ok(filch_batch_submit(runtime, &desc, NULL, &last));
     assert_ok(filch_job_wait(last, -1));
     /* What it wrote is there; it may tell so a moment after it let the next one start. */
@@ -609,7 +609,7 @@ static _Atomic int victim_order, over;
 /* Resumes until all is done, with nothing kept by anybody. */
 static void resume_itself(filch_job *job, filch_status status, void *user)
 {
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.on_complete = resume_itself;
     how.user = user;
     if (status == FILCH_OK) {
@@ -623,15 +623,15 @@ static void resume_itself(filch_job *job, filch_status status, void *user)
         }
     }
     ++victim_order;
-    wrong += filch_batch_resume(job, NULL, &how, NULL) != FILCH_OK;
-    wrong += filch_batch_resume(job, NULL, &how, NULL) != FILCH_WRONG_STATE;
+    wrong += filch_job_resume(job, NULL, &how, NULL) != FILCH_OK;
+    wrong += filch_job_resume(job, NULL, &how, NULL) != FILCH_WRONG_STATE;
 }
 
 static void a_callback_may_resume(void **state)
 {
     (void)state;
     filch_batch_desc desc = batch(N, 1);
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     for (int i = 100; i < N; i += 100) {
         bad[i] = true;
     }
@@ -683,7 +683,7 @@ static void work_is_asked_for_of_what_is_left(void **state)
         bad[i] = false;
     }
     works = 0;
-    assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+    assert_ok(filch_job_resume(job, NULL, NULL, &rest));
     assert_ok(filch_job_wait(rest, -1));
     assert_true(works != 0);
     assert_int_equal(check_items(rest, left), 0);
@@ -714,13 +714,13 @@ static void without_memory_the_job_can_be_resumed_later(void **state)
         uint64_t left = check_items(job, N);
         bad[1] = bad[N - 1] = false;
         fixture_memory_fail_after(&memory, nth);
-        filch_status status = filch_batch_resume(job, NULL, NULL, &rest);
+        filch_status status = filch_job_resume(job, NULL, NULL, &rest);
         fixture_memory_fail_after(&memory, 0);
         if (status != FILCH_OK) {
             assert_int_equal(status, FILCH_OUT_OF_MEMORY);
             assert_null(rest);
             ++failures;
-            assert_ok(filch_batch_resume(job, NULL, NULL, &rest));
+            assert_ok(filch_job_resume(job, NULL, NULL, &rest));
         }
         assert_ok(filch_job_wait(rest, -1));
         assert_int_equal(check_items(rest, left), 0);

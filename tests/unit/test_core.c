@@ -113,7 +113,7 @@ static int calls_that_work(const handles *h)
         filch_runtime_drain(h->runtime, 0),
         filch_runtime_destroy(h->runtime),
         filch_runtime_abort(h->runtime),
-        filch_poll(h->runtime, 0, NULL),
+        filch_runtime_poll(h->runtime, 0, NULL),
         filch_runtime_error(h->runtime, &error),
         filch_runtime_usage(h->runtime, &usage),
         filch_codelet_create(h->runtime, &cd, &codelet),
@@ -129,7 +129,7 @@ static int calls_that_work(const handles *h)
         filch_graph_destroy(h->graph),
         filch_batch_submit(h->runtime, &bd, NULL, &job),
         filch_job_wait(h->job, 0),
-        filch_job_poll(h->job),
+        filch_job_status(h->job),
         filch_job_cancel(h->job),
         filch_job_stats(h->job, &info, NULL, 0),
         filch_job_error(h->job, &error),
@@ -202,7 +202,7 @@ static void every_call_refuses_null_and_foreign_handles(void **state)
         assert_status(filch_runtime_drain(x, 0), FILCH_INVALID_HANDLE);
         assert_status(filch_runtime_destroy(x), FILCH_INVALID_HANDLE);
         assert_status(filch_runtime_abort(x), FILCH_INVALID_HANDLE);
-        assert_status(filch_poll(x, 0, NULL), FILCH_INVALID_HANDLE);
+        assert_status(filch_runtime_poll(x, 0, NULL), FILCH_INVALID_HANDLE);
         assert_status(filch_runtime_error(x, &error), FILCH_INVALID_HANDLE);
         assert_status(filch_runtime_usage(x, &usage), FILCH_INVALID_HANDLE);
         assert_status(filch_graph_create(x, NULL, &graph), FILCH_INVALID_HANDLE);
@@ -214,7 +214,7 @@ static void every_call_refuses_null_and_foreign_handles(void **state)
         assert_status(filch_graph_destroy(x), FILCH_INVALID_HANDLE);
         assert_status(filch_batch_submit(x, &batch, NULL, &job), FILCH_INVALID_HANDLE);
         assert_status(filch_job_wait(x, 0), FILCH_INVALID_HANDLE);
-        assert_status(filch_job_poll(x), FILCH_INVALID_HANDLE);
+        assert_status(filch_job_status(x), FILCH_INVALID_HANDLE);
         assert_status(filch_job_cancel(x), FILCH_INVALID_HANDLE);
         assert_status(filch_job_stats(x, &info, NULL, 0), FILCH_INVALID_HANDLE);
         assert_status(filch_job_error(x, &error), FILCH_INVALID_HANDLE);

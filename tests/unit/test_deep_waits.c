@@ -21,7 +21,7 @@ static int wait_for_it(const filch_call *call)
 
 static filch_runtime *begin(const char *devices, filch_drive drive, bench_policy policy)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     static bench_policy_room room; /* outlives the runtime */
     filch_runtime *runtime = NULL;
     config.devices = devices;

@@ -10,7 +10,7 @@ static filch_runtime *runtime;
 static int set_up(void **state)
 {
     static const double scores[3] = {1, 4, 4};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     (void)state;
     config.devices = "host:3";
     config.drive = FILCH_DRIVE_POLL;

@@ -200,7 +200,7 @@ static void states_are_kept_to(void **state)
     assert_status(filch_graph_submit(graph, NULL, NULL), FILCH_INVALID_HANDLE);
     assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
     assert_status(filch_graph_destroy(graph), FILCH_INVALID_HANDLE);
-    assert_status(filch_job_poll(job), FILCH_INVALID_HANDLE);
+    assert_status(filch_job_status(job), FILCH_INVALID_HANDLE);
 #endif
 }
 
@@ -209,13 +209,13 @@ static void submissions_are_checked(void **state)
     (void)state;
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_job *job = NULL;
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.size = 0;
     assert_status(filch_graph_submit(graph, &submit, &job), FILCH_INVALID_ARGUMENT);
-    submit = (filch_submit)FILCH_SUBMIT_INIT;
+    submit = (filch_submit_desc)FILCH_SUBMIT_DESC_INIT;
     submit.on_failure = (filch_on_failure)2;
     assert_status(filch_graph_submit(graph, &submit, &job), FILCH_INVALID_ARGUMENT);
-    submit = (filch_submit)FILCH_SUBMIT_INIT;
+    submit = (filch_submit_desc)FILCH_SUBMIT_DESC_INIT;
     submit.reserved = 1;
     assert_status(filch_graph_submit(graph, &submit, &job), FILCH_INVALID_ARGUMENT);
     assert_null(job);

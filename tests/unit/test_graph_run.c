@@ -17,7 +17,7 @@ static int work(const filch_call *call)
 
 static filch_runtime *begin(const char *devices, filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *rt = NULL;
     config.devices = devices;
     config.drive = drive;
@@ -123,7 +123,7 @@ static void refusals_are_told(void **state)
     filch_graph *graph = chain(rt, fixture_codelet(rt, "work", work, 0), 1);
     filch_graph *open = fixture_graph(rt, FILCH_GRAPH_OPEN);
     filch_error error = FILCH_ERROR_INIT, unset = {.size = 0};
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     assert_int_equal(filch_graph_run(graph, NULL, &unset), FILCH_INVALID_ARGUMENT);
     submit.size = 0;
     assert_int_equal(filch_graph_run(graph, &submit, &error), FILCH_INVALID_ARGUMENT);
@@ -205,7 +205,7 @@ static void a_callback_cannot(void **state)
     (void)state;
     filch_runtime *rt = begin("host:1", FILCH_DRIVE_THREADS);
     filch_codelet *codelet = fixture_codelet(rt, "work", work, 0);
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_complete = call_back;
     inner = chain(rt, codelet, 1);
     assert_ok(filch_graph_run(chain(rt, codelet, 2), &submit, NULL));
@@ -221,7 +221,7 @@ static void note_end(filch_job *job, filch_status status, void *user)
     ended_with = status;
 }
 
-static filch_submit noted = FILCH_SUBMIT_INIT;
+static filch_submit_desc noted = FILCH_SUBMIT_DESC_INIT;
 
 static int run_behind_itself(const filch_call *call)
 {

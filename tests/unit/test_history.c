@@ -541,7 +541,7 @@ static int spin(const filch_call *call)
 /* Asked for, and saved, while workers measure. */
 static void a_working_runtime_is_asked(void **state)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
     filch_speeds info = {.size = sizeof info};
@@ -562,7 +562,7 @@ static void a_working_runtime_is_asked(void **state)
         filch_job *job = NULL;
 
         assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
-        while (filch_job_poll(job) == FILCH_NOT_READY) {
+        while (filch_job_status(job) == FILCH_NOT_READY) {
             for (uint32_t device = 0; device < 2; device++) {
                 filch_speed speed = {.size = sizeof speed};
 
@@ -571,12 +571,12 @@ static void a_working_runtime_is_asked(void **state)
                 assert_true(speed.samples <= 16);
                 assert_int_equal(speed.source == FILCH_SPEED_UNKNOWN, speed.ns_per_unit == 0);
             }
-            assert_ok(filch_speeds_save(runtime));
+            assert_ok(filch_runtime_save_speeds(runtime));
         }
         assert_ok(filch_job_wait(job, -1));
         assert_ok(filch_job_release(job));
     }
-    assert_ok(filch_speeds_info(runtime, &info));
+    assert_ok(filch_runtime_speeds(runtime, &info));
     assert_int_equal(info.saved, FILCH_OK);
     assert_ok(filch_runtime_destroy(runtime));
 
@@ -596,7 +596,7 @@ static void memory_may_lack_for_the_file(void **state)
     (void)state;
     assert_int_equal(save(&record, 1), FILCH_OK);
     for (int64_t call = 1; made == unread || made < 3; call++) {
-        filch_config config = FILCH_CONFIG_INIT;
+        filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
         filch_speeds info = {.size = sizeof info};
         filch_runtime *runtime = NULL;
 
@@ -611,11 +611,11 @@ static void memory_may_lack_for_the_file(void **state)
         if (status != FILCH_OK)
             continue;
         made++;
-        assert_ok(filch_speeds_info(runtime, &info));
+        assert_ok(filch_runtime_speeds(runtime, &info));
         unread += info.loaded == FILCH_OUT_OF_MEMORY;
         assert_true(info.loaded == FILCH_OUT_OF_MEMORY || info.loaded == FILCH_OK);
         fixture_memory_fail_after(&counted, 1);
-        assert_int_equal(filch_speeds_save(runtime), FILCH_OUT_OF_MEMORY);
+        assert_int_equal(filch_runtime_save_speeds(runtime), FILCH_OUT_OF_MEMORY);
         fixture_memory_fail_after(&counted, 0);
         assert_ok(filch_runtime_destroy(runtime));
     }

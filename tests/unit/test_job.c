@@ -71,7 +71,7 @@ static void arguments_are_checked(void **state)
     filch_device_stats stats[3];
     filch_error error = FILCH_ERROR_INIT;
     size_t count;
-    assert_status(filch_job_poll(job), FILCH_NOT_READY);
+    assert_status(filch_job_status(job), FILCH_NOT_READY);
     assert_status(filch_job_wait(job, 0), FILCH_TIMEOUT);
     assert_status(filch_job_wait(job, 0.001), FILCH_TIMEOUT);
     assert_status(filch_job_wait(job, (double)NAN), FILCH_INVALID_ARGUMENT);
@@ -98,7 +98,7 @@ static void arguments_are_checked(void **state)
     assert_int_equal(usage.jobs_running, 1);
     gate_open = 1;
     assert_ok(filch_job_wait(job, PATIENCE));
-    assert_ok(filch_job_poll(job));
+    assert_ok(filch_job_status(job));
     assert_ok(filch_job_cancel(job)); /* complete: left as it is */
     assert_ok(filch_job_wait(job, 0));
     assert_status(filch_job_items(job, NULL, 0, &count), FILCH_WRONG_STATE);
@@ -136,7 +136,7 @@ static void a_failure_skips_dependants_only(void **state)
         ran = 0;
         assert_ok(filch_graph_submit(graph, NULL, &job));
         assert_status(filch_job_wait(job, -1), FILCH_TASK_FAILED);
-        assert_status(filch_job_poll(job), FILCH_TASK_FAILED);
+        assert_status(filch_job_status(job), FILCH_TASK_FAILED);
         assert_ok(filch_job_stats(job, &info, NULL, 0));
         assert_int_equal(info.status, FILCH_TASK_FAILED);
         assert_int_equal(info.total, 55);
@@ -169,7 +169,7 @@ static void a_failure_can_cancel_the_rest(void **state)
         assert_ok(filch_graph_add(graph, &desc, &task));
         assert_ok(filch_graph_edge(graph, bad, task));
     }
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_failure = FILCH_FAILURE_CANCEL;
     filch_job *job = NULL;
     filch_job_info info = {.size = sizeof info};
@@ -216,7 +216,7 @@ static void cancelling_leaves_out_what_has_not_started(void **state)
     assert_true(fixture_await(&gate_entered, 1));
     assert_ok(filch_job_cancel(job));
     assert_ok(filch_job_cancel(job));
-    assert_status(filch_job_poll(job), FILCH_NOT_READY); /* the tile in flight finishes */
+    assert_status(filch_job_status(job), FILCH_NOT_READY); /* the tile in flight finishes */
     gate_open = 1;
     assert_status(filch_job_wait(job, -1), FILCH_CANCELLED);
     assert_ok(filch_job_stats(job, &info, NULL, 0));
@@ -282,7 +282,7 @@ static void callbacks_come_before_waits_return_and_may_submit(void **state)
     filch_graph *empty = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     add_code(graph, 0, NULL);
     add_code(next, 0, NULL);
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_complete = on_complete;
     for (int kind = 0; kind < 2; ++kind) {
         filch_job *job = NULL;
@@ -317,7 +317,7 @@ static void a_refused_submission_calls_nobody(void **state)
     assert_ok(filch_graph_edge(graph, b, a));
     assert_ok(filch_graph_edge(graph, a, b));
     answer got = {0};
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_complete = on_complete;
     submit.user = &got;
     assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_CYCLE);
@@ -331,7 +331,7 @@ static void a_released_job_goes_on(void **state)
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_job *job = NULL;
     answer a = {0};
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.on_complete = on_complete;
     submit.user = &a;
     filch_task first = fixture_add(graph, gate, NULL, NULL, 0);
@@ -393,7 +393,7 @@ static int run_nested(const filch_call *call)
 
 static void run_nest(const char *devices, filch_drive drive, bench_policy policy, nest n, int tasks)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     static bench_policy_room room; /* outlives the runtime */
     filch_runtime *rt = NULL;
     config.devices = devices;

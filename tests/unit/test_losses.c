@@ -461,7 +461,7 @@ static void check_random(const char *devices, filch_drive drive, uint64_t seed)
     for (int round = 0; round < 6; ++round) {
         filch_graph *graph = random_graph(&random, spins);
         filch_report inside;
-        filch_submit how = FILCH_SUBMIT_INIT;
+        filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
         filch_job *job = NULL, *batch = NULL;
         filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
         pthread_t thread;

@@ -173,7 +173,7 @@ static void an_error_says_which_task_it_was(void **state)
     access.row = 0;
     assert_status(filch_graph_add(graph, &desc, NULL), FILCH_WRONG_STATE);
     assert_says(FILCH_WRONG_STATE, "nothing", "task #1: the graph is sealed");
-    filch_submit submit = FILCH_SUBMIT_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.reserved = 1;
     assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
     assert_says(FILCH_INVALID_ARGUMENT, "sweep", "reserved is not 0");
@@ -231,7 +231,7 @@ static void a_size_is_told_with_the_least_one(void **state)
 }
 
 /* A runtime on the devices is refused. */
-static filch_error refused(const filch_config *config, filch_status status)
+static filch_error refused(const filch_runtime_desc *config, filch_status status)
 {
     filch_runtime *none = NULL;
     filch_error error = FILCH_ERROR_INIT;
@@ -243,7 +243,7 @@ static filch_error refused(const filch_config *config, filch_status status)
 static void configurations_say_what_is_wrong(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     config.size = 8;
     assert_text(refused(&config, FILCH_INVALID_ARGUMENT).text, "size is 8, the least accepted");
     config.size = 1000000;
@@ -305,7 +305,7 @@ static uint32_t place_nowhere(const filch_policy_view *view, void *user)
 static void a_policy_that_names_no_device_is_told_once(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
     filch_runtime *own = NULL;
     policy.place = place_nowhere;

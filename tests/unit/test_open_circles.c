@@ -63,7 +63,7 @@ static int tear_down(void **state)
 static void submit(int j)
 {
     char label[] = {(char)('A' + j), '\0'};
-    filch_submit how = FILCH_SUBMIT_INIT;
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
     how.label = label;
     assert_ok(filch_graph_submit(graphs[j], &how, &jobs[j]));
 }
@@ -101,7 +101,7 @@ static void settle(void)
 {
     bool worked = true;
     while (worked) {
-        assert_ok(filch_poll(runtime, -1, &worked));
+        assert_ok(filch_runtime_poll(runtime, -1, &worked));
     }
 }
 
@@ -146,7 +146,7 @@ static void finish(int count)
 {
     settle();
     for (int j = 0; j < count; ++j) {
-        assert_status(filch_job_poll(jobs[j]), FILCH_OK);
+        assert_status(filch_job_status(jobs[j]), FILCH_OK);
         assert_ok(filch_job_release(jobs[j]));
         assert_ok(filch_graph_destroy(graphs[j]));
     }
@@ -484,14 +484,14 @@ static void a_reader_that_waits_to_write_is_cancelled(void **state)
     assert_string_equal(ran, "ABC");
     assert_ok(filch_graph_close(graphs[0]));
     settle();
-    assert_status(filch_job_poll(jobs[0]), FILCH_CANCELLED);
+    assert_status(filch_job_status(jobs[0]), FILCH_CANCELLED);
     assert_ok(filch_job_release(jobs[0]));
     assert_ok(filch_graph_destroy(graphs[0]));
     assert_ok(filch_graph_close(graphs[1]));
     assert_ok(filch_graph_close(graphs[2]));
     settle();
     for (int j = 1; j < 3; ++j) {
-        assert_status(filch_job_poll(jobs[j]), FILCH_OK);
+        assert_status(filch_job_status(jobs[j]), FILCH_OK);
         assert_ok(filch_job_release(jobs[j]));
         assert_ok(filch_graph_destroy(graphs[j]));
     }

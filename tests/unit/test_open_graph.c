@@ -274,7 +274,7 @@ static void memory_is_bounded_over_many_tasks(void **state)
             fixture_access(data, 7, FILCH_READ)};
         fixture_add(graph, its, &args, accesses, 2);
         if (i % window == window - 1) {
-            assert_ok(filch_poll(rt, -1, NULL));
+            assert_ok(filch_runtime_poll(rt, -1, NULL));
             if (i == 20 * window - 1) {
                 bytes = memory.bytes;
                 calls = memory.calls;

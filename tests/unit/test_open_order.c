@@ -154,7 +154,7 @@ static void one_that_waits_for_another_is_cancelled(void **state)
     assert_status(filch_job_wait(jobs[0], SOON), FILCH_CANCELLED);
     assert_ok(filch_job_stats(jobs[0], &info, NULL, 0));
     assert_true(info.skipped >= 1);
-    assert_int_equal(filch_job_poll(jobs[1]), FILCH_NOT_READY);
+    assert_int_equal(filch_job_status(jobs[1]), FILCH_NOT_READY);
     filch_access access = fixture_access(data[0], 0, FILCH_READWRITE);
     (void)fixture_add(graphs[1], nothing, NULL, &access, 1);
     assert_ok(filch_graph_close(graphs[1]));

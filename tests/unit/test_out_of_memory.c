@@ -32,7 +32,7 @@ static int64_t armed; /* the call after the runtime's creation that fails; 0: cr
 
 static filch_runtime *create(const char *devices, filch_drive drive, uint32_t trace)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     config.devices = devices;

@@ -56,7 +56,7 @@ static int descend(const filch_call *call)
 
 static void run(filch_drive drive)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     int depth = 0;
     config.devices = "host:2";
     config.drive = drive;

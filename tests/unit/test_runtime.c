@@ -28,7 +28,7 @@ static int count(const filch_call *call)
 static void bad_configurations_are_refused(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = (filch_runtime *)(void *)buffer;
     static const filch_allocator half = {0};
@@ -37,7 +37,7 @@ static void bad_configurations_are_refused(void **state)
     assert_status(filch_runtime_create(&config, &error, NULL), FILCH_INVALID_ARGUMENT);
 #define REFUSE(member, value, expected)                                           \
     do {                                                                          \
-        config = (filch_config)FILCH_CONFIG_INIT;                                 \
+        config = (filch_runtime_desc)FILCH_RUNTIME_DESC_INIT;                     \
         config.devices = "host:1";                                                \
         config.member = (value);                                                  \
         error = (filch_error)FILCH_ERROR_INIT;                                    \
@@ -48,7 +48,7 @@ static void bad_configurations_are_refused(void **state)
         assert_ptr_equal(runtime, buffer);                                        \
     } while (0)
     REFUSE(size, 0, FILCH_INVALID_ARGUMENT);
-    REFUSE(size, offsetof(filch_config, cuda_context) - 1, FILCH_INVALID_ARGUMENT);
+    REFUSE(size, offsetof(filch_runtime_desc, cuda_context) - 1, FILCH_INVALID_ARGUMENT);
     REFUSE(cuda_context, (filch_cuda_context)3, FILCH_INVALID_ARGUMENT);
     REFUSE(bind, (filch_bind)3, FILCH_INVALID_ARGUMENT);
     REFUSE(memory_limit, (uint64_t)INT64_MAX + 1, FILCH_INVALID_ARGUMENT);
@@ -69,7 +69,7 @@ static void bad_configurations_are_refused(void **state)
     REFUSE(devices, NULL, FILCH_PARSE);
     assert_string_equal(error.label, "FILCH_DEVICES");
     assert_int_equal(unsetenv("FILCH_DEVICES"), 0);
-    config = (filch_config)FILCH_CONFIG_INIT;
+    config = (filch_runtime_desc)FILCH_RUNTIME_DESC_INIT;
     config.devices = "host:1";
     error = (filch_error){0};
     assert_status(filch_runtime_create(&config, &error, &runtime), FILCH_INVALID_ARGUMENT);
@@ -77,7 +77,7 @@ static void bad_configurations_are_refused(void **state)
     assert_ptr_equal(runtime, buffer);
     REFUSE(devices, "sim:/nonexistent/file", FILCH_IO);
     REFUSE(devices, "host:1,host:1", FILCH_DUPLICATE_DEVICE);
-    config = (filch_config)FILCH_CONFIG_INIT;
+    config = (filch_runtime_desc)FILCH_RUNTIME_DESC_INIT;
     config.devices = "host:2";
     config.scores = scores;
     config.score_count = 3;
@@ -139,7 +139,7 @@ static void threads_are_made_by_one_drive_only(void **state)
         usleep(1000); /* a thread names itself when it gets to run */
     }
     assert_int_equal(fixture_threads("host:"), 4);
-    assert_status(filch_poll(runtime, 0, &worked), FILCH_WRONG_STATE);
+    assert_status(filch_runtime_poll(runtime, 0, &worked), FILCH_WRONG_STATE);
     assert_ok(filch_runtime_destroy(runtime));
     int threads = fixture_threads(""); /* maybe with some that are just ending */
     runtime = fixture_runtime("host:4", FILCH_DRIVE_POLL, NULL);
@@ -150,17 +150,17 @@ static void threads_are_made_by_one_drive_only(void **state)
     }
     ran = 0;
     worked = true;
-    assert_ok(filch_poll(runtime, -1, &worked));
+    assert_ok(filch_runtime_poll(runtime, -1, &worked));
     assert_false(worked);
     filch_job *job = NULL;
     assert_ok(filch_graph_submit(graph, NULL, &job));
     assert_int_equal(ran, 0); /* nobody runs anything by itself */
-    assert_ok(filch_poll(runtime, 0, &worked));
+    assert_ok(filch_runtime_poll(runtime, 0, &worked));
     assert_true(worked);
     assert_in_range(ran, 1, 4); /* one round */
-    assert_ok(filch_poll(runtime, -1, NULL));
+    assert_ok(filch_runtime_poll(runtime, -1, NULL));
     assert_int_equal(ran, 100);
-    assert_ok(filch_job_poll(job));
+    assert_ok(filch_job_status(job));
     assert_ok(filch_job_release(job));
     assert_ok(fixture_run(graph)); /* the wait polls */
     assert_int_equal(ran, 200);
@@ -177,7 +177,7 @@ static void *keep_polling(void *user)
 {
     while (stop_polling == 0) {
         bool worked;
-        if (filch_poll(user, 0.001, &worked) != FILCH_OK) {
+        if (filch_runtime_poll(user, 0.001, &worked) != FILCH_OK) {
             return user;
         }
     }
@@ -218,7 +218,7 @@ static _Atomic int poll_status, drain_status, abort_status, destroy_status;
 
 static int call_what_a_task_must_not(const filch_call *call)
 {
-    poll_status = (int)filch_poll(call->runtime, 0, NULL);
+    poll_status = (int)filch_runtime_poll(call->runtime, 0, NULL);
     drain_status = (int)filch_runtime_drain(call->runtime, -1);
     abort_status = (int)filch_runtime_abort(call->runtime);
     destroy_status = (int)filch_runtime_destroy(call->runtime);
@@ -275,7 +275,7 @@ static void destroy_refuses_drain_waits_abort_cancels(void **state)
         filch_graph *queued = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
         filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
         filch_access access = fixture_access(data, 0, FILCH_READWRITE);
-        filch_submit submit = FILCH_SUBMIT_INIT;
+        filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
         filch_job *job = NULL;
         filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
         pthread_t helper;
@@ -350,7 +350,7 @@ static void waiting_is_enough_to_destroy(void **state)
         filch_job *job = NULL;
         fixture_add(graph, counting, NULL, NULL, 0);
         assert_ok(filch_graph_submit(graph, NULL, &job));
-        while (filch_job_poll(job) == FILCH_NOT_READY) {
+        while (filch_job_status(job) == FILCH_NOT_READY) {
         }
         assert_ok(filch_runtime_destroy(runtime)); /* never BUSY once the result is out */
     }

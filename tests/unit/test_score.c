@@ -91,7 +91,7 @@ static double score_of(filch_runtime *runtime, uint32_t index)
     return info.score;
 }
 
-static filch_runtime *make(const filch_config *config)
+static filch_runtime *make(const filch_runtime_desc *config)
 {
     filch_runtime *runtime = NULL;
     assert_ok(filch_runtime_create(config, NULL, &runtime));
@@ -109,7 +109,7 @@ static double rate(const filch_device_info *info, void *user)
 static void the_configuration_chooses(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     int rated = 0;
     config.devices = "host:1,host:1x2";
     config.drive = FILCH_DRIVE_POLL;

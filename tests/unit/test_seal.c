@@ -278,7 +278,7 @@ static int note_device(const filch_call *call)
 static void a_static_policy_keeps_affinity_and_owners(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *rt = NULL;
     static double tiles[8];
     config.devices = "host:4";

@@ -38,7 +38,7 @@ static void make_file(char *path, const char *text)
 static filch_runtime *open_devices(const char *text)
 {
     char spec[64];
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     make_file(device_path, text);

@@ -118,7 +118,7 @@ static void the_newest_events_are_kept(void **state)
 static void what_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     config.devices = "host:1";
     config.drive = FILCH_DRIVE_POLL;
@@ -285,7 +285,7 @@ static void it_may_stop_and_start_while_jobs_run(void **state)
     for (int round = 0; round < 20; ++round) {
         filch_job *job = NULL;
         assert_ok(filch_graph_submit(graph, NULL, &job));
-        while (filch_job_poll(job) == FILCH_NOT_READY) {
+        while (filch_job_status(job) == FILCH_NOT_READY) {
             assert_ok(filch_trace_start(runtime));
             assert_ok(filch_trace_stop(runtime));
         }

@@ -164,7 +164,7 @@ static void test_one_worker(void **state)
     assert_int_equal(versus.session.devices, 1);
     assert_int_equal(versus.session.device_info[0].team, 1);
     assert_int_equal(versus.session.slow.factor, 0);
-    assert_int_equal(filch_policy_stats(versus.session.built.runtime, &counts), FILCH_OK);
+    assert_int_equal(filch_runtime_policy(versus.session.built.runtime, &counts), FILCH_OK);
     assert_string_equal(counts.name, "central");
     bench_versus_close(&versus);
     bench_session_close(&session);

@@ -66,7 +66,7 @@ static uint32_t chunk(const filch_policy_view *view, void *user)
 static void a_wait_takes_large_chunks(void **state)
 {
     static const double scores[] = {1e-9, 1};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
     filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
     (void)state;

@@ -42,7 +42,7 @@ static filch_presence presence_of(filch_runtime *runtime, uint32_t device)
 
 static void it_is_withdrawn_and_back(void **state)
 {
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_runtime *runtime = NULL;
     bench_withdrawal *made = NULL;
     filch_error error = FILCH_ERROR_INIT;

@@ -715,7 +715,7 @@ static filch_status need_hosts(const fl_core *core, const fl_batch *batch, filch
     return status;
 }
 
-filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *submit,
+filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_desc *submit,
                             const char *call, filch_job **job)
 {
     const filch_codelet *codelet = batch->codelet;
@@ -763,7 +763,7 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *
 }
 
 filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
-                                const filch_submit *submit, filch_job **job)
+                                const filch_submit_desc *submit, filch_job **job)
 {
     filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
@@ -771,7 +771,7 @@ filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *
     }
     fl_core *core = fl_core_of(runtime);
     fl_batch *batch = NULL;
-    filch_submit full;
+    filch_submit_desc full;
     status = fl_submit_check(core, submit, SUBMIT, NULL, &full);
     status = status == FILCH_OK ? check_desc(core, desc) : status;
     status = status == FILCH_OK ? prepare(core, desc, &batch) : status;

@@ -41,7 +41,7 @@ fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t it
                         uint32_t stretches, const uint64_t *devices);
 /* Submits a batch. The job owns the batch from here on; on failure the batch is freed. job may be
  * null. */
-filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit *submit,
+filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_desc *submit,
                             const char *call, filch_job **job);
 
 #endif

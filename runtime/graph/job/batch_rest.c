@@ -5,7 +5,7 @@
 
 #include "graph/job/batch.h"
 
-#define RESUME "filch_batch_resume"
+#define RESUME "filch_job_resume"
 
 static filch_status fail(const filch_job *job, filch_status status, const char *what)
 {
@@ -185,8 +185,8 @@ static filch_status check_job(const filch_job *job)
     return FILCH_OK;
 }
 
-filch_status filch_batch_resume(filch_job *job, const filch_resume_desc *desc,
-                                const filch_submit *submit, filch_job **rest)
+filch_status filch_job_resume(filch_job *job, const filch_resume_desc *desc,
+                              const filch_submit_desc *submit, filch_job **rest)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     if (status != FILCH_OK) {
@@ -194,7 +194,7 @@ filch_status filch_batch_resume(filch_job *job, const filch_resume_desc *desc,
     }
     fl_core *core = job->object.core;
     uint64_t set[FL_DEVICE_LIMIT / 64];
-    filch_submit full;
+    filch_submit_desc full;
     status = fl_submit_check(core, submit, RESUME, NULL, &full);
     status = status == FILCH_OK ? check_job(job) : status;
     status = status == FILCH_OK ? name_devices(job, desc, set) : status;

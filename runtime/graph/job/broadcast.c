@@ -80,7 +80,7 @@ static filch_status refuse(const filch_data *data, filch_status status, const ch
     return fl_core_fail(data->object.core, status, CALL, data->label, "%s", text);
 }
 
-static filch_status check(const filch_data *data, const filch_broadcast *how)
+static filch_status check(const filch_data *data, const filch_broadcast_desc *how)
 {
     filch_status status = fl_size_check(data->object.core, how, sizeof *how, sizeof *how,
                                         "the description", CALL, data->label);
@@ -111,7 +111,8 @@ static filch_status check(const filch_data *data, const filch_broadcast *how)
 }
 
 /* Sets a flag for every memory node that receives the contents. */
-static filch_status choose_places(const filch_data *data, const filch_broadcast *how, bool *wants)
+static filch_status choose_places(const filch_data *data, const filch_broadcast_desc *how,
+                                  bool *wants)
 {
     const fl_core *core = data->object.core;
     const fl_places *places = core->places;
@@ -133,7 +134,7 @@ static filch_status choose_places(const filch_data *data, const filch_broadcast 
     return FILCH_OK;
 }
 
-static filch_status make_broadcast(filch_data *data, const filch_broadcast *how,
+static filch_status make_broadcast(filch_data *data, const filch_broadcast_desc *how,
                                    fl_broadcast **made)
 {
     fl_core *core = data->object.core;
@@ -156,8 +157,8 @@ static filch_status make_broadcast(filch_data *data, const filch_broadcast *how,
     return status;
 }
 
-static filch_status make_job(filch_data *data, const filch_broadcast *how,
-                             const filch_submit *submit, filch_job **made)
+static filch_status make_job(filch_data *data, const filch_broadcast_desc *how,
+                             const filch_submit_desc *submit, filch_job **made)
 {
     fl_core *core = data->object.core;
     filch_job *job = fl_job_new(core, submit);
@@ -186,16 +187,16 @@ static filch_status make_job(filch_data *data, const filch_broadcast *how,
     return FILCH_OK;
 }
 
-filch_status filch_data_broadcast(filch_data *data, const filch_broadcast *broadcast,
-                                  const filch_submit *submit, filch_job **job)
+filch_status filch_data_broadcast(filch_data *data, const filch_broadcast_desc *broadcast,
+                                  const filch_submit_desc *submit, filch_job **job)
 {
-    static const filch_broadcast everything = FILCH_BROADCAST_INIT;
+    static const filch_broadcast_desc everything = FILCH_BROADCAST_DESC_INIT;
     filch_status status = fl_object_check(data, FL_MAGIC_DATA);
     if (status != FILCH_OK) {
         return status;
     }
-    const filch_broadcast *how = broadcast != NULL ? broadcast : &everything;
-    filch_submit full;
+    const filch_broadcast_desc *how = broadcast != NULL ? broadcast : &everything;
+    filch_submit_desc full;
     filch_job *made = NULL;
     status = fl_data_refuse_part(data, CALL);
     status = status == FILCH_OK ? check(data, how) : status;

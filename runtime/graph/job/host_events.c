@@ -36,8 +36,8 @@ static filch_status fail(fl_core *core, const char *call, filch_error *error)
 }
 
 /* Stores the events that are not past. */
-static filch_status take_waits(filch_job *job, const filch_submit *submit, const fl_device *device,
-                               filch_error *error)
+static filch_status take_waits(filch_job *job, const filch_submit_desc *submit,
+                               const fl_device *device, filch_error *error)
 {
     fl_fault fault = {.status = FILCH_INVALID_ARGUMENT, .label = job->label};
     const fl_memory *memory = &job->object.core->memory;
@@ -67,7 +67,7 @@ static filch_status take_waits(filch_job *job, const filch_submit *submit, const
     return FILCH_OK;
 }
 
-static filch_status take_signal(filch_job *job, const filch_submit *submit, fl_device *device,
+static filch_status take_signal(filch_job *job, const filch_submit_desc *submit, fl_device *device,
                                 filch_error *error)
 {
     const fl_core *core = job->object.core;
@@ -90,7 +90,7 @@ static filch_status take_signal(filch_job *job, const filch_submit *submit, fl_d
     return status;
 }
 
-filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, const char *call)
+filch_status fl_job_take_events(filch_job *job, const filch_submit_desc *submit, const char *call)
 {
     fl_core *core = job->object.core;
     filch_error error = FILCH_ERROR_INIT;

@@ -17,21 +17,21 @@
 #define DEVICE_SIZE_BYTES offsetof(filch_device_stats, evicted)
 #define INFO_SIZE_EVICTED offsetof(filch_job_info, moved)
 #define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
-#define SUBMIT_SIZE_FIRST offsetof(filch_submit, cuda_waits)
+#define SUBMIT_SIZE_FIRST offsetof(filch_submit_desc, cuda_waits)
 
 /* Maximum number of workers with a spare job for the worker's hazard pointer; no machine runs more
  * workers. */
 #define MOST_SIGHTS 64u
 
-filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
-                             const char *label, filch_submit *submit)
+filch_status fl_submit_check(fl_core *core, const filch_submit_desc *given, const char *call,
+                             const char *label, filch_submit_desc *submit)
 {
     filch_status status =
         fl_size_check(core, given, SUBMIT_SIZE_FIRST, sizeof *given, "the submission", call, label);
     if (status != FILCH_OK) {
         return status;
     }
-    *submit = (filch_submit)FILCH_SUBMIT_INIT;
+    *submit = (filch_submit_desc)FILCH_SUBMIT_DESC_INIT;
     if (given != NULL) {
         memcpy(submit, given, given->size < sizeof *submit ? SUBMIT_SIZE_FIRST : sizeof *submit);
     }
@@ -126,7 +126,7 @@ void fl_job_unreserve(fl_core *core)
     fl_mutex_unlock(&core->lock);
 }
 
-filch_job *fl_job_new(fl_core *core, const filch_submit *submit)
+filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
 {
     filch_job *job = pool_take(core);
     if (job == NULL) {
@@ -762,7 +762,7 @@ filch_status filch_job_wait(filch_job *job, double seconds)
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
 }
 
-filch_status filch_job_poll(filch_job *job)
+filch_status filch_job_status(filch_job *job)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);

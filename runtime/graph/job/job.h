@@ -118,7 +118,7 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 
 /* Returns a new job with the user's and the run's references, private to the caller; null: no
  * memory. */
-filch_job *fl_job_new(fl_core *core, const filch_submit *submit);
+filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit);
 /* Makes spare job objects until a later fl_job_new surely needs no memory. */
 filch_status fl_job_reserve(fl_core *core);
 /* Undoes a successful fl_job_reserve, when the graph is freed. The spare job stays for the next
@@ -162,10 +162,10 @@ void fl_jobs_cancel(fl_core *core);
 bool fl_jobs_in_callback(fl_core *core);
 /* Returns the number of tasks of existing graphs that may still run. Call without locks. */
 uint64_t fl_jobs_tasks(fl_core *core);
-/* Checks a filch_submit (may be null). An error is recorded under the submission's label, or else
- * under the given label, which may be null. On success *submit is the complete submission. */
-filch_status fl_submit_check(fl_core *core, const filch_submit *given, const char *call,
-                             const char *label, filch_submit *submit);
+/* Checks a filch_submit_desc (may be null). An error is recorded under the submission's label, or
+ * else under the given label, which may be null. On success *submit is the complete submission. */
+filch_status fl_submit_check(fl_core *core, const filch_submit_desc *given, const char *call,
+                             const char *label, filch_submit_desc *submit);
 
 /* --- Order of jobs (order.c); callers hold core->lock, except for the first function --- */
 
@@ -208,7 +208,7 @@ void fl_holds_end(fl_core *core);
 
 /* Notes the events that a job, still private to the caller, waits for and signals. Records a
  * failure. */
-filch_status fl_job_take_events(filch_job *job, const filch_submit *submit, const char *call);
+filch_status fl_job_take_events(filch_job *job, const filch_submit_desc *submit, const char *call);
 /* Tells whether the job's waiting is over: every event is past, the job is cancelled, or an event
  * failed. A failed event fails the job. For a broadcast in progress, tells whether the broadcast is
  * over; *moved: progress was made. */

@@ -48,7 +48,7 @@ static filch_status finish(filch_job *job, const char *call, filch_error *error)
 {
     fl_core *core = job->object.core;
     filch_status status = filch_job_wait(job, -1);
-    if (filch_job_poll(job) == status) {
+    if (filch_job_status(job) == status) {
         report(job, status, call, error);
     } else {
         (void)explain(core, status, call, error);
@@ -60,7 +60,8 @@ static filch_status finish(filch_job *job, const char *call, filch_error *error)
     return status;
 }
 
-filch_status filch_graph_run(filch_graph *graph, const filch_submit *submit, filch_error *error)
+filch_status filch_graph_run(filch_graph *graph, const filch_submit_desc *submit,
+                             filch_error *error)
 {
     static const char call[] = "filch_graph_run";
     filch_job *job = NULL;
@@ -78,7 +79,7 @@ filch_status filch_graph_run(filch_graph *graph, const filch_submit *submit, fil
 }
 
 filch_status filch_batch_run(filch_runtime *runtime, const filch_batch_desc *desc,
-                             const filch_submit *submit, filch_error *error)
+                             const filch_submit_desc *submit, filch_error *error)
 {
     static const char call[] = "filch_batch_run";
     filch_job *job = NULL;

@@ -83,7 +83,7 @@ filch_status filch_graph_seal(filch_graph *graph)
 }
 
 /* Makes the graph's next job, ready to be submitted. The caller holds graph->lock. */
-static filch_status make_job(filch_graph *graph, const filch_submit *submit, filch_job **made)
+static filch_status make_job(filch_graph *graph, const filch_submit_desc *submit, filch_job **made)
 {
     fl_core *core = graph->object.core;
     fl_mutex_lock(&core->lock);
@@ -135,14 +135,15 @@ static filch_status make_job(filch_graph *graph, const filch_submit *submit, fil
     return FILCH_OK;
 }
 
-filch_status filch_graph_submit(filch_graph *graph, const filch_submit *submit, filch_job **job)
+filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *submit,
+                                filch_job **job)
 {
     filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
     if (status != FILCH_OK) {
         return status;
     }
     fl_core *core = graph->object.core;
-    filch_submit full;
+    filch_submit_desc full;
     status = fl_submit_check(core, submit, "filch_graph_submit", graph->label, &full);
     if (status != FILCH_OK) {
         return status;

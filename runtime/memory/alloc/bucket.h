@@ -6,7 +6,7 @@
  * a second thread holds the claim, to hand blocks back under pressure or to count, the worker goes
  * to the heap. Only threads without waiters of their own wait, for a few nanoseconds (or for a
  * worker the system stopped during a claim). Claims also let every thread use every bucket, as the
- * callers of filch_poll do.
+ * callers of filch_runtime_poll do.
  *
  * Blocks carry the marker of the last work touching the memory. The marker may not be past yet. */
 #ifndef FL_MEMORY_ALLOC_BUCKET_H

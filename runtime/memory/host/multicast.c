@@ -92,9 +92,10 @@ static filch_status check_desc(fl_core *core, const filch_multicast_desc *desc, 
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "%s", wrong);
     }
     if (core->settings.multicast != 1) {
-        return fl_core_fail(core, FILCH_UNSUPPORTED, call, label,
-                            "multicast is off: filch_config.allow_multicast or FILCH_MULTICAST=1 "
-                            "allow it");
+        return fl_core_fail(
+            core, FILCH_UNSUPPORTED, call, label,
+            "multicast is off: filch_runtime_desc.allow_multicast or FILCH_MULTICAST=1 "
+            "allow it");
     }
     return FILCH_OK;
 }

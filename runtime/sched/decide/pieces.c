@@ -138,11 +138,11 @@ static bool cut(fl_sched *sched, filch_job *job)
 bool fl_pieces_fill(fl_sched *sched, filch_job *job)
 {
     const filch_policy_desc *with = &sched->rules.with;
-    if (with->batches == FILCH_BATCHES_COMMON) {
+    if (with->batches == FILCH_POLICY_BATCHES_COMMON) {
         fl_part_of_job(job)->cut = FL_CUT_COMMON;
         fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
         return true;
     }
     /* Without memory for a list, the static partition applies. */
-    return with->batches == FILCH_BATCHES_PLACED && with->place != NULL && cut(sched, job);
+    return with->batches == FILCH_POLICY_BATCHES_PLACED && with->place != NULL && cut(sched, job);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drivers call the workers' steps: a pinned thread for each worker, the host's threads in
- * filch_poll, or a task waiting for nested work. The virtual clock is in virtual.c. */
+ * filch_runtime_poll, or a task waiting for nested work. The virtual clock is in virtual.c. */
 #include "sched/drive/driver.h"
 
 #include "sched/account/preempt.h"

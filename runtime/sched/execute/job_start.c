@@ -118,7 +118,7 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
         }
         return;
     }
-    if (FL_UNLIKELY(sched->rules.with.batches != FILCH_BATCHES_SHARED_OUT) &&
+    if (FL_UNLIKELY(sched->rules.with.batches != FILCH_POLICY_BATCHES_SHARED_OUT) &&
         fl_pieces_fill(sched, job)) {
         return;
     }

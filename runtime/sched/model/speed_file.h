@@ -51,7 +51,7 @@ static inline bool fl_speed_file_is_on(const fl_speed_file *history)
 const fl_record *fl_speed_file_find(const fl_speed_file *history, const fl_digest *key);
 
 /* Puts records into the file, beside records of different keys; within a key the latest stays.
- * Statuses are filch_speeds_save's. Thread-safe; blocking. */
+ * Statuses are filch_runtime_save_speeds's. Thread-safe; blocking. */
 filch_status fl_speed_file_save(const fl_speed_file *history, const fl_record *records,
                                 size_t count, filch_error *error);
 

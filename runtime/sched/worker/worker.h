@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker of one device, as data: a state machine that never blocks. Drivers (driver.h) call its
- * step (step.h) from a pinned thread, from filch_poll, or under a virtual clock. */
+ * step (step.h) from a pinned thread, from filch_runtime_poll, or under a virtual clock. */
 #ifndef FL_SCHED_WORKER_WORKER_H
 #define FL_SCHED_WORKER_WORKER_H
 

@@ -57,7 +57,7 @@ static filch_status build(filch_runtime *runtime, int *values, filch_graph **gra
 int main(void)
 {
     int values[4] = {1, 2, 3, 4};
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_error error = FILCH_ERROR_INIT;
     filch_runtime *runtime = NULL;
     filch_graph *graph = NULL;
