@@ -11,6 +11,7 @@
 
 #define N 32768
 #include "runtime.h"
+#include "sched/decide/slow.h"
 #include "sched/model/missing.h"
 
 #include "jobs.h"
@@ -159,7 +160,8 @@ static void a_stale_hint_leads_to_no_task_of_another_graph(void **state)
     assert_ptr_equal(fl_graph_task_at(small, 0), task - LATE); /* or nothing is shown */
     filch_job *job = submit(small);
     fl_missing missing;
-    fl_missing_of_hints(&runtime->sched.workers[0], &runtime->sched.workers[1], &hint, 1, &missing);
+    fl_missing_of_hints(&runtime->sched.workers[0], &runtime->sched.workers[1], &hint, 1,
+                        fl_slow_holds_up, &missing);
     assert_false(missing.is_known);
     finish(job, FILCH_OK);
     stop();

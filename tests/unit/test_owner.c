@@ -10,6 +10,7 @@
 #include "graph/build/graph.h"
 #include "memory/tiles/data.h"
 #include "sched/decide/place.h"
+#include "sched/model/kind.h"
 #include "sched/worker/sched.h"
 
 /* A tile that no core would have moved to it for one short task. */
@@ -325,16 +326,16 @@ static void each_kind_of_task_has_its_time(void **state)
     memset(w, 0, sizeof *w);
     for (size_t k = 0; k < KINDS; ++k) {
         kinds[k] = (const filch_codelet *)(const void *)names[k];
-        fl_place_turn(w, kinds[k]);
+        fl_kind_turn(w, kinds[k]);
         if (k == 1) { /* nothing is known of it yet */
             assert_true(fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100);
         }
         fl_store_relaxed(&w->queues.item_ns, fl_double_bits(100.0 + (double)k));
     }
-    fl_place_turn(w, NULL); /* a gate */
+    fl_kind_turn(w, NULL); /* a gate */
     assert_true(fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100.0 + KINDS - 1);
     for (size_t k = 0; k < KINDS; ++k) {
-        fl_place_turn(w, kinds[k]);
+        fl_kind_turn(w, kinds[k]);
         known += fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100.0 + (double)k;
     }
     assert_true(known >= 2); /* two may share a slot */

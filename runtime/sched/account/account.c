@@ -166,7 +166,7 @@ static void leave_job(fl_worker *w)
     }
     /* The last item was not timed: assumes the mean time. */
     if (w->device->is_synchronous && w->now.retired != 0 && w->ledger.timed_at != w->now.retired) {
-        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         uint64_t most = t - w->now.busy_since;
         note_taken(account, t - (mean < most ? mean : most));
     }
@@ -191,7 +191,7 @@ static void count_failed(fl_worker *w, const fl_item *item)
     /* A refused item never ran, or was counted when it landed. */
     if (!item->is_refused) {
         /* Relaxed: an estimate. */
-        uint64_t mean = (uint64_t)fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         fl_count(&w->now.share->account.spoiled_ns, item->ns != 0 ? item->ns : mean);
     }
 }

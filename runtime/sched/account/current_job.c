@@ -2,6 +2,7 @@
 #include "sched/account/current_job.h"
 
 #include "sched/account/account.h"
+#include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 
@@ -28,7 +29,7 @@ void fl_worker_flush(fl_worker *w)
  * not together with the later items, which may take long. */
 static void mark_off(fl_worker *w)
 {
-    if (w->pipeline.computing != 0 && w->device->backend->lane != NULL) {
+    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
         /* A later wait marks again, and reports an error. */
         (void)w->device->backend->lane->mark(w->device, NULL);
     }

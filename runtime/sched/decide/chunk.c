@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/worker/device.h"
 #include "sched/worker/tuning.h"
@@ -19,7 +20,7 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
         uint32_t lo, hi;
         bool runs = fl_devices_have(fl_batch_devices(job->batch), d) &&
                     !fl_worker_is_offline(&w->sched->workers[d]);
-        double ns = runs ? fl_batch_ns(w->sched, job, d) : 0;
+        double ns = runs ? fl_cost_batch_rate(w->sched, job, d) : 0;
         all += ns > 0 ? 1 / ns : 0;
         own = ns > 0 && d == w->index ? 1 / ns : own;
         left += fl_range_peek(&fl_job_share(job, d)->range, &lo, &hi);
@@ -55,7 +56,7 @@ static double ask_end(const fl_worker *w, const filch_job *job, double work_a_gr
         }
         grains += fl_range_peek(&fl_job_share(job, d)->range, &lo, &hi);
         if (fl_speed_get(speed) > 0 && !fl_worker_is_unavailable(&w->sched->workers[d])) {
-            rate += 1 / fl_batch_ns(w->sched, job, d);
+            rate += 1 / fl_cost_batch_rate(w->sched, job, d);
         }
     }
     return grains * work_a_grain / rate;
@@ -118,7 +119,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
         return w->pipeline.in_flight >= most ? 0 : probe;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
-    double ns_left = work_left * fl_batch_ns(w->sched, job, w->index);
+    double ns_left = work_left * fl_cost_batch_rate(w->sched, job, w->index);
     double dispatch = fl_worker_dispatch_ns(w);
     /* Thieves share the rest, so the time of all devices counts. */
     double until_end =

@@ -5,16 +5,12 @@
 
 #include <math.h>
 
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
 /* No tile counts for more there; the sum is far from its type's end. */
 #define MOST_PART_NS 1e15
-
-static bool computes(const fl_worker *w)
-{
-    return w->device->backend->lane != NULL;
-}
 
 /* Returns an item's part of w->pipeline.long_ns, ns; 0 for a short item, as many short items may be
  * in flight. An item of unknown time may be long. */
@@ -40,7 +36,8 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
     uint32_t count = w->pipeline.in_flight - w->pipeline.writing_back_count;
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */
-    bool is_full = w->sched->mails && computes(w) && w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&
+    bool is_full = w->sched->mails && fl_worker_computes(w) &&
+                   w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&
                    count >= FL_DEPTH_LEAST * w->device->lanes;
     return count < window && w->pipeline.in_flight < most && !is_full && !w->ready.is_dividing &&
            FL_LIKELY(!fl_depth_is_held(w));
@@ -62,8 +59,8 @@ static uint32_t least_window(const fl_worker *w, double ns)
 uint32_t fl_depth_of(const fl_worker *w)
 {
     uint32_t window = w->device->window;
-    if (computes(w)) {
-        double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    if (fl_worker_computes(w)) {
+        double ns = fl_worker_mean_ns(w);
         double tiles = ns > FL_SHORT_NS ? FL_DEPTH_NS / ns + 1
                        : ns > 0         ? FL_IN_FLIGHT_COMPUTING
                                         : 0;

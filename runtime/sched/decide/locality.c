@@ -110,7 +110,7 @@ static void count_down(uint32_t *count, bool again, uint32_t from)
 void fl_locality_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
-    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns)); /* relaxed: the worker's own */
+    double ns = fl_worker_mean_ns(w); /* relaxed: the worker's own */
     /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
      * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
@@ -120,8 +120,7 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
 bool fl_locality_is_new(const fl_worker *w)
 {
     return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !fl_locality_chooses(w) &&
-           fl_load_relaxed(&w->queues.item_ns) == 0; /* relaxed: own value */
+           !fl_locality_chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
 }
 
 void fl_locality_note(fl_worker *w)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/decide/place.h"
 
-#include "sched/model/predict.h"
+#include "sched/model/cost.h"
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
-#include "sched/worker/wake.h"
 
 /* Returns the index + 1 of the core that last used the access's tile; 0: unknown, or never written.
  */
@@ -63,31 +62,6 @@ static uint32_t owner_of(const fl_task *task)
     bool is_data_dear = task->bytes > FL_TASK_CHEAP_BYTES || task->home == 0;
     uint32_t holder = task->is_placed || !is_data_dear ? 0 : most_frequent_holder(task);
     return holder != 0 ? holder : task->home;
-}
-
-/* --- Kinds of tasks --- */
-
-static fl_kind *kind_of(fl_worker *w, const filch_codelet *codelet)
-{
-    /* Uses the high bits of a product: addresses are multiples of the codelet's size. */
-    return &w->theft.kinds[(uint32_t)((uintptr_t)codelet >> 4) * 2654435761u >> FL_KIND_SHIFT];
-}
-
-void fl_place_turn(fl_worker *w, const filch_codelet *codelet)
-{
-    uint64_t mean =
-        fl_load_relaxed(&w->queues.item_ns); /* relaxed: the worker is the only writer */
-    if (codelet == NULL) {
-        return; /* a gate takes no time */
-    }
-    if (w->theft.kind != NULL) {
-        *kind_of(w, w->theft.kind) = (fl_kind){w->theft.kind, mean};
-    }
-    const fl_kind *kind = kind_of(w, codelet);
-    w->theft.kind = codelet;
-    if (kind->codelet == codelet && kind->mean != mean) {
-        fl_store_relaxed(&w->queues.item_ns, kind->mean);
-    }
 }
 
 /* --- Roots --- */
@@ -170,7 +144,8 @@ double fl_place_root_ns(const fl_sched *sched, const fl_task *task, uint32_t cor
 {
     const filch_codelet *codelet = task->codelet;
     return codelet != NULL && codelet->work != NULL && fl_codelet_runs_on(codelet, core)
-               ? (double)task->work * fl_sched_ns(sched, codelet, core)
+               ? fl_cost_of_work(&sched->workers[core], codelet, (double)task->work,
+                                 FL_GUESS_SCORES)
                : 0;
 }
 
@@ -255,11 +230,6 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
     }
 }
 
-static double mean_of(const fl_worker *w)
-{
-    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-}
-
 double fl_place_theft_ns(const fl_worker *thief, const fl_worker *victim)
 {
     /* Relaxed: an estimate. */
@@ -271,49 +241,37 @@ double fl_place_theft_ns(const fl_worker *thief, const fl_worker *victim)
 /* Tells whether waking the sleeping owner pays. A worker that would begin the task at once compares
  * the transfer cost. A worker with other work to do first loses a task's time of a core on every
  * occasion. The worker wakes the owner when the lost times add up to the cost of waking. */
-static bool is_worth_waking(fl_worker *w, double price, bool has_work)
+static bool is_worth_waking(const fl_worker *w, double price, double *owed_ns)
 {
     if (price > FL_WAKE_UP_NS) {
         return true;
     }
-    double mean = mean_of(w);
+    double mean = fl_worker_mean_ns(w);
+    bool has_work = w->ready.next_task != NULL || w->ready.mask != 0;
     if (!has_work || mean <= FL_HANDOFF_NS) {
         return false;
     }
-    w->ready.owed_ns += mean;
-    if (w->ready.owed_ns < FL_WAKE_UP_NS) {
+    *owed_ns += mean;
+    if (*owed_ns < FL_WAKE_UP_NS) {
         return false;
     }
-    w->ready.owed_ns = 0;
+    *owed_ns = 0;
     return true;
 }
 
-void fl_place_tell(fl_sched *sched, const fl_worker *owner)
-{
-    /* Seq_cst, after the push's: either the load sees the owner about to sleep, or the owner's last
-     * look sees the task. */
-    fl_worker_state state = (fl_worker_state)fl_load_seq_cst(&owner->queues.state);
-    double mean = mean_of(owner);
-    if (state == FL_WORKER_ASLEEP) {
-        (void)fl_sched_wake_worker(sched, owner->index);
-    } else if (state == FL_WORKER_RUNNING && (mean == 0 || mean >= FL_WAKE_UP_NS) &&
-               fl_load_relaxed(&sched->searching) == 0) { /* relaxed: a hint */
-        fl_sched_wake(sched, 1);
-    }
-}
-
-uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
+uint32_t fl_place_target(const fl_sched *sched, const fl_task *task, uint32_t target,
+                         double *owed_ns)
 {
     uint32_t index = task->access_count != 0 ? owner_of(task) : 0;
     target = index != 0 && fl_worker_can_run(&sched->workers[index - 1], task) ? index - 1 : target;
-    double mean = mean_of(&sched->workers[target]);
+    double mean = fl_worker_mean_ns(&sched->workers[target]);
     /* Relaxed, all: estimates; the state is loaded again after the push. */
     if (fl_load_relaxed(&sched->workers[target].queues.state) != FL_WORKER_ASLEEP || mean <= 0) {
         return target;
     }
-    double owed = fl_bits_double(fl_load_relaxed(&sched->owed)) + mean;
-    bool is_enough = owed >= FL_WAKE_UP_NS;
-    fl_store_relaxed(&sched->owed, fl_double_bits(is_enough ? 0 : owed));
+    *owed_ns += mean;
+    bool is_enough = *owed_ns >= FL_WAKE_UP_NS;
+    *owed_ns = is_enough ? 0 : *owed_ns;
     for (uint32_t i = 1; i < sched->count && !is_enough; ++i) {
         uint32_t other = (target + i) % sched->count;
         const fl_worker *w = &sched->workers[other];
@@ -325,27 +283,20 @@ uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target)
     return target;
 }
 
-bool fl_place_gives(fl_worker *w, fl_task *task)
+fl_worker *fl_place_receiver(const fl_worker *w, const fl_task *task, double *owed_ns)
 {
-    fl_sched *sched = w->sched;
     uint32_t index = owner_of(task);
     if (index == 0 || index == w->index + 1) {
-        return false;
+        return NULL;
     }
-    fl_worker *owner = &sched->workers[index - 1];
+    fl_worker *owner = &w->sched->workers[index - 1];
     /* Relaxed: a worker just beginning to wait inside a task takes the task all the same. */
     if (fl_worker_is_unavailable(owner) || !fl_worker_can_run(owner, task) ||
         fl_load_relaxed(&owner->signals.nested) != 0 || w->now.frames != NULL) {
-        return false;
+        return NULL;
     }
-    bool has_work = w->ready.next_task != NULL || w->ready.mask != 0;
     double price = fl_transfer_ns(owner->device, w->device, task->bytes);
     /* Relaxed: loaded again after the push. */
-    if (fl_load_relaxed(&owner->queues.state) == FL_WORKER_ASLEEP &&
-        !is_worth_waking(w, price, has_work)) {
-        return false;
-    }
-    fl_inbox_push(&owner->queues.inbox, &task->link);
-    fl_place_tell(sched, owner);
-    return true;
+    bool is_asleep = fl_load_relaxed(&owner->queues.state) == FL_WORKER_ASLEEP;
+    return is_asleep && !is_worth_waking(w, price, owed_ns) ? NULL : owner;
 }

@@ -21,31 +21,15 @@ void fl_place_restore(filch_graph *graph);
 double fl_place_root_ns(const fl_sched *sched, const fl_task *task, uint32_t core);
 /* Frees the memory of fl_place_roots; the graph is being destroyed. */
 void fl_place_drop(filch_graph *graph);
-/* Gives a ready task of the worker to the owning core. True: the task was given away; the caller
- * does not touch the task any more. */
-bool fl_place_gives(fl_worker *worker, fl_task *task);
+/* Returns the core to receive a ready task of the worker, which is awake or worth waking. Null: the
+ * worker keeps the task. *owed_ns: time that sleeping cores could have worked for the worker. */
+fl_worker *fl_place_receiver(const fl_worker *worker, const fl_task *task, double *owed_ns);
 /* Returns the core to receive a ready task: the owner, if able to run the task; `target`, where no
  * core has the task's data. For threads outside of the workers. A sleeping core is woken for short
- * tasks only when the core's missed working time adds up to the cost of waking; until then an awake
- * core gets the tasks. */
-uint32_t fl_place_target(fl_sched *sched, const fl_task *task, uint32_t target);
-/* Announces a task just put into the owner's inbox. Wakes a sleeping owner. If the owner runs long
- * tasks, wakes a second worker instead, and the second worker takes the task if the theft pays. */
-void fl_place_tell(fl_sched *sched, const fl_worker *owner);
-/* Turns the worker to a new kind of task. */
-void fl_place_turn(fl_worker *worker, const filch_codelet *codelet);
-/* Publishes the kind and the bytes of a task just taken by the worker, for thieves. */
-static inline void fl_place_begin(fl_worker *worker, const fl_task *task)
-{
-    /* Relaxed, twice: estimates, written by the worker only. */
-    uint32_t bytes = task->access_count != 0 ? task->bytes : 0;
-    if (fl_load_relaxed(&worker->queues.cargo) != bytes) {
-        fl_store_relaxed(&worker->queues.cargo, bytes);
-    }
-    if (FL_UNLIKELY(task->codelet != worker->theft.kind)) {
-        fl_place_turn(worker, task->codelet);
-    }
-}
+ * tasks only when the core's missed working time, *owed_ns, adds up to the cost of waking; until
+ * then an awake core gets the tasks. */
+uint32_t fl_place_target(const fl_sched *sched, const fl_task *task, uint32_t target,
+                         double *owed_ns);
 /* Notes the worker as the holder of tiles, after a task with accesses: of written tiles, and of
  * tiles read at the same place. */
 void fl_place_note(const fl_worker *worker, const fl_task *task);

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a ready task is left to another device, where devices differ or a policy places tasks. */
+/* Placement of a ready task on a device other than the releasing worker's, where devices differ. */
 #ifndef FL_SCHED_DECIDE_PLACEMENT_H
 #define FL_SCHED_DECIDE_PLACEMENT_H
 
 #include "sched/worker/worker.h"
 
-/* True: the ready task was given to another device, or put where it finds it. */
-bool fl_worker_sends(fl_worker *worker, fl_task *task);
+typedef enum fl_placement_kind {
+    FL_PLACEMENT_HERE,
+    FL_PLACEMENT_EXPLORE, /* here, to measure whether the device is as slow as before */
+    FL_PLACEMENT_GIVE,    /* into the receiver's inbox */
+    FL_PLACEMENT_HINT,    /* here, and a hint into the receiver's mailbox */
+    FL_PLACEMENT_ROUTE    /* to any device that can run the task */
+} fl_placement_kind;
+
+typedef struct fl_placement {
+    fl_placement_kind kind;
+    fl_worker *receiver;
+} fl_placement;
+
+fl_placement fl_placement_of(const fl_worker *worker, const fl_task *task);
 /* Whether by prediction the task is better left to `other`, a device that computes by itself. */
 bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 

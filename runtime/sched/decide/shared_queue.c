@@ -18,9 +18,13 @@
 
 #include "sched/decide/shared_queue.h"
 
+#include "sched/account/ledger.h"
+#include "sched/decide/eft.h"
 #include "sched/decide/locality.h"
-#include "sched/model/eft.h"
+#include "sched/model/cost.h"
+#include "sched/model/explore.h"
 #include "sched/model/speed.h"
+#include "sched/model/timeline.h"
 #include "sched/ready/shared.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
@@ -150,7 +154,7 @@ static double ask_length(const fl_sched *sched)
 {
     double least = INFINITY;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        double mean = fl_eft_mean(&sched->workers[d]);
+        double mean = fl_worker_mean_ns(&sched->workers[d]);
         least = mean > 0 ? fmin(least, mean) : least;
     }
     return least / (runs_beside(sched)
@@ -348,7 +352,7 @@ static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_ranked_sp
     fl_sched *sched = w->sched;
     fl_task *task = take(sched->shared_queue, sched->count, spot);
     if (is_weighed) {
-        fl_eft_take(w, t, task);
+        fl_timeline_take(w, t, task);
     }
     if (task->home != 0 && task->home != w->index + 1) {
         const filch_job *job = task->graph->job;
@@ -380,6 +384,24 @@ static void wake_called(fl_sched *sched, const uint64_t *called)
     }
 }
 
+/* Carries out what a choice says beside the task to take. Under the lock. */
+static void note_choice(fl_worker *w, const fl_eft_choice *choice)
+{
+    const fl_shared_queue *board = w->sched->shared_queue;
+    fl_timeline *timeline = fl_timeline_of(w);
+    if (choice->explores) {
+        fl_explore_begin(w, fl_worker_mean_ns(w), fl_task_of_link(choice->spot.link));
+    }
+    if (choice->look_at != 0) {
+        timeline->look_at = choice->look_at;
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+    }
+    if (choice->is_held) {
+        timeline->is_held = true;
+        timeline->seen = board->tasks.count;
+    }
+}
+
 bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
 {
     fl_shared_queue *board = w->sched->shared_queue;
@@ -389,25 +411,26 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
     }
     bool hurries = is_hasty(w->sched);
     /* A task waiting behind an item in flight could begin on a second device. */
-    if (!hurries && fl_eft_in_flight(w) >= fl_eft_depth(w)) {
+    if (!hurries && fl_timeline_in_flight(w) >= fl_eft_depth(w)) {
         return false;
     }
     fl_task *task = NULL;
-    fl_ranked_spot spot;
-    uint64_t called[FL_IDLE_WORDS];
+    fl_eft_choice choice = {0};
     uint64_t t = hurries ? 0 : now(w->sched);
     fl_mutex_lock_soon(&board->lock);
-    fl_eft_arrive(w);
-    if (board->tasks.count != 0 &&
-        (hurries ? fl_shared_find(&board->tasks, w, fl_may_run, NULL, &spot)
-                 : fl_eft_choose(w, t, &spot))) {
-        task = take_for(w, t, !hurries, spot);
+    fl_timeline_update(w);
+    if (board->tasks.count != 0 && hurries) {
+        choice.is_found = fl_shared_find(&board->tasks, w, fl_may_run, NULL, &choice.spot);
+    } else if (board->tasks.count != 0) {
+        fl_eft_choose(w, t, &choice);
+        note_choice(w, &choice);
+    }
+    if (choice.is_found) {
+        task = take_for(w, t, !hurries, choice.spot);
     }
     set_waiting(board, w->index, task == NULL);
-    memcpy(called, board->called, sizeof called);
-    memset(board->called, 0, sizeof board->called);
     fl_mutex_unlock(&board->lock);
-    wake_called(w->sched, called);
+    wake_called(w->sched, choice.called);
     return fl_item_set_task(item, task);
 }
 
@@ -420,7 +443,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
         return false;
     }
     fl_mutex_lock_soon(&board->lock);
-    fl_eft_arrive(w);
+    fl_timeline_update(w);
     /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
     if (fl_shared_find(&board->tasks, w, fl_may_run_of, job, &spot) ||
         (!is_strict && fl_shared_find(&board->tasks, w, fl_may_run_waiting, NULL, &spot))) {
@@ -437,15 +460,15 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
     if (is_hasty(w->sched)) {
         return !is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
     }
-    if (fl_eft_in_flight(w) >= fl_eft_depth(w)) {
+    if (fl_timeline_in_flight(w) >= fl_eft_depth(w)) {
         return false;
     }
     uint64_t t = now(w->sched);
     fl_mutex_lock_soon(&board->lock);
-    fl_eft_arrive(w);
+    fl_timeline_update(w);
     bool wins = fl_eft_wins(w, t, task);
     if (wins) {
-        fl_eft_take(w, t, task);
+        fl_timeline_take(w, t, task);
         /* The worker looks again before running out of work. */
         set_waiting(board, w->index, false);
     }
@@ -473,7 +496,7 @@ fl_task *fl_shared_queue_drop(fl_worker *w, fl_may_fn may)
         return NULL;
     }
     fl_mutex_lock_soon(&board->lock);
-    fl_eft_arrive(w);
+    fl_timeline_update(w);
     if (fl_shared_find(&board->tasks, w, may, NULL, &spot)) {
         task = take(board, w->sched->count, spot);
     }
@@ -515,13 +538,13 @@ static uint32_t call_one(fl_sched *sched, const fl_task *task)
             uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
             const fl_worker *w = &sched->workers[d];
             const fl_timeline *timeline = &board->timelines[d];
-            bool has_lane = timeline->count + timeline->others < fl_eft_lanes(w);
+            bool has_lane = timeline->count + timeline->others < fl_timeline_lanes(w);
             if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
                 (timeline->is_held && board->tasks.count <= timeline->seen) ||
                 !fl_worker_can_run(w, task)) {
                 continue;
             }
-            double ns = fl_eft_ns(w, task);
+            double ns = fl_cost_of_any(w, task);
             if (ns < least || (has_lane && !is_free)) {
                 least = ns;
                 best = d;

@@ -6,8 +6,8 @@
  * ten times slower than the fastest may hold up the whole graph in two ways: by keeping a task
  * released by itself, or by stealing from the victim with most work. The ready tasks of a closed
  * graph therefore stand in the shared ready queue. A free device takes a task if the choice serves
- * the graph as a whole (eft.c has the rule). Otherwise the device waits, and looks again when more
- * tasks are ready or when a prediction fails.
+ * the graph as a whole (decide/eft.c has the rule). Otherwise the device waits, and looks again
+ * when more tasks are ready or when a prediction fails.
  *
  * Slices of a GPU queue tasks too short for weighing as well, if the graph is narrow: any slice
  * with a free slot takes the most urgent task.
@@ -29,6 +29,7 @@
 
 /* Makes sched->shared_queue if the devices may be unlike and the policy calls for a queue;
  * otherwise the member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted.
+
  */
 filch_status fl_shared_queue_open(fl_sched *sched);
 void fl_shared_queue_close(fl_sched *sched);

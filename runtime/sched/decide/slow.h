@@ -9,7 +9,7 @@
  * the items in flight, the missing bytes and the write-back.
  *
  * - The device ends the task before the other devices would, after all work of equal urgency: the
- *   earliest finish time of list schedulers, as in eft.c.
+ *   earliest finish time of list schedulers (model/cost.h).
  * - The device ends the task early enough: the successors, on the fastest device, are over before
  *   all devices together complete the rest of the graph.
  *
@@ -20,26 +20,12 @@
 
 #include "sched/worker/worker.h"
 
-/* Sets the lag by the scores and the links; the workers exist, and do nothing yet. */
-void fl_slow_init(fl_sched *sched);
-/* Updates the worker's lag after a timed task. */
-void fl_slow_learn(fl_worker *worker, const fl_task *task);
-
-/* Notes that the worker takes a claimed task given by a lagging device. Relaxed: an estimate; a few
- * tasks came by other ways. */
-static inline void fl_slow_note_taken(fl_worker *w)
-{
-    if (fl_load_relaxed(&w->theft.slow.given) != 0) {
-        fl_sub_relaxed(&w->theft.slow.given, 1);
-    }
-}
-
 /* Tells whether the calling worker should leave a ready task to other devices. The task is the
  * worker's, or belongs to a job kept alive. */
 bool fl_slow_holds_up(const fl_worker *worker, const fl_task *task);
-/* Gives an unclaimed task of the worker away, if fl_slow_holds_up; true: given away. */
-bool fl_slow_sends(fl_worker *worker, fl_task *task);
-/* Gives a claimed task, already picked, away, if fl_slow_holds_up; true: given away. */
-bool fl_slow_passes_on(fl_worker *worker, const fl_item *item);
+/* Returns the device to which the worker leaves the task: of the better devices the one with the
+ * earliest finish time; among equals the home, or the devices in turn. Null: no device is better.
+ */
+fl_worker *fl_slow_receiver(const fl_worker *worker, const fl_task *task, uint64_t turn);
 
 #endif

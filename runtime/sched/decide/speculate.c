@@ -23,9 +23,8 @@
 #include "sched/account/account.h"
 #include "sched/account/current_job.h"
 #include "sched/execute/private_output.h"
+#include "sched/model/cost.h"
 #include "sched/model/missing.h"
-#include "sched/model/predict.h"
-#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/tuning.h"
@@ -158,8 +157,7 @@ static uint32_t list_races(fl_worker *victim, fl_prey *found)
 /* Predicts the time of a run on a device, ns; 0: never measured. */
 static double predict(const fl_race_piece *piece, uint32_t device)
 {
-    const fl_speed *speed = fl_codelet_speed((const filch_codelet *)piece->codelet, device);
-    return fl_speed_get(speed) > 0 ? fl_speed_time(speed, piece->work) : 0;
+    return fl_cost_measured((const filch_codelet *)piece->codelet, device, piece->work);
 }
 
 /* Finds the worker's chunk with the largest gain, if larger than *best. */

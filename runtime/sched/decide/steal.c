@@ -14,6 +14,7 @@
 #include "sched/decide/slow.h"
 #include "sched/decide/victims.h"
 #include "sched/execute/divide.h"
+#include "sched/model/cost.h"
 #include "sched/model/explore.h"
 #include "sched/model/missing.h"
 #include "sched/model/predict.h"
@@ -63,23 +64,6 @@ static void add(uint64_t *set, uint32_t index)
     set[index / 64] |= (uint64_t)1 << index % 64;
 }
 
-static double mean_tile(const fl_worker *w)
-{
-    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
-}
-
-/* Predicts a task's time on the thief, by the means of the victim and the thief, and the scores. */
-static double own_tile(const fl_worker *w, const fl_worker *victim)
-{
-    double theirs = mean_tile(victim), score = w->sched->scores[w->index];
-    double own = mean_tile(w);
-    if (theirs > 0 && score > 0) {
-        double guess = theirs * w->sched->scores[victim->index] / score;
-        return own > 0 && own < guess ? own : guess;
-    }
-    return own;
-}
-
 /* Tells whether the worker is the watched victim, and still at the same item. */
 static bool is_watched(const fl_worker *w, uint32_t victim)
 {
@@ -123,7 +107,7 @@ static double seen_ns(const fl_worker *w, uint32_t victim)
  */
 static double victim_tile(const fl_worker *w, const fl_worker *victim)
 {
-    double mean = mean_tile(victim), seen = seen_ns(w, victim->index);
+    double mean = fl_worker_mean_ns(victim), seen = seen_ns(w, victim->index);
     return seen > mean ? seen : mean;
 }
 
@@ -139,7 +123,8 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
         /* Tasks: only from deques, since a graph's roots are not known individually here. */
         double once = w->theft.explore.best;
         return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
-               once + FL_THEFT_NS < candidate->ns_left && fl_explore_is_due(w, mean_tile(w));
+               once + FL_THEFT_NS < candidate->ns_left &&
+               fl_explore_is_due(w, fl_worker_mean_ns(w));
     }
     double score = w->sched->scores[w->index], best = fl_speed_best(candidate->speed);
     double by_score =
@@ -149,13 +134,6 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
         best > 0 ? fmin(as_once, by_score / candidate->entries) : by_score / candidate->entries;
     return hope + FL_THEFT_NS < candidate->ns_left &&
            fl_speed_probe_is_due(candidate->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
-}
-
-/* Returns the time until the items in flight are over on the thief, if the theft happens meanwhile;
- * stolen data arrive in the same time. */
-static double ns_before(const fl_worker *w)
-{
-    return w->pipeline.in_flight != w->pipeline.writing_back_count ? mean_tile(w) : 0;
 }
 
 /* Cores: tells whether the worker has been idle, with work to steal, for as long as the transfer of
@@ -235,7 +213,7 @@ static void consider(fl_worker *w, fl_steal_candidate *best, fl_steal_candidate 
     /* Steal throttling: compares a single piece on the thief, theft included, with the victim's
      * remaining time. */
     double ns_piece = candidate.ns_thief / candidate.entries + candidate.ns_fixed;
-    if (ns_piece + ns_before(w) + theft_ns(w, &w->sched->workers[candidate.victim]) <
+    if (ns_piece + fl_cost_in_flight_mean(w) + theft_ns(w, &w->sched->workers[candidate.victim]) <
         candidate.ns_left) {
         *best = candidate;
     } else if (best->entries == 0 && may_try(w, &candidate, ns_piece)) {
@@ -243,7 +221,7 @@ static void consider(fl_worker *w, fl_steal_candidate *best, fl_steal_candidate 
         candidate.ns_trial = ns_piece;
         *best = candidate;
     } else if (best->entries == 0 &&
-               may_wait_for_held(w, ns_piece + ns_before(w), candidate.ns_left)) {
+               may_wait_for_held(w, ns_piece + fl_cost_in_flight_mean(w), candidate.ns_left)) {
         candidate.ns_left = 0;
         candidate.ns_way = price_of_held(candidate.ns_way);
         *best = candidate;
@@ -265,7 +243,7 @@ static void look_at_deques(fl_worker *w, const fl_worker *victim, fl_steal_candi
         return;
     }
     double theirs = victim_tile(w, victim);
-    double own = own_tile(w, victim);
+    double own = fl_cost_of_unseen(w, victim);
     double way = fl_place_theft_ns(w, victim);
     /* The victim ends the present item before the entries. Where tiles are brought, the thief's
      * transfer costs about as much, and the item is left out. */
@@ -293,7 +271,7 @@ static bool is_left(const filch_job *job, uint32_t device)
 static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
                           fl_steal_candidate *candidate)
 {
-    double theirs = victim_tile(w, victim), own = own_tile(w, victim);
+    double theirs = victim_tile(w, victim), own = fl_cost_of_unseen(w, victim);
     double way = fl_place_theft_ns(w, victim);
     double known = (double)fl_job_share(job, victim->index)->root_ns;
     double mine = (double)fl_job_share(job, w->index)->root_ns;
@@ -326,8 +304,9 @@ static void look_at_range(fl_worker *w, const filch_job *job, uint32_t slot, uin
     if (job->batch != NULL) {
         const filch_codelet *codelet = fl_batch_codelet(job->batch);
         double work = fl_pieces_work(w, job, lo, hi);
-        candidate.ns_left = fmax(work * fl_batch_ns(w->sched, job, victim), seen_ns(w, victim));
-        candidate.ns_thief = work * fl_sched_ns(w->sched, codelet, w->index);
+        candidate.ns_left =
+            fmax(work * fl_cost_batch_rate(w->sched, job, victim), seen_ns(w, victim));
+        candidate.ns_thief = work * fl_cost_rate(w->sched, codelet, w->index);
         candidate.speed = fl_codelet_speed(codelet, w->index);
         candidate.ns_fixed = fl_speed_fixed(candidate.speed);
     } else {
@@ -368,11 +347,12 @@ static uint32_t fair_share(const fl_steal_candidate *candidate)
  * missing data. */
 static bool pays(fl_worker *w, const fl_steal_candidate *candidate, double ns_piece)
 {
-    double ns_then = ns_piece + fmax(candidate->ns_bring, ns_before(w)) + FL_THEFT_NS;
+    double ns_then =
+        fl_cost_finish(fl_cost_in_flight_mean(w), candidate->ns_bring, ns_piece, 0) + FL_THEFT_NS;
     if (candidate->ns_bring <= 0 || ns_then < candidate->ns_left) {
         return true;
     }
-    bool is_dear = ns_piece + ns_before(w) + FL_THEFT_NS < candidate->ns_left;
+    bool is_dear = ns_piece + fl_cost_in_flight_mean(w) + FL_THEFT_NS < candidate->ns_left;
     refuse(w, candidate->victim, candidate->ns_left, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD);
     return false;
 }
@@ -394,7 +374,7 @@ static bool weigh_range(fl_worker *w, fl_steal_candidate *candidate)
     }
     lo = lo > floor ? lo : floor;
     lo = hi - lo > want ? hi - want : lo;
-    fl_missing_of_range(w, victim, candidate->slot, lo, hi, &missing);
+    fl_missing_of_range(w, victim, candidate->slot, lo, hi, fl_slow_holds_up, &missing);
     if (FL_UNLIKELY(missing.is_late) && !fl_worker_is_unavailable(victim)) {
         refuse(w, candidate->victim, candidate->ns_left, FL_REFUSED_HELD);
         return false;
@@ -428,7 +408,7 @@ static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint
 static void note_trial(fl_worker *w, const fl_steal_candidate *candidate, const fl_task *task)
 {
     if (FL_UNLIKELY(candidate->ns_trial != 0)) {
-        fl_explore_begin(w, mean_tile(w), task);
+        fl_explore_begin(w, fl_worker_mean_ns(w), task);
     }
 }
 
@@ -574,7 +554,8 @@ static fl_task *claim_one(fl_worker *w, const fl_steal_candidate *candidate, fl_
         }
         memset(oldest.missing, 0, sizeof oldest.missing);
         if (matters) {
-            fl_missing_of_hints(w, victim, oldest.hints, oldest.count, oldest.missing);
+            fl_missing_of_hints(w, victim, oldest.hints, oldest.count, fl_slow_holds_up,
+                                oldest.missing);
         }
         if (candidate->ns_trial == 0 && !fl_worker_is_unavailable(victim)) {
             forget_late(w, &oldest);
@@ -626,7 +607,7 @@ static bool rob_hints(fl_worker *w, const fl_steal_candidate *candidate, uint64_
 static bool rob_deques(fl_worker *w, const fl_steal_candidate *candidate, uint64_t start)
 {
     fl_worker *victim = &w->sched->workers[candidate->victim];
-    double own = own_tile(w, victim);
+    double own = fl_cost_of_unseen(w, victim);
     uint32_t want = fair_share(candidate);
     if (candidate->want == 0 && own * want > FL_STEAL_HAUL_NS) {
         want = own > FL_STEAL_HAUL_NS ? 1 : (uint32_t)(FL_STEAL_HAUL_NS / own);
@@ -682,7 +663,7 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
         return false;
     }
     double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
-    double own = own_tile(w, victim), away = away_ns(w, victim, theirs);
+    double own = fl_cost_of_unseen(w, victim), away = away_ns(w, victim, theirs);
     if (theirs == 0) {
         return false;
     }
@@ -696,6 +677,16 @@ static bool is_for_victim(fl_worker *w, const fl_worker *victim, double *price)
     }
     refuse(w, victim->index, away + theirs, FL_REFUSED_HELD);
     return true;
+}
+
+/* Explores whether the device is as slow as before by a task better left to the victim. */
+static bool keeps(const fl_worker *w, const fl_worker *victim, const fl_task *task)
+{
+    bool explores = fl_explore_keeps(w, victim, task);
+    if (explores) {
+        fl_explore_keep(w, task);
+    }
+    return explores;
 }
 
 /* Robs a whole inbox: the tasks wait for a busy worker. The victim keeps a task that the victim
@@ -716,7 +707,7 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         bool can_run = fl_worker_can_run(w, task);
         bool is_wanted = most != 0 ? got < most
                                    : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
-                                         (can_run && fl_explore_keeps(w, victim, task));
+                                         (can_run && keeps(w, victim, task));
         is_wanted = is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task));
         if (is_wanted && can_run) {
             note_theft(w, task->graph->job, victim->index, 1, 0);

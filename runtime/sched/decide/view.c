@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/links.h"
+#include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
@@ -62,10 +63,7 @@ double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
     if (sched->rules.is_true && backend->device->item_ns != NULL) {
         return backend->device->item_ns(w->device, cost_on(view, w), from);
     }
-    double work = work_on(view, w);
-    double ns = fl_sched_ns(sched, codelet_of(view), device) * work;
-    double score = sched->scores[device] > 0 ? sched->scores[device] : FL_SCORE_LEAST;
-    return ns > 0 ? ns : work * FL_WORK_USUAL_NS / score;
+    return fl_cost_of_work(w, codelet_of(view), work_on(view, w), FL_GUESS_SCORES | FL_GUESS_USUAL);
 }
 
 /* Returns the predicted end of the work placed on the device; no earlier than t, the present time.

@@ -8,6 +8,7 @@
 #include "sched/execute/nested_wait.h"
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -102,7 +103,7 @@ static void sleep_announced(fl_worker *w, const fl_goal *goal, uint64_t deadline
 static uint64_t first_look_ns(const fl_worker *w)
 {
     /* Relaxed: written by the worker. */
-    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    double mean = fl_worker_mean_ns(w);
     return (uint64_t)(mean < FL_SEARCH_LEAST_NS  ? FL_SEARCH_LEAST_NS
                       : mean < FL_SEARCH_MOST_NS ? mean
                                                  : FL_SEARCH_MOST_NS);

@@ -4,7 +4,6 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/shared_queue.h"
-#include "sched/decide/slow.h"
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
@@ -12,6 +11,7 @@
 #include "sched/execute/route.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
+#include "sched/model/slowness.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
@@ -303,7 +303,7 @@ void fl_sched_sort_devices(fl_sched *sched)
     sched->able_count = FL_ABLE_ALL + 1;
     for (uint32_t d = 0; d < sched->count; ++d) {
         sched->kinds[devices[d].implementations % FL_KINDS][d / 64] |= (uint64_t)1 << d % 64;
-        sched->looks_ahead |= devices[d].backend->lane != NULL && !fl_rules_place(&sched->rules);
+        sched->looks_ahead |= fl_device_computes(&devices[d]) && !fl_rules_place(&sched->rules);
         sched->mails |= devices[d].place != devices[0].place ||
                         devices[d].implementations != devices[0].implementations;
     }

@@ -31,7 +31,7 @@
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"
-#include "sched/model/predict.h"
+#include "sched/model/cost.h"
 #include "sched/model/speed.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
@@ -84,7 +84,7 @@ static double grain_work(const fl_division *division)
 /* Rate of the device, units of work per ns; 0: unknown. */
 static double rate_of(const fl_worker *w, const filch_codelet *codelet)
 {
-    double ns = fl_sched_ns(w->sched, codelet, w->index);
+    double ns = fl_cost_rate(w->sched, codelet, w->index);
     return ns > 0 ? 1 / ns : 0;
 }
 
@@ -377,7 +377,7 @@ bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
         return false;
     }
     fl_item_set_timed(item, item->task->codelet);
-    flight->expected = fl_speed_time(fl_codelet_speed(item->task->codelet, w->index), item->work);
+    flight->expected = fl_cost_measured(item->task->codelet, w->index, item->work);
     return true;
 }
 

@@ -379,7 +379,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     /* Relaxed: written by the worker, no order needed. */
-    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    double ns = fl_worker_mean_ns(w);
     int64_t first = w->sched->core->settings.replay;
     first = first == OWN_CHOICE ? FL_GRAPH_FIRST : first;
     history->is_launched = false;

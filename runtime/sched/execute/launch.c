@@ -20,6 +20,7 @@
 #include "sched/execute/private_output.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/unavailable.h"
+#include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
@@ -32,7 +33,7 @@
 static bool is_short(const fl_worker *w)
 {
     /* Relaxed: an estimate, no order needed. */
-    double ns = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    double ns = fl_worker_mean_ns(w);
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
@@ -615,7 +616,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
         w->pipeline.clock = fl_worker_clock(w);
     }
     flight->launched = item->start = w->pipeline.clock;
-    flight->expected = fl_speed_time(fl_codelet_speed(codelet, w->index), item->work);
+    flight->expected = fl_cost_measured(codelet, w->index, item->work);
     w->stall.error.status = FILCH_OK;
     if (fl_worker_computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
         if (races && fl_worker_computes(w)) {

@@ -3,14 +3,14 @@
 
 #include "sched/account/current_job.h"
 #include "sched/decide/locality.h"
-#include "sched/decide/place.h"
 #include "sched/decide/policy.h"
 #include "sched/decide/shared_queue.h"
-#include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/nested_wait.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/reduce.h"
+#include "sched/model/kind.h"
+#include "sched/model/slowness.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
     item->skip = poisoned;
     item->timed = false;
     if (w->sched->keeps_holders) {
-        fl_place_begin(w, task);
+        fl_kind_begin(w, task);
     }
     if (FL_UNLIKELY(fl_load_relaxed(&job->cancelled) != 0 && !poisoned && !fl_task_passes(task))) {
         item->skip = true;

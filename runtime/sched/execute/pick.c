@@ -5,11 +5,12 @@
 
 #include "sched/decide/chunk.h"
 #include "sched/decide/locality.h"
-#include "sched/decide/slow.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/give.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
+#include "sched/model/slowness.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/others.h"
@@ -176,7 +177,7 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
         }
         /* The job may be over as soon as a second worker has the root. */
         fl_worker_flush(w);
-        if (!fl_slow_sends(w, job->graph->roots[*lo])) {
+        if (!fl_give_slow(w, job->graph->roots[*lo])) {
             return true;
         }
     }

@@ -9,11 +9,11 @@
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
 #include "sched/decide/shared_queue.h"
-#include "sched/decide/slow.h"
 #include "sched/decide/speculate.h"
 #include "sched/decide/steal.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
+#include "sched/execute/give.h"
 #include "sched/execute/launch.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/poll_interval.h"
@@ -161,7 +161,7 @@ static void lose(fl_worker *w)
     if (backend->queue->discard != NULL) {
         backend->queue->discard(w->device);
     }
-    if (backend->lane != NULL) {
+    if (fl_worker_computes(w)) {
         backend->lane->drain(w->device, NULL);
     }
     for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
@@ -210,7 +210,7 @@ static uint64_t guess_ns(const fl_worker *w, const fl_in_flight *flight)
     if (flight->item.is_graph) {
         return w->pipeline.last_done - flight->launched;
     }
-    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    double mean = fl_worker_mean_ns(w);
     return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
 }
 
@@ -483,7 +483,7 @@ fl_act fl_pipeline_step(fl_worker *w)
             break;
         }
         if (fl_worker_pick(w, &item)) {
-            if (FL_UNLIKELY(fl_slow_passes_on(w, &item))) {
+            if (FL_UNLIKELY(fl_give_picked(w, &item))) {
                 continue;
             }
             fl_worker_end_idle(w);

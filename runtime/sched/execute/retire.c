@@ -7,15 +7,16 @@
 #include "sched/account/rated.h"
 #include "sched/decide/lookahead.h"
 #include "sched/decide/place.h"
-#include "sched/decide/placement.h"
 #include "sched/decide/shared_queue.h"
-#include "sched/decide/slow.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/give.h"
 #include "sched/execute/reduce.h"
 #include "sched/model/explore.h"
+#include "sched/model/kind.h"
 #include "sched/model/predict.h"
 #include "sched/model/proven.h"
+#include "sched/model/slowness.h"
 #include "sched/model/speed.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
@@ -29,14 +30,14 @@
 static void make_ready(fl_worker *w, fl_task *task)
 {
     /* Relaxed: a worker with a stale value leaves the task in a deque. */
-    if (FL_UNLIKELY(fl_sched_attends(w->sched, FL_ATTEND_CAREFUL)) && fl_worker_sends(w, task)) {
+    if (FL_UNLIKELY(fl_sched_attends(w->sched, FL_ATTEND_CAREFUL)) && fl_give_ready(w, task)) {
         return;
     }
     if (FL_UNLIKELY(!fl_worker_can_run(w, task))) {
         fl_sched_route(w->sched, task);
         return;
     }
-    if (w->sched->keeps_holders && task->access_count != 0 && fl_place_gives(w, task)) {
+    if (w->sched->keeps_holders && task->access_count != 0 && fl_give_to_owner(w, task)) {
         return;
     }
     fl_ready_put(w, task);
@@ -145,10 +146,10 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
     if (item->task != NULL) {
         if (FL_UNLIKELY(w->sched->keeps_holders && codelet != w->theft.kind)) {
             /* The item waited for nested tasks of a second kind. */
-            fl_place_turn(w, codelet);
+            fl_kind_turn(w, codelet);
         }
         /* Relaxed: written by the worker only; thieves read an estimate. */
-        double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+        double mean = fl_worker_mean_ns(w);
         ns = ns != 0 ? ns : 1;
         mean = FL_UNLIKELY(fl_task_is_divided(item->task)) ? mean_by_piece(item, mean, ns)
                                                            : fl_explore_mean(w, item, mean, ns);

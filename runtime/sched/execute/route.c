@@ -3,7 +3,8 @@
 #include "sched/execute/route.h"
 
 #include "sched/decide/place.h"
-#include "sched/model/predict.h"
+#include "sched/execute/give.h"
+#include "sched/model/cost.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/others.h"
@@ -13,7 +14,7 @@
 static double predicted_ns(const fl_sched *sched, const fl_task *task)
 {
     double work = task->work > 0 ? (double)task->work : 1;
-    return task->codelet != NULL ? fl_sched_ns(sched, task->codelet, 0) * work : 0;
+    return task->codelet != NULL ? fl_cost_rate(sched, task->codelet, 0) * work : 0;
 }
 
 /* Chooses a device able to run the task, starting at `first`. An available device comes first, then
@@ -49,13 +50,18 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     uint64_t turn = ticket / run;
     uint32_t target = task->home != 0 ? task->home - 1u : (uint32_t)(turn % sched->count);
     if (sched->keeps_holders) {
-        target = fl_place_target(sched, task, target);
+        /* Relaxed, twice: an estimate. */
+        double before = fl_bits_double(fl_load_relaxed(&sched->owed)), owed = before;
+        target = fl_place_target(sched, task, target, &owed);
+        if (owed != before) {
+            fl_store_relaxed(&sched->owed, fl_double_bits(owed));
+        }
     }
     target = choose_target(sched, task, target);
     fl_worker *worker = &sched->workers[target];
     fl_inbox_push(&worker->queues.inbox, &task->link);
     if (sched->keeps_holders) {
-        fl_place_tell(sched, worker);
+        fl_give_tell(sched, worker);
         return;
     }
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&

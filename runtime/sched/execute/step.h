@@ -5,6 +5,7 @@
 
 #include "sched/account/current_job.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/give.h"
 #include "sched/execute/idle.h"
 #include "sched/execute/next.h"
 #include "sched/execute/reduce.h"

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "sched/model/cost.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -67,18 +68,20 @@ void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
 
 bool fl_explore_keeps(const fl_worker *w, const fl_worker *other, const fl_task *task)
 {
-    fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
-    double work = (double)task->work, own = fl_speed_time(speed, work);
-    double theirs = fl_speed_time(fl_codelet_speed(task->codelet, other->index), work);
+    const fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
+    double own = fl_cost_of_task(w, task);
+    double theirs = fl_cost_of_task(other, task);
     const double *scores = w->sched->scores;
     double hope = theirs * scores[other->index] / scores[w->index]; /* may be infinite */
     if (fl_speed_best(speed) > 0) {
         hope = fmin(hope, own * fl_speed_best(speed) / fl_speed_get(speed));
     }
-    if (hope >= theirs || !fl_speed_probe_is_due(speed, own, now(w))) {
-        return false;
-    }
-    fl_speed_probe(speed, own, now(w));
+    return hope < theirs && fl_speed_probe_is_due(speed, own, now(w));
+}
+
+void fl_explore_keep(const fl_worker *w, const fl_task *task)
+{
+    fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
+    fl_speed_probe(speed, fl_cost_of_task(w, task), now(w));
     fl_speed_ask(speed);
-    return true;
 }

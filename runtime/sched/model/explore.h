@@ -11,8 +11,10 @@ double fl_explore_mean(fl_worker *worker, const fl_item *item, double mean, doub
 bool fl_explore_is_due(const fl_worker *worker, double mean);
 /* The theft was tried, and gave the task. */
 void fl_explore_begin(fl_worker *worker, double mean, const fl_task *task);
-/* Whether the worker keeps a task of its own that by prediction is better left to `other`, to
+/* Whether the worker is to keep a task of its own that by prediction is better left to `other`, to
  * measure whether its device is as slow as before. */
 bool fl_explore_keeps(const fl_worker *worker, const fl_worker *other, const fl_task *task);
+/* The worker keeps the task for that. */
+void fl_explore_keep(const fl_worker *worker, const fl_task *task);
 
 #endif

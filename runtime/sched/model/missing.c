@@ -7,9 +7,8 @@
 #include "device/links.h"
 #include "memory/tiles/coalesce.h"
 #include "memory/tiles/tiles.h"
-#include "sched/decide/slow.h"
+#include "sched/model/cost.h"
 #include "sched/model/predict.h"
-#include "sched/model/speed.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
@@ -103,9 +102,7 @@ static void add_task(const fl_route *route, const fl_task *task, fl_missing *mis
 
 static double task_ns(const fl_worker *w, const fl_task *task)
 {
-    return task->is_gate
-               ? 0
-               : fl_speed_time(fl_codelet_speed(task->codelet, w->index), (double)task->work);
+    return task->is_gate ? 0 : fl_cost_of_task(w, task);
 }
 
 static bool is_of(const filch_graph *graph, const fl_task *task)
@@ -122,7 +119,8 @@ static bool is_of(const filch_graph *graph, const fl_task *task)
 
 /* Examines tasks of a kept job; returns how many tasks are known. */
 static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const filch_job *job,
-                            const uint64_t *hints, uint32_t count, fl_missing *missing)
+                            const uint64_t *hints, uint32_t count, fl_is_late_fn is_late,
+                            fl_missing *missing)
 {
     const filch_graph *graph = job->graph;
     uint32_t known = 0;
@@ -135,7 +133,7 @@ static uint32_t look_at_job(const fl_worker *w, const fl_route *route, const fil
         if (!missing[i].is_known && is_of(graph, task)) {
             missing[i].is_known = true;
             missing[i].ns = task_ns(w, task);
-            missing[i].is_late = fl_slow_holds_up(w, task);
+            missing[i].is_late = is_late(w, task);
             add_task(route, task, &missing[i]);
             ++known;
         }
@@ -149,7 +147,7 @@ static fl_route route_of(const fl_worker *thief, const fl_worker *victim)
 }
 
 void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
-                         uint32_t count, fl_missing *missing)
+                         uint32_t count, fl_is_late_fn is_late, fl_missing *missing)
 {
     const fl_route route = route_of(thief, victim);
     uint32_t known = 0, jobs = 0;
@@ -161,7 +159,7 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
             filch_job *job = fl_jobs_peek(thief, word * 64 + (uint32_t)__builtin_ctzll(bits));
             if (job != NULL && job->batch == NULL && fl_jobs_hold(job)) {
                 ++jobs;
-                known += look_at_job(thief, &route, job, hints, count, missing);
+                known += look_at_job(thief, &route, job, hints, count, is_late, missing);
                 fl_jobs_count_off(thief, job, 1);
             }
         }
@@ -251,7 +249,7 @@ static void add_scaled(fl_missing *missing, const fl_missing *seen, double by)
 }
 
 static void add_roots(const fl_worker *w, const fl_route *route, const filch_job *job, uint32_t lo,
-                      uint32_t hi, fl_missing *missing)
+                      uint32_t hi, fl_is_late_fn is_late, fl_missing *missing)
 {
     uint32_t looks = hi - lo < FL_SAMPLED_PARTS ? hi - lo : FL_SAMPLED_PARTS;
     fl_missing seen = {.bytes = 0};
@@ -259,7 +257,7 @@ static void add_roots(const fl_worker *w, const fl_route *route, const filch_job
         const fl_task *task = job->graph->roots[lo + (uint32_t)((uint64_t)(hi - lo) * i / looks)];
         add_task(route, task, &seen);
         seen.ns += task_ns(w, task);
-        missing->is_late = missing->is_late || fl_slow_holds_up(w, task);
+        missing->is_late = missing->is_late || is_late(w, task);
     }
     add_scaled(missing, &seen, (double)(hi - lo) / looks);
 }
@@ -309,7 +307,7 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
 }
 
 void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
-                         uint32_t hi, fl_missing *missing)
+                         uint32_t hi, fl_is_late_fn is_late, fl_missing *missing)
 {
     const fl_route route = route_of(thief, victim);
     filch_job *job = fl_jobs_peek(thief, slot);
@@ -323,7 +321,7 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
             add_grains(&route, job, lo, hi, missing);
         }
     } else if (hi <= job->graph->root_count) {
-        add_roots(thief, &route, job, lo, hi, missing);
+        add_roots(thief, &route, job, lo, hi, is_late, missing);
     }
     fl_jobs_count_off(thief, job, 1);
 }

@@ -15,7 +15,7 @@
 
 typedef struct fl_missing {
     bool is_known;
-    bool is_late;     /* a task had better be left to faster devices (slow.h) */
+    bool is_late;     /* a task had better be left to faster devices */
     double ns;        /* predicted time of the tasks or grains at the thief, without copies */
     uint64_t bytes;   /* bytes missing at the thief */
     double bring_ns;  /* copy time of the missing bytes, ns; 0 when links were not measured */
@@ -36,14 +36,17 @@ typedef struct fl_missing_total {
 } fl_missing_total;
 fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task);
 
+/* Whether a task had better be left to faster devices: a decision of the caller. */
+typedef bool (*fl_is_late_fn)(const fl_worker *thief, const fl_task *task);
+
 /* Predicts for the tasks of count hints, every hint live when seen. Only tasks of running closed
  * graphs become known. May end a job, at the end of the step. */
 void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64_t *hints,
-                         uint32_t count, fl_missing *missing);
+                         uint32_t count, fl_is_late_fn is_late, fl_missing *missing);
 /* Predicts for positions [lo, hi) of the job in a slot: its roots, or its grains. May end a job, at
  * the end of the step. */
 void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
-                         uint32_t hi, fl_missing *missing);
+                         uint32_t hi, fl_is_late_fn is_late, fl_missing *missing);
 
 /* Predicts the copies for a backup run of grains [lo, hi) at the thief, while the victim runs the
  * grains. The caller keeps the batch's job. Returns ns for the thief's results and for the thief's

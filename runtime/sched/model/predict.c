@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sched/model/cost.h"
 #include "sched/model/prior.h"
 #include "sched/model/speed.h"
 #include "sched/worker/device.h"
@@ -40,26 +41,6 @@ double fl_batch_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint
 {
     return FL_LIKELY(fl_batch_reach(job->batch, lo) >= hi) ? chunk_work(w, job, lo, hi)
                                                            : gapped_work(w, job, lo, hi);
-}
-
-double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device)
-{
-    double ns = fl_speed_get(fl_codelet_speed(codelet, device));
-    for (uint32_t other = 0; ns == 0 && other < sched->count; ++other) {
-        double theirs = fl_speed_get(fl_codelet_speed(codelet, other));
-        if (theirs > 0 && sched->scores[device] > 0) {
-            ns = theirs * sched->scores[other] / sched->scores[device];
-        }
-    }
-    return ns;
-}
-
-/* Returns the larger of the median and the last chunk's value: a last chunk dearer than the median
- * says more of the items to come. */
-double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device)
-{
-    double ns = fl_sched_ns(sched, fl_batch_codelet(job->batch), device);
-    return fmax(ns, fl_bits_double(fl_load_relaxed(&fl_job_share(job, device)->recent)));
 }
 
 void fl_batch_learn(const fl_worker *w, const fl_item *item)
@@ -111,7 +92,7 @@ double fl_predict_estimate(fl_scheduler *self, const filch_codelet *codelet, dou
 {
     double least = 0;
     for (uint32_t device = 0; device < self->device_count; ++device) {
-        double ns = fl_speed_time(fl_codelet_speed(codelet, device), work);
+        double ns = fl_cost_measured(codelet, device, work);
         least = ns > 0 && (least == 0 || ns < least) ? ns : least;
     }
     return least > 0 ? least : work;

@@ -5,13 +5,8 @@
 
 #include "sched/worker/sched.h"
 
-/* Predicted ns per unit of work of a codelet on a device: measured, or guessed by the scores from a
- * measurement on another device; 0: unknown. */
-double fl_sched_ns(const fl_sched *sched, const filch_codelet *codelet, uint32_t device);
 /* Declared work of grains [lo, hi) of a batch. */
 double fl_batch_work(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t hi);
-/* Predicted ns per unit of work of a batch on a device where it works now; 0: unknown. */
-double fl_batch_ns(const fl_sched *sched, const filch_job *job, uint32_t device);
 /* Notes what the current job's chunk, which is over, tells of the items after it. */
 void fl_batch_learn(const fl_worker *worker, const fl_item *item);
 /* Work of positions [lo, hi) of a range of a batch, on the worker's device. */

@@ -44,10 +44,22 @@ static inline bool fl_worker_is_stalled(const fl_worker *w)
     return w->stall.stalled.state == FL_ITEM_STALLED;
 }
 
-/* Whether the device computes by itself, in its own memory. */
+/* Whether the device computes by itself: on lanes beside its worker, in its own memory. */
+static inline bool fl_device_computes(const fl_device *device)
+{
+    return device->backend->lane != NULL;
+}
+
 static inline bool fl_worker_computes(const fl_worker *w)
 {
-    return !w->device->is_synchronous && w->device->backend->lane != NULL && w->offload != NULL;
+    return fl_device_computes(w->device);
+}
+
+/* Recent mean time of a task on the device, ns; 0: no task was timed yet. Relaxed: written by the
+ * worker, an estimate for others. */
+static inline double fl_worker_mean_ns(const fl_worker *w)
+{
+    return fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
 }
 
 /* Cost of a dispatch on the device, ns. */

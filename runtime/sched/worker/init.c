@@ -2,6 +2,7 @@
 /* What a worker is made with, and gives back. */
 #include <string.h>
 
+#include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
 
@@ -21,8 +22,7 @@ static filch_status init_pipeline(fl_worker *w)
     if (w->device->is_synchronous) {
         return FILCH_OK;
     }
-    w->pipeline.flight_count =
-        w->device->backend->lane != NULL ? FL_IN_FLIGHT_COMPUTING : FLIGHTS_SIMULATED;
+    w->pipeline.flight_count = fl_worker_computes(w) ? FL_IN_FLIGHT_COMPUTING : FLIGHTS_SIMULATED;
     w->pipeline.flights =
         fl_alloc_zeroed(memory, w->pipeline.flight_count * sizeof *w->pipeline.flights);
     if (w->pipeline.flights == NULL) {

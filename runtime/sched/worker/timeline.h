@@ -45,7 +45,6 @@ struct fl_shared_queue {
     fl_ranked_lists tasks;
     uint64_t changes;                /* tasks ever put there or taken */
     uint64_t waiting[FL_IDLE_WORDS]; /* who found nothing since they were woken last */
-    uint64_t called[FL_IDLE_WORDS];  /* devices to be woken by the worker that has the lock */
     fl_timeline timelines[];
 };
 

@@ -109,7 +109,7 @@
     X(uint32_t, FL_NEXT_USE_USERS, 32u, "tasks", "a bound on the time of one decision",           \
       "Users of a tile that are looked at for one that is likely to run on a memory node.")
 
-/* Earliest finish (eft.h) and the shared ready queue (shared_queue.h) */
+/* Earliest finish (decide/eft.h) and the shared ready queue (shared_queue.h) */
 #define FL_TUNING_EARLIEST_FINISH(X)                                                              \
     X(double, FL_SLOW_MARGIN, 0.5, "of the time", "rule of thumb",                                \
       "A slow device is to end a task earlier than it must by this part of its time: not all "    \

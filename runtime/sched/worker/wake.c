@@ -43,7 +43,7 @@ void fl_worker_wake_others(fl_worker *w)
         return;
     }
     /* Tasks of unknown length are taken for long ones. */
-    double mean = fl_bits_double(fl_load_relaxed(&w->queues.item_ns));
+    double mean = fl_worker_mean_ns(w);
     if (mean == 0 || mean * w->ready.queued >= FL_WAKE_UP_NS || is_owed_enough(w, mean)) {
         fl_sched_wake(w->sched, 1);
     }

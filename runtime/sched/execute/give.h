@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives ready tasks to other devices, as decided. True: the task was given away, and the caller
+ * does not touch the task any more. */
+#ifndef FL_SCHED_EXECUTE_GIVE_H
+#define FL_SCHED_EXECUTE_GIVE_H
+
+#include "sched/worker/worker.h"
+
+/* Gives a ready task away where devices differ, or where a policy places tasks. */
+bool fl_give_ready(fl_worker *worker, fl_task *task);
+/* Gives an unclaimed task of a slow device to a better device. */
+bool fl_give_slow(fl_worker *worker, fl_task *task);
+/* Gives a claimed task, already picked, of a slow device to a better device. */
+bool fl_give_picked(fl_worker *worker, const fl_item *item);
+/* Cores of one memory: gives a ready task to the core that has the task's data. */
+bool fl_give_to_owner(fl_worker *worker, fl_task *task);
+/* Announces a task just put into a core's inbox. Wakes the core if asleep. If the core runs long
+ * tasks, wakes a second worker instead, and the second worker takes the task if the theft pays. */
+void fl_give_tell(fl_sched *sched, const fl_worker *owner);
+
+#endif
