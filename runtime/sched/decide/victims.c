@@ -23,9 +23,8 @@ static bool is_reminder(const fl_worker *w)
            fl_clock_now(&sched->core->clock) >= w->idle.wake_at;
 }
 
-void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
+void fl_victims_begin(const fl_worker *w, const fl_victim_order *order, fl_victim_list *victims)
 {
-    const fl_victim_order *victim_order = &w->theft.victim_order;
     victims->left = others(w);
     victims->count = 0;
     victims->is_first = true;
@@ -38,17 +37,17 @@ void fl_victims_begin(fl_worker *w, fl_victim_list *victims)
     if (victims->left <= FL_VICTIMS) {
         return;
     }
-    for (uint32_t i = 0; i < victim_order->known_count; ++i) {
-        victims->victims[victims->count++] = victim_order->known[i];
+    for (uint32_t i = 0; i < order->known_count; ++i) {
+        victims->victims[victims->count++] = order->known[i];
     }
     if (is_reminder(w)) {
         victims->left = FL_VICTIMS - victims->count;
     }
 }
 
-bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
+bool fl_victims_next(const fl_worker *w, fl_victim_order *order, fl_victim_list *victims)
 {
-    uint32_t all = w->sched->count, at = w->index + 1 + w->theft.victim_order.at;
+    uint32_t all = w->sched->count, at = w->index + 1 + order->at;
     if (victims->left == 0) {
         return false;
     }
@@ -60,26 +59,25 @@ bool fl_victims_next(fl_worker *w, fl_victim_list *victims)
         at = at + 1 < all ? at + 1 : 0;
         if (at == w->index) { /* once around */
             at = at + 1 < all ? at + 1 : 0;
-            w->theft.victim_order.at = 0;
+            order->at = 0;
         } else {
-            ++w->theft.victim_order.at;
+            ++order->at;
         }
     }
     return true;
 }
 
-void fl_victims_note(fl_worker *w, uint32_t victim)
+void fl_victims_note(const fl_worker *w, fl_victim_order *order, uint32_t victim)
 {
-    fl_victim_order *victim_order = &w->theft.victim_order;
     if (others(w) <= FL_VICTIMS) {
         return;
     }
-    for (uint32_t i = 0; i < victim_order->known_count; ++i) {
-        if (victim_order->known[i] == victim) {
+    for (uint32_t i = 0; i < order->known_count; ++i) {
+        if (order->known[i] == victim) {
             return;
         }
     }
-    victim_order->known[victim_order->known_next] = victim;
-    victim_order->known_next = (victim_order->known_next + 1) % FL_KNOWN;
-    victim_order->known_count += victim_order->known_count < FL_KNOWN;
+    order->known[order->known_next] = victim;
+    order->known_next = (order->known_next + 1) % FL_KNOWN;
+    order->known_count += order->known_count < FL_KNOWN;
 }

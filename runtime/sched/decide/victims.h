@@ -26,10 +26,11 @@ typedef struct fl_victim_list {
     bool is_first;
 } fl_victim_list;
 
-void fl_victims_begin(fl_worker *worker, fl_victim_list *victims);
+void fl_victims_begin(const fl_worker *worker, const fl_victim_order *order,
+                      fl_victim_list *victims);
 /* Lists the next few victims; false: no victims are left. */
-bool fl_victims_next(fl_worker *worker, fl_victim_list *victims);
+bool fl_victims_next(const fl_worker *worker, fl_victim_order *order, fl_victim_list *victims);
 /* Remembers a victim with the most work, or with more work than could be taken. */
-void fl_victims_note(fl_worker *worker, uint32_t victim);
+void fl_victims_note(const fl_worker *worker, fl_victim_order *order, uint32_t victim);
 
 #endif

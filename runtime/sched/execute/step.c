@@ -3,12 +3,12 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/speculate.h"
-#include "sched/decide/steal.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
+#include "sched/execute/theft.h"
 #include "sched/execute/unavailable.h"
 #include "sched/model/speed.h"
 #include "sched/ready/queue.h"
