@@ -5,14 +5,8 @@
 #include <string.h>
 
 #include "graph/build/graph.h"
+#include "graph/scheduler.h"
 #include "memory/alloc/node.h"
-
-/* Devices able to run a task or chunk, and the bytes needed on each device. */
-typedef struct fl_fitting {
-    const uint64_t *devices; /* bit set */
-    uint64_t (*need)(const void *what, uint32_t place);
-    const void *what;
-} fl_fitting;
 
 /* Returns the capacity of a device. UINT64_MAX: the device has no separate memory, or only
  * simulates. */
@@ -21,11 +15,8 @@ static uint64_t room_of(const fl_device *device)
     return device->place != 0 && device->backend->memory != NULL ? device->info.budget : UINT64_MAX;
 }
 
-/* Tells whether some device has room. fitting, if not null, receives the bits of the devices with
- * room. If no device has room, *most is the largest capacity and *needs the larger number of bytes
- * needed. */
-static bool fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting, uint64_t *needs,
-                 uint64_t *most)
+bool fl_capacity_fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting,
+                      uint64_t *needs, uint64_t *most)
 {
     const fl_places *places = core->places;
     bool any = false;
@@ -101,7 +92,7 @@ filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *d
     }
     const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
     uint64_t needs, most;
-    if (fits(core, &fitting, NULL, &needs, &most)) {
+    if (fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
     return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
@@ -127,7 +118,7 @@ filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_
     const filch_codelet *combine = data->reduction_combine;
     const fl_fitting fitting = {combine->runs_on, combination_need, &desc->accesses[i]};
     uint64_t needs, most;
-    if (core->places->count == 1 || fits(core, &fitting, NULL, &needs, &most)) {
+    if (core->places->count == 1 || fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
     return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
@@ -196,30 +187,4 @@ bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *se
         }
     }
     return is_large;
-}
-
-/* --- Batches --- */
-
-static uint64_t grain_need(const void *what, uint32_t place)
-{
-    uint64_t whole, bytes = fl_batch_bytes(what, 0, 1, place, &whole);
-    return bytes + whole;
-}
-
-filch_status fl_capacity_batch(fl_core *core, fl_batch *batch, const char *call)
-{
-    const fl_fitting fitting = {batch->devices, grain_need, batch};
-    uint64_t needs, most, first, last;
-    if (core->places->count == 1 || batch->grains == 0) {
-        return FILCH_OK;
-    }
-    if (fits(core, &fitting, batch->fitting, &needs, &most)) {
-        batch->devices = batch->fitting;
-        return FILCH_OK;
-    }
-    fl_batch_range(batch, 0, 1, &first, &last);
-    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, call, batch->codelet->name,
-                        "%" PRIu64 " items of '%s', than which no chunk has fewer, need %" PRIu64
-                        " bytes, the largest device that can run them has %" PRIu64,
-                        last - first, batch->codelet->name, needs, most);
 }

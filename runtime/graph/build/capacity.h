@@ -5,9 +5,20 @@
 #define FL_GRAPH_BUILD_CAPACITY_H
 
 #include "filch/graph.h"
-#include "graph/job/batch.h"
 #include "graph/task/task.h"
 
+/* Devices able to run a task or chunk, and the bytes needed on each device. */
+typedef struct fl_fitting {
+    const uint64_t *devices; /* bit set */
+    uint64_t (*need)(const void *what, uint32_t place);
+    const void *what;
+} fl_fitting;
+
+/* Tells whether some device has room. fitting, if not null, receives the bits of the devices with
+ * room. If no device has room, *most is the largest capacity and *needs the larger number of bytes
+ * needed. */
+bool fl_capacity_fits(const fl_core *core, const fl_fitting *what, uint64_t *fitting,
+                      uint64_t *needs, uint64_t *most);
 /* Returns FILCH_NO_DEVICE_MEMORY, recorded with both sizes, if an otherwise correct task fits on no
  * device. */
 filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *desc);
@@ -23,8 +34,4 @@ bool fl_capacity_has_room(const fl_core *core, const fl_task *task, uint32_t dev
 /* Tells whether a task is large: some device in the codelet's set lacks room for the task. If the
  * task is large, set receives the bits of the devices with room. */
 bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *set);
-/* Checks the first grain of a batch as fl_capacity_task checks a task; no chunk is smaller than a
- * grain. Restricts the batch to the devices with room. */
-filch_status fl_capacity_batch(fl_core *core, fl_batch *batch, const char *call);
-
 #endif

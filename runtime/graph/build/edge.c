@@ -3,6 +3,52 @@
  * successors. */
 #include "graph/build/graph.h"
 
+#include "base/hash.h"
+
+static bool hint_set_put(uint64_t *keys, size_t capacity, uint64_t key)
+{
+    size_t at = (size_t)fl_hash_mix(key) & (capacity - 1);
+    while (keys[at] != 0 && keys[at] != key) {
+        at = (at + 1) & (capacity - 1);
+    }
+    bool is_new = keys[at] == 0;
+    keys[at] = key;
+    return is_new;
+}
+
+bool fl_hint_set_add(fl_hint_set *set, const fl_memory *memory, uint64_t key)
+{
+    if ((set->count + 1) * 2 > set->capacity) {
+        size_t capacity = set->capacity != 0 ? set->capacity * 2 : 64;
+        uint64_t *keys = fl_alloc_zeroed(memory, capacity * sizeof *keys);
+        if (keys == NULL) {
+            return false;
+        }
+        for (size_t i = 0; i < set->capacity; ++i) {
+            if (set->keys[i] != 0) {
+                hint_set_put(keys, capacity, set->keys[i]);
+            }
+        }
+        fl_free(memory, set->keys, set->capacity * sizeof *keys);
+        set->keys = keys;
+        set->capacity = capacity;
+    }
+    set->count += hint_set_put(set->keys, set->capacity, key);
+    return true;
+}
+
+bool fl_hint_set_has(const fl_hint_set *set, uint64_t key)
+{
+    if (set->count == 0) {
+        return false;
+    }
+    size_t at = (size_t)fl_hash_mix(key) & (set->capacity - 1);
+    while (set->keys[at] != 0 && set->keys[at] != key) {
+        at = (at + 1) & (set->capacity - 1);
+    }
+    return set->keys[at] == key;
+}
+
 /* A task holds its first successors in itself, and later successors in blocks of
  * FL_MORE_SUCCESSORS. */
 bool fl_edge_needs_block(const fl_task *pred)
@@ -118,4 +164,19 @@ void fl_open_retire(fl_task *task, bool failed)
 void fl_open_recycle(fl_task *task)
 {
     fl_inbox_push(&task->graph->retired, &task->link);
+}
+
+void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
+                             void *user)
+{
+    uint32_t inlined =
+        task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count : FL_TASK_SUCCESSORS;
+    for (uint32_t i = 0; i < inlined; ++i) {
+        fn(task->successors[i], user);
+    }
+    for (const fl_more *more = task->more; more != NULL; more = more->next) {
+        for (uint64_t i = 0; i < more->count; ++i) {
+            fn(more->tasks[i], user);
+        }
+    }
 }

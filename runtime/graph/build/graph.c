@@ -2,7 +2,6 @@
 #include "graph/build/graph.h"
 #include "graph/build/capacity.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -197,29 +196,6 @@ void fl_graph_task_unmake(filch_graph *graph, fl_task *task)
     } else {
         --graph->slabs->used; /* the newest task of the newest slab */
     }
-}
-
-const char *fl_graph_name_of(const filch_graph *graph, const filch_task_desc *desc)
-{
-    if (desc->label != NULL) {
-        return desc->label;
-    }
-    return fl_object_check(desc->codelet, FL_MAGIC_CODELET) == FILCH_OK ? desc->codelet->name
-                                                                        : graph->label;
-}
-
-filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *desc,
-                             filch_status status, const char *format, ...)
-{
-    char text[sizeof((filch_error *)NULL)->text];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    /* Relaxed: the number is approximate while threads add to an open graph. */
-    return fl_core_fail(graph->object.core, status, "filch_graph_add",
-                        fl_graph_name_of(graph, desc), "task #%u: %s",
-                        fl_load_relaxed(&graph->task_count), text);
 }
 
 /* Checks the codelets of a reduction. A partial result is made neutral on the device that adds to
@@ -665,7 +641,8 @@ static filch_status check_state(const filch_graph *graph, const filch_task_desc 
                : FILCH_OK;
 }
 
-filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+/* Adds a task; a failure leaves the graph unchanged. The caller holds graph->lock. */
+static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
 {
     char text[sizeof((filch_error *)NULL)->text];
     fl_parts parts = {.text = text, .text_bytes = sizeof text};
@@ -732,9 +709,13 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
     fl_mutex_lock(&graph->lock);
     status = check_state(graph, desc);
     if (status == FILCH_OK) {
-        fl_task *task;
-        status = graph->kind == FILCH_GRAPH_CLOSED ? fl_graph_add_locked(graph, desc, &task)
-                                                   : fl_open_add(graph, desc, &task);
+        fl_task *task = NULL;
+        bool is_open = graph->kind == FILCH_GRAPH_OPEN, watches = false;
+        status = is_open ? fl_open_check(graph, desc, &watches) : FILCH_OK;
+        status = status == FILCH_OK ? add_locked(graph, desc, &task) : status;
+        if (status == FILCH_OK && is_open) {
+            fl_open_added(graph, desc, task, watches);
+        }
         if (status == FILCH_OK && name != NULL) {
             *name = (filch_task)task->order + 1;
         }

@@ -8,21 +8,6 @@
 #include "graph/build/graph.h"
 #include "graph/job/job.h"
 
-void fl_graph_each_successor(const fl_task *task, void (*fn)(fl_task *successor, void *user),
-                             void *user)
-{
-    uint32_t inlined =
-        task->successor_count < FL_TASK_SUCCESSORS ? task->successor_count : FL_TASK_SUCCESSORS;
-    for (uint32_t i = 0; i < inlined; ++i) {
-        fn(task->successors[i], user);
-    }
-    for (const fl_more *more = task->more; more != NULL; more = more->next) {
-        for (uint64_t i = 0; i < more->count; ++i) {
-            fn(more->tasks[i], user);
-        }
-    }
-}
-
 /* Tasks in topological order: predecessors come first. */
 typedef struct fl_order {
     const filch_graph *graph;

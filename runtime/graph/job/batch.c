@@ -665,6 +665,36 @@ static bool cut(fl_core *core, const filch_batch_desc *desc, uint64_t grain, fl_
     return fits;
 }
 
+/* --- Capacity --- */
+
+static uint64_t grain_need(const void *what, uint32_t place)
+{
+    uint64_t whole, bytes = fl_batch_bytes(what, 0, 1, place, &whole);
+    return bytes + whole;
+}
+
+/* Checks the first grain as fl_capacity_task checks a task; no chunk is smaller than a grain.
+ * Restricts the batch to the devices with room. */
+static filch_status check_capacity(fl_core *core, fl_batch *batch, const char *call)
+{
+    const fl_fitting fitting = {batch->devices, grain_need, batch};
+    uint64_t needs, most, first, last;
+    if (core->places->count == 1 || batch->grains == 0) {
+        return FILCH_OK;
+    }
+    if (fl_capacity_fits(core, &fitting, batch->fitting, &needs, &most)) {
+        batch->devices = batch->fitting;
+        return FILCH_OK;
+    }
+    fl_batch_range(batch, 0, 1, &first, &last);
+    return fl_core_fail(core, FILCH_NO_DEVICE_MEMORY, call, batch->codelet->name,
+                        "%" PRIu64 " items of '%s', than which no chunk has fewer, need %" PRIu64
+                        " bytes, the largest device that can run them has %" PRIu64,
+                        last - first, batch->codelet->name, needs, most);
+}
+
+/* --- Submission --- */
+
 static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batch **made)
 {
     uint64_t grain = desc->grain != 0 ? desc->grain : 1;
@@ -695,7 +725,7 @@ static filch_status prepare(fl_core *core, const filch_batch_desc *desc, fl_batc
             status = check_callback(core, batch, &desc->accesses[i], i);
         }
     }
-    status = status == FILCH_OK ? fl_capacity_batch(core, batch, SUBMIT) : status;
+    status = status == FILCH_OK ? check_capacity(core, batch, SUBMIT) : status;
     if (status != FILCH_OK) {
         fl_batch_free(core, batch);
         return status;

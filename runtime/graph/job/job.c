@@ -659,35 +659,28 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
     fl_mutex_unlock(&job->lock);
 }
 
-void fl_jobs_cancel(fl_core *core)
+filch_graph *fl_jobs_cancel_all(fl_core *core)
 {
-    /* Closing completes jobs and takes core->lock: each round handles one graph. */
-    for (;;) {
-        filch_graph *open = NULL;
-        filch_job *ready = NULL;
-        fl_mutex_lock(&core->lock);
-        for (fl_object *object = core->objects; object != NULL; object = object->next) {
-            uint32_t magic = fl_load_relaxed(&object->magic);
-            if (magic == (uint32_t)FL_MAGIC_JOB) {
-                fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
-            } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
-                filch_graph *graph = (filch_graph *)(void *)object;
-                /* The graph's state is guarded by its own lock; the bias has the needed
-                 * information. Relaxed: if a second thread closes the graph meanwhile, the call
-                 * below fails. */
-                bool is_open = graph->job != NULL && graph->job->is_open &&
-                               fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
-                open = is_open ? graph : open;
-            }
-        }
-        forgo(core, NULL, &ready);
-        fl_mutex_unlock(&core->lock);
-        start_all(ready);
-        if (open == NULL || filch_graph_close(open) != FILCH_OK) {
-            core->scheduler->job_cancelled(core->scheduler);
-            return;
+    filch_graph *open = NULL;
+    filch_job *ready = NULL;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        uint32_t magic = fl_load_relaxed(&object->magic);
+        if (magic == (uint32_t)FL_MAGIC_JOB) {
+            fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
+        } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
+            filch_graph *graph = (filch_graph *)(void *)object;
+            /* The graph's state is guarded by its own lock; the bias has the needed information.
+             * Relaxed: if a second thread closes the graph meanwhile, closing fails. */
+            bool is_open = graph->job != NULL && graph->job->is_open &&
+                           fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
+            open = is_open ? graph : open;
         }
     }
+    forgo(core, NULL, &ready);
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    return open;
 }
 
 /* Tells whether the calling thread is in the job's callback. Relaxed: only the thread itself can

@@ -158,6 +158,8 @@ size_t fl_job_use_count(const filch_job *job);
 void fl_jobs_fini(fl_core *core);
 /* Cancels every running job, and closes the open graphs. */
 void fl_jobs_cancel(fl_core *core);
+/* Cancels every running job. Returns an open graph, to be closed; null: no graph is open. */
+filch_graph *fl_jobs_cancel_all(fl_core *core);
 /* Tells whether the calling thread is in a callback of a job. */
 bool fl_jobs_in_callback(fl_core *core);
 /* Returns the number of tasks of existing graphs that may still run. Call without locks. */
@@ -228,11 +230,11 @@ void fl_job_fail_start(filch_job *job, const filch_error *error);
  * failure nothing changes. */
 filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
                            char *text, size_t bytes);
-/* Adds a task to a running open graph. The caller holds graph->lock. */
-filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
-/* Adds a task to a graph of either kind; a failure leaves the graph unchanged. The caller holds
- * graph->lock. */
-filch_status fl_graph_add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added);
+/* Before and after adding a task to a running open graph. The first function refuses the task of a
+ * cancelled job, and a read of contents never written; *watches is for the second function. The
+ * second function lets the task run. The caller holds graph->lock. */
+filch_status fl_open_check(const filch_graph *graph, const filch_task_desc *desc, bool *watches);
+void fl_open_added(filch_graph *graph, const filch_task_desc *desc, fl_task *task, bool watches);
 /* Returns a zeroed task of the graph; null: no memory. The caller holds graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
 /* Gives the newest task back, if never shared. The caller holds graph->lock. */

@@ -282,3 +282,37 @@ filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, u
     release(&joining);
     return status;
 }
+
+/* --- Tasks of running open graphs --- */
+
+filch_status fl_open_check(const filch_graph *graph, const filch_task_desc *desc, bool *watches)
+{
+    if (fl_load_relaxed(&graph->job->cancelled) != 0) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
+                               "the open graph's job was cancelled");
+    }
+    return fl_open_check_contents(graph, desc, watches);
+}
+
+void fl_open_added(filch_graph *graph, const filch_task_desc *desc, fl_task *task, bool watches)
+{
+    fl_core *core = graph->object.core;
+    filch_job *job = graph->job;
+    if (watches) {
+        fl_open_note_contents(graph, desc);
+    }
+    bool commutes = task->commutes; /* read before a worker may run the task */
+    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
+    fl_store_relaxed(&job->run_once, graph->restartable_count);
+    uint32_t left = 0;
+    if (commutes || task->predecessors != 0) {
+        /* Acquire-release: if the predecessors have retired, the runner of the task sees their
+         * results. */
+        left = fl_sub_acq_rel(&task->pending, 1) - 1;
+    } else {
+        fl_store_relaxed(&task->pending, 0); /* no second thread knows the task yet */
+    }
+    if (commutes ? left == 1 && fl_commute_locks_take(task) : left == 0) {
+        core->scheduler->task_ready(core->scheduler, task);
+    }
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Explicit edges; sealing, submitting, closing and destroying graphs; adding to open graphs. */
+/* Explicit edges; sealing, submitting, closing and destroying graphs. */
 #include <string.h>
 
 #include "graph/job/job.h"
@@ -221,39 +221,13 @@ filch_status filch_graph_close(filch_graph *graph)
     return FILCH_OK;
 }
 
-filch_status fl_open_add(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+void fl_jobs_cancel(fl_core *core)
 {
-    fl_core *core = graph->object.core;
-    filch_job *job = graph->job;
-    if (fl_load_relaxed(&job->cancelled) != 0) {
-        return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
-                               "the open graph's job was cancelled");
+    /* Closing completes jobs and takes core->lock: each round handles one graph. */
+    filch_graph *open;
+    while ((open = fl_jobs_cancel_all(core)) != NULL && filch_graph_close(open) == FILCH_OK) {
     }
-    bool watches;
-    filch_status status = fl_open_check_contents(graph, desc, &watches);
-    status = status == FILCH_OK ? fl_graph_add_locked(graph, desc, added) : status;
-    if (status != FILCH_OK) {
-        return status;
-    }
-    if (watches) {
-        fl_open_note_contents(graph, desc);
-    }
-    fl_task *task = *added;
-    bool commutes = task->commutes; /* read before a worker may run the task */
-    fl_store_relaxed(&job->total, graph->task_count - graph->own_count); /* statistics */
-    fl_store_relaxed(&job->run_once, graph->restartable_count);
-    uint32_t left = 0;
-    if (commutes || task->predecessors != 0) {
-        /* Acquire-release: if the predecessors have retired, the runner of the task sees their
-         * results. */
-        left = fl_sub_acq_rel(&task->pending, 1) - 1;
-    } else {
-        fl_store_relaxed(&task->pending, 0); /* no second thread knows the task yet */
-    }
-    if (commutes ? left == 1 && fl_commute_locks_take(task) : left == 0) {
-        core->scheduler->task_ready(core->scheduler, task);
-    }
-    return FILCH_OK;
+    core->scheduler->job_cancelled(core->scheduler);
 }
 
 void fl_graph_free(filch_graph *graph)
