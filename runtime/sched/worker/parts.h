@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small parts of a worker: frames of nested waits, theft, exploration, slow devices, kinds of
- * tasks. */
+/* Parts of a worker: queues, signals, ready tasks, the current job, items in flight, stall, idle
+ * time, theft, backup runs, calls. Operands have a header of their own (operands.h). */
 #ifndef FL_SCHED_WORKER_PARTS_H
 #define FL_SCHED_WORKER_PARTS_H
 

@@ -4,11 +4,12 @@
  * Active jobs. Jobs whose devices take from ranges (graphs with roots, batches) stand in a table of
  * slots. A worker that reads a job through the table first sets its hazard pointer (Michael, IEEE
  * TPDS 15, 2004); a job object is used again only when no hazard names it. At the end of a step a
- * hazard is null or names a job of which the worker holds a tile, so nobody waits longer than a
+ * hazard is null or names a job of which the worker holds an item, so no reuse waits longer than a
  * step.
  *
  * Sleepers. A worker that finds nothing sets its bit in idle, looks once more, and sleeps on its
- * event. Whoever makes work available makes a full fence and then wakes one whose bit is set. */
+ * event. A thread that publishes work makes a full fence and then wakes a worker whose bit is
+ * set. */
 #ifndef FL_SCHED_WORKER_SCHED_H
 #define FL_SCHED_WORKER_SCHED_H
 
@@ -19,16 +20,16 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
-/* Jobs that wait for events of the host's, and broadcasts on their way, and the worker that asks
- * for them (host_events.c). */
+/* Jobs that wait for the host's events, broadcasts under way, and the worker that polls both
+ * (execute/host_events.h). */
 typedef struct fl_event_polling {
-    uint32_t worker; /* whose device knows such events, or is simulated with a memory of its own; of
-                        several the first. Constant */
+    uint32_t worker; /* the first worker whose device polls events, or is simulated with a memory of
+                        its own. Constant */
     fl_inbox arrived;
-    /* The worker's: */
+    /* The worker's. */
     filch_job *waiting; /* linked by next */
-    uint64_t since;     /* when the newest arrived */
-    uint64_t look_at;
+    uint64_t since;     /* arrival of the newest job */
+    uint64_t look_at;   /* time of the next poll */
 } fl_event_polling;
 
 typedef struct fl_event_queue fl_event_queue;
@@ -51,17 +52,17 @@ enum {
 };
 
 struct fl_sched {
-    fl_scheduler scheduler; /* what the graph layer sees; first member */
+    fl_scheduler scheduler; /* the graph layer's view; first member */
     fl_core *core;
     fl_pool *pool;
     double *scores; /* one a device */
     fl_worker *workers;
     uint32_t count;
-    filch_policy policy; /* FILCH_POLICY_STATIC: nothing is stolen; else what rules says */
+    filch_policy policy; /* FILCH_POLICY_STATIC: no theft; otherwise rules decides */
     fl_rules rules;
-    fl_shared_queue *shared_queue; /* where ready tasks of graphs may go, or null */
+    fl_shared_queue *shared_queue; /* null: none */
     filch_drive drive;
-    bool looks_ahead; /* some device computes by itself: tasks may be put behind others there */
+    bool looks_ahead; /* some device computes by itself: look-ahead applies */
     /* Devices differ in place, and thus perhaps in what they can run, or in implementations: hints
      * may be stale or exist twice. */
     bool mails;
@@ -74,11 +75,12 @@ struct fl_sched {
     uint32_t thread_count;
     _Atomic uint32_t stopping;
 
-    /* Written for every short task, by the workers and by who makes tasks ready outside of them:
-     * apart from each other, and from what all threads read. */
+    /* Written for every short task, by workers and by threads that make tasks ready outside of a
+     * worker: on separate lines, apart from members that all threads read. */
     _Alignas(64) _Atomic uint32_t searching; /* workers looking for work; a hint: relaxed */
     _Alignas(64) _Atomic uint64_t routed;    /* tasks without a preferred device; relaxed: turns */
-    _Atomic uint64_t owed; /* bits of a double: ns; of tasks that no worker made ready */
+    _Atomic uint64_t owed; /* time that sleeping cores could have worked, for tasks made ready
+                              outside of a worker, ns; bits of a double */
 
     fl_mutex slots_lock;
     _Alignas(64) _Atomic uint64_t active[FL_ACTIVE_SLOTS / 64]; /* bits of slots in use */
@@ -87,19 +89,19 @@ struct fl_sched {
 
     uint64_t kinds[FL_KINDS][FL_IDLE_WORDS]; /* sets of devices, by their implementations */
     fl_backlog backlogs[FL_KINDS];           /* likewise */
-    /* Sets of devices that some codelet runs on, by number. Under slots_lock; who has a number may
-     * read its set, which was written before. */
+    /* Sets of devices that some codelet runs on, by number. Written under slots_lock, before the
+     * number is published. */
     uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
     uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
-    /* Devices with memory of their own, where they are not all of one place, that found nothing to
-     * do. Relaxed: a guess. */
+    /* Number of devices with a memory of their own, among several memory nodes, that found no work.
+     * Relaxed: a guess. */
     _Atomic uint32_t hungry;
-    /* Withdrawn devices: how many there are, and how often that, or what they wait for, changed. */
+    /* Number of offline devices, and number of changes of their presence or of their waiting
+     * tasks. */
     _Atomic uint32_t offline_count;
     _Atomic uint64_t roster;
-    /* Tasks that are being divided: likewise. */
-    _Atomic uint32_t dividing;
+    _Atomic uint32_t dividing; /* open divisions; relaxed: a guess */
 
     fl_event_polling polling;
 
@@ -107,28 +109,28 @@ struct fl_sched {
     _Atomic uint64_t recalled, saves;
     _Atomic uint32_t saved; /* a filch_status */
 
-    fl_mutex done_lock; /* somebody waits for a job */
+    fl_mutex done_lock; /* for threads that wait for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
     fl_mutex drive_lock;    /* virtual clock: one thread drives at a time */
     fl_event_queue *events; /* of the virtual clock, else null */
-    bool has_moved;         /* some worker did something; the driver's */
+    bool has_moved;         /* some worker made progress; the driver's */
 };
 
-/* Of a runtime's configuration. */
+/* The scheduler's part of a runtime's description. */
 typedef struct fl_sched_config {
     const double *scores; /* NULL: the devices' own */
     filch_policy policy;
-    const filch_policy_desc *custom; /* in full; for FILCH_POLICY_CUSTOM alone */
+    const filch_policy_desc *custom; /* the complete record, with FILCH_POLICY_CUSTOM; else null */
     filch_drive drive;
 } fl_sched_config;
 
-/* devices of pool. */
+/* Makes a worker for each device of the pool. */
 filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
                            const fl_sched_config *config, filch_error *error);
 /* Sorts the devices by what they can run; before there is any codelet. */
 void fl_sched_sort_devices(fl_sched *sched);
-/* No job runs. Stops and joins the threads. */
+/* Stops and joins the threads; no job runs. */
 void fl_sched_fini(fl_sched *sched);
 
 /* Whether one of the FL_ATTEND_* bits is set. */
@@ -153,7 +155,7 @@ fl_worker *fl_sched_self(const fl_sched *sched);
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
 
-/* What somebody waits for: one job, or all of them. */
+/* Goal of a wait: one job, or all jobs. */
 typedef struct fl_goal {
     const filch_job *job; /* null: until *running is 0 */
     const _Atomic uint64_t *running;
@@ -161,12 +163,12 @@ typedef struct fl_goal {
 
 static inline bool fl_goal_is_met(const fl_goal *goal)
 {
-    /* Acquire: whoever sees the end sees what the jobs did. */
+    /* Acquire: the jobs' writes are visible with the end. */
     return goal->job != NULL ? fl_load_acquire(&goal->job->result) != (int32_t)FILCH_NOT_READY
                              : fl_load_acquire(goal->running) == 0;
 }
 
-/* Waits on a thread that is no worker, in the way that the drive asks for. */
+/* Waits on a thread that is no worker, by the rules of the drive. */
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One device's share of one job: what it may still take, and what it has done. */
+/* One device's share of one job: work left to the device, and counts of work done. */
 #ifndef FL_SCHED_WORKER_SHARE_H
 #define FL_SCHED_WORKER_SHARE_H
 
@@ -8,100 +8,98 @@
 #include "sched/worker/ledger.h"
 #include "sync/range.h"
 
-/* What a job is charged for its time on a device. The device's worker writes, anybody reads, but
- * for what is said to be others'; all relaxed: statistics, which are exact once the job is complete
- * as the count that completes it comes after them. */
+/* Account of a job's time on a device. The device's worker writes, except as noted; every thread
+ * reads. Relaxed: statistics, exact once the job is complete, because the count that completes the
+ * job comes after the writes. */
 typedef struct fl_account {
-    _Alignas(64) _Atomic uint64_t timed; /* tiles that were timed, … */
-    _Atomic uint64_t timed_ns;           /* … and how long those took that did not fail; … */
-    _Atomic uint64_t timed_rated_ns;     /* … of these, those of codelets that declare work */
-    _Atomic uint64_t guessed_ns;         /* devices that compute by themselves: the other ones */
-    _Atomic uint64_t data_ns;            /* waiting for copies, or for memory */
-    _Atomic uint64_t preempted_ns;       /* without the core */
-    _Atomic uint64_t spoiled_ns;         /* of tiles that failed, … */
-    _Atomic uint64_t spoiled;            /* … and how many of those were timed */
-    _Atomic uint64_t taken;              /* when the last tile was taken; 0: none was */
-    /* What the ledger said as the job began; written by who starts it. */
+    _Alignas(64) _Atomic uint64_t timed; /* number of timed items */
+    _Atomic uint64_t timed_ns;           /* time of the timed items without failure */
+    _Atomic uint64_t timed_rated_ns;     /* part of timed_ns of codelets that declare work */
+    _Atomic uint64_t guessed_ns;         /* asynchronous device: predicted time of untimed items */
+    _Atomic uint64_t data_ns;            /* time of waits for copies or for memory */
+    _Atomic uint64_t preempted_ns;       /* time without the core */
+    _Atomic uint64_t spoiled_ns;         /* time of failed items */
+    _Atomic uint64_t spoiled;            /* number of timed items that failed */
+    _Atomic uint64_t taken;              /* time + 1 at which the last item was taken; 0: never */
+    /* Readings of the ledger at the job's beginning; written by the thread that starts the job. */
     _Atomic uint64_t begin[FL_SPELLS];
     _Atomic uint64_t refused[FL_REFUSALS];
-    /* What became of its time, when it ended; written by who completes it. */
+    /* Breakdown at the job's end; written by the thread that completes the job. */
     _Atomic uint64_t starved_ns, held_ns, unshared_ns, tail_ns, own_ns, other_ns;
-    _Atomic uint64_t gap_ns; /* what a dispatch cost */
-    _Atomic uint64_t is_off; /* the device was withdrawn, or lost */
-    /* Chunks run twice (speculate.c): second runs here, those of them that counted, and chunks that
-     * nobody could run a second time though their codelet allows it. */
+    _Atomic uint64_t gap_ns; /* cost of a dispatch */
+    _Atomic uint64_t is_off; /* the device was offline, or failed */
+    /* Speculative execution (speculate.h): backup runs on the device, backup runs that counted, and
+     * chunks that no device could run again, though the codelet allows backup runs. */
     _Atomic uint64_t restarts, restarts_won, restarts_refused;
-    /* Tasks that were begun in pieces here, and pieces run here (divide.c). */
+    /* Divisible tasks begun in pieces on the device, and pieces run on the device (divide.h). */
     _Atomic uint64_t divided, pieces;
     _Atomic uint64_t refusals[FL_REFUSALS];
 } fl_account;
 
-/* Codelets of a job that declare work, whose best speeds are looked at; of more, the others are as
- * if they declared none. */
+/* Number of a job's codelets whose best speeds are recorded. Further codelets count as codelets
+ * that declare no work. */
 #define FL_RATED 8
 
-/* What the device did of one of them. */
+/* Work of one codelet on the device. */
 typedef struct fl_rated {
-    _Atomic uint64_t tiles; /* that succeeded, … */
-    _Atomic uint64_t work;  /* … and their work: bits of a double, as is what follows */
-    /* The best speed of the device (fl_proven); 0: not known for tiles like these. Written by the
-     * worker, and at the job's end by who completes it. */
+    _Atomic uint64_t tiles; /* number of successful items */
+    _Atomic uint64_t work;  /* work of the successful items; bits of a double */
+    /* Best speed of the device (fl_proven), bits of doubles; 0: unknown for items of this size.
+     * Written by the worker, and by the thread that completes the job. */
     _Atomic uint64_t rate, fixed;
 } fl_rated;
 
-/* Counts are written by the device's worker alone (relaxed load and store) and read by anybody;
- * they are exact once the job is complete. */
+/* The device's worker writes the counts (relaxed load and store), and every thread reads; the
+ * counts are exact once the job is complete. */
 typedef struct fl_share {
     fl_range range; /* grains of a batch, or positions in the graph's roots */
-    /* Of a batch that a policy cut: grains that the device had taken, and could not do. Anyone
-     * takes them. */
+    /* Batch cut by a policy: grains taken by the device that the device could not run. Every worker
+     * may take the grains. */
     fl_range left;
-    _Alignas(64) _Atomic uint64_t tiles;
+    _Alignas(64) _Atomic uint64_t tiles; /* number of work items */
     _Atomic uint64_t items;
     _Atomic uint64_t done; /* tasks, or items, that succeeded */
     _Atomic uint64_t failed;
     _Atomic uint64_t skipped;
     _Atomic uint64_t stolen_in;
-    _Atomic uint64_t moved; /* tasks whose main tile another core had used last (place.c) */
+    _Atomic uint64_t moved; /* tasks whose main tile was last used by another core (place.h) */
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t work;   /* bits of a double */
-    _Atomic uint64_t recent; /* bits of a double: ns a unit of work of its last chunk; 0 none */
-    uint32_t fill;    /* grains whose threads fill the device; 0: not known, or one will do */
-    uint32_t quantum; /* so many are launched with as many threads as one; 0: not known */
-    uint32_t chunk;   /* grains that the device took last from this range; 0 none yet */
-    /* The owner's: grains of the chunk of this range that was over last, 0: none is; chunks taken
-     * until then; and, of a range that was stolen, what it was: chunks of others say nothing of it.
-     */
-    uint32_t known, unseen, stolen_lo, stolen_hi;
-    /* The owner's: ns until all devices are through with the batch, and for how many chunks more
-     * that is believed. */
+    _Atomic uint64_t recent; /* ns per unit of work of the last chunk, bits of a double; 0: none */
+    uint32_t fill;    /* grains whose threads fill the device; 0: unknown, or a single grain does */
+    uint32_t quantum; /* largest number of grains launched with the threads of one; 0: unknown */
+    uint32_t chunk;   /* grains of the last chunk taken from this range; 0: none */
+    /* The owner's. Size in grains of the newest chunk of this range that is over (0: none), and
+     * number of chunks taken since. */
+    uint32_t known, unseen;
+    uint32_t stolen_lo, stolen_hi; /* the owner's: the range as stolen, of unknown items */
+    /* The owner's: predicted time until all devices have done the batch, ns, and number of further
+     * chunks for which the prediction stands. */
     double until_end;
     uint32_t believed;
-    /* The device had no room for a grain of the batch: others have what is left of it here, while
-     * there are any (execute/unavailable.c). Only ever set; relaxed: who finds out late tries in
-     * vain. */
+    /* The device had no capacity for a grain of the batch, and leaves the range to other devices
+     * (execute/unavailable.h). Never cleared. Relaxed: a late reader tries in vain. */
     _Atomic uint32_t is_out;
-    /* The graph's positions for the device, since a thief that looks at the job does not keep its
-     * graph alive; constant while the job runs. */
+    /* Copies of the graph's positions for the device, because a thief peeks at the job without
+     * keeping the graph. Constant while the job runs. */
     uint32_t root_begin, root_kind, root_free;
-    float root_ns; /* predicted for the first of its roots on a core; 0: not known; likewise */
-    fl_link *roots_first, *roots_last; /* while they are placed (policy.c) */
-    /* The owner's: which codelet was counted last, and where in rated; FL_RATED: nowhere. */
+    float root_ns; /* predicted time of the device's first root on a core; 0: unknown; constant */
+    fl_link *roots_first, *roots_last; /* roots while a policy places the roots (policy.h) */
+    /* The owner's: the codelet counted last, and the index in rated; FL_RATED: none. */
     const filch_codelet *rated_last;
     uint32_t rated_at;
     fl_rated rated[FL_RATED];
     fl_account account;
-    /* Of the first device: names of the codelets that `rated` of all devices is of. */
+    /* First device only: names of the codelets in every device's `rated`. */
     _Alignas(64) _Atomic uintptr_t rated_of[FL_RATED];
     _Alignas(64) _Atomic uint64_t stolen_out; /* added to by thieves */
-    /* Likewise, by who decides a race between two runs of a chunk: second runs here that did not
-     * count; time in runs that did not, up to `wasted_until` (+ 1; 0: none yet); and how many of
-     * these are not over. */
+    /* Written by the worker that decides a race: lost backup runs on the device; time of lost runs,
+     * up to `wasted_until` (+ 1; 0: none); and number of lost runs that still run. */
     _Atomic uint64_t restarts_lost, wasted_ns, wasted_until;
     _Atomic uint32_t losing;
 } fl_share;
 
-/* The owner's range is filled with what was another's, of which its chunks so far say nothing. */
+/* Fills the owner's range with a stolen range: earlier chunks tell nothing of the stolen items. */
 static inline void fl_share_refill(fl_share *share, uint32_t lo, uint32_t hi)
 {
     share->chunk = share->known = share->unseen = 0;
@@ -116,7 +114,7 @@ static inline fl_share *fl_job_share(const filch_job *job, uint32_t device)
     return (fl_share *)(void *)(fl_part_of_job(job) + 1) + device;
 }
 
-/* The job's copies, one a device of count; behind the shares. */
+/* Copies of the job, one record for each of count devices; behind the shares. */
 static inline fl_traffic *fl_job_traffic(const filch_job *job, uint32_t count)
 {
     return (fl_traffic *)(void *)fl_job_share(job, count);

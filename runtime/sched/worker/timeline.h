@@ -1,51 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the board (shared_queue.h): its lists (sync/ranked.h), and what each device is thought to
- * be at, by which it is found who takes what (eft.c). All of it is under board->lock but where
- * said. */
+/* The shared ready queue as data (decide/shared_queue.h), and the timelines of the devices that
+ * share the queue (model/timeline.h). Members are guarded by the queue's lock, except as noted. */
 #ifndef FL_SCHED_WORKER_TIMELINE_H
 #define FL_SCHED_WORKER_TIMELINE_H
 
 #include "sched/worker/sched.h"
 #include "sync/ranked.h"
 
-/* Tasks in flight on one device that are told apart. */
+/* Largest number of tasks in flight on a device that the timeline tells apart. */
 #define FL_TIMELINE_TASKS 32u
 
-/* A task that a device took, by prediction. */
+/* Predicted ends of a task that a device took. */
 typedef struct fl_timeline_end {
-    uint64_t end;     /* of the task */
-    uint64_t follows; /* of what follows from it, on the fastest device */
+    uint64_t end;     /* end of the task */
+    uint64_t follows; /* end of the longest chain of successors, on the fastest device */
 } fl_timeline_end;
 
-/* One device. */
+/* Timeline of one device. */
 typedef struct fl_timeline {
-    fl_timeline_end
-        due[FL_TIMELINE_TASKS]; /* what it took and has not retired, by ascending ends */
+    fl_timeline_end due[FL_TIMELINE_TASKS]; /* tasks taken and not retired, by ascending ends */
     uint32_t count;
-    uint32_t others; /* in flight there when it asked last, of which the board knows nothing */
-    /* It found nothing since it was woken last: it is told of what is put there. */
-    bool is_held;  /* as what was there was not for it … */
-    uint32_t seen; /* … so many tasks */
-    bool is_gone;  /* lost, and noted as such */
-    /* Another device left it a task although it was free: at this time (0: no), when the board had
-     * changed so often. It is woken then. While it does not ask, it is taken to be as long from
-     * free as it has not come. */
-    uint64_t called_at, called_for;
-    /* While one chooses: ns until it is free, with what it is thought to take. */
+    uint32_t others; /* items in flight at the last question that did not come from the queue */
+    bool is_held;    /* the last choice left the queue's tasks to other devices */
+    uint32_t seen;   /* with is_held: number of tasks that the choice left */
+    bool is_gone;    /* the device failed, and the failure is noted */
+    /* Time at which another device left a task to this free device and woke the worker; 0: no call.
+     * Until the worker asks, the time since the call counts as the predicted wait. */
+    uint64_t called_at;
+    uint64_t called_for; /* value of the queue's `changes` at the call */
+    /* During a choice: time until the device is free, expected tasks included, ns. */
     double rest;
-    double speed;     /* the same: of the most urgent task, a ns and lane; 0: it is out of it */
-    uint64_t look_at; /* the worker's: since the last pick, or never */
+    double speed;     /* during a choice: 1 / ns of the first task; 0: the device takes no task */
+    uint64_t look_at; /* time to look at tasks left to others, ns; FL_TIME_NEVER: when woken */
 } fl_timeline;
 
 struct fl_shared_queue {
-    _Atomic uint32_t is_unlike; /* devices are, by what was measured last; relaxed: an estimate */
-    _Atomic uint32_t alike;     /* so many tasks in a row said that they are not; relaxed */
-    _Atomic uint32_t is_hasty;  /* tasks are too short to be weighed; relaxed: an estimate */
-    _Alignas(64) fl_mutex lock; /* what is above is read for each task, and changes seldom */
+    /* Relaxed: estimates. */
+    _Atomic uint32_t is_unlike; /* devices differ in speed, by the last measurements */
+    _Atomic uint32_t alike;     /* number of timed tasks in a row that found devices alike */
+    _Atomic uint32_t is_hasty;  /* tasks are too short for weighing */
+    _Alignas(64) fl_mutex lock; /* a line apart: every task reads the members before, which change
+                                   seldom */
     fl_ranked_lists tasks;
-    uint64_t changes;                /* tasks ever put there or taken */
-    uint64_t waiting[FL_IDLE_WORDS]; /* who found nothing since they were woken last */
-    fl_timeline timelines[];
+    uint64_t changes;                /* number of tasks ever put or taken */
+    uint64_t waiting[FL_IDLE_WORDS]; /* workers that found no task since the last wake-up */
+    fl_timeline timelines[];         /* one a device */
 };
 
 #endif
