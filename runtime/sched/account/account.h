@@ -30,7 +30,7 @@ void fl_account_measure(const fl_sched *sched, const filch_job *job, uint32_t de
 void fl_account_begin(fl_sched *sched, filch_job *job);
 void fl_account_end(fl_sched *sched, filch_job *job);
 
-/* What a worker tells the accounting. */
+/* Event that a worker reports. */
 typedef enum fl_event {
     FL_EVENT_JOB_TAKEN,  /* worker->now.job becomes the current job */
     FL_EVENT_JOB_LEFT,   /* the worker leaves the current job; now.retired items are not counted off

@@ -6,7 +6,7 @@
 #include "sched/model/speed.h"
 #include "sched/worker/sched.h"
 
-/* What the size of a chunk follows from: the rest of the range, and durations of a chunk. */
+/* Input of the chunk rule: the rest of the range, and durations of a chunk. */
 typedef struct fl_chunk_ask {
     double grains, work, ns; /* the rest: grains, work, predicted time on the device */
     double wanted;           /* ns: a part of the time until all devices have done the rest */

@@ -9,7 +9,7 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-/* No tile counts for more there; the sum is far from its type's end. */
+/* Largest part of one item in the sum of long items, ns: the sum cannot overflow. */
 #define MOST_PART_NS 1e15
 
 /* Returns an item's part of w->pipeline.long_ns, ns; 0 for a short item, as many short items may be

@@ -37,7 +37,7 @@
 
 /* --- When --- */
 
-/* Tiles that one task lacks of which the names are kept; tasks that are weighed by them. */
+/* Number of a task's missing tiles with recorded names; number of tasks weighed by the names. */
 #define NAMES 4
 #define WEIGHED 32
 

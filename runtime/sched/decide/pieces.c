@@ -6,7 +6,7 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-/* However small the policy wants them. */
+/* Largest number of pieces, even if the policy asks for smaller pieces. */
 #define MOST_PIECES (1u << 20)
 
 static uint32_t ask_chunk(fl_sched *sched, const filch_policy_view *view, uint32_t usual)

@@ -29,7 +29,7 @@
 #include "sched/worker/jobs.h"
 #include "sched/worker/tuning.h"
 
-/* Nor is one that would have to wait so long for what it lacks looked at before. */
+/* Longest delay, ns, of the next look at a chunk whose backup run lacks inputs. */
 #define MOST_LACK_NS 1e9
 
 static uint64_t now(const fl_worker *w)

@@ -12,7 +12,8 @@
  * driver. */
 bool fl_nested_pick_goal(fl_worker *worker, fl_item *item);
 
-/* Takes an item of a started job preceding the goal job, from any worker, as fl_pick_goal does.
+/* Takes an item of a started job preceding the goal job, from any worker, as fl_nested_pick_goal
+ * does.
  * Called by the worker's driver. Takes core->lock. */
 bool fl_nested_pick_ahead(fl_worker *worker, fl_item *item);
 

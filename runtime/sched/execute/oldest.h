@@ -6,7 +6,7 @@
 #include "sched/model/missing.h"
 #include "sync/deque.h"
 
-/* The thief takes the entry with the fewest missing bytes of so many. */
+/* Number of entries compared: the thief takes the entry with the fewest missing bytes. */
 #define FL_OLDEST 8u
 
 typedef struct fl_oldest {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker takes next from ranges of grains and roots. */
+/* Takes from ranges of grains and roots. */
 #ifndef FL_SCHED_EXECUTE_PICK_H
 #define FL_SCHED_EXECUTE_PICK_H
 

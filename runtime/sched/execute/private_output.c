@@ -13,7 +13,7 @@
 #include "sched/execute/publish.h"
 #include "sched/worker/sched.h"
 
-/* What each written operand begins at, in the host's memory. */
+/* Alignment of each written operand in the host's memory. */
 #define SHADOW_ALIGN 64u
 
 static size_t view_bytes(const filch_view *view)

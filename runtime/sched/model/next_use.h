@@ -6,7 +6,7 @@
 
 #include "sched/worker/worker.h"
 
-/* What is known while an item is put on its device: user data of fl_foresight. */
+/* User data of fl_foresight: the item that is being put on its device. */
 typedef struct fl_outlook {
     const fl_worker *worker;
     const fl_item *item;

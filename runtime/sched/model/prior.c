@@ -9,7 +9,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
-/* Estimates that rest on fewer samples are not worth more than what the file has. */
+/* Least number of samples behind an estimate that replaces the file's record. */
 #define SAMPLES_LEAST FL_SPEED_PRIOR
 
 static void add_text(fl_sha256 *sha, const char *text)

@@ -13,9 +13,9 @@
 #include "graph/task/codelet.h"
 
 #define FL_SPEED_SAMPLES 16
-/* Outliers held back: three that agree are a new regime, so many in a row whatever they say. */
+/* Number of outliers in a row that begin a new regime even without agreement. */
 #define FL_SPEED_PENDING 5
-/* What a prior weighs, in samples. */
+/* Weight of a prior, in samples. */
 #define FL_SPEED_PRIOR 3
 
 typedef struct fl_sample {

@@ -18,7 +18,7 @@
 
 #define MAGIC "filchspd"
 #define FORMAT 1u
-/* Whoever saves holds the lock for some milliseconds; a stopped process is not waited for. */
+/* Longest wait for the lock: a save takes some milliseconds, and a stopped process never ends. */
 #define LOCK_MOST_NS FL_NS_PER_S
 #define LOCK_NAP_NS 500000
 

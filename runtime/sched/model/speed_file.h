@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "sched/model/speed.h"
 
-/* The file is bounded: of more, those saved last stay. */
+/* Largest number of records in the file; the records saved last stay. */
 #define FL_SPEED_FILE_MOST 4096
 #define FL_SPEED_FILE_PATH 4096
 /* Bytes of a file before its records. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker's device can do now: run a task, compute by itself, answer. */
+/* Present abilities of a worker's device: runs a task, computes by itself, is online. */
 #ifndef FL_SCHED_WORKER_DEVICE_H
 #define FL_SCHED_WORKER_DEVICE_H
 
@@ -74,8 +74,8 @@ static inline fl_device *fl_worker_carrier(const fl_worker *w)
     return w->device->place != 0 ? w->device : NULL;
 }
 
-/* Tells whether the worker's device lags. Relaxed: a guess for other workers; set by the worker, or
- * before the first job. */
+/* Tells whether the worker's device is slow or weakly linked (decide/slow.h). Relaxed: a guess for
+ * other workers; set by the worker, or before the first job. */
 static inline bool fl_slow_is_on(const fl_worker *w)
 {
     return fl_load_relaxed(&w->theft.slow.is_on) != 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker is made with, and gives back. */
+/* Makes and frees the parts of a worker. */
 #include <string.h>
 
 #include "sched/worker/device.h"

@@ -27,7 +27,7 @@ typedef struct fl_backup_run {
     fl_block *blocks; /* private output on a GPU, linked by next */
 } fl_backup_run;
 
-/* What has become of an item. */
+/* State of an item. */
 typedef enum fl_item_state {
     FL_ITEM_DONE,        /* over, or none */
     FL_ITEM_PICKED,      /* taken by the worker */

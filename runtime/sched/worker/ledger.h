@@ -55,7 +55,7 @@ typedef struct fl_preempt {
     uint64_t sleeps;   /* number of voluntary sleeps since `last` */
 } fl_preempt;
 
-/* Samples of what a dispatch costs, of which the median is published. */
+/* Number of samples of a dispatch's cost; the median is published. */
 #define FL_GAPS 7
 
 typedef struct fl_ledger {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who else could run it: the other devices for work that a worker's device cannot run, for want of
- * the device or of capacity. The one definition, for tasks, hints and batches. */
+/* Other devices for work that a worker's device cannot run, because the device is unavailable or
+ * lacks capacity. The only definition, for tasks, hints and batches. */
 #ifndef FL_SCHED_WORKER_OTHERS_H
 #define FL_SCHED_WORKER_OTHERS_H
 

@@ -41,7 +41,7 @@ typedef struct fl_frame {
  * the stack is finite. */
 #define FL_DEEP_WAIT 16
 
-/* A victim that was not robbed because by prediction it ends its work before the thief would. */
+/* Victim of a throttled theft: by prediction the victim ends its work before the thief would. */
 typedef struct fl_watch {
     uint32_t victim;
     uint64_t steps; /* the victim's count of steps at `since` */
@@ -70,7 +70,7 @@ typedef struct fl_slow {
     _Atomic uint32_t given; /* claimed tasks from slow devices that are not begun; an estimate */
 } fl_slow;
 
-/* Victims to look at first, and where to go on, when devices are many (victims.h). */
+/* Victim order for many devices: preferred victims, and the position to go on (victims.h). */
 #define FL_KNOWN 8
 typedef struct fl_victim_order {
     uint32_t at; /* positions behind the worker's own that were looked at in turn */
@@ -87,7 +87,7 @@ typedef struct fl_kind {
     uint64_t mean;                /* bits of a double, ns */
 } fl_kind;
 
-/* What the worker of a core does. */
+/* Activity of a core's worker. */
 typedef enum fl_worker_state {
     FL_WORKER_RUNNING,   /* looks into its inbox after the present task */
     FL_WORKER_SEARCHING, /* has nothing to do, and looks for work */
@@ -114,7 +114,7 @@ typedef struct fl_worker_queues {
     fl_mailbox mailbox;
 } fl_worker_queues;
 
-/* What a worker and other threads tell each other beside tasks. */
+/* Signals between a worker and other threads, beside tasks. */
 typedef struct fl_worker_signals {
     _Alignas(64) _Atomic(filch_job *) hazard;
     fl_eventcount event;
@@ -218,7 +218,7 @@ typedef struct fl_worker_backup {
     size_t output_bytes;
 } fl_worker_backup;
 
-/* What a call of a codelet gets. */
+/* Memory and trace for the call of a codelet. */
 typedef struct fl_worker_call {
     filch_view *views; /* FL_MOST_VIEWS views of the innermost running item */
     char *scratch;
