@@ -15,6 +15,7 @@
 
 #define N 32768 /* elements of a vector, of 256 KiB in all */
 #include "jobs.h"
+#include "measure/policies.h"
 #include "memory/alloc/slab.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -463,19 +464,18 @@ static uint32_t rob_nobody(const filch_policy_view *view, uint32_t *amount, void
 /* Filch's own policy, one of the host's, and those to compare with. */
 static void start_under(uint32_t policy, const char *devices, const char *arena)
 {
-    static const char *const names[] = {"steal",  "steal",       "perfect", "central",
+    static const char *const names[] = {"steal",  "steal",       "central",
                                         "guided", "round-robin", "earliest"};
-    static const double even[] = {1, 1, 1, 1};
+    static bench_policy_room compared;
+    filch_config config = FILCH_CONFIG_INIT;
     filch_policy_desc desc = FILCH_POLICY_DESC_INIT;
     desc.steal = rob_nobody;
-    custom = policy == 1 ? &desc : NULL;
-    scores = policy == 2 ? even : NULL;
-    score_count = strstr(devices, "/88+24,host:2") != NULL ? 4 : 2;
-    (void)setenv("FILCH_POLICY", names[policy], 1);
+    bench_policy_choose(bench_policy_find(names[policy]), &compared, &config);
+    custom = policy == 1 ? &desc : config.custom_policy;
+    (void)setenv("FILCH_POLICY", "steal", 1);
     start_short(devices, arena);
     (void)unsetenv("FILCH_POLICY");
     custom = NULL;
-    scores = NULL;
 }
 
 /* Where a GPU has no room for a single grain the others do what it was given, whomever they may rob
@@ -484,7 +484,7 @@ static void chunks_without_room_go_elsewhere(void **state)
 {
     static const char *const devices[] = {"cuda:1,cuda:0", "cuda:0,cuda:1", "cuda:1,host:1",
                                           "cuda:1/88+24,host:2", "cuda:0,cuda:1"};
-    enum { NOWHERE = 4, POLICIES = 7 };
+    enum { NOWHERE = 4, POLICIES = 6 };
     (void)state;
     for (size_t d = 0; d <= NOWHERE; d++)
         for (uint32_t a = 0; a < 2 * POLICIES; a++) {
