@@ -185,17 +185,6 @@ static void note_idle(fl_worker *w)
     }
 }
 
-/* Counts the time of an item that failed. */
-static void count_failed(fl_worker *w, const fl_item *item)
-{
-    /* A refused item never ran, or was counted when it landed. */
-    if (!item->is_refused) {
-        /* Relaxed: an estimate. */
-        uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
-        fl_count(&w->now.share->account.spoiled_ns, item->ns != 0 ? item->ns : mean);
-    }
-}
-
 static fl_account *account_of(const fl_worker *w, const fl_item *item)
 {
     return &fl_job_share(item->job, w->index)->account;
@@ -240,9 +229,6 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
         break;
     case FL_EVENT_DEFEATED:
         record(w, item);
-        break;
-    case FL_EVENT_FAILED:
-        count_failed(w, item);
         break;
     case FL_EVENT_DEVICE_LOST:
         count_lost(w);

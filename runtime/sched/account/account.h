@@ -41,10 +41,9 @@ typedef enum fl_event {
     FL_EVENT_GOES_ON,    /* it does not, or not any more */
     FL_EVENT_LAUNCHED,   /* item: put on the device at item->start */
     FL_EVENT_LANDED,     /* item: about to leave the pipeline; not timed: item->ns is a guess */
-    FL_EVENT_SPOILED,    /* item: likewise, but its results are lost */
+    FL_EVENT_SPOILED,    /* item: its results are lost; item->ns is a guess where not timed */
     FL_EVENT_TIMED,      /* item: timed, of the current job, about to retire */
     FL_EVENT_DEFEATED,   /* item: timed, a run of a chunk whose backup run counts */
-    FL_EVENT_FAILED,     /* item: failed, not timed; item->ns is a prediction; 0: none */
     FL_EVENT_DEVICE_LOST /* all items in flight are lost with their device */
 } fl_event;
 

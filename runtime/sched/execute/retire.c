@@ -164,17 +164,25 @@ static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codele
     }
 }
 
+/* Accounts a failed item without a measured time: the predicted time counts as lost. A refused item
+ * never ran, or its time is counted at the landing. */
+static void account_failed(fl_worker *w, const fl_item *item)
+{
+    double known = 0;
+    if (item->timed || item->is_refused) {
+        return;
+    }
+    if (item->task != NULL) {
+        known = fl_speed_get(fl_codelet_speed(item->task->codelet, w->index));
+    }
+    fl_item failed = *item;
+    failed.ns = (uint64_t)(known > 0 ? known * (double)item->task->work : fl_worker_mean_ns(w));
+    fl_account_event(w, FL_EVENT_SPOILED, &failed);
+}
+
 static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_t last)
 {
-    if (!item->timed) {
-        const fl_task *task = item->task;
-        fl_item failed = *item;
-        failed.ns = task != NULL
-                        ? (uint64_t)(fl_speed_get(fl_codelet_speed(task->codelet, w->index)) *
-                                     (double)task->work)
-                        : 0;
-        fl_account_event(w, FL_EVENT_FAILED, &failed);
-    }
+    account_failed(w, item);
     if (item->is_refused) {
         fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
     } else {
