@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a test does with the fake CUDA driver beyond the driver's own entry points. The fake is a
  * shared library libcuda.so.1; a test finds it by LD_LIBRARY_PATH and these functions by linking
- * with the same library (filch_fake_test in tests/fakecuda/fakecuda.cmake does both).
+ * with the same library (filch_fake_test in tests/fake/fake.cmake does both).
  *
  * The fake is strict. Whatever a program must not do with a driver is a violation: it is written to
  * stderr, and the process ends with status 86 however its tests went, or aborts at once where

@@ -3,7 +3,7 @@
 #ifndef TESTS_GPU_TWINS_H
 #define TESTS_GPU_TWINS_H
 
-#include "fakecuda/twins.h"
+#include "fake/twins.h"
 
 #include <stdbool.h>
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "fakecuda/jobs.h"
+#include "fake/jobs.h"
 
 #define PLAIN __attribute__((no_instrument_function))
 enum { RUNS = 8, MOST = 1 << 14 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of a device's own, without tasks: for tests of what lanes and slots do. After cmocka.h. */
-#ifndef TESTS_FAKECUDA_BENCH_H
-#define TESTS_FAKECUDA_BENCH_H
+#ifndef TESTS_FAKE_BENCH_H
+#define TESTS_FAKE_BENCH_H
 
 #include "backend/backend.h"
 #include "base/clock.h"

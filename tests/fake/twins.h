@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host functions of filch's kernels, as twins of their CUDA sources. */
-#ifndef FAKECUDA_TWINS_H
-#define FAKECUDA_TWINS_H
+#ifndef TESTS_FAKE_TWINS_H
+#define TESTS_FAKE_TWINS_H
 
 #include "fakecuda.h"
 #include "filch/kernels.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runtime on fake GPUs, and jobs of a few small kernels on vectors: for tests of what jobs, runs
  * and devices do to one another. Included once, after cmocka. */
-#ifndef FAKECUDA_JOBS_H
-#define FAKECUDA_JOBS_H
+#ifndef TESTS_FAKE_JOBS_H
+#define TESTS_FAKE_JOBS_H
 
 #include <stdatomic.h>
 #include <stdlib.h>

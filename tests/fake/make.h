@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests on the fake driver make, whatever their kernels are. Included after cmocka.h. */
-#ifndef FAKECUDA_MAKE_H
-#define FAKECUDA_MAKE_H
+#ifndef TESTS_FAKE_MAKE_H
+#define TESTS_FAKE_MAKE_H
 
 #include <string.h>
 
